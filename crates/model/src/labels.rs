@@ -1,0 +1,243 @@
+//! Label sets: what identifies a series.
+//!
+//! Holds always:
+//! - Sorted by name; names are unique; no value is empty (an empty value means "absent").
+//! - Cloning shares; the fingerprint is computed once, when the set is built.
+//! - The order of label sets is "metric name first, then pair by pair": the order in which ids are
+//!   given out on disk, so that one metric's series are neighbours.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The label that holds the metric name.
+pub const METRIC_NAME: &str = "__name__";
+
+/// An immutable, shared label set.
+#[derive(Clone)]
+pub struct Labels(Arc<Inner>);
+
+struct Inner {
+    fingerprint: u128,
+    /// All names and values, one after the other.
+    text: Box<str>,
+    /// Where each piece of `text` ends: name, value, name, value…
+    ends: Box<[u32]>,
+}
+
+impl Labels {
+    /// The label set without labels.
+    pub fn empty() -> Self {
+        LabelsBuilder::default().build()
+    }
+
+    /// Builds a set from pairs in any order; of equal names the last one counts.
+    pub fn from_pairs<N: AsRef<str>, V: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let mut builder = LabelsBuilder::default();
+        for (name, value) in pairs {
+            builder.set(name.as_ref(), value.as_ref());
+        }
+        builder.build()
+    }
+
+    /// Builds a set from pairs that are known to be sorted, unique and without empty values.
+    pub fn from_sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
+        let mut count = 0;
+        let mut bytes = 0;
+        for (name, value) in pairs.clone() {
+            count += 1;
+            bytes += name.len() + value.len();
+        }
+        let mut text = String::with_capacity(bytes);
+        let mut ends = Vec::with_capacity(2 * count);
+        let mut previous: Option<&str> = None;
+        for (name, value) in pairs {
+            debug_assert!(
+                previous.is_none_or(|p| p < name) && !value.is_empty(),
+                "labels must be sorted, unique and not empty"
+            );
+            previous = Some(name);
+            text.push_str(name);
+            ends.push(text.len() as u32);
+            text.push_str(value);
+            ends.push(text.len() as u32);
+        }
+        let mut labels = Inner {
+            fingerprint: 0,
+            text: text.into_boxed_str(),
+            ends: ends.into_boxed_slice(),
+        };
+        labels.fingerprint = fingerprint(pairs_of(&labels), labels.text.len() + 4 * count);
+        Self(Arc::new(labels))
+    }
+
+    /// The stored identity of the set: XXH3-128, seed 0, over `(u16 LE length, bytes)` of each name
+    /// and value in order. Length prefixes make `{ab="c"}` and `{a="bc"}` differ.
+    pub fn fingerprint(&self) -> u128 {
+        self.0.fingerprint
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.ends.len() / 2
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.ends.is_empty()
+    }
+
+    /// The pairs in the order of their names.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> + Clone {
+        pairs_of(&self.0)
+    }
+
+    /// The value of a label; `None` where it is absent.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    /// The value of `__name__`, or the empty string.
+    pub fn metric_name(&self) -> &str {
+        self.get(METRIC_NAME).unwrap_or_default()
+    }
+
+    /// Bytes that the set holds in memory, for accounting.
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<Inner>() + self.0.text.len() + 4 * self.0.ends.len()
+    }
+}
+
+fn pairs_of(inner: &Inner) -> impl ExactSizeIterator<Item = (&str, &str)> + Clone {
+    let ends = &inner.ends;
+    (0..ends.len() / 2).map(move |i| {
+        let start = if i == 0 { 0 } else { ends[2 * i - 1] as usize };
+        let middle = ends[2 * i] as usize;
+        let end = ends[2 * i + 1] as usize;
+        (&inner.text[start..middle], &inner.text[middle..end])
+    })
+}
+
+fn fingerprint<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>, bytes: usize) -> u128 {
+    let mut buffer = Vec::with_capacity(bytes);
+    for (name, value) in pairs {
+        for piece in [name, value] {
+            buffer.extend_from_slice(&(piece.len() as u16).to_le_bytes());
+            buffer.extend_from_slice(piece.as_bytes());
+        }
+    }
+    xxh3_128(&buffer)
+}
+
+impl PartialEq for Labels {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.0.fingerprint == other.0.fingerprint
+                && self.0.text == other.0.text
+                && self.0.ends == other.0.ends)
+    }
+}
+
+impl Eq for Labels {}
+
+impl Hash for Labels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.fingerprint as u64);
+    }
+}
+
+impl Ord for Labels {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.metric_name()
+            .cmp(other.metric_name())
+            .then_with(|| self.iter().cmp(other.iter()))
+    }
+}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Labels {
+    /// The way PromQL writes a series: `name{a="b"}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.metric_name())?;
+        let mut rest = self.iter().filter(|(n, _)| *n != METRIC_NAME).peekable();
+        if rest.peek().is_none() && !self.metric_name().is_empty() {
+            return Ok(());
+        }
+        f.write_str("{")?;
+        for (i, (name, value)) in rest.enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}={value:?}")?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Gathers pairs in any order.
+#[derive(Default, Clone)]
+pub struct LabelsBuilder {
+    pairs: Vec<(String, String)>,
+}
+
+impl LabelsBuilder {
+    pub fn from_labels(labels: &Labels) -> Self {
+        let pairs = labels.iter().map(|(n, v)| (n.into(), v.into())).collect();
+        Self { pairs }
+    }
+
+    /// Sets a label; an empty value removes it.
+    pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
+        self.pairs.retain(|(n, _)| n != name);
+        if !value.is_empty() {
+            self.pairs.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    pub fn build(mut self) -> Labels {
+        self.pairs.sort_unstable();
+        Labels::from_sorted(self.pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorts_and_drops_empty_values() {
+        let labels = Labels::from_pairs([("b", "2"), ("a", ""), ("__name__", "up"), ("b", "3")]);
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("__name__", "up"), ("b", "3")]);
+        assert_eq!(labels.to_string(), "up{b=\"3\"}");
+        assert_eq!(labels.get("a"), None);
+    }
+
+    #[test]
+    fn length_prefixes_tell_sets_apart() {
+        let one = Labels::from_pairs([("ab", "c")]);
+        let other = Labels::from_pairs([("a", "bc")]);
+        assert_ne!(one, other);
+        assert_ne!(one.fingerprint(), other.fingerprint());
+    }
+
+    #[test]
+    fn metric_name_sorts_first() {
+        // 'A' sorts before '_', so pair order alone would let `A` decide.
+        let a = Labels::from_pairs([("__name__", "a"), ("A", "z")]);
+        let b = Labels::from_pairs([("__name__", "b"), ("A", "a")]);
+        assert!(a < b);
+    }
+}

@@ -1,0 +1,35 @@
+//! The words that every crate of Icecore shares, and the two traits that join them.
+//!
+//!     wire ──(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//!
+//! Holds always:
+//! - A label set is sorted by name, has no empty value and no name twice.
+//! - Timestamps are milliseconds since the UNIX epoch, UTC.
+//! - Nothing here knows bytes on disk, HTTP or an async runtime.
+
+mod exemplar;
+mod histogram;
+mod labels;
+mod matcher;
+mod metadata;
+mod raw_labels;
+mod sample;
+mod sink;
+mod source;
+mod time;
+
+pub use exemplar::Exemplar;
+pub use histogram::{
+    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, HistogramError, Span,
+};
+pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
+pub use matcher::{MatchOp, Matcher, MatcherError, ValueLookup};
+pub use metadata::{Metadata, MetricType};
+pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
+pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
+pub use sink::SampleSink;
+pub use source::{
+    BoxFuture, FloatColumns, HistogramSample, SelectHints, Selection, SeriesSamples, SeriesSource,
+    SeriesStream, SourceError,
+};
+pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};

@@ -1,0 +1,128 @@
+//! Label bytes as remote write sends them, the key under which the head looks a series up.
+//!
+//!     ( 0x0a  varint(entry length)  0x0a varint(len) name  0x12 varint(len) value )*
+//!
+//! Remote write 1.0 requests carry exactly these bytes, so that door hands them on as they arrived
+//! and a known series is found without parsing a label. The other doors build the same bytes.
+//! Nothing about them is trusted: [`RawLabels::parse`] checks everything when a series is new.
+
+use thiserror::Error;
+
+/// The labels of one series, encoded as above, in the order the client sent them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RawLabels<'a>(pub &'a [u8]);
+
+/// Why label bytes are not labels.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RawLabelsError {
+    #[error("label bytes are malformed")]
+    Malformed,
+    #[error("label name or value is not valid UTF-8")]
+    NotUtf8,
+}
+
+impl<'a> RawLabels<'a> {
+    /// Appends the pairs, as sent, to `pairs`. The buffer is the caller's so that it can be reused.
+    pub fn parse(self, pairs: &mut Vec<(&'a str, &'a str)>) -> Result<(), RawLabelsError> {
+        let mut rest = self.0;
+        while !rest.is_empty() {
+            rest = rest.strip_prefix(&[0x0a]).ok_or(RawLabelsError::Malformed)?;
+            let mut entry = take_bytes(&mut rest)?;
+            let (mut name, mut value) = (&[][..], &[][..]);
+            while let Some((tag, tail)) = entry.split_first() {
+                entry = tail;
+                match tag {
+                    0x0a => name = take_bytes(&mut entry)?,
+                    0x12 => value = take_bytes(&mut entry)?,
+                    _ => return Err(RawLabelsError::Malformed),
+                }
+            }
+            let text = |bytes: &'a [u8]| {
+                std::str::from_utf8(bytes).map_err(|_| RawLabelsError::NotUtf8)
+            };
+            pairs.push((text(name)?, text(value)?));
+        }
+        Ok(())
+    }
+}
+
+/// Appends one label in the encoding of [`RawLabels`].
+pub fn push_raw_label(buffer: &mut Vec<u8>, name: &str, value: &str) {
+    let entry = 2 + varint_len(name.len()) + name.len() + varint_len(value.len()) + value.len();
+    buffer.push(0x0a);
+    push_varint(buffer, entry);
+    for (tag, text) in [(0x0a, name), (0x12, value)] {
+        buffer.push(tag);
+        push_varint(buffer, text.len());
+        buffer.extend_from_slice(text.as_bytes());
+    }
+}
+
+fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], RawLabelsError> {
+    let len = take_varint(rest)?;
+    if len > rest.len() {
+        return Err(RawLabelsError::Malformed);
+    }
+    let (taken, tail) = rest.split_at(len);
+    *rest = tail;
+    Ok(taken)
+}
+
+fn take_varint(rest: &mut &[u8]) -> Result<usize, RawLabelsError> {
+    let mut value = 0u64;
+    for shift in (0..35).step_by(7) {
+        let (byte, tail) = rest.split_first().ok_or(RawLabelsError::Malformed)?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value as usize);
+        }
+    }
+    Err(RawLabelsError::Malformed)
+}
+
+fn push_varint(buffer: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        buffer.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    buffer.push(value as u8);
+}
+
+fn varint_len(value: usize) -> usize {
+    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pushed_is_parsed() {
+        let long = "x".repeat(300);
+        let pairs = [("__name__", "up"), ("", ""), ("ключ", long.as_str())];
+        let mut bytes = Vec::new();
+        for (name, value) in pairs {
+            push_raw_label(&mut bytes, name, value);
+        }
+        let mut parsed = Vec::new();
+        RawLabels(&bytes).parse(&mut parsed).unwrap();
+        assert_eq!(parsed, pairs);
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        let mut bytes = Vec::new();
+        push_raw_label(&mut bytes, "name", "value");
+        for end in 1..bytes.len() {
+            let result = RawLabels(&bytes[..end]).parse(&mut Vec::new());
+            assert_eq!(result, Err(RawLabelsError::Malformed), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_an_error() {
+        let bytes = [0x0a, 6, 0x0a, 1, 0xff, 0x12, 1, b'v'];
+        assert_eq!(RawLabels(&bytes).parse(&mut Vec::new()), Err(RawLabelsError::NotUtf8));
+    }
+}

@@ -1,0 +1,31 @@
+//! The write side: what a protocol decoder calls while it walks a request.
+
+use crate::{Exemplar, Histogram, Metadata, RawLabels, Sample};
+
+/// Takes the content of one request, series by series, without copying it into a request object.
+///
+/// Samples, histograms and exemplars belong to the series announced last. A series that the sink
+/// refuses stays announced: what follows for it is counted as refused, with the same reason.
+pub trait SampleSink {
+    /// Whether `bytes` begins with the labels of the series that usually follows the one announced
+    /// last (scrapes repeat their order). On `Some(length)` that series is announced, and its labels
+    /// are the first `length` bytes; the caller checks that no further label follows. On `None`
+    /// nothing has changed.
+    fn guess_series(&mut self, bytes: &[u8]) -> Option<usize>;
+
+    /// Announces a series.
+    fn series(&mut self, labels: RawLabels<'_>);
+
+    fn sample(&mut self, sample: Sample);
+
+    fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram);
+
+    fn exemplar(&mut self, exemplar: Exemplar);
+
+    /// Metadata of a metric family, independent of the series announced.
+    fn metadata(&mut self, family: &str, metadata: Metadata);
+
+    /// Something of the current series that the decoder had to refuse, for example a histogram that
+    /// contradicts itself. The rest of the request goes on.
+    fn reject(&mut self, reason: String);
+}

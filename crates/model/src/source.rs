@@ -1,0 +1,89 @@
+//! The read side: series that match, with their samples as columns.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::{Histogram, Labels, Matcher};
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What to read: all series that satisfy every matcher, from `start_ms` to `end_ms`, both included.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub matchers: Vec<Matcher>,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub hints: SelectHints,
+}
+
+/// What the reader knows that can make a selection cheaper. None of it changes the answer.
+#[derive(Clone, Debug, Default)]
+pub struct SelectHints {
+    /// Stop after this many series, in label order.
+    pub series_limit: Option<usize>,
+    /// Refuse the selection when it would return more samples than this.
+    pub samples_limit: Option<usize>,
+    /// Only label sets are wanted, not samples.
+    pub labels_only: bool,
+}
+
+/// Float samples in time order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FloatColumns {
+    pub timestamps: Vec<i64>,
+    pub values: Vec<f64>,
+}
+
+/// One native histogram sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramSample {
+    pub timestamp_ms: i64,
+    pub histogram: Arc<Histogram>,
+}
+
+/// One series of an answer. A timestamp occurs once, as a float or as a histogram.
+#[derive(Clone, Debug)]
+pub struct SeriesSamples {
+    pub labels: Labels,
+    pub floats: FloatColumns,
+    pub histograms: Vec<HistogramSample>,
+    /// `(timestamp, start timestamp)` of the samples whose start is known, in time order.
+    pub start_timestamps: Vec<(i64, i64)>,
+}
+
+impl SeriesSamples {
+    pub fn sample_count(&self) -> usize {
+        self.floats.timestamps.len() + self.histograms.len()
+    }
+}
+
+/// Where series come from.
+pub trait SeriesSource: Send + Sync {
+    /// Opens a consistent view and resolves the matchers; samples are read as the stream is pulled.
+    fn select(
+        &self,
+        selection: Selection,
+    ) -> BoxFuture<'_, Result<Box<dyn SeriesStream>, SourceError>>;
+}
+
+/// The series of one selection in label order, in bounded batches.
+pub trait SeriesStream: Send {
+    /// The next series, or `None` at the end. A batch may be empty.
+    fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>>;
+}
+
+/// Why a selection could not be answered, by what the caller can do about it.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    #[error("{0}")]
+    LimitReached(String),
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("{0}")]
+    Corrupt(String),
+    #[error("{0}")]
+    Internal(String),
+}

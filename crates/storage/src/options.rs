@@ -1,0 +1,240 @@
+//! Every setting of the storage engine, with the reason for its default.
+//!
+//! The server's configuration registry maps file keys, flags and environment variables onto these
+//! fields; nothing here parses text.
+
+use std::time::Duration;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// All settings of a [`Database`](crate::Database).
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub store: StoreOptions,
+    pub journal: JournalOptions,
+    pub head: HeadOptions,
+    pub limits: Limits,
+    pub read: ReadOptions,
+}
+
+/// Where the data lies and how SlateDB keeps it.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// A directory, or a URL: `file://`, `memory://`, `s3://bucket/prefix`, `gs://`, `az://`.
+    pub location: String,
+    /// S3 endpoint; empty for AWS itself or `AWS_ENDPOINT_URL`.
+    pub endpoint: String,
+    /// S3 region; empty for `AWS_REGION` or us-east-1, which S3-compatible servers accept.
+    pub region: String,
+    /// Credentials; empty for the usual environment variables and instance roles.
+    pub access_key_id: String,
+    pub secret_access_key: String,
+    /// Address buckets as `endpoint/bucket`: what most S3-compatible servers expect.
+    pub path_style: bool,
+    /// Call fsync on files and directories of a local store: without it, acknowledged samples can
+    /// be lost on power failure (about 57 ns of CPU per sample, `ingest-study.md`).
+    pub fsync: bool,
+    /// How long the first contact with the store may take: a wrong endpoint or bucket should be an
+    /// error that a person sees, not a hang.
+    pub open_timeout: Duration,
+    /// How often one request to the store is retried once the database runs. Then the process stops
+    /// acknowledging and exits rather than going on with a head that the store does not have.
+    pub retries_max: usize,
+    /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
+    /// cheap to fetch for a single series.
+    pub block_bytes: usize,
+    /// Codec of stored blocks. lz4 is nearly free; zstd saves a fifth of the bytes for a third more
+    /// CPU in a flush.
+    pub compression: Compression,
+    /// Cache of decoded data blocks: room for a dashboard's worth of recent hours on a small host.
+    pub block_cache_bytes: usize,
+    /// Cache of SST indexes and filters, kept apart so that a large scan cannot evict them.
+    pub meta_cache_bytes: usize,
+    /// Size at which the memtable becomes an L0 file. Small, because it is held in memory several
+    /// times over while it is written.
+    pub l0_sst_bytes: usize,
+    /// Bytes that may wait in memtables before writes block. Four L0 files: fewer was seen to hang.
+    pub unflushed_bytes_max: usize,
+    /// SlateDB's own WAL timer. The commit loop flushes long before it; it is the safety net without
+    /// which a bucket flush was seen to hang.
+    pub wal_flush_interval: Duration,
+    /// Whether this process compacts and collects garbage.
+    pub compaction: bool,
+    /// How often files that nothing refers to are looked for.
+    pub gc_interval: Duration,
+    /// How long such a file is kept for readers that may still use it.
+    pub gc_min_age: Duration,
+}
+
+/// Codec of stored blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    #[default]
+    Lz4,
+    Zstd,
+}
+
+/// The journal and its commit loop.
+#[derive(Clone, Debug)]
+pub struct JournalOptions {
+    /// Least time between two commits. `None`: 2 ms on a local directory (a gathering time for small
+    /// requests), 200 ms on a remote store, where each commit is a PUT that costs money.
+    pub commit_interval: Option<Duration>,
+    /// An epoch ends after this many bytes: replay and draining work epoch by epoch.
+    pub epoch_bytes_max: usize,
+    /// An epoch ends after this time, so that closed hours can be drained.
+    pub epoch_age_max: Duration,
+    /// Buckets that keep an epoch alive for longer than this are flushed although they are still
+    /// being written to: it bounds what a restart has to replay.
+    pub epoch_keep_max: Duration,
+    /// Bytes waiting for the commit loop before new requests get 503.
+    pub queue_bytes_max: usize,
+    /// Refuse to start when a journal record cannot be read, instead of reporting it and going on.
+    pub strict_recovery: bool,
+}
+
+/// The head and its flushes.
+#[derive(Clone, Debug)]
+pub struct HeadOptions {
+    /// Memory of the head above which buckets are flushed early, largest first.
+    pub flush_bytes: usize,
+    /// Memory of the head above which writes get 503 with `Retry-After` until flushes catch up.
+    pub bytes_max: usize,
+    /// A bucket is flushed when it ended this long ago and nothing was written to it for as long.
+    /// Two minutes cover usual remote-write lag, so that hours are written once.
+    pub flush_grace: Duration,
+    /// How long a series may be idle before the head forgets it. Above the longest usual scrape
+    /// interval, so that slow series are not created again at each scrape.
+    pub series_idle_max: Duration,
+    /// Records per write batch of a flush; the study saw no gain from larger ones.
+    pub flush_batch_records: usize,
+    /// Bytes per write batch of a flush.
+    pub flush_batch_bytes: usize,
+}
+
+/// What a request may contain and the process may hold.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Active series in the head.
+    pub series_max: usize,
+    /// New series one request may create.
+    pub new_series_per_request_max: usize,
+    /// Labels per series.
+    pub labels_per_series_max: usize,
+    /// Bytes of a label name.
+    pub label_name_bytes_max: usize,
+    /// Bytes of a label value.
+    pub label_value_bytes_max: usize,
+    /// Samples (floats, histograms, exemplars) per request.
+    pub samples_per_request_max: usize,
+    /// How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most; a
+    /// timestamp in the wrong unit is far off.
+    pub future_max: Duration,
+    /// Hour buckets that may be open in the head at once: each costs a flush of its own.
+    pub open_buckets_max: usize,
+    /// Hour buckets one request may touch.
+    pub buckets_per_request_max: usize,
+    /// Exemplars kept per series and hour.
+    pub exemplars_per_series_max: usize,
+    /// Metric families with metadata.
+    pub metadata_max: usize,
+    /// Bytes of the help text of a metric; longer ones are cut.
+    pub help_bytes_max: usize,
+}
+
+/// Limits of one read.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Series one selection may resolve.
+    pub series_max: usize,
+    /// Samples one selection may return.
+    pub samples_max: usize,
+    /// Point gets that one selection has under way at once.
+    pub concurrent_gets: usize,
+    /// Series per batch of a streamed answer.
+    pub batch_series: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            location: "./icecore-data".into(),
+            endpoint: String::new(),
+            region: String::new(),
+            access_key_id: String::new(),
+            secret_access_key: String::new(),
+            path_style: true,
+            fsync: true,
+            open_timeout: Duration::from_secs(10),
+            retries_max: 20,
+            block_bytes: 16 * KIB,
+            compression: Compression::default(),
+            block_cache_bytes: 128 * MIB,
+            meta_cache_bytes: 32 * MIB,
+            l0_sst_bytes: 16 * MIB,
+            unflushed_bytes_max: 64 * MIB,
+            wal_flush_interval: Duration::from_millis(100),
+            compaction: true,
+            gc_interval: Duration::from_secs(60),
+            gc_min_age: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self {
+            commit_interval: None,
+            epoch_bytes_max: 64 * MIB,
+            epoch_age_max: Duration::from_secs(3600),
+            epoch_keep_max: Duration::from_secs(3 * 3600),
+            queue_bytes_max: 64 * MIB,
+            strict_recovery: false,
+        }
+    }
+}
+
+impl Default for HeadOptions {
+    fn default() -> Self {
+        Self {
+            flush_bytes: 512 * MIB,
+            bytes_max: 1024 * MIB,
+            flush_grace: Duration::from_secs(120),
+            series_idle_max: Duration::from_secs(3600),
+            flush_batch_records: 4096,
+            flush_batch_bytes: 2 * MIB,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            series_max: 10_000_000,
+            new_series_per_request_max: 1_000_000,
+            labels_per_series_max: 64,
+            label_name_bytes_max: KIB,
+            label_value_bytes_max: 4 * KIB,
+            samples_per_request_max: 1_000_000,
+            future_max: Duration::from_secs(3600),
+            open_buckets_max: 1000,
+            buckets_per_request_max: 1000,
+            exemplars_per_series_max: 1000,
+            metadata_max: 100_000,
+            help_bytes_max: 4 * KIB,
+        }
+    }
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            series_max: 2_000_000,
+            samples_max: 500_000_000,
+            concurrent_gets: 32,
+            batch_series: 1024,
+        }
+    }
+}
