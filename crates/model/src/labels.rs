@@ -220,7 +220,10 @@ mod tests {
     #[test]
     fn sorts_and_drops_empty_values() {
         let labels = Labels::from_pairs([("b", "2"), ("a", ""), ("__name__", "up"), ("b", "3")]);
-        assert_eq!(labels.iter().collect::<Vec<_>>(), [("__name__", "up"), ("b", "3")]);
+        assert_eq!(
+            labels.iter().collect::<Vec<_>>(),
+            [("__name__", "up"), ("b", "3")]
+        );
         assert_eq!(labels.to_string(), "up{b=\"3\"}");
         assert_eq!(labels.get("a"), None);
     }

@@ -12,6 +12,7 @@ mod histogram;
 mod labels;
 mod matcher;
 mod metadata;
+mod quote;
 mod raw_labels;
 mod sample;
 mod sink;

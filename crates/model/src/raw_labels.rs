@@ -26,7 +26,9 @@ impl<'a> RawLabels<'a> {
     pub fn parse(self, pairs: &mut Vec<(&'a str, &'a str)>) -> Result<(), RawLabelsError> {
         let mut rest = self.0;
         while !rest.is_empty() {
-            rest = rest.strip_prefix(&[0x0a]).ok_or(RawLabelsError::Malformed)?;
+            rest = rest
+                .strip_prefix(&[0x0a])
+                .ok_or(RawLabelsError::Malformed)?;
             let mut entry = take_bytes(&mut rest)?;
             let (mut name, mut value) = (&[][..], &[][..]);
             while let Some((tag, tail)) = entry.split_first() {
@@ -37,9 +39,8 @@ impl<'a> RawLabels<'a> {
                     _ => return Err(RawLabelsError::Malformed),
                 }
             }
-            let text = |bytes: &'a [u8]| {
-                std::str::from_utf8(bytes).map_err(|_| RawLabelsError::NotUtf8)
-            };
+            let text =
+                |bytes: &'a [u8]| std::str::from_utf8(bytes).map_err(|_| RawLabelsError::NotUtf8);
             pairs.push((text(name)?, text(value)?));
         }
         Ok(())
@@ -123,6 +124,9 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_an_error() {
         let bytes = [0x0a, 6, 0x0a, 1, 0xff, 0x12, 1, b'v'];
-        assert_eq!(RawLabels(&bytes).parse(&mut Vec::new()), Err(RawLabelsError::NotUtf8));
+        assert_eq!(
+            RawLabels(&bytes).parse(&mut Vec::new()),
+            Err(RawLabelsError::NotUtf8)
+        );
     }
 }

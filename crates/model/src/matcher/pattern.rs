@@ -1,0 +1,180 @@
+//! A compiled pattern: the cheapest thing that accepts exactly what the anchored regex accepts.
+//!
+//! Most patterns that people write are lists of values or a word with `.*` around it. Those never
+//! run a regex, and the lists are not even compiled to one.
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
+
+use super::MatcherError;
+use super::analysis::{common_prefix, enumerate, glob_of, without_edge_anchors};
+use super::go_syntax::translate;
+
+/// Longest pattern. A dashboard may list thousands of values in one pattern, so this is generous.
+pub(super) const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Most memory a compiled regex may take. A counted repetition of a large class reaches it.
+pub(super) const MAX_COMPILED_BYTES: usize = 8 << 20;
+
+/// Most values to which a pattern is written out, unless the pattern itself lists more: beyond this,
+/// trying each stored value once is cheaper than looking all of them up.
+const MAX_EXPANDED_LITERALS: usize = 256;
+
+pub(super) struct Pattern {
+    shape: Shape,
+}
+
+pub(super) enum Shape {
+    /// Exactly these values, sorted and unique.
+    Literals(Vec<String>),
+    Glob(Glob),
+    /// `prefix` is what every accepted value begins with.
+    Regex {
+        prefix: String,
+        regex: Regex,
+    },
+}
+
+impl Pattern {
+    pub(super) fn new(pattern: &str) -> Result<Self, MatcherError> {
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(MatcherError::TooLong);
+        }
+        let translated = translate(pattern)?;
+        let hir = without_edge_anchors(&parse(pattern, &translated)?);
+        let cap = MAX_EXPANDED_LITERALS.max(pattern.len());
+        let shape = if let Some(literals) = enumerate(&hir, cap) {
+            Shape::Literals(literals)
+        } else if let Some(glob) = glob_of(&hir) {
+            Shape::Glob(glob)
+        } else {
+            Shape::Regex {
+                prefix: common_prefix(&hir),
+                regex: compile(pattern, &translated)?,
+            }
+        };
+        Ok(Self { shape })
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(super) fn matches(&self, value: &str) -> bool {
+        match &self.shape {
+            Shape::Literals(literals) => literals
+                .binary_search_by(|literal| literal.as_str().cmp(value))
+                .is_ok(),
+            Shape::Glob(glob) => glob.matches(value),
+            Shape::Regex { prefix, regex } => {
+                value.starts_with(prefix.as_str()) && regex.is_match(value)
+            }
+        }
+    }
+}
+
+impl Shape {
+    /// What every accepted value begins with, as far as it is known. Not for literals.
+    pub(super) fn prefix(&self) -> &str {
+        match self {
+            Self::Literals(_) => "",
+            Self::Glob(glob) => &glob.prefix,
+            Self::Regex { prefix, .. } => prefix,
+        }
+    }
+}
+
+fn parse(pattern: &str, translated: &str) -> Result<Hir, MatcherError> {
+    ParserBuilder::new()
+        .dot_matches_new_line(true)
+        .build()
+        .parse(translated)
+        .map_err(|error| {
+            let reason = match error {
+                regex_syntax::Error::Parse(error) => error.kind().to_string(),
+                regex_syntax::Error::Translate(error) => error.kind().to_string(),
+                other => other.to_string(),
+            };
+            MatcherError::Syntax {
+                reason,
+                at: pattern.to_owned(),
+            }
+        })
+}
+
+/// Compiles a translated pattern with anchors at both ends.
+pub(super) fn compile(pattern: &str, translated: &str) -> Result<Regex, MatcherError> {
+    RegexBuilder::new(&format!(r"\A(?s:{translated})\z"))
+        .size_limit(MAX_COMPILED_BYTES)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => MatcherError::TooLarge,
+            other => MatcherError::Syntax {
+                reason: other.to_string(),
+                at: pattern.to_owned(),
+            },
+        })
+}
+
+/// Text with gaps: `prefix`, then each piece after a gap, the last piece at the end of the value.
+/// `.*foo.+` is the empty prefix, `foo` after any gap, and the empty text after a gap of at least one
+/// character.
+pub(super) struct Glob {
+    pub(super) prefix: String,
+    /// Never empty; the last one must end the value.
+    pub(super) pieces: Vec<GlobPiece>,
+}
+
+pub(super) struct GlobPiece {
+    /// Whether the gap before the text holds at least one character.
+    pub(super) gap_not_empty: bool,
+    pub(super) text: String,
+}
+
+impl Glob {
+    pub(super) fn is_all(&self) -> bool {
+        self.is_one_gap() && self.pieces.iter().all(|piece| !piece.gap_not_empty)
+    }
+
+    pub(super) fn is_non_empty(&self) -> bool {
+        self.is_one_gap() && self.pieces.iter().all(|piece| piece.gap_not_empty)
+    }
+
+    fn is_one_gap(&self) -> bool {
+        self.prefix.is_empty() && self.pieces.len() == 1 && self.pieces[0].text.is_empty()
+    }
+
+    /// Takes each piece at its leftmost place: if any way to place them exists, this one does, because
+    /// a piece further left only leaves more room to those after it.
+    fn matches(&self, value: &str) -> bool {
+        let Some(mut rest) = value.strip_prefix(self.prefix.as_str()) else {
+            return false;
+        };
+        let Some((last, middle)) = self.pieces.split_last() else {
+            return rest.is_empty();
+        };
+        for piece in middle {
+            let Some(after_gap) = piece.skip_gap(rest) else {
+                return false;
+            };
+            let Some(at) = after_gap.find(piece.text.as_str()) else {
+                return false;
+            };
+            rest = &after_gap[at + piece.text.len()..];
+        }
+        last.skip_gap(rest)
+            .is_some_and(|rest| rest.ends_with(last.text.as_str()))
+    }
+}
+
+impl GlobPiece {
+    /// What is left after the part of the gap that has to be there.
+    fn skip_gap<'v>(&self, rest: &'v str) -> Option<&'v str> {
+        if !self.gap_not_empty {
+            return Some(rest);
+        }
+        let mut chars = rest.chars();
+        chars.next().map(|_| chars.as_str())
+    }
+}
