@@ -21,7 +21,8 @@ mod time;
 
 pub use exemplar::Exemplar;
 pub use histogram::{
-    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, HistogramError, Span,
+    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, HistogramError,
+    MAX_HISTOGRAM_BUCKETS, Span,
 };
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher, MatcherError, ValueLookup};
