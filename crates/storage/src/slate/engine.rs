@@ -1,0 +1,251 @@
+//! The one SlateDB database of this process, opened for writing.
+//!
+//! ```text
+//! put / write ─► memtable + WAL buffer ─(flush)─► WAL object ─► await_durable returns
+//!                     └─(L0 size, WAL files, flush_memtable)─► one L0 file per touched segment
+//! ```
+//!
+//! Holds always:
+//! - A write is durable when `WriteHandle::await_durable` returns, never before; `Db::flush` writes
+//!   the WAL out now instead of at the next `wal_flush_interval`.
+//! - Who opens last owns the database. The writer before it sees, within a poll of the manifest
+//!   (1 s local, 5 s remote) or at its next WAL write, whichever is first: `write`, `flush`,
+//!   `await_durable`, `get`, `scan` and `snapshot` all fail with `ErrorKind::Closed(Fenced)`,
+//!   "detected newer DB client", and [`Engine::closed`] resolves. Nothing it had not been told to be
+//!   durable becomes durable afterwards.
+//! - When the store fails for good (more than `retries_max` times in a row for one request) the
+//!   database closes as well, which [`Engine::closed`] reports as a failure.
+//!
+//! Elsewhere: settings and their reasons (`tuning`), what is compacted and drained (`scheduler`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use slatedb::compactor::CompactorBuilder;
+use slatedb::config::{CloseOptions, FlushOptions, FlushType};
+use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
+use slatedb::db_cache::{DbCache, SplitCache};
+use slatedb::object_store::ObjectStore;
+use slatedb::{CloseReason, Db, ErrorKind};
+use tracing::info;
+
+use super::first_contact::first_contact;
+use super::location::StoreLocation;
+use super::merge_operator::RecordMergeOperator;
+use super::object_store::open_store;
+use super::read_view::View;
+use super::scheduler::{DrainSet, SchedulerSupplier};
+use super::segment_extractor::SegmentExtractor;
+use super::slate_metrics::{SlateMetric, SlateMetrics};
+use super::tuning;
+use crate::error::{Error, Result};
+use crate::options::StoreOptions;
+
+/// The database, opened for writing. One per process and store.
+pub(crate) struct Engine {
+    db: Db,
+    location: StoreLocation,
+    drains: DrainSet,
+    metrics: SlateMetrics,
+}
+
+/// Why a database no longer takes writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// [`Engine::close`] was called.
+    Clean,
+    /// Another process opened the same database for writing.
+    Fenced,
+    /// The store failed for good or a background task died; the log has the cause.
+    Failed,
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clean => "the database was closed",
+            Self::Fenced => "another process has opened the same storage for writing",
+            Self::Failed => "the storage failed for good",
+        })
+    }
+}
+
+impl From<CloseReason> for Closed {
+    fn from(reason: CloseReason) -> Self {
+        match reason {
+            CloseReason::Clean => Self::Clean,
+            CloseReason::Fenced => Self::Fenced,
+            // SlateDB says "panic" for every other end, a store that is out of reach included.
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl Engine {
+    /// Opens or creates the database at `options.location`, taking it over from whoever had it.
+    ///
+    /// The first request to the store is limited by `open_timeout`. Opening itself is not, because
+    /// after a crash it replays SlateDB's WAL, which takes as long as it takes; each of its requests
+    /// is limited by `retries_max`.
+    pub(crate) async fn open(
+        options: &StoreOptions,
+        store_override: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Self> {
+        let settings_location = StoreLocation::parse(&options.location)?;
+        let settings = tuning::settings(options, &settings_location)?;
+        let block_size = tuning::block_size(options)?;
+        let opened = open_store(options, store_override, true)?;
+        let exists = first_contact(&opened, options).await?;
+        info!(location = %opened.location, new = !exists, "opening the database");
+
+        let drains = DrainSet::default();
+        let metrics = SlateMetrics::default();
+        let mut builder = Db::builder(opened.path.clone(), Arc::clone(&opened.store))
+            .with_settings(settings)
+            .with_sst_block_size(block_size)
+            .with_segment_extractor(Arc::new(SegmentExtractor))
+            .with_merge_operator(Arc::new(RecordMergeOperator))
+            .with_block_cache_policy(tuning::cache_policy())
+            .with_db_cache(block_and_meta_cache(options), 0)
+            .with_metrics_recorder(metrics.recorder());
+        if options.compaction {
+            builder = builder.with_compactor_builder(
+                CompactorBuilder::new(opened.path.clone(), Arc::clone(&opened.store))
+                    .with_options(tuning::compactor(options, &opened.location))
+                    .with_scheduler_supplier(Arc::new(SchedulerSupplier {
+                        drains: drains.clone(),
+                    })),
+            );
+        }
+        let db = builder
+            .build()
+            .await
+            .map_err(|cause| open_error(&opened.location, cause))?;
+        Ok(Self {
+            db,
+            location: opened.location,
+            drains,
+            metrics,
+        })
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Reads what is written, as it is written.
+    pub(crate) fn live_view(&self) -> View {
+        View::Live(self.db.clone())
+    }
+
+    /// Reads what has been written by now, and nothing later.
+    pub(crate) fn snapshot(&self) -> Result<View> {
+        self.db
+            .snapshot()
+            .map(View::Snapshot)
+            .map_err(Error::store("taking a snapshot"))
+    }
+
+    /// Drops everything under a segment prefix: all that is in files by the next poll of the
+    /// compactor (1 s local, 5 s remote), and later whatever a memtable still held.
+    ///
+    /// The caller no longer writes to the segment. Readers stop seeing its rows as they go, open
+    /// snapshots included. Nothing is remembered across a restart: what [`Engine::segments`] lists
+    /// then and is not wanted is to be drained again.
+    pub(crate) fn drain(&self, prefix: Bytes) {
+        let present: std::collections::BTreeSet<Bytes> = self.segments().into_iter().collect();
+        self.drains.retain(|drained| present.contains(drained));
+        self.drains.insert(prefix);
+    }
+
+    /// Prefixes of the segments that hold anything, in files or still in memory.
+    pub(crate) fn segments(&self) -> Vec<Bytes> {
+        self.db
+            .status()
+            .list_segments()
+            .into_iter()
+            .map(|segment| segment.prefix)
+            .collect()
+    }
+
+    /// Writes all memtables out as L0 files. Returns when the manifest lists them.
+    pub(crate) async fn flush_memtable(&self) -> Result<()> {
+        self.db
+            .flush_with_options(FlushOptions {
+                flush_type: FlushType::MemTable,
+            })
+            .await
+            .map_err(Error::store("flushing the memtable"))
+    }
+
+    /// Writes out what is left and stops all background work. A second call does nothing.
+    pub(crate) async fn close(&self) -> Result<()> {
+        match self.db.close_with_options(CloseOptions::default()).await {
+            Ok(()) => Ok(()),
+            Err(cause) if cause.kind() == ErrorKind::Closed(CloseReason::Clean) => Ok(()),
+            Err(cause) => Err(Error::store("closing the database")(cause)),
+        }
+    }
+
+    /// Why the database is closed, if it is.
+    pub(crate) fn closed_reason(&self) -> Option<Closed> {
+        self.db.subscribe().borrow().close_reason.map(Closed::from)
+    }
+
+    /// Waits until the database is closed, by us or by what happened to it, and says why.
+    pub(crate) async fn closed(&self) -> Closed {
+        let mut status = self.db.subscribe();
+        match status
+            .wait_for(|status| status.close_reason.is_some())
+            .await
+        {
+            Ok(status) => status.close_reason.map_or(Closed::Clean, Closed::from),
+            // The database is gone together with its status.
+            Err(_) => Closed::Clean,
+        }
+    }
+
+    pub(crate) fn location(&self) -> &StoreLocation {
+        &self.location
+    }
+
+    /// SlateDB's own metrics as they stand.
+    pub(crate) fn slate_metrics(&self) -> Vec<SlateMetric> {
+        self.metrics.snapshot()
+    }
+}
+
+/// Decoded blocks apart from indexes and filters, so that a large scan cannot evict the latter.
+pub(crate) fn block_and_meta_cache(options: &StoreOptions) -> Arc<dyn DbCache> {
+    let cache = |bytes: usize| {
+        let options = FoyerCacheOptions {
+            max_capacity: u64::try_from(bytes).unwrap_or(u64::MAX),
+            // Each shard has its part of the capacity; with few, one large index still fits.
+            shards: 4,
+        };
+        Some(Arc::new(FoyerCache::new_with_opts(options)) as Arc<dyn DbCache>)
+    };
+    Arc::new(
+        SplitCache::new()
+            .with_block_cache(cache(options.block_cache_bytes))
+            .with_meta_cache(cache(options.meta_cache_bytes))
+            .build(),
+    )
+}
+
+/// Says what a failed open means for the person who started it.
+pub(crate) fn open_error(location: &StoreLocation, cause: slatedb::Error) -> Error {
+    match cause.kind() {
+        ErrorKind::Closed(CloseReason::Fenced) => Error::Closed(format!(
+            "another process opened {location} for writing at the same moment"
+        )),
+        ErrorKind::Unavailable => Error::Unavailable(format!(
+            "cannot open the database at {location}: {cause}; the storage answered at first, so check whether it may be written to and has space"
+        )),
+        ErrorKind::Invalid | ErrorKind::Data => Error::Corrupt(format!(
+            "what lies at {location} cannot be opened as a database of this version: {cause}"
+        )),
+        _ => Error::store("opening the database")(cause),
+    }
+}

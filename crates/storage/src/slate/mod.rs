@@ -1,0 +1,31 @@
+//! SlateDB, opened and configured for this database. No other module opens it.
+//!
+//! ```text
+//! StoreOptions ─► location ─► object_store ─► engine (the one writer) ─► read_view
+//!                                  │             ├ segment_extractor, merge_operator
+//!                                  │             ├ scheduler: journal left alone, drains
+//!                                  │             └ slate_metrics
+//!                                  └──────────► reader (follows another process, writes nothing)
+//! ```
+//!
+//! Holds always:
+//! - One writer per database: whoever opened last. The one before it is fenced.
+//! - Every wait for the store is bounded, at start-up by time and later by a number of retries.
+//!
+//! Elsewhere: what the keys and values mean (`records`), when something is written (`journal`,
+//! `flush`), what is drained when (`journal`, `maintenance`).
+
+pub(crate) mod engine;
+#[cfg(feature = "testing")]
+pub(crate) mod faults;
+mod first_contact;
+mod local_creates;
+pub(crate) mod location;
+mod merge_operator;
+mod object_store;
+pub(crate) mod read_view;
+pub(crate) mod reader;
+mod scheduler;
+mod segment_extractor;
+pub(crate) mod slate_metrics;
+mod tuning;

@@ -1,0 +1,61 @@
+//! Tells SlateDB which segment a key belongs to, so that a bucket or a journal epoch is its own
+//! tree and can be dropped as one.
+//!
+//! Holds always:
+//! - The length depends on version and tag only, hence segment prefixes are an antichain.
+//! - The name is stored in the first manifest and checked at every open: it never changes.
+
+use slatedb::{PrefixExtractor, PrefixTarget};
+
+/// The stored name of the extractor.
+pub(crate) const NAME: &str = "icecore-v1";
+
+/// Segments as `design.md` §3 lays them out.
+#[derive(Debug)]
+pub(crate) struct SegmentExtractor;
+
+impl PrefixExtractor for SegmentExtractor {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+        let bytes = match target {
+            PrefixTarget::Point(key) | PrefixTarget::Prefix(key) => key,
+        };
+        let length = icecore_records::key::segment_len(bytes);
+        // Version and tag alone decide the length, so an answer for a scan prefix is right for each
+        // of its extensions; a prefix (or a foreign key) shorter than its segment has no answer.
+        (length > 0 && length <= bytes.len()).then_some(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn points_and_prefixes_agree() {
+        let prefix = icecore_records::key::journal_epoch_prefix(7);
+        let mut key = prefix.to_vec();
+        key.extend_from_slice(&42_u64.to_be_bytes());
+        let key = Bytes::from(key);
+        let point = SegmentExtractor.prefix_len(&PrefixTarget::Point(key.clone()));
+        assert_eq!(point, Some(6));
+        assert_eq!(key.slice(..6), prefix);
+        assert_eq!(
+            SegmentExtractor.prefix_len(&PrefixTarget::Prefix(prefix.clone())),
+            Some(6)
+        );
+        assert_eq!(
+            SegmentExtractor.prefix_len(&PrefixTarget::Prefix(prefix.slice(..5))),
+            None
+        );
+        assert_eq!(
+            SegmentExtractor.prefix_len(&PrefixTarget::Prefix(Bytes::new())),
+            None
+        );
+    }
+}
