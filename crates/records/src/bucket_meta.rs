@@ -1,0 +1,130 @@
+//! BucketMeta: what is known about a bucket as a whole.
+//!
+//!     version u8 = 1 | state u8 | flags u8 | varint resolution, next series id
+//!     | varint count, run starts (each as difference to the one before)
+//!     | varint count, dirty hours (same) | varint floats, histograms, exemplars
+//!     | zigzag first and last timestamp
+//!
+//! Written with put by the bucket's single writer; never merged.
+
+use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::{DecodeError, SeriesId};
+
+const RECORD: &str = "BucketMeta";
+const VERSION: u8 = 1;
+const HAS_HISTOGRAMS: u8 = 1;
+const HAS_START_TIMESTAMPS: u8 = 2;
+
+/// What has been done to a bucket's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BucketState {
+    /// Samples as they came.
+    #[default]
+    Raw = 0,
+}
+
+impl BucketState {
+    fn from_number(number: u8) -> Option<Self> {
+        (number == 0).then_some(Self::Raw)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BucketMeta {
+    /// Width of a rollup window; 0 for raw samples.
+    pub resolution_ms: u32,
+    pub state: BucketState,
+    /// The first id that is still free.
+    pub next_series_id: u32,
+    /// Ids are in label order within a run; the first id of each run, ascending.
+    pub run_starts: Vec<SeriesId>,
+    /// Hours (start minutes, ascending) that got samples after the bucket was rolled up.
+    pub dirty_hours: Vec<u32>,
+    pub float_samples: u64,
+    pub histogram_samples: u64,
+    pub exemplars: u64,
+    pub has_histograms: bool,
+    pub has_start_timestamps: bool,
+    pub min_timestamp_ms: i64,
+    pub max_timestamp_ms: i64,
+}
+
+pub fn encode(meta: &BucketMeta) -> Vec<u8> {
+    let mut value = vec![VERSION, meta.state as u8, flags(meta)];
+    push_uvarint(&mut value, meta.resolution_ms.into());
+    push_uvarint(&mut value, meta.next_series_id.into());
+    push_ascending(&mut value, meta.run_starts.iter().map(|id| id.0));
+    push_ascending(&mut value, meta.dirty_hours.iter().copied());
+    push_uvarint(&mut value, meta.float_samples);
+    push_uvarint(&mut value, meta.histogram_samples);
+    push_uvarint(&mut value, meta.exemplars);
+    push_zigzag(&mut value, meta.min_timestamp_ms);
+    push_zigzag(&mut value, meta.max_timestamp_ms);
+    value
+}
+
+pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
+    let mut reader = Reader::new(RECORD, value);
+    reader.version(VERSION)?;
+    let state = BucketState::from_number(reader.u8()?);
+    let state = state.ok_or_else(|| reader.error("unknown bucket state"))?;
+    let flags = reader.u8()?;
+    if flags & !(HAS_HISTOGRAMS | HAS_START_TIMESTAMPS) != 0 {
+        return Err(reader.error("unknown flags"));
+    }
+    let meta = BucketMeta {
+        state,
+        has_histograms: flags & HAS_HISTOGRAMS != 0,
+        has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
+        resolution_ms: reader.uvarint32()?,
+        next_series_id: reader.uvarint32()?,
+        run_starts: read_ascending(&mut reader)?
+            .into_iter()
+            .map(SeriesId)
+            .collect(),
+        dirty_hours: read_ascending(&mut reader)?,
+        float_samples: reader.uvarint()?,
+        histogram_samples: reader.uvarint()?,
+        exemplars: reader.uvarint()?,
+        min_timestamp_ms: reader.zigzag()?,
+        max_timestamp_ms: reader.zigzag()?,
+    };
+    reader.finish()?;
+    Ok(meta)
+}
+
+fn flags(meta: &BucketMeta) -> u8 {
+    let histograms = if meta.has_histograms {
+        HAS_HISTOGRAMS
+    } else {
+        0
+    };
+    histograms
+        | if meta.has_start_timestamps {
+            HAS_START_TIMESTAMPS
+        } else {
+            0
+        }
+}
+
+fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {
+    push_uvarint(buffer, numbers.len() as u64);
+    let mut previous = 0;
+    for number in numbers {
+        debug_assert!(number >= previous, "numbers must ascend");
+        push_uvarint(buffer, number.wrapping_sub(previous).into());
+        previous = number;
+    }
+}
+
+fn read_ascending(reader: &mut Reader<'_>) -> Result<Vec<u32>, DecodeError> {
+    let count = reader.count(1)?;
+    let mut numbers = Vec::with_capacity(count);
+    let mut previous = 0u32;
+    for _ in 0..count {
+        let number = previous.checked_add(reader.uvarint32()?);
+        previous = number.ok_or_else(|| reader.error("number does not fit 32 bits"))?;
+        numbers.push(previous);
+    }
+    Ok(numbers)
+}

@@ -1,0 +1,111 @@
+//! Reads one block back, for replay and for readers that follow the journal.
+
+use icecore_model::{Exemplar, Histogram, Labels, Metadata};
+
+use super::compression::read_section;
+use super::{RECORD, floats, kind};
+use crate::forward_index::read_bindings;
+use crate::metadata::read_metadata;
+use crate::reader::Reader;
+use crate::{DecodeError, histogram};
+
+/// One kind of content of a block. References are those of the record's epoch.
+#[derive(Clone, Debug)]
+pub enum Section {
+    /// Labels of references that are used from here on.
+    Definitions(Vec<(u32, Labels)>),
+    /// Float samples as columns of equal length.
+    Floats {
+        refs: Vec<u32>,
+        timestamps: Vec<i64>,
+        values: Vec<f64>,
+    },
+    /// Reference, timestamp, histogram.
+    Histograms(Vec<(u32, i64, Histogram)>),
+    Exemplars(Vec<(u32, Exemplar)>),
+    /// Metric family and what was said about it.
+    Metadata(Vec<(String, Metadata)>),
+    /// Reference, timestamp of the sample, start timestamp.
+    StartTimestamps(Vec<(u32, i64, i64)>),
+    /// Written by a newer program. It must be reported: it is data that is not read.
+    Unknown {
+        kind: u8,
+    },
+}
+
+/// The sections of a block, in order.
+pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
+    let mut reader = Reader::new(RECORD, block);
+    let mut sections = Vec::new();
+    while !reader.is_empty() {
+        let mut buffer = Vec::new();
+        let section_kind = reader.u8()?;
+        let raw = read_section(&mut reader, &mut buffer)?;
+        sections.push(decode_section(section_kind, raw)?);
+    }
+    Ok(sections)
+}
+
+fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> {
+    Ok(match section_kind {
+        kind::DEFINITIONS => Section::Definitions(all(raw, |reader| {
+            Ok((reader.uvarint32()?, read_bindings(reader)?))
+        })?),
+        kind::FLOATS => {
+            let (refs, timestamps, values) = floats::decode(raw)?;
+            Section::Floats {
+                refs,
+                timestamps,
+                values,
+            }
+        }
+        kind::HISTOGRAMS => Section::Histograms(all(raw, read_histogram)?),
+        kind::EXEMPLARS => Section::Exemplars(all(raw, read_exemplar)?),
+        kind::METADATA => Section::Metadata(all(raw, |reader| {
+            Ok((reader.text()?.to_owned(), read_metadata(reader)?))
+        })?),
+        kind::START_TIMESTAMPS => Section::StartTimestamps(all(raw, |reader| {
+            let (series_ref, timestamp) = (reader.uvarint32()?, reader.zigzag()?);
+            Ok((
+                series_ref,
+                timestamp,
+                timestamp.wrapping_add(reader.zigzag()?),
+            ))
+        })?),
+        kind => Section::Unknown { kind },
+    })
+}
+
+/// Reads entries until the section ends.
+fn all<T>(
+    raw: &[u8],
+    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let mut reader = Reader::new(RECORD, raw);
+    let mut entries = Vec::new();
+    while !reader.is_empty() {
+        entries.push(read(&mut reader)?);
+    }
+    Ok(entries)
+}
+
+fn read_histogram(reader: &mut Reader<'_>) -> Result<(u32, i64, Histogram), DecodeError> {
+    let (series_ref, timestamp) = (reader.uvarint32()?, reader.zigzag()?);
+    let histogram = histogram::read(reader, None)?;
+    let histogram = histogram.ok_or_else(|| reader.error("entry without a histogram"))?;
+    Ok((series_ref, timestamp, histogram))
+}
+
+fn read_exemplar(reader: &mut Reader<'_>) -> Result<(u32, Exemplar), DecodeError> {
+    let (series_ref, timestamp_ms) = (reader.uvarint32()?, reader.zigzag()?);
+    let value = reader.f64()?;
+    let labels = read_bindings(reader)?;
+    Ok((
+        series_ref,
+        Exemplar {
+            labels,
+            timestamp_ms,
+            value,
+        },
+    ))
+}

@@ -1,0 +1,208 @@
+//! Keys: `version | tag | …`, big-endian, so that byte order is logical order.
+//!
+//!     tag = record type (high 4 bits) | bucket size, or 0 for global records (low 4 bits)
+//!
+//! Holds always:
+//! - A scan over a prefix given here finds exactly the records it names.
+//! - What belongs to a series but is not its stream lies right behind it: its key plus one byte.
+//! - The length of a segment prefix depends on version and tag only; prefixes are an antichain.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use parse::ParsedKey;
+
+use bytes::Bytes;
+
+use crate::{Bucket, RecordType, SeriesId};
+
+/// The version that every key begins with.
+pub const VERSION: u8 = 1;
+
+/// Bytes that name one segment of a bucket, a week of events or a journal epoch.
+const SCOPED_SEGMENT_LEN: usize = 6;
+const GLOBAL_SEGMENT_LEN: usize = 2;
+
+/// Follows a series' key: the start timestamps of its samples.
+const STARTS_SUFFIX: u8 = 1;
+
+const FLUSH_CURSOR_KIND: u8 = 1;
+const CATALOG_CURSOR_KIND: u8 = 2;
+const METRIC_METADATA_KIND: u8 = 1;
+
+/// A label name in a key ends with this byte; escaping keeps it out of the name itself.
+const TERMINATOR: u8 = 0;
+const ESCAPE: u8 = 1;
+
+pub fn bucket_list() -> Bytes {
+    global(RecordType::BucketList, &[])
+}
+
+pub fn series_dictionary(bucket: Bucket, fingerprint: u128) -> Bytes {
+    scoped(
+        RecordType::SeriesDictionary,
+        bucket,
+        &fingerprint.to_be_bytes(),
+    )
+}
+
+pub fn forward_index(bucket: Bucket, series: SeriesId) -> Bytes {
+    of_series(RecordType::ForwardIndex, bucket, series)
+}
+
+pub fn inverted_index(bucket: Bucket, name: &str, value: &str) -> Bytes {
+    let mut key = terminated_label(bucket, name, value.len());
+    key.extend_from_slice(value.as_bytes());
+    key.into()
+}
+
+pub fn time_series(bucket: Bucket, series: SeriesId) -> Bytes {
+    of_series(RecordType::TimeSeries, bucket, series)
+}
+
+/// Start timestamps of the samples of [`time_series`].
+pub fn time_series_starts(bucket: Bucket, series: SeriesId) -> Bytes {
+    starts_of_series(RecordType::TimeSeries, bucket, series)
+}
+
+pub fn histogram_series(bucket: Bucket, series: SeriesId) -> Bytes {
+    of_series(RecordType::HistogramSeries, bucket, series)
+}
+
+/// Start timestamps of the samples of [`histogram_series`].
+pub fn histogram_series_starts(bucket: Bucket, series: SeriesId) -> Bytes {
+    starts_of_series(RecordType::HistogramSeries, bucket, series)
+}
+
+pub fn exemplar_series(bucket: Bucket, series: SeriesId) -> Bytes {
+    of_series(RecordType::ExemplarSeries, bucket, series)
+}
+
+pub fn bucket_meta(bucket: Bucket) -> Bytes {
+    scoped(RecordType::BucketMeta, bucket, &[])
+}
+
+/// A journal record whose first block has the sequence number `seq`.
+pub fn journal(epoch: u32, seq: u64) -> Bytes {
+    let mut key = Vec::with_capacity(14);
+    key.extend_from_slice(&[VERSION, tag(RecordType::Journal)]);
+    key.extend_from_slice(&epoch.to_be_bytes());
+    key.extend_from_slice(&seq.to_be_bytes());
+    key.into()
+}
+
+/// The journal sequence up to which a bucket's records hold everything.
+pub fn flush_cursor(bucket: Bucket) -> Bytes {
+    let mut rest = [FLUSH_CURSOR_KIND, bucket.size.exponent(), 0, 0, 0, 0];
+    rest[2..].copy_from_slice(&bucket.start.minutes().to_be_bytes());
+    global(RecordType::Maintenance, &rest)
+}
+
+/// The journal sequence up to which the catalog holds everything.
+pub fn catalog_cursor() -> Bytes {
+    global(RecordType::Maintenance, &[CATALOG_CURSOR_KIND])
+}
+
+/// Type, unit and help of a metric family.
+pub fn metric_metadata(family: &str) -> Bytes {
+    let mut key = Vec::with_capacity(3 + family.len());
+    key.extend_from_slice(&[VERSION, tag(RecordType::Catalog), METRIC_METADATA_KIND]);
+    key.extend_from_slice(family.as_bytes());
+    key.into()
+}
+
+/// All records of one type of one bucket: the six bytes that name its segment.
+pub fn record_prefix(record_type: RecordType, bucket: Bucket) -> Bytes {
+    scoped(record_type, bucket, &[])
+}
+
+/// All journal records.
+pub fn journal_prefix() -> Bytes {
+    global(RecordType::Journal, &[])
+}
+
+/// The journal records of one epoch: the six bytes that name its segment.
+pub fn journal_epoch_prefix(epoch: u32) -> Bytes {
+    global(RecordType::Journal, &epoch.to_be_bytes())
+}
+
+/// All values of one label in one bucket; the value is what follows the prefix.
+pub fn inverted_label_prefix(bucket: Bucket, name: &str) -> Bytes {
+    terminated_label(bucket, name, 0).into()
+}
+
+/// The flush cursors of all buckets.
+pub fn flush_cursor_prefix() -> Bytes {
+    global(RecordType::Maintenance, &[FLUSH_CURSOR_KIND])
+}
+
+/// The metadata of all metric families; the family is what follows the prefix.
+pub fn metric_metadata_prefix() -> Bytes {
+    global(RecordType::Catalog, &[METRIC_METADATA_KIND])
+}
+
+/// How many bytes of a key name its SlateDB segment.
+pub fn segment_len(key: &[u8]) -> usize {
+    let len = match key {
+        [VERSION, tag, ..] => match RecordType::from_number(tag >> 4) {
+            Some(RecordType::Journal | RecordType::EventCell | RecordType::EventIdentity) => {
+                SCOPED_SEGMENT_LEN
+            }
+            Some(record_type) if record_type.is_bucket_scoped() => SCOPED_SEGMENT_LEN,
+            _ => GLOBAL_SEGMENT_LEN,
+        },
+        _ => GLOBAL_SEGMENT_LEN,
+    };
+    len.min(key.len())
+}
+
+/// The tag of a global record.
+fn tag(record_type: RecordType) -> u8 {
+    record_type.number() << 4
+}
+
+fn global(record_type: RecordType, rest: &[u8]) -> Bytes {
+    let mut key = Vec::with_capacity(2 + rest.len());
+    key.extend_from_slice(&[VERSION, tag(record_type)]);
+    key.extend_from_slice(rest);
+    key.into()
+}
+
+fn scoped(record_type: RecordType, bucket: Bucket, rest: &[u8]) -> Bytes {
+    let mut key = Vec::with_capacity(SCOPED_SEGMENT_LEN + rest.len());
+    push_scope(&mut key, record_type, bucket);
+    key.extend_from_slice(rest);
+    key.into()
+}
+
+fn of_series(record_type: RecordType, bucket: Bucket, series: SeriesId) -> Bytes {
+    scoped(record_type, bucket, &series.0.to_be_bytes())
+}
+
+fn starts_of_series(record_type: RecordType, bucket: Bucket, series: SeriesId) -> Bytes {
+    let [a, b, c, d] = series.0.to_be_bytes();
+    scoped(record_type, bucket, &[a, b, c, d, STARTS_SUFFIX])
+}
+
+fn push_scope(key: &mut Vec<u8>, record_type: RecordType, bucket: Bucket) {
+    debug_assert!(
+        record_type.is_bucket_scoped(),
+        "{record_type} does not belong to a bucket"
+    );
+    key.extend_from_slice(&[VERSION, tag(record_type) | bucket.size.exponent()]);
+    key.extend_from_slice(&bucket.start.minutes().to_be_bytes());
+}
+
+fn terminated_label(bucket: Bucket, name: &str, room: usize) -> Vec<u8> {
+    let mut key = Vec::with_capacity(SCOPED_SEGMENT_LEN + name.len() + 1 + room);
+    push_scope(&mut key, RecordType::InvertedIndex, bucket);
+    for byte in name.bytes() {
+        match byte {
+            TERMINATOR | ESCAPE => key.extend_from_slice(&[ESCAPE, byte + 1]),
+            _ => key.push(byte),
+        }
+    }
+    key.push(TERMINATOR);
+    key
+}

@@ -1,0 +1,276 @@
+//! Keys back into what they name, for inspection, for replay and for the merge operator.
+
+use std::fmt;
+
+use icecore_model::{BucketSize, BucketStart};
+
+use super::{
+    CATALOG_CURSOR_KIND, ESCAPE, FLUSH_CURSOR_KIND, METRIC_METADATA_KIND, STARTS_SUFFIX,
+    TERMINATOR, VERSION,
+};
+use crate::reader::Reader;
+use crate::{Bucket, DecodeError, RecordType, SeriesId};
+
+/// What a key names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParsedKey {
+    BucketList,
+    SeriesDictionary {
+        bucket: Bucket,
+        fingerprint: u128,
+    },
+    ForwardIndex {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    InvertedIndex {
+        bucket: Bucket,
+        name: String,
+        value: String,
+    },
+    TimeSeries {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    TimeSeriesStarts {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    RollupSeries {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    BucketMeta {
+        bucket: Bucket,
+    },
+    HistogramSeries {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    HistogramSeriesStarts {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    ExemplarSeries {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    Journal {
+        epoch: u32,
+        seq: u64,
+    },
+    FlushCursor {
+        bucket: Bucket,
+    },
+    CatalogCursor,
+    MetricMetadata {
+        family: String,
+    },
+    /// A key version, record type or kind that this program does not know. Readers count it and
+    /// leave it alone.
+    Unknown {
+        version: u8,
+        tag: u8,
+    },
+}
+
+impl ParsedKey {
+    /// Reads a key. A key of a known shape that breaks its rules is an error.
+    pub fn parse(key: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new("key", key);
+        let version = reader.u8()?;
+        let tag = reader.u8()?;
+        let unknown = Self::Unknown { version, tag };
+        let Some(record_type) = RecordType::from_number(tag >> 4) else {
+            return Ok(unknown);
+        };
+        if version != VERSION {
+            return Ok(unknown);
+        }
+        let parsed = if record_type.is_bucket_scoped() {
+            let bucket = bucket(tag & 0xf, &mut reader)?;
+            in_bucket(record_type, bucket, &mut reader)?
+        } else if tag & 0xf != 0 {
+            None
+        } else {
+            of_database(record_type, &mut reader)?
+        };
+        let Some(parsed) = parsed else {
+            return Ok(unknown);
+        };
+        reader.finish()?;
+        Ok(parsed)
+    }
+}
+
+fn in_bucket(
+    record_type: RecordType,
+    bucket: Bucket,
+    reader: &mut Reader<'_>,
+) -> Result<Option<ParsedKey>, DecodeError> {
+    let parsed = match record_type {
+        RecordType::SeriesDictionary => {
+            let fingerprint = u128::from_be_bytes(reader.array()?);
+            ParsedKey::SeriesDictionary {
+                bucket,
+                fingerprint,
+            }
+        }
+        RecordType::InvertedIndex => {
+            let name = terminated(reader)?;
+            let value = text(reader)?;
+            ParsedKey::InvertedIndex {
+                bucket,
+                name,
+                value,
+            }
+        }
+        // Shared columns of coarse buckets will lie behind the bucket's own record.
+        RecordType::BucketMeta if !reader.is_empty() => return Ok(None),
+        RecordType::BucketMeta => ParsedKey::BucketMeta { bucket },
+        _ => {
+            let series = SeriesId(u32::from_be_bytes(reader.array()?));
+            return of_series(record_type, bucket, series, reader);
+        }
+    };
+    Ok(Some(parsed))
+}
+
+fn of_series(
+    record_type: RecordType,
+    bucket: Bucket,
+    series: SeriesId,
+    reader: &mut Reader<'_>,
+) -> Result<Option<ParsedKey>, DecodeError> {
+    if reader.is_empty() {
+        return Ok(match record_type {
+            RecordType::ForwardIndex => Some(ParsedKey::ForwardIndex { bucket, series }),
+            RecordType::TimeSeries => Some(ParsedKey::TimeSeries { bucket, series }),
+            RecordType::RollupSeries => Some(ParsedKey::RollupSeries { bucket, series }),
+            RecordType::HistogramSeries => Some(ParsedKey::HistogramSeries { bucket, series }),
+            RecordType::ExemplarSeries => Some(ParsedKey::ExemplarSeries { bucket, series }),
+            _ => None,
+        });
+    }
+    let parsed = match (record_type, reader.u8()?) {
+        (RecordType::TimeSeries, STARTS_SUFFIX) => ParsedKey::TimeSeriesStarts { bucket, series },
+        (RecordType::HistogramSeries, STARTS_SUFFIX) => {
+            ParsedKey::HistogramSeriesStarts { bucket, series }
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(parsed))
+}
+
+fn of_database(
+    record_type: RecordType,
+    reader: &mut Reader<'_>,
+) -> Result<Option<ParsedKey>, DecodeError> {
+    let parsed = match record_type {
+        RecordType::BucketList => ParsedKey::BucketList,
+        RecordType::Journal => {
+            let epoch = u32::from_be_bytes(reader.array()?);
+            let seq = u64::from_be_bytes(reader.array()?);
+            ParsedKey::Journal { epoch, seq }
+        }
+        RecordType::Maintenance => match reader.u8()? {
+            FLUSH_CURSOR_KIND => {
+                let exponent = reader.u8()?;
+                ParsedKey::FlushCursor {
+                    bucket: bucket(exponent, reader)?,
+                }
+            }
+            CATALOG_CURSOR_KIND => ParsedKey::CatalogCursor,
+            _ => return Ok(None),
+        },
+        RecordType::Catalog if reader.u8()? == METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
+            family: text(reader)?,
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(parsed))
+}
+
+fn bucket(exponent: u8, reader: &mut Reader<'_>) -> Result<Bucket, DecodeError> {
+    let size = BucketSize::from_exponent(exponent);
+    let size = size.ok_or_else(|| reader.error("bucket size is not between 1 and 15"))?;
+    let start = BucketStart(u32::from_be_bytes(reader.array()?));
+    Ok(Bucket { size, start })
+}
+
+fn terminated(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
+    let mut name = Vec::new();
+    loop {
+        match reader.u8()? {
+            TERMINATOR => break,
+            ESCAPE => match reader.u8()? {
+                code @ 1..=2 => name.push(code - 1),
+                _ => return Err(reader.error("unknown escape")),
+            },
+            byte => name.push(byte),
+        }
+    }
+    String::from_utf8(name).map_err(|_| reader.error("label name is not UTF-8"))
+}
+
+fn text(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
+    let text = std::str::from_utf8(reader.rest());
+    Ok(text
+        .map_err(|_| reader.error("text is not UTF-8"))?
+        .to_owned())
+}
+
+impl fmt::Display for ParsedKey {
+    /// One line for people, for example `TimeSeries 1h@28333320 series 713`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BucketList => f.write_str("BucketList"),
+            Self::SeriesDictionary {
+                bucket,
+                fingerprint,
+            } => {
+                write!(
+                    f,
+                    "SeriesDictionary {bucket} fingerprint {fingerprint:032x}"
+                )
+            }
+            Self::ForwardIndex { bucket, series } => {
+                write!(f, "ForwardIndex {bucket} series {series}")
+            }
+            Self::InvertedIndex {
+                bucket,
+                name,
+                value,
+            } => {
+                write!(f, "InvertedIndex {bucket} {name:?}={value:?}")
+            }
+            Self::TimeSeries { bucket, series } => write!(f, "TimeSeries {bucket} series {series}"),
+            Self::TimeSeriesStarts { bucket, series } => {
+                write!(f, "TimeSeries {bucket} series {series} start timestamps")
+            }
+            Self::RollupSeries { bucket, series } => {
+                write!(f, "RollupSeries {bucket} series {series}")
+            }
+            Self::BucketMeta { bucket } => write!(f, "BucketMeta {bucket}"),
+            Self::HistogramSeries { bucket, series } => {
+                write!(f, "HistogramSeries {bucket} series {series}")
+            }
+            Self::HistogramSeriesStarts { bucket, series } => {
+                write!(
+                    f,
+                    "HistogramSeries {bucket} series {series} start timestamps"
+                )
+            }
+            Self::ExemplarSeries { bucket, series } => {
+                write!(f, "ExemplarSeries {bucket} series {series}")
+            }
+            Self::Journal { epoch, seq } => write!(f, "Journal epoch {epoch} sequence {seq}"),
+            Self::FlushCursor { bucket } => write!(f, "Maintenance flush cursor {bucket}"),
+            Self::CatalogCursor => f.write_str("Maintenance catalog cursor"),
+            Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
+            Self::Unknown { version, tag } => {
+                write!(f, "unknown (version {version}, tag {tag:#04x})")
+            }
+        }
+    }
+}

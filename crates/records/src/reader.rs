@@ -1,0 +1,237 @@
+//! A checked walk over the bytes of one value, and the variable-length integers used in values.
+//!
+//! Holds always:
+//! - No read goes past the end, no length is believed before the bytes behind it are there.
+//! - An integer has one accepted length limit: a varint of more than 10 bytes, or one that does not
+//!   fit its type, is an error.
+
+use crate::DecodeError;
+
+pub(crate) struct Reader<'a> {
+    record: &'static str,
+    all: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(record: &'static str, all: &'a [u8]) -> Self {
+        Self {
+            record,
+            all,
+            position: 0,
+        }
+    }
+
+    pub(crate) fn error(&self, reason: &'static str) -> DecodeError {
+        DecodeError::new(self.record, self.position, reason)
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.all.len() - self.position
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// Everything not yet read.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        let rest = &self.all[self.position..];
+        self.position = self.all.len();
+        rest
+    }
+
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(self.error("bytes after the end"))
+        }
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+        let end = self
+            .position
+            .checked_add(len)
+            .filter(|&end| end <= self.all.len());
+        let end = end.ok_or_else(|| self.error("truncated"))?;
+        let taken = &self.all[self.position..end];
+        self.position = end;
+        Ok(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let taken = self.bytes(N)?;
+        Ok(taken
+            .try_into()
+            .expect("bytes() returns exactly what was asked for"))
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, DecodeError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, DecodeError> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, DecodeError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, DecodeError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn f64(&mut self) -> Result<f64, DecodeError> {
+        Ok(f64::from_bits(self.u64()?))
+    }
+
+    /// The version byte that most values begin with.
+    pub(crate) fn version(&mut self, expected: u8) -> Result<(), DecodeError> {
+        if self.u8()? == expected {
+            Ok(())
+        } else {
+            Err(self.error("unknown version"))
+        }
+    }
+
+    #[inline]
+    pub(crate) fn uvarint(&mut self) -> Result<u64, DecodeError> {
+        match read_uvarint(self.all, self.position) {
+            Some((value, next)) => {
+                self.position = next;
+                Ok(value)
+            }
+            None => Err(self.error("truncated or oversized varint")),
+        }
+    }
+
+    pub(crate) fn uvarint32(&mut self) -> Result<u32, DecodeError> {
+        let value = self.uvarint()?;
+        u32::try_from(value).map_err(|_| self.error("number does not fit 32 bits"))
+    }
+
+    pub(crate) fn zigzag(&mut self) -> Result<i64, DecodeError> {
+        Ok(unzigzag(self.uvarint()?))
+    }
+
+    /// A number of elements that follow, each of at least `min_bytes`, so that a false number cannot
+    /// reserve memory.
+    pub(crate) fn count(&mut self, min_bytes: usize) -> Result<usize, DecodeError> {
+        let count = self.uvarint()?;
+        match usize::try_from(count) {
+            Ok(count) if count <= self.remaining() / min_bytes => Ok(count),
+            _ => Err(self.error("more elements than bytes")),
+        }
+    }
+
+    /// Text behind a varint length.
+    pub(crate) fn text(&mut self) -> Result<&'a str, DecodeError> {
+        let len = self.count(1)?;
+        self.utf8(len)
+    }
+
+    /// Text behind a u16 length: the `Utf8` of the storage document.
+    pub(crate) fn text16(&mut self) -> Result<&'a str, DecodeError> {
+        let len = self.u16()?;
+        self.utf8(len.into())
+    }
+
+    fn utf8(&mut self, len: usize) -> Result<&'a str, DecodeError> {
+        let bytes = self.bytes(len)?;
+        std::str::from_utf8(bytes).map_err(|_| self.error("text is not UTF-8"))
+    }
+}
+
+/// The varint at `position` and the position after it.
+#[inline(always)]
+pub(crate) fn read_uvarint(bytes: &[u8], position: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(position)?;
+    if first < 0x80 {
+        return Some((first.into(), position + 1));
+    }
+    read_long_uvarint(bytes, position)
+}
+
+fn read_long_uvarint(bytes: &[u8], position: usize) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (i, &byte) in bytes.get(position..)?.iter().take(10).enumerate() {
+        if i == 9 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            return Some((value, position + i + 1));
+        }
+    }
+    None
+}
+
+#[inline(always)]
+pub(crate) fn push_uvarint(buffer: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        buffer.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    buffer.push(value as u8);
+}
+
+pub(crate) fn push_zigzag(buffer: &mut Vec<u8>, value: i64) {
+    push_uvarint(buffer, zigzag(value));
+}
+
+pub(crate) fn push_text(buffer: &mut Vec<u8>, text: &str) {
+    push_uvarint(buffer, text.len() as u64);
+    buffer.extend_from_slice(text.as_bytes());
+}
+
+/// Small numbers of either sign become small unsigned ones: 0, −1, 1, −2…
+#[inline(always)]
+pub(crate) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+#[inline(always)]
+pub(crate) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_round_trip_at_every_length() {
+        for shift in 0..64 {
+            for value in [1u64 << shift, (1 << shift) - 1, u64::MAX >> shift] {
+                let mut bytes = Vec::new();
+                push_uvarint(&mut bytes, value);
+                assert_eq!(read_uvarint(&bytes, 0), Some((value, bytes.len())));
+                assert_eq!(read_uvarint(&bytes[..bytes.len() - 1], 0), None);
+                assert_eq!(unzigzag(zigzag(value as i64)), value as i64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_varint_that_does_not_fit_is_an_error() {
+        let mut bytes = vec![0xff; 9];
+        bytes.push(2);
+        assert_eq!(read_uvarint(&bytes, 0), None);
+        assert_eq!(read_uvarint(&[0x80; 11], 0), None);
+    }
+
+    #[test]
+    fn a_false_count_is_refused_before_memory_is_taken() {
+        let mut reader = Reader::new("test", &[200, 1, 0, 0]);
+        assert_eq!(
+            reader.count(1).unwrap_err().reason,
+            "more elements than bytes"
+        );
+    }
+}
