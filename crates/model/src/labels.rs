@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::quote::{write_label_name, write_quoted};
+
 /// The label that holds the metric name.
 pub const METRIC_NAME: &str = "__name__";
 
@@ -174,7 +176,10 @@ impl fmt::Display for Labels {
         f.write_str("{")?;
         for (i, (name, value)) in rest.enumerate() {
             let comma = if i == 0 { "" } else { ", " };
-            write!(f, "{comma}{name}={value:?}")?;
+            f.write_str(comma)?;
+            write_label_name(f, name)?;
+            f.write_str("=")?;
+            write_quoted(f, value)?;
         }
         f.write_str("}")
     }
@@ -215,6 +220,10 @@ impl LabelsBuilder {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -242,5 +251,71 @@ mod tests {
         let a = Labels::from_pairs([("__name__", "a"), ("A", "z")]);
         let b = Labels::from_pairs([("__name__", "b"), ("A", "a")]);
         assert!(a < b);
+    }
+
+    #[test]
+    fn printed_as_promql_writes_it() {
+        let text = |pairs: &[(&str, &str)]| Labels::from_pairs(pairs.iter().copied()).to_string();
+        assert_eq!(text(&[]), "{}");
+        assert_eq!(text(&[("__name__", "up")]), "up");
+        assert_eq!(text(&[("a", "b\n\u{7f}\"")]), r#"{a="b\n\x7f\""}"#);
+        assert_eq!(
+            text(&[("http.code", "200"), ("a", "b")]),
+            r#"{a="b", "http.code"="200"}"#
+        );
+    }
+
+    #[test]
+    fn the_fingerprint_is_pinned() {
+        // XXH3-128 of 08 00 "__name__" 02 00 "up" 01 00 "a" 01 00 "b", and of nothing.
+        let labels = Labels::from_pairs([("a", "b"), ("__name__", "up")]);
+        let bytes = b"\x08\0__name__\x02\0up\x01\0a\x01\0b";
+        assert_eq!(labels.fingerprint(), xxh3_128(bytes));
+        assert_eq!(
+            Labels::empty().fingerprint(),
+            0x99aa06d3014798d86001c324468d497f
+        );
+    }
+
+    fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {
+        prop::collection::vec(("(__name__|[A-c_]{1,3})", "[a-cé]{0,3}"), 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_is_what_a_map_would_hold(pairs in pairs()) {
+            let mut map = BTreeMap::new();
+            for (name, value) in &pairs {
+                map.insert(name.as_str(), value.as_str());
+            }
+            map.retain(|_, value| !value.is_empty());
+            let labels = Labels::from_pairs(pairs.iter().map(|(n, v)| (n, v)));
+            let expected: Vec<_> = map.iter().map(|(n, v)| (*n, *v)).collect();
+            prop_assert_eq!(labels.iter().collect::<Vec<_>>(), expected);
+            prop_assert_eq!(labels.len(), map.len());
+            prop_assert_eq!(labels.is_empty(), map.is_empty());
+            for (name, _) in &pairs {
+                prop_assert_eq!(labels.get(name), map.get(name.as_str()).copied());
+            }
+            prop_assert_eq!(LabelsBuilder::from_labels(&labels).build(), labels);
+        }
+
+        #[test]
+        fn order_equality_and_fingerprint_agree(a in pairs(), b in pairs()) {
+            let (a, b) = (Labels::from_pairs(a), Labels::from_pairs(b));
+            prop_assert_eq!(a.cmp(&b).is_eq(), a == b);
+            prop_assert_eq!(a.fingerprint() == b.fingerprint(), a == b);
+            prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
+            if a.metric_name() != b.metric_name() {
+                prop_assert_eq!(a.cmp(&b), a.metric_name().cmp(b.metric_name()));
+            }
+        }
+
+        #[test]
+        fn order_is_transitive(mut sets in prop::collection::vec(pairs(), 3)) {
+            let mut sets: Vec<_> = sets.drain(..).map(Labels::from_pairs).collect();
+            sets.sort();
+            prop_assert!(sets[0] <= sets[1] && sets[1] <= sets[2] && sets[0] <= sets[2]);
+        }
     }
 }

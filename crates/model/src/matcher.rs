@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::quote::{is_plain_label_name, write_quoted};
+use crate::quote::{write_label_name, write_quoted};
 use pattern::{MAX_COMPILED_BYTES, MAX_PATTERN_BYTES, Pattern, Shape};
 
 /// How a matcher compares.
@@ -176,11 +176,7 @@ impl Eq for Matcher {}
 impl fmt::Display for Matcher {
     /// The way PromQL writes a matcher; names that are not plain words are quoted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if is_plain_label_name(self.name()) {
-            f.write_str(self.name())?;
-        } else {
-            write_quoted(f, self.name())?;
-        }
+        write_label_name(f, self.name())?;
         write!(f, "{}", self.op())?;
         write_quoted(f, self.value())
     }

@@ -24,8 +24,16 @@ pub(crate) fn write_quoted(f: &mut impl Write, text: &str) -> fmt::Result {
     f.write_char('"')
 }
 
-/// Whether PromQL needs no quotes around this label name.
-pub(crate) fn is_plain_label_name(name: &str) -> bool {
+/// Writes a label name, in quotes where PromQL needs them.
+pub(crate) fn write_label_name(f: &mut impl Write, name: &str) -> fmt::Result {
+    if is_plain_label_name(name) {
+        f.write_str(name)
+    } else {
+        write_quoted(f, name)
+    }
+}
+
+fn is_plain_label_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

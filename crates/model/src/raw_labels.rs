@@ -96,6 +96,8 @@ fn varint_len(value: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -128,5 +130,56 @@ mod tests {
             RawLabels(&bytes).parse(&mut Vec::new()),
             Err(RawLabelsError::NotUtf8)
         );
+    }
+
+    #[test]
+    fn unknown_fields_and_long_varints_are_errors() {
+        let malformed = |bytes: &[u8]| {
+            assert_eq!(
+                RawLabels(bytes).parse(&mut Vec::new()),
+                Err(RawLabelsError::Malformed),
+                "{bytes:?}"
+            );
+        };
+        malformed(&[0x12, 0]);
+        malformed(&[0x0a, 2, 0x1a, 0]);
+        malformed(&[0x0a, 3, 0x0a, 2, b'n']);
+        malformed(&[0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0]);
+        malformed(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+    }
+
+    #[test]
+    fn lengths_around_each_varint_byte() {
+        for length in [0, 1, 127, 128, 16_383, 16_384] {
+            let value = "v".repeat(length);
+            let mut bytes = Vec::new();
+            push_raw_label(&mut bytes, "n", &value);
+            let mut parsed = Vec::new();
+            RawLabels(&bytes).parse(&mut parsed).unwrap();
+            assert_eq!(parsed, [("n", value.as_str())], "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_pairs_survive(pairs in prop::collection::vec((any::<String>(), any::<String>()), 0..8)) {
+            let mut bytes = Vec::new();
+            for (name, value) in &pairs {
+                push_raw_label(&mut bytes, name, value);
+            }
+            let mut parsed = Vec::new();
+            RawLabels(&bytes).parse(&mut parsed).unwrap();
+            let expected: Vec<_> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            prop_assert_eq!(parsed, expected);
+        }
+
+        #[test]
+        fn no_bytes_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..40), seed in any::<bool>()) {
+            if seed {
+                // Bytes that begin like labels get further.
+                bytes.iter_mut().step_by(2).for_each(|byte| *byte = 0x0a);
+            }
+            let _ = RawLabels(&bytes).parse(&mut Vec::new());
+        }
     }
 }

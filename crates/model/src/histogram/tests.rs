@@ -384,7 +384,8 @@ fn a_stale_histogram_is_valid_and_equals_itself() {
 
 #[test]
 fn every_field_counts_in_equality() {
-    let changes: [(Histogram, fn(&mut Histogram)); 10] = [
+    type Change = fn(&mut Histogram);
+    let changes: [(Histogram, Change); 10] = [
         (integer(), |h| h.schema = 4),
         (integer(), |h| h.reset_hint = CounterResetHint::Gauge),
         (integer(), |h| h.zero_threshold = 0.002),

@@ -97,8 +97,11 @@ fn values_of(hir: &Hir, cap: usize) -> Option<Vec<String>> {
 }
 
 fn chars_of(class: &Class, cap: usize) -> Option<Vec<String>> {
-    let Class::Unicode(class) = class else {
-        return None;
+    let class = match class {
+        Class::Unicode(class) => class,
+        // This is how a class that accepts nothing looks.
+        Class::Bytes(class) if class.ranges().is_empty() => return Some(Vec::new()),
+        Class::Bytes(_) => return None,
     };
     let count: usize = class.ranges().iter().map(|range| range.len()).sum();
     if count > cap {

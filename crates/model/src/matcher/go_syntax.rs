@@ -13,6 +13,7 @@
 //! Holds always: everything that is a character is written as a letter, digit or `\x{…}`, so nothing
 //! in the output can be taken for syntax by accident.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::MatcherError;
@@ -37,8 +38,9 @@ pub(super) fn translate(pattern: &str) -> Result<String, MatcherError> {
         rest: pattern,
         out: String::with_capacity(2 * pattern.len()),
         open_groups: 0,
-        group_names: Vec::new(),
-        after_repetition: false,
+        group_names: HashSet::new(),
+        last_repetition: None,
+        pending_flags: String::new(),
     };
     while !translator.rest.is_empty() {
         translator.step()?;
@@ -54,9 +56,13 @@ struct Translator<'p> {
     rest: &'p str,
     out: String,
     open_groups: usize,
-    group_names: Vec<&'p str>,
-    /// Whether the last thing read was `*`, `+`, `?` or `{n,m}`: Go forbids to repeat those again.
-    after_repetition: bool,
+    group_names: HashSet<&'p str>,
+    /// The pattern from the last item on, if that was `*`, `+`, `?` or `{n,m}`: Go forbids to repeat
+    /// those again.
+    last_repetition: Option<&'p str>,
+    /// Flags such as `(?i)`, written before the next item: in Go they may stand between an item and its
+    /// repetition, so `a(?i)*` becomes `a*(?i)`.
+    pending_flags: String,
 }
 
 fn error(reason: &str, at: &str) -> MatcherError {
@@ -73,13 +79,25 @@ impl<'p> Translator<'p> {
         let Some(c) = self.next_char() else {
             return Ok(());
         };
-        let repeats = std::mem::take(&mut self.after_repetition);
+        let repeated = self.last_repetition.take();
+        let counted = if c == '{' {
+            counted_repetition(self.rest)
+        } else {
+            None
+        };
+        let is_flags = c == '(' && self.rest.starts_with('?');
+        if counted.is_none() && !is_flags && !matches!(c, '*' | '+' | '?') {
+            self.flush_flags();
+        }
         match c {
             '*' | '+' | '?' => {
-                self.out.push(c);
-                self.finish_repetition(start, repeats)?;
+                // After flags, `?` must not turn into the mark of a lazy repetition.
+                let optional = c == '?' && !self.pending_flags.is_empty();
+                self.out
+                    .push_str(if optional { "{0,1}" } else { &start[..1] });
+                self.finish_repetition(start, repeated)?;
             }
-            '{' => match counted_repetition(self.rest) {
+            '{' => match counted {
                 Some((counts, length)) => {
                     let text = &start[..length + 1];
                     if !counts.is_valid() {
@@ -87,7 +105,7 @@ impl<'p> Translator<'p> {
                     }
                     self.rest = &self.rest[length..];
                     self.out.push_str(text);
-                    self.finish_repetition(start, repeats)?;
+                    self.finish_repetition(start, repeated)?;
                 }
                 None => self.push_char('{'),
             },
@@ -108,15 +126,19 @@ impl<'p> Translator<'p> {
     }
 
     /// Reads the `?` that makes a repetition lazy, and refuses a repetition of a repetition.
-    fn finish_repetition(&mut self, start: &str, repeats: bool) -> Result<(), MatcherError> {
-        if repeats {
-            return Err(error("invalid nested repetition operator", start));
-        }
+    fn finish_repetition(
+        &mut self,
+        start: &'p str,
+        repeated: Option<&'p str>,
+    ) -> Result<(), MatcherError> {
         if let Some(rest) = self.rest.strip_prefix('?') {
             self.rest = rest;
             self.out.push('?');
         }
-        self.after_repetition = true;
+        if let Some(repeated) = repeated {
+            return Err(self.error_from("invalid nested repetition operator", repeated));
+        }
+        self.last_repetition = Some(start);
         Ok(())
     }
 
@@ -131,25 +153,23 @@ impl<'p> Translator<'p> {
                 .split_once('>')
                 .ok_or_else(|| error("invalid named capture", start))?;
             self.rest = rest;
-            return self.open_named_group(name);
+            return self.open_named_group(start, name);
         }
         self.rest = rest;
         self.flags(start)
     }
 
-    fn open_named_group(&mut self, name: &'p str) -> Result<(), MatcherError> {
+    fn open_named_group(&mut self, start: &'p str, name: &'p str) -> Result<(), MatcherError> {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(error("invalid named capture", name));
+            return Err(self.error_from("invalid named capture", start));
         }
-        if self.group_names.contains(&name) {
-            return Err(error("duplicate capture group name", name));
-        }
-        self.group_names.push(name);
+        self.flush_flags();
         self.open_groups += 1;
-        if name.starts_with(|c: char| c.is_ascii_digit()) {
+        if self.group_names.contains(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
             // The regex crate has no such names; the group keeps its number.
             self.out.push('(');
         } else {
+            self.group_names.insert(name);
             write!(self.out, "(?P<{name}>").expect("a String takes all text");
         }
         Ok(())
@@ -157,12 +177,6 @@ impl<'p> Translator<'p> {
 
     /// Reads `i-s)` or `i-s:`: the flags of the rest of the group, or of a group of their own.
     fn flags(&mut self, start: &'p str) -> Result<(), MatcherError> {
-        let refuse = |rest: &str| {
-            error(
-                "invalid or unsupported Perl syntax",
-                &start[..start.len() - rest.len()],
-            )
-        };
         let (mut on, mut off) = (String::new(), String::new());
         let mut negative = false;
         let mut flag_missing = false;
@@ -181,22 +195,29 @@ impl<'p> Translator<'p> {
                 }
                 Some(end @ (':' | ')')) if !flag_missing => {
                     on.retain(|flag| !off.contains(flag));
-                    return self.finish_flags(end, &on, &off);
+                    self.finish_flags(end, &on, &off);
+                    return Ok(());
                 }
-                _ => return Err(refuse(self.rest)),
+                _ => return Err(self.error_from("invalid or unsupported Perl syntax", start)),
             }
         }
     }
 
-    fn finish_flags(&mut self, end: char, on: &str, off: &str) -> Result<(), MatcherError> {
-        if end == ':' {
-            self.open_groups += 1;
-        } else if on.is_empty() && off.is_empty() {
-            return Ok(());
-        }
+    fn finish_flags(&mut self, end: char, on: &str, off: &str) {
         let minus = if off.is_empty() { "" } else { "-" };
-        write!(self.out, "(?{on}{minus}{off}{end}").expect("a String takes all text");
-        Ok(())
+        let flags = format!("(?{on}{minus}{off}{end}");
+        if end == ':' {
+            self.flush_flags();
+            self.open_groups += 1;
+            self.out.push_str(&flags);
+        } else if !(on.is_empty() && off.is_empty()) {
+            self.pending_flags.push_str(&flags);
+        }
+    }
+
+    fn flush_flags(&mut self) {
+        self.out.push_str(&self.pending_flags);
+        self.pending_flags.clear();
     }
 
     fn escape_outside_class(&mut self, start: &'p str) -> Result<(), MatcherError> {
@@ -252,22 +273,22 @@ impl<'p> Translator<'p> {
 
     /// After `\p` or `\P`: one letter, or a name in braces that `^` may negate once more.
     fn unicode_class(&mut self, start: &'p str, negated: bool) -> Result<(), MatcherError> {
-        let refuse = || error("invalid character class range", start);
+        const REASON: &str = "invalid character class range";
         let (name, rest) = match self.rest.strip_prefix('{') {
-            Some(braced) => braced.split_once('}').ok_or_else(refuse)?,
+            Some(braced) => braced.split_once('}').ok_or_else(|| error(REASON, start))?,
             None => {
-                let length = self.rest.chars().next().ok_or_else(refuse)?.len_utf8();
+                let length = self.rest.chars().next().map_or(0, char::len_utf8);
                 self.rest.split_at(length)
             }
         };
+        self.rest = rest;
         let (plain, negated) = match name.strip_prefix('^') {
             Some(plain) => (plain, !negated),
             None => (name, negated),
         };
         if plain.is_empty() || !plain.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
-            return Err(refuse());
+            return Err(self.error_from(REASON, start));
         }
-        self.rest = rest;
         let letter = if negated { 'P' } else { 'p' };
         write!(self.out, "\\{letter}{{{plain}}}").expect("a String takes all text");
         Ok(())
@@ -293,8 +314,7 @@ impl<'p> Translator<'p> {
             c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
             _ => None,
         };
-        let length = start.len() - self.rest.len();
-        found.ok_or_else(|| error("invalid escape sequence", &start[..length]))
+        found.ok_or_else(|| self.error_from("invalid escape sequence", start))
     }
 
     /// Up to two more octal digits.
@@ -371,8 +391,7 @@ impl<'p> Translator<'p> {
             self.rest = &self.rest[1..];
             let high = self.class_char(class)?;
             if high < low {
-                let length = item.len() - self.rest.len();
-                return Err(error("invalid character class range", &item[..length]));
+                return Err(self.error_from("invalid character class range", item));
             }
             self.out.push('-');
             self.push_char(high);
@@ -387,6 +406,11 @@ impl<'p> Translator<'p> {
             Some('\\') => self.char_escape(start),
             Some(c) => Ok(c),
         }
+    }
+
+    /// An error about the part of the pattern from `start` to where reading has come.
+    fn error_from(&self, reason: &str, start: &str) -> MatcherError {
+        error(reason, &start[..start.len() - self.rest.len()])
     }
 
     fn next_char(&mut self) -> Option<char> {

@@ -4,8 +4,8 @@
 //! run a regex, and the lists are not even compiled to one.
 
 use regex::{Regex, RegexBuilder};
-use regex_syntax::ParserBuilder;
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{self, Hir};
+use regex_syntax::{ParserBuilder, ast};
 
 use super::MatcherError;
 use super::analysis::{common_prefix, enumerate, glob_of, without_edge_anchors};
@@ -86,21 +86,54 @@ impl Shape {
 }
 
 fn parse(pattern: &str, translated: &str) -> Result<Hir, MatcherError> {
-    ParserBuilder::new()
+    let parsed = ParserBuilder::new()
         .dot_matches_new_line(true)
         .build()
-        .parse(translated)
-        .map_err(|error| {
-            let reason = match error {
-                regex_syntax::Error::Parse(error) => error.kind().to_string(),
-                regex_syntax::Error::Translate(error) => error.kind().to_string(),
-                other => other.to_string(),
-            };
-            MatcherError::Syntax {
-                reason,
-                at: pattern.to_owned(),
+        .parse(translated);
+    parsed.map_err(|error| syntax_error(pattern, translated, &error))
+}
+
+/// What translation leaves to be found here, in the words of Go. The place is quoted where it reads the
+/// same as in the pattern.
+fn syntax_error(pattern: &str, translated: &str, error: &regex_syntax::Error) -> MatcherError {
+    let (reason, at) = match error {
+        regex_syntax::Error::Parse(error) => match error.kind() {
+            ast::ErrorKind::RepetitionMissing => {
+                let at = translated.get(error.span().start.offset..);
+                (
+                    "missing argument to repetition operator".to_owned(),
+                    at.map(first_operator),
+                )
             }
-        })
+            ast::ErrorKind::NestLimitExceeded(_) => {
+                ("expression nests too deeply".to_owned(), None)
+            }
+            other => (other.to_string(), None),
+        },
+        regex_syntax::Error::Translate(error) => match error.kind() {
+            hir::ErrorKind::UnicodePropertyNotFound => {
+                let span = error.span();
+                let at = translated.get(span.start.offset..span.end.offset);
+                ("invalid character class range".to_owned(), at)
+            }
+            other => (other.to_string(), None),
+        },
+        other => (other.to_string(), None),
+    };
+    MatcherError::Syntax {
+        reason,
+        at: at.unwrap_or(pattern).to_owned(),
+    }
+}
+
+/// The repetition operator that `rest` begins with.
+fn first_operator(rest: &str) -> &str {
+    let length = if rest.starts_with('{') {
+        rest.find('}').map_or(1, |end| end + 1)
+    } else {
+        1
+    };
+    rest.get(..length).unwrap_or(rest)
 }
 
 /// Compiles a translated pattern with anchors at both ends.
