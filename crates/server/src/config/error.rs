@@ -1,0 +1,105 @@
+//! What is wrong with a configuration, said so that it can be mended: which setting, what was
+//! expected, what was found, where, and the nearest thing that would have been right.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::yaml::Position;
+
+/// Why there is no [`Config`](super::Config). All problems are reported at once.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {}: {source}", path.display())]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{}", Listed(.0))]
+    Invalid(Vec<Problem>),
+}
+
+/// One thing to mend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key, flag or variable as the user wrote it.
+    pub subject: String,
+    pub reason: String,
+    /// Where in the configuration file; `None` for flags and the environment.
+    pub place: Option<(PathBuf, Position)>,
+    /// What would be right, where that can be guessed.
+    pub cure: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            reason: reason.into(),
+            place: None,
+            cure: None,
+        }
+    }
+
+    pub(super) fn at(mut self, file: &Path, position: Position) -> Self {
+        self.place = Some((file.into(), position));
+        self
+    }
+
+    pub(super) fn cure(mut self, cure: Option<String>) -> Self {
+        self.cure = cure;
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.subject.is_empty() {
+            write!(f, "{}: ", self.subject)?;
+        }
+        f.write_str(&self.reason)?;
+        if let Some((file, position)) = &self.place {
+            write!(f, ", at {position} of {}", file.display())?;
+        }
+        if let Some(cure) = &self.cure {
+            write!(f, "; {cure}")?;
+        }
+        Ok(())
+    }
+}
+
+struct Listed<'a>(&'a [Problem]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.0 {
+            return only.fmt(f);
+        }
+        write!(f, "{} problems in the configuration:", self.0.len())?;
+        for problem in self.0 {
+            write!(f, "\n  {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A found text as it is shown in a complaint: quoted, and cut where it is long.
+pub(super) fn quoted(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 60;
+    if text.chars().count() <= SHOWN_CHARS_MAX {
+        return format!("{text:?}");
+    }
+    let start: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    format!("{start:?}…")
+}
+
+/// The known word that a misspelt one most likely means, or none when nothing is near: a wrong
+/// suggestion costs more time than no suggestion.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let tolerance = (word.len() / 3).clamp(1, 4);
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= tolerance)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,228 @@
+//! The configuration file: a Prometheus configuration plus one section `icecore:`.
+//!
+//! Holds always: a key that nobody knows is an error with its line and column; a key of Prometheus
+//! that is not acted upon is named, so that nobody believes it was.
+
+use std::path::Path;
+
+use super::error::{ConfigError, Problem, nearest, quoted};
+use super::registry::{self, SECTIONS, SETTINGS, Setting};
+use super::values::Kind;
+use super::yaml::{self, Entry, Node, Position, Value};
+
+/// Our section.
+pub(super) const SECTION: &str = "icecore";
+
+/// What a Prometheus configuration may contain besides.
+const PROMETHEUS_KEYS: [&str; 11] = [
+    "global",
+    "scrape_configs",
+    "scrape_config_files",
+    "rule_files",
+    "alerting",
+    "remote_write",
+    "remote_read",
+    "storage",
+    "tracing",
+    "otlp",
+    "runtime",
+];
+
+/// Prometheus has a top-level section `storage` too. What it may hold is checked already, because
+/// our own storage settings are easily written there by mistake, and would be ignored.
+const PROMETHEUS_STORAGE_KEYS: [&str; 2] = ["tsdb", "exemplars"];
+
+/// A real file is a few hundred kilobytes at most; this keeps a wrong path (a disk image, say) from
+/// being read into memory.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What the file says about our settings.
+#[derive(Debug, Default)]
+pub(super) struct FileSettings {
+    pub(super) given: Vec<Given>,
+    /// Keys of Prometheus that are there and not acted upon.
+    pub(super) not_acted_upon: Vec<&'static str>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// One setting found in the file.
+#[derive(Debug)]
+pub(super) struct Given {
+    /// Into [`SETTINGS`].
+    pub(super) index: usize,
+    pub(super) text: String,
+    pub(super) at: Position,
+}
+
+pub(super) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
+    let unreadable = |source| ConfigError::Read {
+        path: path.into(),
+        source,
+    };
+    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+    if bytes > FILE_BYTES_MAX {
+        let reason = format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}");
+        return Err(unreadable(std::io::Error::other(reason)));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    Ok(interpret(&text, path))
+}
+
+/// Sorts the file's text into settings, known foreign keys and problems.
+pub(super) fn interpret(text: &str, path: &Path) -> FileSettings {
+    let mut reader = Reader {
+        path,
+        found: FileSettings::default(),
+    };
+    match yaml::parse(text) {
+        Ok(root) => reader.top_level(&root),
+        Err(error) => {
+            let problem = Problem::new("", error.reason).at(path, error.at);
+            reader.found.problems.push(problem);
+        }
+    }
+    reader.found
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    found: FileSettings,
+}
+
+impl Reader<'_> {
+    fn top_level(&mut self, root: &Node) {
+        for entry in self.entries(root, "the file") {
+            let known = PROMETHEUS_KEYS.iter().find(|key| **key == entry.key);
+            if entry.key == SECTION {
+                self.section(SECTION, &entry.node);
+            } else if let Some(key) = known {
+                self.found.not_acted_upon.push(key);
+                if *key == "storage" {
+                    self.prometheus_storage(&entry.node);
+                }
+            } else {
+                let top = PROMETHEUS_KEYS.into_iter().chain([SECTION]);
+                let cure = match SECTIONS.iter().find(|(name, _)| *name == entry.key) {
+                    Some((name, _)) => Some(format!("{SECTION}.{name}")),
+                    None => nearest(&entry.key, top).map(Into::into),
+                };
+                self.unknown(&entry.key, entry.key_at, cure);
+            }
+        }
+    }
+
+    fn prometheus_storage(&mut self, node: &Node) {
+        for entry in self.entries(node, "storage") {
+            if !PROMETHEUS_STORAGE_KEYS.contains(&entry.key.as_str()) {
+                let path = format!("storage.{}", entry.key);
+                let cure = match registry::index_of(&path) {
+                    Some(_) => Some(format!("{SECTION}.{path}")),
+                    None => nearest(&entry.key, PROMETHEUS_STORAGE_KEYS)
+                        .map(|near| format!("storage.{near}")),
+                };
+                self.unknown(&path, entry.key_at, cure);
+            }
+        }
+    }
+
+    /// `prefix` is the path from the top of the file: `icecore`, then `icecore.storage`.
+    fn section(&mut self, prefix: &str, node: &Node) {
+        for entry in self.entries(node, prefix) {
+            let path = format!("{prefix}.{}", entry.key);
+            let key = within_section(&path);
+            let begins = |setting: &&Setting| {
+                let rest = setting.key.strip_prefix(key);
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            };
+            if let Some(index) = registry::index_of(key) {
+                self.setting(index, &path, &entry.node);
+            } else if SETTINGS.iter().find(begins).is_some() {
+                self.section(&path, &entry.node);
+            } else {
+                self.unknown(
+                    &path,
+                    entry.key_at,
+                    suggest(key).map(|near| format!("{SECTION}.{near}")),
+                );
+            }
+        }
+    }
+
+    fn setting(&mut self, index: usize, path: &str, node: &Node) {
+        let Some(setting) = SETTINGS.get(index) else {
+            return;
+        };
+        let found = match &node.value {
+            Value::Scalar {
+                text,
+                quoted: false,
+            } => Ok(text),
+            // A number or a boolean in quotes is a string: what goes in must be what was meant.
+            Value::Scalar { text, quoted: true } => match setting.kind {
+                Kind::Bool | Kind::Integer => Err(format!("the string {}", quoted(text))),
+                _ => Ok(text),
+            },
+            Value::Null => Err("nothing".into()),
+            Value::List(_) => Err("a list".into()),
+            Value::Map(_) => Err("a map".into()),
+        };
+        match found {
+            Ok(text) => self.found.given.push(Given {
+                index,
+                text: text.clone(),
+                at: node.at,
+            }),
+            Err(found) => {
+                let reason = format!("expected {}, found {found}", setting.kind);
+                self.complain(Problem::new(path, reason), node.at);
+            }
+        }
+    }
+
+    /// The entries of a map; nothing at all is an empty one (everything in it commented out).
+    fn entries<'n>(&mut self, node: &'n Node, path: &str) -> &'n [Entry] {
+        match &node.value {
+            Value::Map(entries) => entries,
+            Value::Null => &[],
+            Value::List(_) | Value::Scalar { .. } => {
+                let found = match &node.value {
+                    Value::Scalar { text, .. } => quoted(text),
+                    _ => "a list".into(),
+                };
+                let reason = format!("expected a map of keys and values, found {found}");
+                self.complain(Problem::new(path, reason), node.at);
+                &[]
+            }
+        }
+    }
+
+    fn unknown(&mut self, path: &str, at: Position, cure: Option<String>) {
+        let cure = cure.map(|near| format!("did you mean {near}?"));
+        self.complain(Problem::new(path, "unknown key").cure(cure), at);
+    }
+
+    fn complain(&mut self, problem: Problem, at: Position) {
+        self.found.problems.push(problem.at(self.path, at));
+    }
+}
+
+/// `icecore.storage.fsync` → `storage.fsync`.
+fn within_section(path: &str) -> &str {
+    path.strip_prefix(SECTION)
+        .and_then(|rest| rest.strip_prefix('.'))
+        .unwrap_or(path)
+}
+
+/// The key or section that a misspelt key most likely means: spelt nearly the same, or of the same
+/// name in another section.
+fn suggest(key: &str) -> Option<&'static str> {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let keys = SETTINGS.iter().map(|setting| setting.key);
+    let sections = SECTIONS.iter().map(|(name, _)| *name);
+    let same_name = || SETTINGS.iter().find(|setting| setting.name() == last);
+    let near_name = || nearest(last, SETTINGS.iter().map(Setting::name));
+    let of_name = |name| SETTINGS.iter().find(|setting| setting.name() == name);
+    nearest(key, keys.chain(sections))
+        .or_else(|| same_name().map(|setting| setting.key))
+        .or_else(|| near_name().and_then(of_name).map(|setting| setting.key))
+}

@@ -1,0 +1,110 @@
+//! Settings of the process itself, beside those of the storage engine.
+//!
+//! As in `icecore_storage::Options`, each default carries its reason here; the registry maps names
+//! onto these fields.
+
+use std::time::Duration;
+
+use super::values::{Choice, ListenAddress};
+
+const MIB: usize = 1 << 20;
+
+/// The HTTP door and how much it takes on at once.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    pub listen: ListenAddress,
+    pub write_body_bytes_max: usize,
+    pub write_decompressed_bytes_max: usize,
+    pub concurrent_writes_max: usize,
+    pub concurrent_reads_max: usize,
+    pub request_timeout: Duration,
+    pub shutdown_grace: Duration,
+}
+
+/// What the process says about itself on standard error.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions {
+    pub level: LogLevel,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    /// Lifecycle only: a healthy process writes a few lines per hour.
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line, for collectors.
+    Json,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            // Only this machine, because there is no access control until one is configured; the
+            // port at which dashboards and agents look for a Prometheus.
+            listen: ListenAddress {
+                host: "127.0.0.1".into(),
+                port: 9090,
+            },
+            // Prometheus sends about 2 MiB at most per request, backfilling tools send more.
+            write_body_bytes_max: 32 * MIB,
+            // Snappy shrinks remote write by four to ten times; what claims more than this is
+            // refused before memory is taken for it.
+            write_decompressed_bytes_max: 128 * MIB,
+            // Five Prometheus servers with their default of 50 shards each. Most of them wait for
+            // the commit and hold little memory meanwhile.
+            concurrent_writes_max: 256,
+            // As many as Prometheus runs: more would share the same cores and each take longer.
+            concurrent_reads_max: 20,
+            // What Prometheus gives a query, so that clients' own time-outs go on fitting.
+            request_timeout: Duration::from_secs(120),
+            // Orchestrators commonly kill after 30 s; this leaves the rest for flushing the head.
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+impl LogLevel {
+    /// The word for it, which is also a directive that `tracing_subscriber::EnvFilter` understands.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+impl Choice for LogLevel {
+    const WORDS: &'static [&'static str] = &["error", "warn", "info", "debug", "trace"];
+    const VALUES: &'static [Self] = &[
+        Self::Error,
+        Self::Warn,
+        Self::Info,
+        Self::Debug,
+        Self::Trace,
+    ];
+}
+
+impl Choice for LogFormat {
+    const WORDS: &'static [&'static str] = &["text", "json"];
+    const VALUES: &'static [Self] = &[Self::Text, Self::Json];
+}
+
+impl Choice for icecore_storage::Compression {
+    const WORDS: &'static [&'static str] = &["none", "lz4", "zstd"];
+    const VALUES: &'static [Self] = &[Self::None, Self::Lz4, Self::Zstd];
+}

@@ -1,0 +1,306 @@
+//! The one table of all settings.
+//!
+//! From a row come the key in the file's `icecore:` section, the flag, the environment variable,
+//! the line in `--help` and the line in `docs/configuration.md`. Defaults are not repeated here:
+//! they are what the `Options` structs say.
+//!
+//! To add a setting: add the field with its default and reason to its `Options`, add a row here,
+//! and run the tests of this module once with `UPDATE_DOCS=1`.
+
+use super::Config;
+use super::values::{
+    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, OneOf, Secret, Size, Text,
+    Time, parse_within,
+};
+use super::{LogFormat, LogLevel};
+use icecore_storage::Compression;
+
+/// One setting: its name, what it holds, and why one would change it.
+pub struct Setting {
+    /// `section.name`, as nested maps in the file: `icecore: {section: {name: …}}`.
+    pub key: &'static str,
+    pub kind: Kind,
+    /// One line: what it does, what happens at the limit, why the default is what it is.
+    pub what: &'static str,
+    /// Least and most, in the setting's own text form; empty where there is none.
+    pub bounds: (&'static str, &'static str),
+    /// A shorter flag name (without dashes) for what is given at nearly every start.
+    pub short_name: Option<&'static str>,
+    pub(super) read: fn(&Config) -> String,
+    pub(super) write: fn(&mut Config, &str) -> Result<(), BadValue>,
+}
+
+impl Setting {
+    /// `--storage.block-cache-bytes`, without the dashes; the short name where there is one.
+    pub fn flag(&self) -> String {
+        self.short_name.map_or_else(|| self.long_flag(), Into::into)
+    }
+
+    /// The flag name by the rule, which also works where there is a short one.
+    pub fn long_flag(&self) -> String {
+        self.key.replace('_', "-")
+    }
+
+    /// `ICECORE_STORAGE_BLOCK_CACHE_BYTES`.
+    pub fn variable(&self) -> String {
+        variable(self.key)
+    }
+
+    /// `ICECORE_LISTEN` beside `ICECORE_SERVER_LISTEN`, where the setting has a short name.
+    pub fn short_variable(&self) -> Option<String> {
+        self.short_name.map(variable)
+    }
+
+    /// The part before the first dot.
+    pub fn section(&self) -> &'static str {
+        self.key.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// The part after the first dot.
+    pub fn name(&self) -> &'static str {
+        self.key.split_once('.').map_or(self.key, |(_, name)| name)
+    }
+
+    /// Whether its value must not be shown to anybody.
+    pub fn is_secret(&self) -> bool {
+        self.kind == Kind::Secret
+    }
+
+    /// The default in text form.
+    pub fn default_value(&self) -> String {
+        (self.read)(&Config::default())
+    }
+}
+
+fn variable(name: &str) -> String {
+    format!("ICECORE_{}", name.replace('.', "_").to_uppercase())
+}
+
+/// The sections in the order in which they are documented, with a heading for each.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("server", "Server"),
+    ("log", "Log"),
+    ("storage", "Storage"),
+    ("journal", "Journal"),
+    ("head", "Head"),
+    ("limits", "Limits on what is written"),
+    ("read", "Limits on what is read"),
+];
+
+/// Where a setting stands in [`SETTINGS`].
+pub(super) fn index_of(key: &str) -> Option<usize> {
+    SETTINGS.iter().position(|setting| setting.key == key)
+}
+
+macro_rules! setting {
+    ($key:literal, $format:ty, $($field:ident).+, $what:literal) => {
+        Setting {
+            key: $key,
+            kind: <$format as Format>::KIND,
+            what: $what,
+            bounds: ("", ""),
+            short_name: None,
+            read: |config| <$format as Format>::show(&config.$($field).+),
+            write: |config, text| {
+                config.$($field).+ = <$format as Format>::parse(text)?;
+                Ok(())
+            },
+        }
+    };
+    ($key:literal, $format:ty, $($field:ident).+, short $short:literal, $what:literal) => {
+        Setting {
+            short_name: Some($short),
+            ..setting!($key, $format, $($field).+, $what)
+        }
+    };
+    ($key:literal, $format:ty, $($field:ident).+, $least:literal to $most:literal, $what:literal) => {
+        Setting {
+            bounds: ($least, $most),
+            write: |config, text| {
+                config.$($field).+ = parse_within::<$format>(text, ($least, $most))?;
+                Ok(())
+            },
+            ..setting!($key, $format, $($field).+, $what)
+        }
+    };
+}
+
+/// Every setting, in the order in which they are documented.
+pub static SETTINGS: &[Setting] = &[
+    setting!("server.listen", Address, server.listen, short "listen",
+        "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus. A default port that is taken is a warning, one given here is an error."),
+    setting!("server.write_body_bytes_max", Size, server.write_body_bytes_max, "1KiB" to "",
+        "Bytes of one write request as sent; larger ones get 413. Prometheus sends about 2 MiB at most, backfilling tools more."),
+    setting!("server.write_decompressed_bytes_max", Size, server.write_decompressed_bytes_max, "1KiB" to "",
+        "Bytes of one write request once decompressed; what claims more gets 413 before memory is taken for it. Remote write shrinks by four to ten times."),
+    setting!("server.concurrent_writes_max", Integer, server.concurrent_writes_max, "1" to "1000000",
+        "Write requests under way at once; further ones get 503 with Retry-After. Room for five Prometheus servers with 50 shards each; most of them only wait for the commit."),
+    setting!("server.concurrent_reads_max", Integer, server.concurrent_reads_max, "1" to "1000000",
+        "Read requests under way at once; further ones wait within their time-out. As many as Prometheus runs: more would share the same cores."),
+    setting!("server.request_timeout", Time, server.request_timeout, "1ms" to "",
+        "How long one request may take before it is given up. What Prometheus gives a query."),
+    setting!(
+        "server.shutdown_grace",
+        Time,
+        server.shutdown_grace,
+        "How long requests under way may go on after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
+    ),
+    setting!(
+        "log.level",
+        OneOf<LogLevel>,
+        log.level,
+        "How much is said on standard error. At info a healthy process writes a few lines per hour."
+    ),
+    setting!(
+        "log.format",
+        OneOf<LogFormat>,
+        log.format,
+        "Lines for people, or one JSON object per line for collectors."
+    ),
+    setting!("storage.location", Location, storage.store.location, short "storage",
+        "Where the data lies: a directory (relative to where the process starts), file://, memory://, s3://bucket/prefix, gs:// or az://. A directory needs nothing else installed."),
+    setting!(
+        "storage.endpoint",
+        Text,
+        storage.store.endpoint,
+        "URL of an S3-compatible server. Empty means AWS itself, or AWS_ENDPOINT_URL."
+    ),
+    setting!(
+        "storage.region",
+        Text,
+        storage.store.region,
+        "S3 region. Empty means AWS_REGION, or us-east-1, which S3-compatible servers accept."
+    ),
+    setting!(
+        "storage.access_key_id",
+        Text,
+        storage.store.access_key_id,
+        "S3 key. Empty means AWS_ACCESS_KEY_ID or the machine's role."
+    ),
+    setting!(
+        "storage.secret_access_key",
+        Secret,
+        storage.store.secret_access_key,
+        "The secret of the S3 key; a flag would be visible in the process list, so prefer the environment. Empty means AWS_SECRET_ACCESS_KEY or the machine's role."
+    ),
+    setting!(
+        "storage.path_style",
+        Bool,
+        storage.store.path_style,
+        "Address buckets as endpoint/bucket, which most S3-compatible servers expect, instead of bucket.endpoint."
+    ),
+    setting!(
+        "storage.fsync",
+        Bool,
+        storage.store.fsync,
+        "Sync files and directories of a local store to the disk: without it, power failure can lose acknowledged samples. It costs about 57 ns of CPU per sample."
+    ),
+    setting!("storage.open_timeout", Time, storage.store.open_timeout, "1ms" to "",
+        "How long the first contact with the store may take: a wrong endpoint or bucket is an error that a person sees, not a hang."),
+    setting!("storage.retries_max", Integer, storage.store.retries_max, "0" to "1000000",
+        "How often one request to the store is repeated. Then the process stops acknowledging and exits, rather than going on with data that the store does not have."),
+    setting!("storage.block_bytes", Size, storage.store.block_bytes, "1KiB" to "64KiB",
+        "Size of stored blocks, a power of two. At 16KiB the index is four times smaller than at 4KiB, and a block is still cheap to fetch for one series."),
+    setting!(
+        "storage.compression",
+        OneOf<Compression>,
+        storage.store.compression,
+        "Codec of stored blocks. lz4 is nearly free; zstd saves a fifth of the bytes for a third more CPU in a flush."
+    ),
+    setting!("storage.block_cache_bytes", Size, storage.store.block_cache_bytes, "1MiB" to "",
+        "Memory for blocks that were read: room for a dashboard's worth of recent hours on a small host."),
+    setting!("storage.meta_cache_bytes", Size, storage.store.meta_cache_bytes, "1MiB" to "",
+        "Memory for indexes and filters of stored files, kept apart so that a large scan cannot evict them."),
+    setting!("storage.l0_sst_bytes", Size, storage.store.l0_sst_bytes, "64KiB" to "",
+        "Bytes gathered before a file is written. Small, because they are held in memory several times over meanwhile."),
+    setting!("storage.unflushed_bytes_max", Size, storage.store.unflushed_bytes_max, "64KiB" to "",
+        "Bytes that may wait to be written into files before writes block. At least four times storage.l0_sst_bytes: less was seen to hang."),
+    setting!("storage.wal_flush_interval", Time, storage.store.wal_flush_interval, "1ms" to "",
+        "Timer of the store's own write-ahead log. Commits come long before it; it is the safety net without which a flush was seen to hang."),
+    setting!(
+        "storage.compaction",
+        Bool,
+        storage.store.compaction,
+        "Whether this process compacts files and collects garbage. Off only where another process does it."
+    ),
+    setting!("storage.gc_interval", Time, storage.store.gc_interval, "1s" to "",
+        "How often files that nothing refers to are looked for."),
+    setting!(
+        "storage.gc_min_age",
+        Time,
+        storage.store.gc_min_age,
+        "How long such a file is kept for readers that may still use it."
+    ),
+    setting!(
+        "journal.commit_interval",
+        AutoTime,
+        storage.journal.commit_interval,
+        "Least time between two commits. auto is 2 ms on a local directory, to gather small requests, and 200 ms on a remote store, where each commit is a PUT that costs money."
+    ),
+    setting!("journal.epoch_bytes_max", Size, storage.journal.epoch_bytes_max, "64KiB" to "",
+        "A part of the journal ends after this many bytes; replay and removal work part by part."),
+    setting!("journal.epoch_age_max", Time, storage.journal.epoch_age_max, "1s" to "",
+        "A part of the journal ends after this time, so that what is stored in buckets can be removed from it."),
+    setting!("journal.epoch_keep_max", Time, storage.journal.epoch_keep_max, "1s" to "",
+        "Buckets that keep a part of the journal for longer are flushed although they are still written to: it bounds what a restart replays."),
+    setting!("journal.queue_bytes_max", Size, storage.journal.queue_bytes_max, "64KiB" to "",
+        "Bytes that may wait for a commit before new requests get 503 with Retry-After."),
+    setting!(
+        "journal.strict_recovery",
+        Bool,
+        storage.journal.strict_recovery,
+        "Refuse to start when a journal record cannot be read. By default it is reported and kept, and the process starts: what can be read is worth serving."
+    ),
+    setting!("head.flush_bytes", Size, storage.head.flush_bytes, "1MiB" to "",
+        "Memory of recent samples above which buckets are flushed early, largest first."),
+    setting!("head.bytes_max", Size, storage.head.bytes_max, "1MiB" to "",
+        "Memory of recent samples above which writes get 503 with Retry-After until flushes catch up."),
+    setting!(
+        "head.flush_grace",
+        Time,
+        storage.head.flush_grace,
+        "A bucket is flushed when its hour ended this long ago and nothing was written to it for as long. Covers the usual lag of senders, so that an hour is written once."
+    ),
+    setting!("head.series_idle_max", Time, storage.head.series_idle_max, "1s" to "",
+        "How long a series may be idle before memory forgets it. Above the longest usual scrape interval, so that slow series are not created again at each scrape."),
+    setting!("head.flush_batch_records", Integer, storage.head.flush_batch_records, "1" to "1000000",
+        "Records per write batch of a flush. Larger batches brought nothing when measured."),
+    setting!("head.flush_batch_bytes", Size, storage.head.flush_batch_bytes, "4KiB" to "",
+        "Bytes per write batch of a flush."),
+    setting!("limits.series_max", Integer, storage.limits.series_max, "1" to "",
+        "Series held in memory at once; samples of further new ones are refused."),
+    setting!("limits.new_series_per_request_max", Integer, storage.limits.new_series_per_request_max, "1" to "",
+        "New series that one request may create."),
+    setting!("limits.labels_per_series_max", Integer, storage.limits.labels_per_series_max, "1" to "",
+        "Labels of one series, its name included."),
+    setting!("limits.label_name_bytes_max", Size, storage.limits.label_name_bytes_max, "1B" to "32KiB",
+        "Bytes of a label name. Name and value together never exceed 32 KiB of a stored key, whatever is set here."),
+    setting!("limits.label_value_bytes_max", Size, storage.limits.label_value_bytes_max, "1B" to "32KiB",
+        "Bytes of a label value. Name and value together never exceed 32 KiB of a stored key, whatever is set here."),
+    setting!("limits.samples_per_request_max", Integer, storage.limits.samples_per_request_max, "1" to "",
+        "Samples (floats, histograms and exemplars) of one request."),
+    setting!(
+        "limits.future_max",
+        Time,
+        storage.limits.future_max,
+        "How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most; a timestamp in the wrong unit is far off."
+    ),
+    setting!("limits.open_buckets_max", Integer, storage.limits.open_buckets_max, "1" to "",
+        "Hours that may be open in memory at once: each costs a flush of its own."),
+    setting!("limits.buckets_per_request_max", Integer, storage.limits.buckets_per_request_max, "1" to "",
+        "Hours that the samples of one request may touch."),
+    setting!("limits.exemplars_per_series_max", Integer, storage.limits.exemplars_per_series_max, "0" to "",
+        "Exemplars kept per series and hour; 0 keeps none."),
+    setting!("limits.metadata_max", Integer, storage.limits.metadata_max, "0" to "",
+        "Metric families whose type, unit and help are kept."),
+    setting!("limits.help_bytes_max", Size, storage.limits.help_bytes_max, "0" to "",
+        "Bytes of a metric's help text; longer ones are cut."),
+    setting!("read.series_max", Integer, storage.read.series_max, "1" to "",
+        "Series that one selection may find; more is an error that names this setting."),
+    setting!("read.samples_max", Integer, storage.read.samples_max, "1" to "",
+        "Samples that one selection may return; more is an error that names this setting."),
+    setting!("read.concurrent_gets", Integer, storage.read.concurrent_gets, "1" to "10000",
+        "Single records that one selection fetches at once: hides the latency of a remote store without flooding it."),
+    setting!("read.batch_series", Integer, storage.read.batch_series, "1" to "",
+        "Series per batch of a streamed answer: what a reader holds in memory at a time."),
+];

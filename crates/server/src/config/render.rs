@@ -1,0 +1,92 @@
+//! The effective configuration as text, for `icecore config` and whoever asks the running process.
+//!
+//! Holds always: given back as a file, it sets every value again, except secrets, which are not in it.
+
+use std::fmt::Write as _;
+
+use super::registry::{SECTIONS, SETTINGS, Setting};
+use super::values::{Kind, SECRET_SHOWN};
+use super::{Config, Source, file};
+
+/// The effective configuration as YAML; see [`Config::render`].
+pub(super) fn effective(config: &Config) -> String {
+    let mut text = format!("{}:\n", file::SECTION);
+    for (section, _) in SECTIONS {
+        let _ = writeln!(text, "  {section}:");
+        for (setting, source) in std::iter::zip(SETTINGS, &config.sources) {
+            if setting.section() == *section {
+                let value = shown(setting, config);
+                let line = format!("    {}: {value}", setting.name());
+                let _ = writeln!(text, "{line:<55} # {}", origin(source, config));
+            }
+        }
+    }
+    text
+}
+
+fn shown(setting: &Setting, config: &Config) -> String {
+    let value = (setting.read)(config);
+    match setting.kind {
+        Kind::Text | Kind::Location => yaml_text(&without_password(&value)),
+        Kind::Secret => yaml_text(&value),
+        // Numbers and words, and addresses, which are quoted because some contain brackets.
+        Kind::Address => yaml_text(&value),
+        _ => value,
+    }
+}
+
+fn origin(source: &Source, config: &Config) -> String {
+    match source {
+        Source::Default => "default".into(),
+        Source::File(at) => {
+            let file = config.file.as_deref().unwrap_or("".as_ref());
+            format!("{} {at}", file.display())
+        }
+        Source::Environment(name) => name.clone(),
+        Source::Flag(flag) => flag.clone(),
+    }
+}
+
+/// A URL may carry credentials (`https://user:password@host`), which are nobody's business.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.into();
+    };
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, ""),
+    };
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://{SECRET_SHOWN}@{host}{path}"),
+        None => text.into(),
+    }
+}
+
+/// A YAML scalar that reads back as this text: plain where nothing in it could be misread.
+fn yaml_text(text: &str) -> String {
+    let plain_char =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | ':');
+    let plain = text.chars().all(plain_char)
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/'))
+        && !text.ends_with(':')
+        && !text.eq_ignore_ascii_case("null")
+        && !text.starts_with("...");
+    if plain {
+        return text.into();
+    }
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            ' '..='~' => quoted.push(c),
+            _ => {
+                let _ = write!(quoted, "\\U{:08x}", u32::from(c));
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,321 @@
+//! How each kind of setting is read from text and shown again.
+//!
+//! File, environment and flags all arrive here as text, so that a value means the same wherever it
+//! was written. Holds always: `parse(show(x)) == x`, and a [`Secret`] is never shown.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{duration, size};
+
+/// What a setting holds; decides the documentation's type column and the placeholder in `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Duration,
+    /// A duration, or `auto` where the right one depends on the rest of the configuration.
+    AutoDuration,
+    Size,
+    Integer,
+    Bool,
+    Text,
+    /// A directory or the URL of a store.
+    Location,
+    /// `HOST:PORT`.
+    Address,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Text that is shown to nobody.
+    Secret,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Duration => f.write_str("duration"),
+            Self::AutoDuration => f.write_str("duration or auto"),
+            Self::Size => f.write_str("size"),
+            Self::Integer => f.write_str("number"),
+            Self::Bool => f.write_str("true or false"),
+            Self::Text => f.write_str("text"),
+            Self::Location => f.write_str("path or URL"),
+            Self::Address => f.write_str("address:port"),
+            Self::Choice(words) => f.write_str(&words.join(" or ")),
+            Self::Secret => f.write_str("secret"),
+        }
+    }
+}
+
+/// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BadValue {
+    pub(super) expected: String,
+}
+
+impl BadValue {
+    pub(super) fn expected(what: impl Into<String>) -> Self {
+        Self {
+            expected: what.into(),
+        }
+    }
+}
+
+/// Text form of one kind of value. `bounds` in the registry are written in the same form.
+pub(super) trait Format {
+    type Native;
+    const KIND: Kind;
+
+    fn parse(text: &str) -> Result<Self::Native, BadValue>;
+    fn show(value: &Self::Native) -> String;
+}
+
+/// Reads a value and holds it against the setting's bounds; an empty bound is none.
+pub(super) fn parse_within<F: Format>(
+    text: &str,
+    (least, most): (&str, &str),
+) -> Result<F::Native, BadValue>
+where
+    F::Native: PartialOrd,
+{
+    let value = F::parse(text)?;
+    let bound = |text: &str| (!text.is_empty()).then(|| F::parse(text)).transpose();
+    if bound(least)?.is_some_and(|least| value < least) {
+        return Err(BadValue::expected(format!("at least {least}")));
+    }
+    if bound(most)?.is_some_and(|most| value > most) {
+        return Err(BadValue::expected(format!("at most {most}")));
+    }
+    Ok(value)
+}
+
+/// Decimal digits without sign, blanks or leading zeros (which YAML 1.1 reads as octal).
+pub(super) fn whole_number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = text.len() > 1 && text.starts_with('0');
+    if plain && !leading_zero {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+pub(super) struct Time;
+pub(super) struct AutoTime;
+pub(super) struct Size;
+pub(super) struct Integer;
+pub(super) struct Bool;
+pub(super) struct Text;
+pub(super) struct Location;
+pub(super) struct Secret;
+pub(super) struct Address;
+pub(super) struct OneOf<C>(std::marker::PhantomData<C>);
+
+impl Format for Time {
+    type Native = Duration;
+    const KIND: Kind = Kind::Duration;
+
+    fn parse(text: &str) -> Result<Duration, BadValue> {
+        duration::parse(text)
+    }
+
+    fn show(value: &Duration) -> String {
+        duration::show(value)
+    }
+}
+
+impl Format for AutoTime {
+    type Native = Option<Duration>;
+    const KIND: Kind = Kind::AutoDuration;
+
+    fn parse(text: &str) -> Result<Option<Duration>, BadValue> {
+        match text {
+            "auto" => Ok(None),
+            _ => duration::parse(text)
+                .map(Some)
+                .map_err(|bad| BadValue::expected(format!("auto or {}", bad.expected))),
+        }
+    }
+
+    fn show(value: &Option<Duration>) -> String {
+        value.as_ref().map_or_else(|| "auto".into(), duration::show)
+    }
+}
+
+impl Format for Size {
+    type Native = usize;
+    const KIND: Kind = Kind::Size;
+
+    fn parse(text: &str) -> Result<usize, BadValue> {
+        size::parse(text)
+    }
+
+    fn show(value: &usize) -> String {
+        size::show(value)
+    }
+}
+
+impl Format for Integer {
+    type Native = usize;
+    const KIND: Kind = Kind::Integer;
+
+    fn parse(text: &str) -> Result<usize, BadValue> {
+        whole_number(text)
+            .and_then(|number| usize::try_from(number).ok())
+            .ok_or_else(|| BadValue::expected("a whole number"))
+    }
+
+    fn show(value: &usize) -> String {
+        value.to_string()
+    }
+}
+
+impl Format for Bool {
+    type Native = bool;
+    const KIND: Kind = Kind::Bool;
+
+    fn parse(text: &str) -> Result<bool, BadValue> {
+        match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            // `yes` and `on` are booleans in YAML 1.1 and words in 1.2: refusing them is clearer.
+            _ => Err(BadValue::expected("true or false")),
+        }
+    }
+
+    fn show(value: &bool) -> String {
+        value.to_string()
+    }
+}
+
+impl Format for Text {
+    type Native = String;
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: &str) -> Result<String, BadValue> {
+        Ok(text.into())
+    }
+
+    fn show(value: &String) -> String {
+        value.clone()
+    }
+}
+
+impl Format for Location {
+    type Native = String;
+    const KIND: Kind = Kind::Location;
+
+    fn parse(text: &str) -> Result<String, BadValue> {
+        if text.is_empty() {
+            return Err(BadValue::expected("a path or a URL"));
+        }
+        Ok(text.into())
+    }
+
+    fn show(value: &String) -> String {
+        value.clone()
+    }
+}
+
+/// What is shown in place of a secret, and therefore refused as one: somebody pasted what
+/// `icecore config` printed.
+pub(super) const SECRET_SHOWN: &str = "<secret>";
+
+impl Format for Secret {
+    type Native = String;
+    const KIND: Kind = Kind::Secret;
+
+    fn parse(text: &str) -> Result<String, BadValue> {
+        if text == SECRET_SHOWN {
+            return Err(BadValue::expected(
+                "the secret itself, not the placeholder that is printed for it",
+            ));
+        }
+        Ok(text.into())
+    }
+
+    fn show(value: &String) -> String {
+        if value.is_empty() {
+            String::new()
+        } else {
+            SECRET_SHOWN.into()
+        }
+    }
+}
+
+/// Where a door listens: a host name or address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListenAddress {
+    /// As `TcpListener::bind((host, port))` takes it: IPv6 addresses without brackets.
+    pub host: String,
+    /// 0 lets the operating system choose.
+    pub port: u16,
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl Format for Address {
+    type Native = ListenAddress;
+    const KIND: Kind = Kind::Address;
+
+    fn parse(text: &str) -> Result<ListenAddress, BadValue> {
+        let malformed =
+            || BadValue::expected("ADDRESS:PORT such as 127.0.0.1:9090, [::1]:9090 or :9090");
+        let (host, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+        let port = whole_number(port)
+            .and_then(|port| u16::try_from(port).ok())
+            .ok_or_else(malformed)?;
+        let in_brackets = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let host = match in_brackets {
+            Some(v6) if v6.parse::<std::net::Ipv6Addr>().is_ok() => v6,
+            // `:9090` means every interface, as it does for Prometheus.
+            None if host.is_empty() => "0.0.0.0",
+            None if host.bytes().all(is_host_name_byte) => host,
+            _ => return Err(malformed()),
+        };
+        Ok(ListenAddress {
+            host: host.into(),
+            port,
+        })
+    }
+
+    fn show(value: &ListenAddress) -> String {
+        value.to_string()
+    }
+}
+
+fn is_host_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
+}
+
+/// An enumeration and the words for it.
+pub(super) trait Choice: Copy + PartialEq + Sized + 'static {
+    const WORDS: &'static [&'static str];
+    /// In the order of `WORDS`.
+    const VALUES: &'static [Self];
+}
+
+impl<C: Choice> Format for OneOf<C> {
+    type Native = C;
+    const KIND: Kind = Kind::Choice(C::WORDS);
+
+    fn parse(text: &str) -> Result<C, BadValue> {
+        std::iter::zip(C::WORDS, C::VALUES)
+            .find_map(|(word, value)| (*word == text).then_some(*value))
+            .ok_or_else(|| BadValue::expected(C::WORDS.join(" or ")))
+    }
+
+    fn show(value: &C) -> String {
+        std::iter::zip(C::WORDS, C::VALUES)
+            .find_map(|(word, choice)| (choice == value).then(|| (*word).into()))
+            .unwrap_or_default()
+    }
+}

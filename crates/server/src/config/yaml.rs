@@ -1,0 +1,455 @@
+//! YAML as a tree that knows where each piece was written.
+//!
+//! `saphyr-parser` gives events with positions; this builds a tree from them and checks what the
+//! parser leaves open: duplicated keys, aliases, merge keys, depth and size. Chosen over a serde
+//! front end because every complaint about a setting must say line and column.
+//!
+//! Holds always: the tree is at most [`DEPTH_MAX`] deep and [`NODES_MAX`] nodes large, however the
+//! file uses aliases, so walking and dropping it is bounded.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
+
+/// Deep enough for every Prometheus file (relabelling nests to about ten).
+const DEPTH_MAX: usize = 64;
+
+/// Above any real file (a hundred thousand static targets), below what a few lines of nested
+/// aliases can expand to.
+const NODES_MAX: usize = 1_000_000;
+
+/// Line and column, both counted from one, the column in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} column {}", self.line, self.column)
+    }
+}
+
+impl From<&Marker> for Position {
+    fn from(marker: &Marker) -> Self {
+        Self {
+            line: marker.line(),
+            column: marker.col().saturating_add(1),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) at: Position,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// Nothing at all, `~` or `null`.
+    Null,
+    /// `quoted` tells the string `"5"` from the number `5`.
+    Scalar {
+        text: String,
+        quoted: bool,
+    },
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_at: Position,
+    pub(super) node: Node,
+}
+
+/// What is wrong with the text as YAML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct YamlError {
+    pub(super) at: Position,
+    pub(super) reason: String,
+}
+
+/// Reads the one document of `text`; an empty text is [`Value::Null`].
+pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| YamlError::from(&error))?;
+        builder.take(event, span)?;
+    }
+    Ok(builder.root.unwrap_or(Node {
+        at: Position { line: 1, column: 1 },
+        value: Value::Null,
+    }))
+}
+
+impl From<&ScanError> for YamlError {
+    fn from(error: &ScanError) -> Self {
+        Self {
+            at: error.marker().into(),
+            reason: error.info().into(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    root: Option<Node>,
+    open: Vec<Collection>,
+    anchors: HashMap<usize, (Node, usize)>,
+    nodes: usize,
+}
+
+/// A list or map whose end has not been reached.
+struct Collection {
+    at: Position,
+    anchor: usize,
+    /// Nodes in the whole document before this one: the difference at its end is its size.
+    nodes_before: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map {
+        entries: Vec<Entry>,
+        lines: HashMap<String, Position>,
+        merges: Vec<Node>,
+        key: Option<(String, Position)>,
+    },
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
+        let at = Position::from(&span.start);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let nodes_before = self.nodes;
+                let value = scalar(text.into_owned(), style, tag.as_deref(), at)?;
+                self.count(1, at)?;
+                self.finish(Node { at, value }, anchor, nodes_before)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                refuse_unknown_tag(tag.as_deref(), at)?;
+                self.begin(at, anchor, Content::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                refuse_unknown_tag(tag.as_deref(), at)?;
+                self.begin(
+                    at,
+                    anchor,
+                    Content::Map {
+                        entries: Vec::new(),
+                        lines: HashMap::new(),
+                        merges: Vec::new(),
+                        key: None,
+                    },
+                )
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::Alias(anchor) => {
+                // An anchor inside itself is not finished yet and so is not found here.
+                let (node, size) = self.anchors.get(&anchor).cloned().ok_or(YamlError {
+                    at,
+                    reason: "this alias refers to something that contains it".into(),
+                })?;
+                let nodes_before = self.nodes;
+                self.count(size, at)?;
+                self.finish(node, 0, nodes_before)
+            }
+            Event::DocumentStart(_) if self.root.is_some() => Err(YamlError {
+                at,
+                reason: "a second document begins here; the file must hold one".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, at: Position, anchor: usize, content: Content) -> Result<(), YamlError> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(YamlError {
+                at,
+                reason: format!("nested more than {DEPTH_MAX} deep"),
+            });
+        }
+        let nodes_before = self.nodes;
+        self.count(1, at)?;
+        self.open.push(Collection {
+            at,
+            anchor,
+            nodes_before,
+            content,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), YamlError> {
+        let Some(collection) = self.open.pop() else {
+            return Ok(());
+        };
+        let value = match collection.content {
+            Content::List(nodes) => Value::List(nodes),
+            Content::Map {
+                mut entries,
+                mut lines,
+                merges,
+                ..
+            } => {
+                merge(&mut entries, &mut lines, merges)?;
+                Value::Map(entries)
+            }
+        };
+        let node = Node {
+            at: collection.at,
+            value,
+        };
+        self.finish(node, collection.anchor, collection.nodes_before)
+    }
+
+    /// Puts a complete node where it belongs: the root, a list, a key, or the value of a key.
+    fn finish(&mut self, node: Node, anchor: usize, nodes_before: usize) -> Result<(), YamlError> {
+        if anchor != 0 {
+            let size = self.nodes - nodes_before;
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        match self
+            .open
+            .last_mut()
+            .map(|collection| &mut collection.content)
+        {
+            None => self.root = Some(node),
+            Some(Content::List(nodes)) => nodes.push(node),
+            Some(Content::Map {
+                entries,
+                lines,
+                merges,
+                key,
+            }) => match key.take() {
+                None => *key = Some(new_key(node, lines)?),
+                Some((name, _)) if name == MERGE => merges.push(node),
+                Some((name, key_at)) => entries.push(Entry {
+                    key: name,
+                    key_at,
+                    node,
+                }),
+            },
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, nodes: usize, at: Position) -> Result<(), YamlError> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > NODES_MAX {
+            return Err(YamlError {
+                at,
+                reason: format!("more than {NODES_MAX} values, aliases counted in full"),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// `<<: *defaults` takes over the keys of another map; people use it in scrape configurations.
+const MERGE: &str = "<<";
+
+fn new_key(
+    node: Node,
+    lines: &mut HashMap<String, Position>,
+) -> Result<(String, Position), YamlError> {
+    let at = node.at;
+    let Value::Scalar { text, .. } = node.value else {
+        return Err(YamlError {
+            at,
+            reason: "a key must be a word".into(),
+        });
+    };
+    if let Some(first) = lines.insert(text.clone(), at) {
+        return Err(YamlError {
+            at,
+            reason: format!("the key {text:?} is given twice, first at {first}"),
+        });
+    }
+    Ok((text, at))
+}
+
+/// Keys of a map win over merged ones, earlier merged maps over later ones, as YAML 1.1 has it.
+fn merge(
+    entries: &mut Vec<Entry>,
+    lines: &mut HashMap<String, Position>,
+    merges: Vec<Node>,
+) -> Result<(), YamlError> {
+    let mut pending = merges;
+    while let Some(node) = pending.pop() {
+        match node.value {
+            Value::Map(merged) => {
+                for entry in merged {
+                    if !lines.contains_key(&entry.key) {
+                        lines.insert(entry.key.clone(), entry.key_at);
+                        entries.push(entry);
+                    }
+                }
+            }
+            Value::List(nodes) => pending.extend(nodes.into_iter().rev()),
+            _ => {
+                return Err(YamlError {
+                    at: node.at,
+                    reason: "what is merged with << must be a map or a list of maps".into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn scalar(
+    text: String,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+    at: Position,
+) -> Result<Value, YamlError> {
+    refuse_unknown_tag(tag, at)?;
+    let quoted = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix == "str");
+    if !quoted && matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL") {
+        return Ok(Value::Null);
+    }
+    Ok(Value::Scalar { text, quoted })
+}
+
+fn refuse_unknown_tag(tag: Option<&Tag>, at: Position) -> Result<(), YamlError> {
+    match tag {
+        Some(tag) if !tag.is_yaml_core_schema() => Err(YamlError {
+            at,
+            reason: format!("the tag {tag} has no meaning here"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn show(node: &Node) -> String {
+        match &node.value {
+            Value::Null => "null".into(),
+            Value::Scalar { text, quoted: true } => format!("{text:?}"),
+            Value::Scalar { text, .. } => text.clone(),
+            Value::List(nodes) => {
+                let nodes: Vec<_> = nodes.iter().map(show).collect();
+                format!("[{}]", nodes.join(","))
+            }
+            Value::Map(entries) => {
+                let entries: Vec<_> = entries
+                    .iter()
+                    .map(|entry| format!("{}:{}", entry.key, show(&entry.node)))
+                    .collect();
+                format!("{{{}}}", entries.join(","))
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(show(&parse(text).unwrap()), expected, "{text}");
+    }
+
+    #[track_caller]
+    fn check_error(text: &str, line: usize, column: usize, reason: &str) {
+        let error = parse(text).expect_err(text);
+        assert!(error.reason.contains(reason), "{error:?}");
+        assert_eq!(error.at, Position { line, column }, "{error:?}");
+    }
+
+    #[test]
+    fn builds_the_tree() {
+        check("", "null");
+        check("# nothing\n", "null");
+        check("a: 1\nb: '2'\nc:\nd: ~\n", r#"{a:1,b:"2",c:null,d:null}"#);
+        check("a: {b: [1, 2], c: {}}", "{a:{b:[1,2],c:{}}}");
+        check("a: !!str 5", r#"{a:"5"}"#);
+        check("---\na: |\n  x\n  y\n", "{a:\"x\\ny\\n\"}");
+    }
+
+    #[test]
+    fn aliases_and_merge_keys_are_resolved() {
+        check("a: &x {k: 1}\nb: *x", "{a:{k:1},b:{k:1}}");
+        check(
+            "a: &x {k: 1, l: 2}\nb: {l: 3, <<: *x}",
+            "{a:{k:1,l:2},b:{l:3,k:1}}",
+        );
+        check(
+            "a: &x {k: 1}\nb: &y {k: 2, m: 3}\nc: {<<: [*x, *y]}",
+            "{a:{k:1},b:{k:2,m:3},c:{k:1,m:3}}",
+        );
+        check_error("a:\n  <<: 5", 2, 7, "must be a map");
+    }
+
+    #[test]
+    fn positions_count_from_one_and_in_characters() {
+        let root = parse("a:\n  é: {b: x}\n").unwrap();
+        let Value::Map(entries) = root.value else {
+            panic!("not a map");
+        };
+        let Value::Map(inner) = &entries[0].node.value else {
+            panic!("not a map");
+        };
+        assert_eq!(inner[0].key_at, Position { line: 2, column: 3 });
+        let Value::Map(innermost) = &inner[0].node.value else {
+            panic!("not a map");
+        };
+        assert_eq!(
+            innermost[0].node.at,
+            Position {
+                line: 2,
+                column: 10
+            }
+        );
+    }
+
+    #[test]
+    fn refuses_what_could_be_misunderstood() {
+        check_error(
+            "a: 1\nb: 2\na: 3\n",
+            3,
+            1,
+            "given twice, first at line 1 column 1",
+        );
+        check_error("a: 1\n---\nb: 2\n", 2, 1, "second document");
+        check_error("a: !vault x\n", 1, 4, "tag");
+        check_error("[1, 2]: 3\n", 1, 1, "a key must be a word");
+        check_error("a: &x [*x]\n", 1, 8, "contains it");
+    }
+
+    #[test]
+    fn syntax_errors_have_a_position() {
+        let error = parse("a: 1\n b: 2\n").unwrap_err();
+        assert_eq!(error.at.line, 2, "{error:?}");
+    }
+
+    #[test]
+    fn hostile_nesting_and_aliases_are_bounded() {
+        let deep = "[".repeat(100_000);
+        assert!(parse(&deep).is_err());
+        let mut laughs = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+        for level in 1..10 {
+            let previous = level - 1;
+            let list = vec![format!("*a{previous}"); 10].join(",");
+            laughs.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+        }
+        let error = parse(&laughs).unwrap_err();
+        assert!(error.reason.contains("more than"), "{error:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[a-c:\\-\\[\\]{},&*!|>#'\"\n \t~<%é]{0,60}") {
+            let _ = parse(&text);
+        }
+    }
+}
