@@ -64,6 +64,22 @@ pub enum MatcherError {
     TooLarge,
 }
 
+impl MatcherError {
+    /// Most bytes of a pattern that an error repeats: errors go to logs and clients.
+    const MAX_QUOTED_BYTES: usize = 200;
+
+    fn syntax(reason: &str, at: &str) -> Self {
+        let mut quoted = at[..at.floor_char_boundary(Self::MAX_QUOTED_BYTES)].to_owned();
+        if quoted.len() < at.len() {
+            quoted.push('…');
+        }
+        Self::Syntax {
+            reason: reason.to_owned(),
+            at: quoted,
+        }
+    }
+}
+
 /// What a matcher means for a sorted list of values, so that it becomes lookups where it can. It
 /// describes the positive set: for `!=` and `!~`, the values that are excluded. The empty value
 /// stands for an absent label.

@@ -13,6 +13,8 @@
 //! Holds always: everything that is a character is written as a letter, digit or `\x{…}`, so nothing
 //! in the output can be taken for syntax by accident.
 
+mod classes;
+
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -20,15 +22,6 @@ use super::MatcherError;
 
 /// Largest count in `{n,m}`, as in RE2.
 const MAX_REPEAT: u32 = 1000;
-
-const DIGITS: &str = "0-9";
-const WORD: &str = "0-9A-Za-z_";
-const SPACE: &str = r"\x{9}\x{a}\x{c}\x{d}\x{20}";
-
-const POSIX_CLASSES: [&str; 14] = [
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
-    "space", "upper", "word", "xdigit",
-];
 
 /// Rewrites a Go pattern. What the `regex` crate refuses as well (an operator with nothing to repeat)
 /// may be left for it to find.
@@ -41,12 +34,13 @@ pub(super) fn translate(pattern: &str) -> Result<String, MatcherError> {
         group_names: HashSet::new(),
         last_repetition: None,
         pending_flags: String::new(),
+        last_posix_end: pattern.rfind(":]"),
     };
     while !translator.rest.is_empty() {
         translator.step()?;
     }
     if translator.open_groups > 0 {
-        return Err(error("missing closing )", pattern));
+        return Err(MatcherError::syntax("missing closing )", pattern));
     }
     Ok(translator.out)
 }
@@ -63,13 +57,8 @@ struct Translator<'p> {
     /// Flags such as `(?i)`, written before the next item: in Go they may stand between an item and its
     /// repetition, so `a(?i)*` becomes `a*(?i)`.
     pending_flags: String,
-}
-
-fn error(reason: &str, at: &str) -> MatcherError {
-    MatcherError::Syntax {
-        reason: reason.to_owned(),
-        at: at.to_owned(),
-    }
+    /// Where the last `:]` of the pattern is.
+    last_posix_end: Option<usize>,
 }
 
 impl<'p> Translator<'p> {
@@ -101,7 +90,7 @@ impl<'p> Translator<'p> {
                 Some((counts, length)) => {
                     let text = &start[..length + 1];
                     if !counts.is_valid() {
-                        return Err(error("invalid repeat count", text));
+                        return Err(MatcherError::syntax("invalid repeat count", text));
                     }
                     self.rest = &self.rest[length..];
                     self.out.push_str(text);
@@ -114,7 +103,7 @@ impl<'p> Translator<'p> {
                 self.open_groups = self
                     .open_groups
                     .checked_sub(1)
-                    .ok_or_else(|| error("unexpected )", self.pattern))?;
+                    .ok_or_else(|| MatcherError::syntax("unexpected )", self.pattern))?;
                 self.out.push(')');
             }
             '|' | '.' | '^' | '$' => self.out.push(c),
@@ -151,7 +140,7 @@ impl<'p> Translator<'p> {
         if let Some(named) = rest.strip_prefix("P<").or_else(|| rest.strip_prefix('<')) {
             let (name, rest) = named
                 .split_once('>')
-                .ok_or_else(|| error("invalid named capture", start))?;
+                .ok_or_else(|| MatcherError::syntax("invalid named capture", start))?;
             self.rest = rest;
             return self.open_named_group(start, name);
         }
@@ -220,197 +209,9 @@ impl<'p> Translator<'p> {
         self.pending_flags.clear();
     }
 
-    fn escape_outside_class(&mut self, start: &'p str) -> Result<(), MatcherError> {
-        let replacement = match self.rest.chars().next() {
-            Some('A') => r"\A",
-            Some('z') => r"\z",
-            Some('b') => r"(?-u:\b)",
-            Some('B') => r"(?-u:\B)",
-            Some('Q') => {
-                let quoted = &self.rest[1..];
-                let (text, rest) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
-                self.rest = rest;
-                text.chars().for_each(|c| self.push_char(c));
-                return Ok(());
-            }
-            _ => {
-                if !self.class_escape(start, false)? {
-                    let c = self.char_escape(start)?;
-                    self.push_char(c);
-                }
-                return Ok(());
-            }
-        };
-        self.rest = &self.rest[1..];
-        self.out.push_str(replacement);
-        Ok(())
-    }
-
-    /// After a backslash: writes a Perl or Unicode class if there is one, or says that there is none.
-    fn class_escape(&mut self, start: &'p str, in_class: bool) -> Result<bool, MatcherError> {
-        let Some(c) = self.rest.chars().next() else {
-            return Ok(false);
-        };
-        let (content, negated) = match c {
-            'd' | 'D' => (DIGITS, c == 'D'),
-            's' | 'S' => (SPACE, c == 'S'),
-            'w' | 'W' => (WORD, c == 'W'),
-            'p' | 'P' => {
-                self.rest = &self.rest[1..];
-                self.unicode_class(start, c == 'P')?;
-                return Ok(true);
-            }
-            _ => return Ok(false),
-        };
-        self.rest = &self.rest[1..];
-        match (negated, in_class) {
-            (false, true) => self.out.push_str(content),
-            (false, false) => write!(self.out, "[{content}]").expect("a String takes all text"),
-            (true, _) => write!(self.out, "[^{content}]").expect("a String takes all text"),
-        }
-        Ok(true)
-    }
-
-    /// After `\p` or `\P`: one letter, or a name in braces that `^` may negate once more.
-    fn unicode_class(&mut self, start: &'p str, negated: bool) -> Result<(), MatcherError> {
-        const REASON: &str = "invalid character class range";
-        let (name, rest) = match self.rest.strip_prefix('{') {
-            Some(braced) => braced.split_once('}').ok_or_else(|| error(REASON, start))?,
-            None => {
-                let length = self.rest.chars().next().map_or(0, char::len_utf8);
-                self.rest.split_at(length)
-            }
-        };
-        self.rest = rest;
-        let (plain, negated) = match name.strip_prefix('^') {
-            Some(plain) => (plain, !negated),
-            None => (name, negated),
-        };
-        if plain.is_empty() || !plain.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
-            return Err(self.error_from(REASON, start));
-        }
-        let letter = if negated { 'P' } else { 'p' };
-        write!(self.out, "\\{letter}{{{plain}}}").expect("a String takes all text");
-        Ok(())
-    }
-
-    /// After a backslash that begins no class: the one character it stands for.
-    fn char_escape(&mut self, start: &'p str) -> Result<char, MatcherError> {
-        let Some(c) = self.next_char() else {
-            return Err(error("trailing backslash at end of expression", ""));
-        };
-        let octal = |rest: &str| rest.starts_with(|c| matches!(c, '0'..='7'));
-        let found = match c {
-            'a' => Some('\x07'),
-            'f' => Some('\x0c'),
-            'n' => Some('\n'),
-            'r' => Some('\r'),
-            't' => Some('\t'),
-            'v' => Some('\x0b'),
-            'x' => self.hex_escape(),
-            '0' => Some(self.octal_escape(0)),
-            // A single digit would be a backreference, which RE2 does not have.
-            '1'..='7' if octal(self.rest) => Some(self.octal_escape(u32::from(c) - 0x30)),
-            c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
-            _ => None,
-        };
-        found.ok_or_else(|| self.error_from("invalid escape sequence", start))
-    }
-
-    /// Up to two more octal digits.
-    fn octal_escape(&mut self, first: u32) -> char {
-        let mut value = first;
-        for _ in 0..2 {
-            let Some(digit) = self.rest.chars().next().and_then(|c| c.to_digit(8)) else {
-                break;
-            };
-            value = value * 8 + digit;
-            self.rest = &self.rest[1..];
-        }
-        char::from_u32(value).expect("three octal digits are at most 511")
-    }
-
-    /// After `\x`: two hex digits, or any number of them in braces.
-    fn hex_escape(&mut self) -> Option<char> {
-        let (digits, rest) = match self.rest.strip_prefix('{') {
-            Some(braced) => braced.split_once('}')?,
-            None => self.rest.split_at_checked(2)?,
-        };
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return None;
-        }
-        self.rest = rest;
-        char::from_u32(u32::from_str_radix(digits, 16).ok()?)
-    }
-
-    fn class(&mut self, start: &'p str) -> Result<(), MatcherError> {
-        self.out.push('[');
-        if let Some(rest) = self.rest.strip_prefix('^') {
-            self.rest = rest;
-            self.out.push('^');
-        }
-        let mut first = true;
-        loop {
-            if !first && let Some(rest) = self.rest.strip_prefix(']') {
-                self.rest = rest;
-                self.out.push(']');
-                return Ok(());
-            }
-            first = false;
-            self.class_item(start)?;
-        }
-    }
-
-    fn class_item(&mut self, class: &'p str) -> Result<(), MatcherError> {
-        let item = self.rest;
-        if let Some((name, rest)) = item
-            .strip_prefix("[:")
-            .and_then(|name| name.split_once(":]"))
-        {
-            if !POSIX_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-                return Err(error(
-                    "invalid character class range",
-                    &format!("[:{name}:]"),
-                ));
-            }
-            self.rest = rest;
-            write!(self.out, "[:{name}:]").expect("a String takes all text");
-            return Ok(());
-        }
-        if let Some(rest) = item.strip_prefix('\\') {
-            self.rest = rest;
-            if self.class_escape(item, true)? {
-                return Ok(());
-            }
-            self.rest = item;
-        }
-        let low = self.class_char(class)?;
-        self.push_char(low);
-        // A minus before the closing bracket is a character.
-        if self.rest.starts_with('-') && self.rest.len() >= 2 && !self.rest.starts_with("-]") {
-            self.rest = &self.rest[1..];
-            let high = self.class_char(class)?;
-            if high < low {
-                return Err(self.error_from("invalid character class range", item));
-            }
-            self.out.push('-');
-            self.push_char(high);
-        }
-        Ok(())
-    }
-
-    fn class_char(&mut self, class: &'p str) -> Result<char, MatcherError> {
-        let start = self.rest;
-        match self.next_char() {
-            None => Err(error("missing closing ]", class)),
-            Some('\\') => self.char_escape(start),
-            Some(c) => Ok(c),
-        }
-    }
-
     /// An error about the part of the pattern from `start` to where reading has come.
     fn error_from(&self, reason: &str, start: &str) -> MatcherError {
-        error(reason, &start[..start.len() - self.rest.len()])
+        MatcherError::syntax(reason, &start[..start.len() - self.rest.len()])
     }
 
     fn next_char(&mut self) -> Option<char> {
@@ -444,7 +245,8 @@ impl Counts {
 /// After `{`: the counts and the length of `n}`, `n,}` or `n,m}`. Anything else makes the brace a
 /// character, a number with a leading zero included.
 fn counted_repetition(rest: &str) -> Option<(Counts, usize)> {
-    let (content, _) = rest.split_once('}')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ',')?;
+    let content = rest[end..].starts_with('}').then_some(&rest[..end])?;
     let counts = match content.split_once(',') {
         None => {
             let count = repeat_number(content)?;
@@ -472,4 +274,79 @@ fn repeat_number(text: &str) -> Option<u32> {
     }
     // A number too large for the type is too large for the limit, and refused there.
     Some(text.parse().unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{MatchOp, Matcher};
+
+    fn decode(text: &str) -> String {
+        let mut bytes = Vec::new();
+        let mut rest = text.as_bytes();
+        while let Some((byte, tail)) = rest.split_first() {
+            rest = tail;
+            if *byte == b'%' {
+                let digits = std::str::from_utf8(&rest[..2]).unwrap();
+                bytes.push(u8::from_str_radix(digits, 16).unwrap());
+                rest = &rest[2..];
+            } else {
+                bytes.push(*byte);
+            }
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn go_says_the_same() {
+        let cases = include_str!("../../testdata/go-regexp.txt");
+        let mut checked = 0;
+        for line in cases.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.split(' ');
+            let kind = words.next().unwrap();
+            let pattern = decode(words.next().unwrap());
+            let matcher = Matcher::new(MatchOp::Regex, "name", pattern.as_str());
+            if kind == "error" {
+                assert!(matcher.is_err(), "Go refuses {pattern:?}");
+                continue;
+            }
+            let matcher = matcher.unwrap_or_else(|error| panic!("Go accepts {pattern:?}: {error}"));
+            for word in words {
+                let value = decode(&word[1..]);
+                let expected = word.starts_with('+');
+                assert_eq!(
+                    matcher.matches(&value),
+                    expected,
+                    "{pattern:?} on {value:?}"
+                );
+                checked += 1;
+            }
+        }
+        assert!(checked > 2500, "only {checked} checks were made");
+    }
+
+    #[test]
+    fn errors_use_the_words_of_go() {
+        for (pattern, expected) in [
+            ("a(b", "missing closing ): `a(b`"),
+            ("a)b", "unexpected ): `a)b`"),
+            ("a[b", "missing closing ]: `[b`"),
+            ("ab[c-a]", "invalid character class range: `c-a`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+            (r"x\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+            (r"x\yz", r"invalid escape sequence: `\y`"),
+            ("a**b", "invalid nested repetition operator: `**`"),
+            ("a|*b", "missing argument to repetition operator: `*`"),
+            ("x|{2}b", "missing argument to repetition operator: `{2}`"),
+            ("a{1001}b", "invalid repeat count: `{1001}`"),
+            ("a(?<n-m>b)", "invalid named capture: `(?<n-m>`"),
+            ("a(?=b)", "invalid or unsupported Perl syntax: `(?=`"),
+            ("a\\", "trailing backslash at end of expression: ``"),
+        ] {
+            let error = Matcher::new(MatchOp::Regex, "name", pattern).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("error parsing regexp: {expected}")
+            );
+        }
+    }
 }

@@ -120,10 +120,7 @@ fn syntax_error(pattern: &str, translated: &str, error: &regex_syntax::Error) ->
         },
         other => (other.to_string(), None),
     };
-    MatcherError::Syntax {
-        reason,
-        at: at.unwrap_or(pattern).to_owned(),
-    }
+    MatcherError::syntax(&reason, at.unwrap_or(pattern))
 }
 
 /// The repetition operator that `rest` begins with.
@@ -143,10 +140,7 @@ pub(super) fn compile(pattern: &str, translated: &str) -> Result<Regex, MatcherE
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => MatcherError::TooLarge,
-            other => MatcherError::Syntax {
-                reason: other.to_string(),
-                at: pattern.to_owned(),
-            },
+            other => MatcherError::syntax(&other.to_string(), pattern),
         })
 }
 
