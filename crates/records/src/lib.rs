@@ -34,6 +34,7 @@ mod record_type;
 pub mod series_dictionary;
 pub mod start_timestamps;
 mod union;
+pub mod watermark;
 
 pub use bucket::{Bucket, SeriesId};
 pub use bucket_meta::{BucketMeta, BucketState};

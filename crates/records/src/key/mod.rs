@@ -29,6 +29,7 @@ const STARTS_SUFFIX: u8 = 1;
 
 const FLUSH_CURSOR_KIND: u8 = 1;
 const CATALOG_CURSOR_KIND: u8 = 2;
+const JOURNAL_WATERMARK_KIND: u8 = 3;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -102,6 +103,11 @@ pub fn flush_cursor(bucket: Bucket) -> Bytes {
 /// The journal sequence up to which the catalog holds everything.
 pub fn catalog_cursor() -> Bytes {
     global(RecordType::Maintenance, &[CATALOG_CURSOR_KIND])
+}
+
+/// The sequence and epoch numbers that are not used yet.
+pub fn journal_watermark() -> Bytes {
+    global(RecordType::Maintenance, &[JOURNAL_WATERMARK_KIND])
 }
 
 /// Type, unit and help of a metric family.

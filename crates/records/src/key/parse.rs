@@ -5,8 +5,8 @@ use std::fmt;
 use icecore_model::{BucketSize, BucketStart};
 
 use super::{
-    CATALOG_CURSOR_KIND, ESCAPE, FLUSH_CURSOR_KIND, METRIC_METADATA_KIND, STARTS_SUFFIX,
-    TERMINATOR, VERSION,
+    CATALOG_CURSOR_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND, METRIC_METADATA_KIND,
+    STARTS_SUFFIX, TERMINATOR, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -63,6 +63,7 @@ pub enum ParsedKey {
         bucket: Bucket,
     },
     CatalogCursor,
+    JournalWatermark,
     MetricMetadata {
         family: String,
     },
@@ -181,6 +182,7 @@ fn of_database(
                 }
             }
             CATALOG_CURSOR_KIND => ParsedKey::CatalogCursor,
+            JOURNAL_WATERMARK_KIND => ParsedKey::JournalWatermark,
             _ => return Ok(None),
         },
         RecordType::Catalog if reader.u8()? == METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
@@ -267,6 +269,7 @@ impl fmt::Display for ParsedKey {
             Self::Journal { epoch, seq } => write!(f, "Journal epoch {epoch} sequence {seq}"),
             Self::FlushCursor { bucket } => write!(f, "Maintenance flush cursor {bucket}"),
             Self::CatalogCursor => f.write_str("Maintenance catalog cursor"),
+            Self::JournalWatermark => f.write_str("Maintenance journal watermark"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {
                 write!(f, "unknown (version {version}, tag {tag:#04x})")
