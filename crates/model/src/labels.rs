@@ -155,8 +155,13 @@ impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
         self.metric_name()
             .cmp(other.metric_name())
-            .then_with(|| self.iter().cmp(other.iter()))
+            .then_with(|| rest(self).cmp(rest(other)))
     }
+}
+
+/// The pairs without the metric name.
+fn rest(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
+    labels.iter().filter(|(name, _)| *name != METRIC_NAME)
 }
 
 impl PartialOrd for Labels {

@@ -1,16 +1,43 @@
-//! Keeps samples: head, journal, index and buckets on SlateDB.
+//! Keeps samples: head, journal, buckets on SlateDB.
+//!
+//!     write ─► head ─► journal ─► acknowledged         read ◄─ head ∪ buckets, one snapshot
+//!                └──── flush ────► buckets ◄──────────────────────┘
+//!
+//! Holds always:
+//! - Acknowledged means durable and visible.
+//! - One (series, timestamp), one value: the last write wins, on every path.
+//! - Everything that can grow has a limit in [`Options`] and a defined answer when it is reached.
+//!
+//! This is the only crate that knows SlateDB and object stores.
 
+mod clock;
+mod database;
 mod error;
+mod failpoint;
+mod flush;
+mod head;
+mod inner;
+mod journal;
+mod maintenance;
+mod metrics;
 mod options;
+mod pool;
+mod read;
 mod slate;
 
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};
 pub use error::{Error, Result};
+pub use failpoint::FAIL_POINTS;
+pub use head::{Rejection, WriteBatch};
+pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};
 pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, Options, ReadOptions, StoreOptions,
 };
+pub use read::{Cardinality, LabelQuery, NamedCount};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
 
-/// What tests of other crates need to make storage fail.
+/// Pieces for tests of other crates and of this one.
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::slate::faults::*;

@@ -1,15 +1,18 @@
-//! The first request to a store, made before SlateDB is opened on it.
+//! The first requests to a store, made before SlateDB is opened on it.
 //!
-//! SlateDB repeats failed requests many times, so a wrong endpoint would look like a hang. Here one
-//! cheap request is made within `open_timeout`, and its failure becomes a message that names the
+//! SlateDB repeats failed requests many times, so a wrong endpoint would look like a hang. Here a
+//! few cheap requests are made within `open_timeout`, and a failure becomes a message that names the
 //! place, the cause and what to do.
+//!
+//! A writer also proves that the store keeps "create only if absent". Fencing rests on it, and there
+//! are S3-compatible servers that ignore the condition and overwrite: with those, two writers would
+//! silently destroy each other's data.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use slatedb::object_store::path::Path;
-use slatedb::object_store::{self as store, ObjectStore};
+use slatedb::object_store::{self as store, PutMode, PutOptions, PutPayload};
 use tokio::time::timeout;
 
 use super::location::{RemoteService, StoreLocation};
@@ -17,77 +20,120 @@ use super::object_store::OpenedStore;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
-/// Asks the store for the manifests of the database.
-///
-/// Returns whether there are any. A database that does not exist yet is not an error.
-pub(crate) async fn first_contact(opened: &OpenedStore, options: &StoreOptions) -> Result<bool> {
+/// A request is tried this often: a lone hiccup at start-up is no reason to give up.
+const ATTEMPTS: u32 = 3;
+
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Whether there is a database at the place. That there is none yet is not an error.
+pub(crate) async fn look(opened: &OpenedStore, options: &StoreOptions) -> Result<bool> {
     let manifests = Path::from(format!("{}/manifest", opened.path));
-    let request = first_entry(Arc::clone(&opened.store), manifests);
-    match timeout(options.open_timeout, request).await {
-        Ok(Ok(present)) => Ok(present),
+    let found = within(opened, options, async || {
+        let mut listing = opened.store.list(Some(&manifests));
+        Ok(listing.next().await.transpose()?.is_some())
+    });
+    found.await
+}
+
+/// Whether the place can be written to, and only once under one name.
+///
+/// The probe stays where it is, so that all later starts need one request.
+pub(crate) async fn prove_create(opened: &OpenedStore, options: &StoreOptions) -> Result<()> {
+    if opened.location.is_memory() {
+        return Ok(());
+    }
+    let probe = Path::from(format!("{}-create-probe", opened.path));
+    let create = async || {
+        let payload = PutPayload::from_static(b"icecore checks that files are created only once\n");
+        let options = PutOptions::from(PutMode::Create);
+        match opened.store.put_opts(&probe, payload, options).await {
+            Ok(_) => Ok(true),
+            Err(store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(cause) => Err(cause),
+        }
+    };
+    let created = within(opened, options, create).await?;
+    if created && within(opened, options, create).await? {
+        return Err(Error::Invalid(format!(
+            "the storage at {} overwrites a file that was to be created only if absent, so two writers could not be told apart; use a store that supports conditional writes (If-None-Match)",
+            place(&opened.location, options)
+        )));
+    }
+    Ok(())
+}
+
+async fn within<T>(
+    opened: &OpenedStore,
+    options: &StoreOptions,
+    request: impl AsyncFn() -> store::Result<T>,
+) -> Result<T> {
+    let attempts = async {
+        let mut attempt = 1;
+        loop {
+            match request().await {
+                Err(store::Error::Generic { .. }) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                answer => return answer,
+            }
+        }
+    };
+    match timeout(options.open_timeout, attempts).await {
+        Ok(Ok(answer)) => Ok(answer),
         Ok(Err(cause)) => Err(refused(&opened.location, options, &cause)),
-        Err(_) => Err(silent(&opened.location, options, options.open_timeout)),
+        Err(_) => Err(silent(&opened.location, options)),
     }
 }
 
-async fn first_entry(store: Arc<dyn ObjectStore>, prefix: Path) -> store::Result<bool> {
-    Ok(store.list(Some(&prefix)).next().await.transpose()?.is_some())
-}
-
 fn refused(location: &StoreLocation, options: &StoreOptions, cause: &store::Error) -> Error {
-    let cure = match cause {
-        store::Error::NotFound { .. } => {
-            "the bucket or container does not exist there: check its name, or create it first"
-        }
-        store::Error::PermissionDenied { .. } => {
-            "the credentials are known but may not list this place: check the policy of the user or role"
-        }
-        store::Error::Unauthenticated { .. } => {
-            "the credentials are missing or wrong: check the access key and secret, or the environment variables"
-        }
-        _ => match location {
-            StoreLocation::Local(_) => "check the directory and its permissions",
-            _ => "check endpoint, region, bucket and credentials",
-        },
+    let told = whole(cause);
+    // Listings report every status as a generic error, so the status is looked for in the text.
+    let status = |code: &str| told.contains(&format!("status code: {code}"));
+    let cure = if location.is_local() {
+        "check the directory, its permissions and the space left"
+    } else if matches!(cause, store::Error::NotFound { .. }) || status("404") {
+        "the bucket or container does not exist there: check its name, or create it first"
+    } else if matches!(cause, store::Error::PermissionDenied { .. }) || status("403") {
+        "check the access key and secret, and whether the policy lets them list, read and write here"
+    } else if matches!(cause, store::Error::Unauthenticated { .. }) || status("401") {
+        "the credentials are missing or wrong: check the access key and secret, or the environment variables"
+    } else {
+        "check endpoint, region, bucket and credentials"
     };
     Error::Unavailable(format!(
-        "cannot reach the storage at {}: {}; {cure}",
-        place(location, options),
-        whole(cause)
+        "cannot use the storage at {}: {told}; {cure}",
+        place(location, options)
     ))
 }
 
-fn silent(location: &StoreLocation, options: &StoreOptions, limit: Duration) -> Error {
-    // Without credentials the client looks for those of a cloud instance, at an address that only
-    // answers inside one.
+fn silent(location: &StoreLocation, options: &StoreOptions) -> Error {
     let cure = match location {
+        StoreLocation::Local(_) => "check the disk or network mount",
+        // Without credentials the client looks for those of a cloud instance, at an address that
+        // only answers inside one.
         StoreLocation::Remote {
             service: RemoteService::S3,
             ..
         } if options.access_key_id.is_empty() => {
             "check endpoint and network, and whether credentials are given (outside AWS there is no instance role to fall back to)"
         }
-        StoreLocation::Local(_) => "check the disk or network mount",
         _ => "check endpoint, network and credentials",
     };
     Error::Unavailable(format!(
-        "no answer from the storage at {} within {limit:?}; {cure}",
-        place(location, options)
+        "no answer from the storage at {} within {:?}; {cure}",
+        place(location, options),
+        options.open_timeout
     ))
 }
 
 fn place(location: &StoreLocation, options: &StoreOptions) -> String {
-    if matches!(
-        location,
+    match location {
         StoreLocation::Remote {
             service: RemoteService::S3,
             ..
-        }
-    ) && !options.endpoint.is_empty()
-    {
-        format!("{location} (endpoint {})", options.endpoint)
-    } else {
-        location.to_string()
+        } if !options.endpoint.is_empty() => format!("{location} (endpoint {})", options.endpoint),
+        _ => location.to_string(),
     }
 }
 

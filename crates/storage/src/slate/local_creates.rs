@@ -19,11 +19,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use parking_lot::Mutex;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{
     self as store, CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
@@ -105,11 +106,11 @@ impl LocalCreates {
     }
 
     fn is_unanswered(&self, location: &Path) -> bool {
-        self.lock().contains(location)
+        self.unanswered.lock().contains(location)
     }
 
     fn remember(&self, location: &Path) {
-        let mut unanswered = self.lock();
+        let mut unanswered = self.unanswered.lock();
         if unanswered.len() >= UNANSWERED_MAX {
             // The names count upwards, so the first is the oldest of its kind.
             unanswered.pop_first();
@@ -118,13 +119,7 @@ impl LocalCreates {
     }
 
     fn forget(&self, location: &Path) {
-        self.lock().remove(location);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<Path>> {
-        self.unanswered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.unanswered.lock().remove(location);
     }
 }
 

@@ -10,14 +10,15 @@
 //!
 //! Holds always:
 //! - One writer per database: whoever opened last. The one before it is fenced.
-//! - Every wait for the store is bounded, at start-up by time and later by a number of retries.
+//! - Every wait for the store is bounded: first contact by time, everything later by a number of
+//!   retries per request.
 //!
 //! Elsewhere: what the keys and values mean (`records`), when something is written (`journal`,
 //! `flush`), what is drained when (`journal`, `maintenance`).
 
 pub(crate) mod engine;
 #[cfg(feature = "testing")]
-pub(crate) mod faults;
+pub mod faults;
 mod first_contact;
 mod local_creates;
 pub(crate) mod location;
@@ -28,4 +29,8 @@ pub(crate) mod reader;
 mod scheduler;
 mod segment_extractor;
 pub(crate) mod slate_metrics;
+mod staged_files;
 mod tuning;
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode, ErrorKind};
 
 use super::engine::{block_and_meta_cache, open_error};
-use super::first_contact::first_contact;
+use super::first_contact;
 use super::location::StoreLocation;
 use super::merge_operator::RecordMergeOperator;
 use super::object_store::open_store;
@@ -42,7 +42,7 @@ pub(crate) async fn open_reader(
     store_override: Option<Arc<dyn ObjectStore>>,
 ) -> Result<Reader> {
     let opened = open_store(options, store_override, false)?;
-    if !first_contact(&opened, options).await? {
+    if !first_contact::look(&opened, options).await? {
         return Err(Error::Invalid(format!(
             "there is no database at {}",
             opened.location

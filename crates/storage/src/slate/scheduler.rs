@@ -19,9 +19,10 @@
 //! the limit on rewriting jobs is kept here.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use slatedb::Error;
 use slatedb::compactor::{
     CompactionRequest, CompactionScheduler, CompactionSchedulerSupplier, CompactionSpec,
@@ -46,25 +47,16 @@ pub(crate) struct DrainSet(Arc<Mutex<BTreeSet<Bytes>>>);
 
 impl DrainSet {
     pub(crate) fn insert(&self, prefix: Bytes) {
-        self.lock().insert(prefix);
+        self.0.lock().insert(prefix);
     }
 
     pub(crate) fn contains(&self, prefix: &[u8]) -> bool {
-        self.lock().contains(prefix)
+        self.0.lock().contains(prefix)
     }
 
     /// Forgets segments of which nothing is left.
     pub(crate) fn retain(&self, keep: impl Fn(&Bytes) -> bool) {
-        self.lock().retain(|prefix| keep(prefix));
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<Bytes>> {
-        // A set of prefixes is whole after every operation on it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|prefix| keep(prefix));
     }
 }
 

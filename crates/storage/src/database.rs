@@ -1,0 +1,376 @@
+//! The whole public surface of storage: open, write, read, flush, close.
+//!
+//! Holds always:
+//! - `write` returns success only after the object store holds the request.
+//! - What `write` returned success for is in every later selection of this process.
+//! - One writer per store: when another one takes over, this one stops acknowledging for good.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use icecore_model::{
+    BoxFuture, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
+};
+use icecore_records::{bucket_list, key};
+use parking_lot::{Mutex, RwLock};
+use slatedb::object_store::ObjectStore;
+use thiserror::Error as ThisError;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::{Error, Result};
+use crate::flush::{flush_catalog, flush_hours, load_metadata};
+use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
+use crate::inner::Inner;
+use crate::journal::{Journal, drain_epochs, recover};
+use crate::maintenance;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::read::{self, Cardinality, LabelQuery, SelectStream};
+use crate::slate::engine::{Closed, Engine};
+use crate::slate::slate_metrics::SlateMetric;
+
+/// Time between commits where each is a PUT that costs money, and where it is a local file.
+const REMOTE_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
+const LOCAL_COMMIT_INTERVAL: Duration = Duration::from_millis(2);
+
+/// An open database. Clones share it.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+    background: Arc<Mutex<Option<Background>>>,
+}
+
+struct Background {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+/// What a database is opened with beside its options; the defaults are the real world.
+#[derive(Default)]
+pub struct Environment {
+    pub clock: Option<Arc<dyn Clock>>,
+    /// An object store to use in place of the one that the location names (tests).
+    pub object_store: Option<Arc<dyn ObjectStore>>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOutcome {
+    pub samples: u64,
+    pub histograms: u64,
+    pub exemplars: u64,
+    /// What was not stored, and why.
+    pub rejected: Vec<Rejection>,
+}
+
+/// Why a request was not acknowledged.
+#[derive(Debug, ThisError)]
+pub enum WriteError<E> {
+    /// The request could not be decoded; nothing of it is stored.
+    #[error("{0}")]
+    Decode(E),
+    #[error(transparent)]
+    Storage(#[from] Error),
+}
+
+/// Numbers of the moment, for metrics and status pages.
+#[derive(Clone, Debug, Default)]
+pub struct Gauges {
+    pub series: usize,
+    pub head_bytes: usize,
+    pub open_hours: usize,
+    pub buckets: usize,
+    pub journal_queued_bytes: usize,
+    /// Requests that are appended and not yet durable.
+    pub journal_lag: u64,
+    pub journal_epochs: usize,
+    /// Epochs kept because something in them could not be read.
+    pub journal_unreadable_epochs: usize,
+    pub oldest_epoch_age_s: f64,
+    pub metadata: usize,
+    /// Oldest and newest hour in the head, as ms.
+    pub head_start_ms: Option<i64>,
+    pub head_end_ms: Option<i64>,
+}
+
+impl Database {
+    /// Opens or creates the database and recovers what the journal holds.
+    pub async fn open(options: Options, environment: Environment) -> Result<Self> {
+        let clock = environment.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let now_ms = clock.now_ms();
+        let engine = Engine::open(&options.store, environment.object_store).await?;
+        let view = engine.live_view();
+        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);
+        let head = Arc::new(Head::new(options.limits.clone(), seed, Sequencer::new(1, 1, now_ms)));
+        *head.metadata.write() = load_metadata(&view).await?;
+        let buckets = match view.get(&key::bucket_list()).await? {
+            Some(value) => bucket_list::decode(&value)
+                .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}")))?,
+            None => BTreeSet::new(),
+        };
+        let started = std::time::Instant::now();
+        let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
+        {
+            let mut sequencer = head.sequencer.lock();
+            sequencer.next_seq = recovered.next_seq;
+            sequencer.epoch = recovered.next_epoch;
+        }
+        info!(
+            records = recovered.records,
+            samples = recovered.samples,
+            unreadable = recovered.unreadable,
+            series = head.series.load(Relaxed),
+            buckets = buckets.len(),
+            seconds = started.elapsed().as_secs_f64(),
+            "journal replayed"
+        );
+        let metrics = Arc::new(Metrics::default());
+        metrics.replayed_samples.add(recovered.samples);
+        metrics.replay_unreadable.add(recovered.unreadable);
+        let local = engine.location().is_local();
+        let default_interval = if local { LOCAL_COMMIT_INTERVAL } else { REMOTE_COMMIT_INTERVAL };
+        let interval = options.journal.commit_interval.unwrap_or(default_interval);
+        let db = engine.db().clone();
+        let journal = Journal::start(db, interval, recovered.next_seq, Arc::clone(&metrics));
+        let inner = Arc::new(Inner {
+            options,
+            head,
+            journal,
+            engine,
+            buckets: RwLock::new(buckets),
+            metrics,
+            clock,
+            started_ms: now_ms,
+            pool: Pool::new()?,
+            scratch: Mutex::default(),
+            flushing: tokio::sync::Mutex::default(),
+            nudge: tokio::sync::Notify::new(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(maintenance::run(Arc::clone(&inner), stopped));
+        let background = Arc::new(Mutex::new(Some(Background { stop, task })));
+        Ok(Self { inner, background })
+    }
+
+    /// Stores one request: `fill` decodes it into the batch, on a CPU thread. Returns when the object
+    /// store holds it.
+    pub async fn write<E, F>(&self, fill: F) -> Result<WriteOutcome, WriteError<E>>
+    where
+        E: Send + 'static,
+        F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
+    {
+        self.admit()?;
+        let inner = Arc::clone(&self.inner);
+        let (outcome, durable) = self.inner.pool.run(move || append(&inner, fill)).await??;
+        if let Some(durable) = durable {
+            durable.wait().await?;
+        }
+        let metrics = &self.inner.metrics;
+        metrics.requests.add(1);
+        metrics.samples.add(outcome.samples);
+        metrics.histograms.add(outcome.histograms);
+        metrics.exemplars.add(outcome.exemplars);
+        metrics.rejected.add(outcome.rejected.iter().map(|r| r.count).sum());
+        Ok(outcome)
+    }
+
+    /// Refuses before any work is done when the head or the store cannot keep up.
+    fn admit(&self) -> Result<()> {
+        let inner = &self.inner;
+        if let Some(reason) = inner.journal.failed() {
+            return Err(Error::Closed(reason.to_string()));
+        }
+        let (bytes, max) = (inner.head.bytes(), inner.options.head.bytes_max);
+        if bytes > max {
+            inner.nudge.notify_one();
+            return Err(Error::Unavailable(format!(
+                "the head holds {bytes} bytes, more than head.bytes_max = {max}: flushing, try again"
+            )));
+        }
+        let max = inner.options.journal.queue_bytes_max;
+        if inner.journal.queued_bytes() > max {
+            return Err(Error::Unavailable(format!(
+                "more than journal.queue_bytes_max = {max} bytes wait for the store: try again"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Selects series; their samples are read as the stream is pulled.
+    pub async fn select(&self, selection: Selection) -> Result<impl SeriesStream + use<>> {
+        SelectStream::open(&self.inner, selection).await
+    }
+
+    /// Label sets that match, in label order.
+    pub async fn series(&self, query: &LabelQuery) -> Result<Vec<Labels>> {
+        read::series(&self.inner, query).await
+    }
+
+    pub async fn label_names(&self, query: &LabelQuery) -> Result<Vec<String>> {
+        read::label_names(&self.inner, query).await
+    }
+
+    pub async fn label_values(&self, name: &str, query: &LabelQuery) -> Result<Vec<String>> {
+        read::label_values(&self.inner, name, query).await
+    }
+
+    /// Rankings of the series in the head.
+    pub async fn head_cardinality(&self, limit: usize) -> Result<Cardinality> {
+        read::head_cardinality(&self.inner, limit).await
+    }
+
+    /// Rankings of the series that match, in head and buckets.
+    pub async fn cardinality(&self, query: &LabelQuery, limit: usize) -> Result<Cardinality> {
+        read::cardinality(&self.inner, query, limit).await
+    }
+
+    /// Metadata of metric families, by name; of one family when it is given.
+    pub fn metadata(&self, family: Option<&str>) -> Vec<(String, Metadata)> {
+        let known = self.inner.head.metadata.read();
+        match family {
+            Some(family) => {
+                let found = known.get_key_value(family);
+                found.map(|(name, m)| (name.clone(), m.clone())).into_iter().collect()
+            }
+            None => known.iter().map(|(name, m)| (name.clone(), m.clone())).collect(),
+        }
+    }
+
+    /// Moves everything that was acknowledged into buckets and drains the journal.
+    pub async fn flush(&self) -> Result<()> {
+        self.flush_all().await?;
+        let drained = drain_epochs(&self.inner.engine, &self.inner.head).await?;
+        self.inner.metrics.drained_epochs.add(drained as u64);
+        Ok(())
+    }
+
+    async fn flush_all(&self) -> Result<()> {
+        let inner = &self.inner;
+        let hours: BTreeSet<u32> = {
+            let mut sequencer = inner.head.sequencer.lock();
+            sequencer.roll_epoch(inner.clock.now_ms());
+            sequencer.open_hours.keys().copied().filter(|hour| *hour != CATALOG_HOUR).collect()
+        };
+        inner.journal.epoch_began();
+        flush_hours(inner, hours).await?;
+        flush_catalog(inner).await
+    }
+
+    /// Flushes, stops the background work and closes the store.
+    pub async fn close(&self) -> Result<()> {
+        let background = self.background.lock().take();
+        let Some(background) = background else { return Ok(()) };
+        // The task ends with its receiver; it may have ended by itself.
+        let _ = background.stop.send(());
+        if background.task.await.is_err() {
+            warn!("the maintenance task ended abnormally");
+        }
+        if self.inner.journal.failed().is_none() {
+            self.flush_all().await?;
+        }
+        self.inner.engine.close().await
+    }
+
+    /// Resolves with the reason when the database stops acknowledging for good.
+    pub async fn failed(&self) -> String {
+        let mut failure = self.inner.journal.watch_failure();
+        tokio::select! {
+            failed = failure.wait_for(Option::is_some) => {
+                let reason = failed.ok().and_then(|reason| reason.clone());
+                reason.map_or_else(|| "the journal is closed".into(), |reason| reason.to_string())
+            }
+            closed = self.inner.engine.closed() => {
+                if closed != Closed::Clean {
+                    self.inner.journal.fail(&closed.to_string());
+                }
+                closed.to_string()
+            }
+        }
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub fn slate_metrics(&self) -> Vec<SlateMetric> {
+        self.inner.engine.slate_metrics()
+    }
+
+    pub fn gauges(&self) -> Gauges {
+        let inner = &self.inner;
+        let sequencer = inner.head.sequencer.lock();
+        let now_ms = inner.clock.now_ms();
+        let oldest = sequencer.epochs.values().map(|e| e.started_ms).min().unwrap_or(now_ms);
+        let hours = || sequencer.open_hours.keys().filter(|hour| **hour != CATALOG_HOUR);
+        let ms = |hour: &u32| i64::from(*hour) * icecore_model::MINUTE_MS;
+        Gauges {
+            series: inner.head.series.load(Relaxed),
+            head_bytes: inner.head.bytes(),
+            open_hours: hours().count(),
+            buckets: inner.buckets.read().len(),
+            journal_queued_bytes: inner.journal.queued_bytes(),
+            journal_lag: sequencer.next_seq - inner.journal.durable_below().min(sequencer.next_seq),
+            journal_epochs: sequencer.epochs.len(),
+            journal_unreadable_epochs: sequencer.epochs.values().filter(|e| e.unreadable).count(),
+            oldest_epoch_age_s: (now_ms - oldest) as f64 / 1e3,
+            metadata: inner.head.metadata.read().len(),
+            head_start_ms: hours().next().map(ms),
+            head_end_ms: hours().next_back().map(|h| ms(h) + icecore_model::HOUR_MS),
+        }
+    }
+
+    /// Where the data lies, for people.
+    pub fn location(&self) -> String {
+        self.inner.engine.location().to_string()
+    }
+}
+
+impl SeriesSource for Database {
+    fn select(
+        &self,
+        selection: Selection,
+    ) -> BoxFuture<'_, Result<Box<dyn SeriesStream>, SourceError>> {
+        Box::pin(async move {
+            let stream = SelectStream::open(&self.inner, selection).await?;
+            Ok(Box::new(stream) as Box<dyn SeriesStream>)
+        })
+    }
+}
+
+type Appended<E> = Result<(WriteOutcome, Option<crate::journal::Durable>), WriteError<E>>;
+
+/// The CPU part of a write: decode, append, encode the journal block, hand it over.
+fn append<E, F>(inner: &Inner, fill: F) -> Appended<E>
+where
+    F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E>,
+{
+    let mut scratch = inner.take_scratch();
+    let time = inner.time();
+    let _references = inner.head.hold_references();
+    let mut batch = WriteBatch::new(&inner.head, &mut scratch.batch, time.now_ms);
+    fill(&mut batch).map_err(WriteError::Decode)?;
+    inner.check_batch(&scratch.batch)?;
+    if scratch.batch.is_empty() {
+        let outcome = WriteOutcome { rejected: scratch.batch.take_rejections(), ..Default::default() };
+        inner.give_back(scratch);
+        return Ok((outcome, None));
+    }
+    let appended = inner.head.append(&mut scratch.batch, time);
+    let ticket = inner.journal.ticket(appended.seq, appended.epoch);
+    let block = inner.head.encode_block(&scratch.batch, &appended, &mut scratch.encoder);
+    let durable = ticket.fill(block);
+    let outcome = WriteOutcome {
+        samples: appended.floats,
+        histograms: appended.histograms,
+        exemplars: appended.exemplars,
+        rejected: scratch.batch.take_rejections(),
+    };
+    inner.give_back(scratch);
+    Ok((outcome, Some(durable)))
+}

@@ -1,0 +1,52 @@
+//! Named places where a crash test ends the process, in the very binary that ships.
+//!
+//! `ICECORE_FAILPOINT=flush.index:3` aborts the process when it passes `flush.index` for the third
+//! time: no destructor runs and nothing is written any more, as with SIGKILL. Unset, a fail point is
+//! one load of a flag.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use tracing::error;
+
+/// All fail points, in the order in which a flush passes them.
+pub const FAIL_POINTS: &[&str] = &[
+    "flush.frozen",
+    "flush.series",
+    "flush.index",
+    "flush.samples",
+    "flush.before_commit",
+    "flush.committed",
+    "flush.dropped",
+    "drain.before_memtable",
+    "drain.before",
+    "drain.submitted",
+    "drain.done",
+    "drain.cursors",
+    "journal.written",
+    "journal.durable",
+];
+
+struct Armed {
+    name: String,
+    passes_left: AtomicU32,
+}
+
+static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+
+/// Ends the process here if the environment says so.
+pub(crate) fn pass(name: &'static str) {
+    debug_assert!(FAIL_POINTS.contains(&name), "{name} is not listed");
+    let Some(armed) = ARMED.get_or_init(from_environment) else { return };
+    if armed.name == name && armed.passes_left.fetch_sub(1, Relaxed) == 1 {
+        error!(name, "fail point reached: the process ends here");
+        std::process::abort();
+    }
+}
+
+fn from_environment() -> Option<Armed> {
+    let setting = std::env::var("ICECORE_FAILPOINT").ok()?;
+    let (name, passes) = setting.split_once(':').unwrap_or((&setting, "1"));
+    let passes_left = AtomicU32::new(passes.parse().unwrap_or(1));
+    Some(Armed { name: name.into(), passes_left })
+}

@@ -1,0 +1,125 @@
+//! Bounded batches: a flush writes many records, never many at once.
+
+use bytes::Bytes;
+use icecore_records::RecordType;
+use slatedb::{WriteBatch, WriteHandle};
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+
+/// Bytes after which the WAL is written out: SlateDB holds them in memory until then.
+const WAL_FLUSH_BYTES: usize = 4 << 20;
+
+/// How records of a bucket are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The bucket is not listed: nothing there counts, records are replaced.
+    Put,
+    /// The bucket is listed: records join what is there.
+    Merge,
+}
+
+/// Gathers records in key order and writes them when a batch is full.
+pub(super) struct BatchWriter<'i> {
+    inner: &'i Inner,
+    mode: Mode,
+    batch: WriteBatch,
+    batch_records: usize,
+    batch_bytes: usize,
+    since_wal_flush: usize,
+    pub(super) wrote_starts: bool,
+    pub(super) records_written: u64,
+    pub(super) bytes_written: u64,
+}
+
+impl<'i> BatchWriter<'i> {
+    pub(super) fn new(inner: &'i Inner, mode: Mode) -> Self {
+        Self {
+            inner,
+            mode,
+            batch: WriteBatch::new(),
+            batch_records: 0,
+            batch_bytes: 0,
+            since_wal_flush: 0,
+            wrote_starts: false,
+            records_written: 0,
+            bytes_written: 0,
+        }
+    }
+
+    /// Adds a record in the way the bucket asks for. True when a batch was written.
+    pub(super) async fn add(&mut self, key: Bytes, value: Bytes) -> Result<bool> {
+        match self.mode {
+            Mode::Put => self.put(key, value).await,
+            Mode::Merge => self.merge(key, value).await,
+        }
+    }
+
+    pub(super) async fn put(&mut self, key: Bytes, value: Bytes) -> Result<bool> {
+        self.note(&key, &value);
+        self.batch.put_bytes(key, value);
+        self.write_if_full().await
+    }
+
+    pub(super) async fn merge(&mut self, key: Bytes, value: Bytes) -> Result<bool> {
+        self.note(&key, &value);
+        self.batch.merge(key, value);
+        self.write_if_full().await
+    }
+
+    /// Writes what has been gathered.
+    pub(super) async fn write_out(&mut self) -> Result<()> {
+        self.write().await.map(drop)
+    }
+
+    /// Writes what has been gathered and waits until it, and so all before it, is durable.
+    pub(super) async fn write_out_durably(&mut self) -> Result<()> {
+        let written = self.write().await?;
+        self.flush_wal().await?;
+        match written {
+            Some(handle) => handle.await_durable().await.map_err(Error::store("flushing a bucket")),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&mut self, key: &Bytes, value: &Bytes) {
+        self.batch_records += 1;
+        self.batch_bytes += key.len() + value.len();
+        // Start timestamps lie under the key of the series' samples plus one byte.
+        let is_samples = key.get(1).is_some_and(|tag| tag >> 4 == RecordType::TimeSeries.number());
+        self.wrote_starts |= is_samples && key.len() > 10;
+    }
+
+    async fn write_if_full(&mut self) -> Result<bool> {
+        let options = &self.inner.options.head;
+        let full = self.batch_records >= options.flush_batch_records
+            || self.batch_bytes >= options.flush_batch_bytes;
+        if full {
+            self.write().await?;
+        }
+        Ok(full)
+    }
+
+    async fn write(&mut self) -> Result<Option<WriteHandle>> {
+        if self.batch_records == 0 {
+            return Ok(None);
+        }
+        let batch = std::mem::take(&mut self.batch);
+        let handle = self.inner.engine.db().write(batch).await;
+        let handle = handle.map_err(Error::store("flushing a bucket"))?;
+        self.records_written += self.batch_records as u64;
+        self.bytes_written += self.batch_bytes as u64;
+        self.since_wal_flush += self.batch_bytes;
+        self.batch_records = 0;
+        self.batch_bytes = 0;
+        if self.since_wal_flush >= WAL_FLUSH_BYTES {
+            self.flush_wal().await?;
+        }
+        Ok(Some(handle))
+    }
+
+    async fn flush_wal(&mut self) -> Result<()> {
+        self.since_wal_flush = 0;
+        self.inner.engine.db().flush().await.map_err(Error::store("flushing the WAL"))
+    }
+}

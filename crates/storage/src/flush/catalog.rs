@@ -1,0 +1,63 @@
+//! Metric metadata: kept in memory, journalled when it changes, written to the catalog by a flush.
+
+use std::sync::Arc;
+
+use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
+use slatedb::WriteBatch;
+use tracing::warn;
+
+use crate::error::{Error, Result};
+use crate::head::{CATALOG_HOUR, MetadataMap};
+use crate::inner::Inner;
+use crate::slate::read_view::{ScanKind, View};
+
+/// Metadata per batch.
+const BATCH_RECORDS: usize = 1024;
+
+/// Writes the metadata of all metrics, if some of it is only in the journal.
+pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
+    let _one_at_a_time = inner.flushing.lock().await;
+    let (cursor, mark) = {
+        let mut sequencer = inner.head.sequencer.lock();
+        if sequencer.open_hours.remove(&CATALOG_HOUR).is_none() {
+            return Ok(());
+        }
+        let (next_seq, next_epoch) = (sequencer.next_seq, sequencer.epoch + 1);
+        (next_seq - 1, watermark::Watermark { next_seq, next_epoch })
+    };
+    let known: Vec<_> = {
+        let known = inner.head.metadata.read();
+        known.iter().map(|(family, m)| (key::metric_metadata(family), metadata::encode(m))).collect()
+    };
+    let db = inner.engine.db();
+    for records in known.chunks(BATCH_RECORDS) {
+        let mut batch = WriteBatch::new();
+        for (key, value) in records {
+            batch.put(key, value);
+        }
+        db.write(batch).await.map_err(Error::store("writing metadata"))?;
+    }
+    let mut batch = WriteBatch::new();
+    batch.put_bytes(key::catalog_cursor(), flush_cursor::encode(cursor));
+    batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
+    let handle = db.write(batch).await.map_err(Error::store("writing metadata"))?;
+    handle.await_durable().await.map_err(Error::store("writing metadata"))?;
+    inner.head.sequencer.lock().flushed(CATALOG_HOUR, cursor);
+    Ok(())
+}
+
+/// Reads the catalog's metadata at start-up.
+pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
+    let mut known = MetadataMap::new();
+    let mut records = view.scan_prefix(&key::metric_metadata_prefix(), ScanKind::Once).await?;
+    while let Some(record) = records.next().await.map_err(Error::store("reading metadata"))? {
+        match (ParsedKey::parse(&record.key), metadata::decode(&record.value)) {
+            (Ok(ParsedKey::MetricMetadata { family }), Ok(found)) => {
+                known.insert(family, found);
+            }
+            // Metadata describes; losing sight of some must not keep samples from being served.
+            _ => warn!(key = ?record.key, "metadata record cannot be read: skipped"),
+        }
+    }
+    Ok(known)
+}

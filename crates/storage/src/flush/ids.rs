@@ -1,0 +1,161 @@
+//! Which id each series of a flush has in its bucket.
+//!
+//! Holds always:
+//! - The forward index decides: an id belongs to the labels that lie under it.
+//! - Ids from `next_series_id` on are left by a flush that did not reach its commit. They keep their
+//!   series, and this flush writes their index records (again).
+//! - New series continue after the largest id, in label order.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use icecore_model::Labels;
+use icecore_records::bucket_meta::BucketMeta;
+use icecore_records::{
+    Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary,
+};
+
+use super::bindings_fingerprint;
+use super::order::LabelOrder;
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::read::join_bounded;
+use crate::slate::read_view::{ScanKind, View};
+
+/// With fewer than one in this many of a bucket's series, they are looked up one by one.
+const SCAN_SHARE: usize = 16;
+
+pub(super) struct Assigned {
+    /// By place in label order.
+    pub(super) ids: Vec<SeriesId>,
+    /// Places whose index records must be written, ascending by id.
+    pub(super) unindexed: Vec<usize>,
+    /// First ids of the runs that this flush adds.
+    pub(super) run_starts: Vec<SeriesId>,
+    pub(super) next_id: u32,
+}
+
+pub(super) async fn assign_ids(
+    inner: &Inner,
+    bucket: Bucket,
+    meta: &BucketMeta,
+    order: &LabelOrder,
+) -> Result<Assigned> {
+    let known = meta.next_series_id;
+    let view = inner.engine.live_view();
+    let mut search = Search { inner, view, bucket, order, ids: vec![None; order.series().len()], wanted: None };
+    if known > 0 && search.ids.len() < known as usize / SCAN_SHARE {
+        search.look_up_each(known).await?;
+    } else if known > 0 {
+        search.scan(0, Some(known)).await?;
+    }
+    let after = search.scan(known, None).await?;
+    let mut next_id = known.max(after);
+    let left_over = next_id > known;
+    let mut run_starts: Vec<SeriesId> = left_over.then_some(SeriesId(known)).into_iter().collect();
+    if search.ids.iter().any(Option::is_none) {
+        run_starts.push(SeriesId(next_id));
+    }
+    let mut ids = Vec::with_capacity(search.ids.len());
+    for found in &search.ids {
+        let id = match found {
+            Some(id) => *id,
+            None => {
+                let id = SeriesId(next_id);
+                next_id = next_id.checked_add(1).ok_or_else(|| {
+                    Error::LimitReached(format!("bucket {} has 2^32 series", bucket.start))
+                })?;
+                id
+            }
+        };
+        ids.push(id);
+    }
+    let mut unindexed: Vec<usize> = (0..ids.len()).filter(|at| ids[*at].0 >= known).collect();
+    unindexed.sort_unstable_by_key(|at| ids[*at]);
+    Ok(Assigned { ids, unindexed, run_starts, next_id })
+}
+
+struct Search<'i> {
+    inner: &'i Inner,
+    view: View,
+    bucket: Bucket,
+    order: &'i LabelOrder,
+    ids: Vec<Option<SeriesId>>,
+    /// Places in label order by fingerprint, made when a scan meets the first record.
+    wanted: Option<HashMap<u128, Vec<usize>>>,
+}
+
+impl Search<'_> {
+    /// Reads forward records from `first` to before `end` and notes those that are wanted. Returns
+    /// the id after the last one seen.
+    async fn scan(&mut self, first: u32, end: Option<u32>) -> Result<u32> {
+        let end = match end {
+            Some(end) => Bound::Excluded(key::forward_index(self.bucket, SeriesId(end))),
+            None => Bound::Included(key::forward_index(self.bucket, SeriesId(u32::MAX))),
+        };
+        let start = Bound::Included(key::forward_index(self.bucket, SeriesId(first)));
+        let mut records = self.view.scan((start, end), ScanKind::Once).await?;
+        let mut after = first;
+        while let Some(record) = records.next().await.map_err(Error::store("reading series"))? {
+            let Ok(ParsedKey::ForwardIndex { series, .. }) = ParsedKey::parse(&record.key) else {
+                continue;
+            };
+            after = series.0.saturating_add(1);
+            self.note(series, &record.value);
+        }
+        Ok(after)
+    }
+
+    fn note(&mut self, id: SeriesId, value: &Bytes) {
+        let Ok(bindings) = forward_index::label_bindings(value) else { return };
+        let fingerprint = bindings_fingerprint(bindings);
+        let (inner, order) = (self.inner, self.order);
+        let wanted = self.wanted.get_or_insert_with(|| {
+            let index = inner.head.index();
+            let mut wanted: HashMap<u128, Vec<usize>> = HashMap::new();
+            for (at, series) in order.series().iter().enumerate() {
+                wanted.entry(index.labels(*series).fingerprint()).or_default().push(at);
+            }
+            wanted
+        });
+        let Some(places) = wanted.get(&fingerprint) else { return };
+        let Ok(labels) = forward_index::decode_bindings(bindings) else { return };
+        let index = self.inner.head.index();
+        for at in places {
+            if index.labels(self.order.series()[*at]) == labels {
+                self.ids[*at] = Some(id);
+            }
+        }
+    }
+
+    /// Looks series up through the dictionary, several at a time.
+    async fn look_up_each(&mut self, known: u32) -> Result<()> {
+        let labels: Vec<Labels> = {
+            let index = self.inner.head.index();
+            self.order.series().iter().map(|series| index.labels(*series)).collect()
+        };
+        let look_ups = labels.iter().map(|labels| look_up(&self.view, self.bucket, labels)).collect();
+        let found = join_bounded(look_ups, self.inner.options.read.concurrent_gets).await?;
+        self.ids = found.into_iter().map(|id| id.filter(|id| id.0 < known)).collect();
+        Ok(())
+    }
+}
+
+/// The id of a label set in a bucket, by dictionary and forward index.
+async fn look_up(view: &View, bucket: Bucket, labels: &Labels) -> Result<Option<SeriesId>> {
+    let Some(value) = view.get(&key::series_dictionary(bucket, labels.fingerprint())).await? else {
+        return Ok(None);
+    };
+    let ids = series_dictionary::decode(&value).map_err(|cause| {
+        Error::Corrupt(format!("dictionary of bucket {}: {cause}", bucket.start))
+    })?;
+    for id in ids {
+        let Some(value) = view.get(&key::forward_index(bucket, id)).await? else { continue };
+        let record = forward_index::decode(&value);
+        if record.is_ok_and(|record| record.labels == *labels) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,342 @@
+//! The flush: hours of the head become buckets.
+//!
+//!     freeze ─► wait until journalled ─► order by labels ─► ids ─► series records
+//!        ─► index ─► samples ─► commit: bucket listed, cursor moved ─► head lets go
+//!
+//! Holds always:
+//! - One flush at a time. Until its commit an unlisted bucket is invisible, and a listed one holds a
+//!   part of what the head still has: readers see every sample once, in whichever place.
+//! - Only what is durable in the journal is written, so a crash leaves nothing that a repeat would
+//!   not write again.
+//! - Ids are given in label order; a repeat finds the ids it gave before and ends in the same state.
+//!
+//! Elsewhere: when to flush (`crate::maintenance`), what merging means (`records::merge`).
+
+mod assemble;
+mod batch_writer;
+mod catalog;
+mod ids;
+mod order;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_model::{BucketStart, METRIC_NAME, Metadata};
+use icecore_records::{
+    Bucket, SeriesId, bucket_list, bucket_meta, flush_cursor, forward_index, inverted_index, key,
+    series_dictionary, watermark,
+};
+use roaring::RoaringBitmap;
+use tracing::info;
+use xxhash_rust::xxh3::xxh3_128;
+
+pub(crate) use catalog::{flush_catalog, load_metadata};
+
+use crate::error::{Error, Result};
+use crate::failpoint;
+use crate::head::{Head, MetadataMap, SeriesRef};
+use crate::inner::Inner;
+use assemble::{Assembled, assemble};
+use batch_writer::{BatchWriter, Mode};
+use ids::assign_ids;
+use order::LabelOrder;
+
+/// Series that are prepared in one go on the CPU pool.
+const SLICE_SERIES: usize = 1024;
+
+/// Flushes the given hours, as far as the head has something in them.
+pub(crate) async fn flush_hours(inner: &Arc<Inner>, hours: BTreeSet<u32>) -> Result<()> {
+    if hours.is_empty() {
+        return Ok(());
+    }
+    let _one_at_a_time = inner.flushing.lock().await;
+    let cursor = {
+        let mut sequencer = inner.head.sequencer.lock();
+        for hour in &hours {
+            sequencer.open_hours.remove(hour);
+        }
+        sequencer.next_seq - 1
+    };
+    let head = Arc::clone(&inner.head);
+    let wanted = hours.clone();
+    let mut frozen = inner.pool.run(move || head.freeze(&wanted)).await?;
+    // Requests went on meanwhile; what they added before an hour was frozen is in it, too.
+    let last_seq = inner.head.sequencer.lock().next_seq - 1;
+    inner.journal.wait_durable(last_seq).await?;
+    failpoint::pass("flush.frozen");
+    for hour in hours {
+        if let Some(series) = frozen.remove(&hour) {
+            flush_hour(inner, hour, series, cursor).await?;
+        }
+        inner.head.sequencer.lock().flushed(hour, cursor);
+    }
+    Ok(())
+}
+
+async fn flush_hour(inner: &Arc<Inner>, hour: u32, series: Vec<SeriesRef>, cursor: u64) -> Result<()> {
+    let started = std::time::Instant::now();
+    let bucket = Bucket::hour(BucketStart(hour));
+    let listed = inner.buckets.read().contains(&bucket);
+    let head = Arc::clone(&inner.head);
+    let order = inner.pool.run(move || LabelOrder::new(&head.index(), &series)).await?;
+    let mut flush = HourFlush {
+        inner,
+        bucket,
+        writer: BatchWriter::new(inner, if listed { Mode::Merge } else { Mode::Put }),
+        meta: read_meta(inner, bucket).await?,
+        order: Arc::new(order),
+    };
+    let ids = flush.write_series().await?;
+    flush.write_samples(&ids).await?;
+    flush.commit(cursor).await?;
+    failpoint::pass("flush.committed");
+    inner.buckets.write().insert(bucket);
+    let (head, order) = (Arc::clone(&inner.head), Arc::clone(&flush.order));
+    inner.pool.run(move || head.drop_frozen(hour, order.series())).await?;
+    failpoint::pass("flush.dropped");
+    let seconds = started.elapsed().as_secs_f64();
+    let metrics = &inner.metrics;
+    metrics.flush_seconds.observe(seconds);
+    metrics.flush_bytes.add(flush.writer.bytes_written);
+    metrics.flush_records.add(flush.writer.records_written);
+    metrics.flushed_hours.add(1);
+    info!(
+        bucket = bucket.start.minutes(),
+        series = flush.order.series().len(),
+        records = flush.writer.records_written,
+        bytes = flush.writer.bytes_written,
+        seconds,
+        "hour flushed"
+    );
+    Ok(())
+}
+
+async fn read_meta(inner: &Inner, bucket: Bucket) -> Result<bucket_meta::BucketMeta> {
+    let value = inner.engine.live_view().get(&key::bucket_meta(bucket)).await?;
+    match value {
+        Some(value) => bucket_meta::decode(&value)
+            .map_err(|cause| Error::Corrupt(format!("bucket {}: {cause}", bucket.start))),
+        None => Ok(bucket_meta::BucketMeta {
+            min_timestamp_ms: i64::MAX,
+            max_timestamp_ms: i64::MIN,
+            ..Default::default()
+        }),
+    }
+}
+
+/// The flush of one hour.
+struct HourFlush<'i> {
+    inner: &'i Arc<Inner>,
+    bucket: Bucket,
+    writer: BatchWriter<'i>,
+    meta: bucket_meta::BucketMeta,
+    order: Arc<LabelOrder>,
+}
+
+impl HourFlush<'_> {
+    /// Writes dictionary, forward and inverted index of new series; returns the id of each series in
+    /// label order.
+    async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
+        let assigned = assign_ids(self.inner, self.bucket, &self.meta, &self.order).await?;
+        self.meta.run_starts.extend(&assigned.run_starts);
+        self.meta.next_series_id = assigned.next_id;
+        let (ids, fresh) = (Arc::new(assigned.ids), Arc::new(assigned.unindexed));
+        let bucket = self.bucket;
+        let mut fingerprints: Vec<(u128, SeriesId)> = Vec::with_capacity(fresh.len());
+        for slice in slices(fresh.len()) {
+            let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
+            let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
+            let prepare = move || forward_records(&head, &order, &ids, &fresh[slice]);
+            for (id, fingerprint, value) in self.inner.pool.run(prepare).await? {
+                fingerprints.push((fingerprint, id));
+                if self.writer.put(key::forward_index(bucket, id), value).await? {
+                    failpoint::pass("flush.series");
+                }
+            }
+        }
+        fingerprints.sort_unstable();
+        for same in fingerprints.chunk_by(|a, b| a.0 == b.0) {
+            let found: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
+            let key = key::series_dictionary(bucket, same[0].0);
+            if self.writer.add(key, series_dictionary::encode(&found)).await? {
+                failpoint::pass("flush.series");
+            }
+        }
+        self.writer.write_out().await?;
+        failpoint::pass("flush.series");
+        let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
+        let (ids_of_new, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
+        let prepare = move || postings(&head, &order, bucket, &ids_of_new, &fresh);
+        for (key, value) in self.inner.pool.run(prepare).await? {
+            if self.writer.add(key, value).await? {
+                failpoint::pass("flush.index");
+            }
+        }
+        self.writer.write_out().await?;
+        failpoint::pass("flush.index");
+        Ok(ids)
+    }
+
+    /// Writes streams, starts, histograms and exemplars in key order.
+    async fn write_samples(&mut self, ids: &Arc<Vec<SeriesId>>) -> Result<()> {
+        let bucket = self.bucket;
+        let mut by_id: Vec<usize> = (0..ids.len()).collect();
+        by_id.sort_unstable_by_key(|at| ids[*at]);
+        let mut side_records = Vec::new();
+        for slice in by_id.chunks(SLICE_SERIES) {
+            for (at, mut assembled) in self.assemble(slice.to_vec()).await? {
+                let id = ids[at];
+                self.settle_with_bucket(id, &mut assembled).await?;
+                self.count(&assembled);
+                if !assembled.stream.is_empty() {
+                    let stream = std::mem::take(&mut assembled.stream);
+                    self.add(key::time_series(bucket, id), stream).await?;
+                }
+                if let Some(starts) = assembled.starts_value() {
+                    self.add(key::time_series_starts(bucket, id), starts).await?;
+                }
+                if let Some(value) = assembled.histograms_value() {
+                    side_records.push((key::histogram_series(bucket, id), value));
+                }
+                if let Some(value) = assembled.exemplars_value() {
+                    side_records.push((key::exemplar_series(bucket, id), value));
+                }
+            }
+        }
+        side_records.sort_unstable();
+        for (key, value) in side_records {
+            self.add(key, value).await?;
+        }
+        self.writer.write_out().await?;
+        failpoint::pass("flush.samples");
+        Ok(())
+    }
+
+    async fn add(&mut self, key: Bytes, value: Bytes) -> Result<()> {
+        if self.writer.add(key, value).await? {
+            failpoint::pass("flush.samples");
+        }
+        Ok(())
+    }
+
+    async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, Assembled)>> {
+        let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
+        let hour = self.bucket.start.minutes();
+        let work = move || {
+            let series = slice.iter().map(|at| order.series()[*at]);
+            let assembled = head.each_frozen(hour, series, |_, part| assemble(part));
+            slice.iter().copied().zip(assembled).collect()
+        };
+        self.inner.pool.run(work).await
+    }
+
+    /// What is written now beats what the bucket holds at the same times: where a float takes the
+    /// place of a stored histogram, or a sample without start that of one with, this must be said.
+    async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut Assembled) -> Result<()> {
+        let view = self.inner.engine.live_view();
+        if self.meta.has_histograms
+            && let Some(stored) = view.get(&key::histogram_series(self.bucket, id)).await?
+        {
+            assembled.beat_stored_histograms(&stored);
+        }
+        if self.meta.has_start_timestamps
+            && let Some(stored) = view.get(&key::time_series_starts(self.bucket, id)).await?
+        {
+            assembled.beat_stored_starts(&stored);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, assembled: &Assembled) {
+        let meta = &mut self.meta;
+        meta.float_samples += assembled.float_count();
+        meta.histogram_samples += assembled.histograms.len() as u64;
+        meta.exemplars += assembled.exemplars.len() as u64;
+        meta.min_timestamp_ms = meta.min_timestamp_ms.min(assembled.first_ms);
+        meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
+    }
+
+    /// The last batch: from here on the bucket is listed and holds everything up to the cursor.
+    async fn commit(&mut self, cursor: u64) -> Result<()> {
+        failpoint::pass("flush.before_commit");
+        // These flags steer what the next flush looks up, so they count what this one wrote.
+        self.meta.has_histograms = self.meta.histogram_samples > 0;
+        self.meta.has_start_timestamps |= self.writer.wrote_starts;
+        let mark = {
+            let sequencer = self.inner.head.sequencer.lock();
+            let (next_seq, next_epoch) = (sequencer.next_seq, sequencer.epoch + 1);
+            watermark::Watermark { next_seq, next_epoch }
+        };
+        let writer = &mut self.writer;
+        writer
+            .merge(key::bucket_list(), bucket_list::encode(&BTreeSet::from([self.bucket])))
+            .await?;
+        writer.put(key::bucket_meta(self.bucket), bucket_meta::encode(&self.meta).into()).await?;
+        writer.put(key::flush_cursor(self.bucket), flush_cursor::encode(cursor)).await?;
+        writer.put(key::journal_watermark(), watermark::encode(mark)).await?;
+        writer.write_out_durably().await
+    }
+}
+
+fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..len).step_by(SLICE_SERIES).map(move |at| at..(at + SLICE_SERIES).min(len))
+}
+
+/// Forward records of new series (given by their place in label order), with their fingerprints.
+fn forward_records(
+    head: &Head,
+    order: &LabelOrder,
+    ids: &[SeriesId],
+    fresh: &[usize],
+) -> Vec<(SeriesId, u128, Bytes)> {
+    let index = head.index();
+    let metadata = head.metadata.read();
+    let mut pairs = Vec::new();
+    let records = fresh.iter().map(|at| {
+        index.sorted_pairs(order.series()[*at], &mut pairs);
+        let name = pairs.iter().find(|(name, _)| *name == METRIC_NAME).map_or("", |pair| pair.1);
+        let known = metadata_of(&metadata, name);
+        let unit = known.map_or("", |m| m.unit.as_str());
+        let meta = known.map(|m| m.metric_type).unwrap_or_default().into();
+        let mut value = Vec::with_capacity(256);
+        forward_index::encode_into(&mut value, unit, meta, pairs.iter().copied());
+        let bindings = forward_index::label_bindings(&value).expect("the record was just encoded");
+        (ids[*at], bindings_fingerprint(bindings), Bytes::from(value))
+    });
+    records.collect()
+}
+
+/// `Labels::fingerprint` of stored labels: they are hashed as they are stored, without the count.
+fn bindings_fingerprint(bindings: &[u8]) -> u128 {
+    xxh3_128(bindings.get(2..).unwrap_or_default())
+}
+
+/// Inverted index records of new series, in key order.
+fn postings(
+    head: &Head,
+    order: &LabelOrder,
+    bucket: Bucket,
+    ids: &[SeriesId],
+    fresh: &[usize],
+) -> Vec<(Bytes, Bytes)> {
+    let mut lists: Vec<RoaringBitmap> = vec![RoaringBitmap::new(); order.pairs().len()];
+    for at in fresh {
+        for rank in order.ranks(*at) {
+            lists[*rank as usize].insert(ids[*at].0);
+        }
+    }
+    let index = head.index();
+    let named = order.pairs().iter().zip(lists).filter(|(_, list)| !list.is_empty());
+    let records = named.map(|(pair, mut list)| {
+        let (name, value) = index.pair(*pair);
+        (key::inverted_index(bucket, name, value), inverted_index::encode(&mut list))
+    });
+    records.collect()
+}
+
+/// What is known of a metric, by its own name or by that of the family it is a part of.
+fn metadata_of<'m>(metadata: &'m MetadataMap, name: &str) -> Option<&'m Metadata> {
+    let suffixes = ["", "_total", "_bucket", "_sum", "_count", "_created", "_info"];
+    suffixes.iter().find_map(|suffix| metadata.get(name.strip_suffix(suffix)?))
+}

@@ -1,0 +1,337 @@
+//! The append of one request: the only step that requests do one after the other.
+//!
+//! Holds always:
+//! - A request is appended as a whole under the sequencer: floats in request order, then histograms,
+//!   then exemplars; the journal block keeps the same order.
+//! - The journal block is encoded after the lock is released; it carries absolute values, so it needs
+//!   nothing that another request may change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use icecore_model::{Labels, Metadata, RawLabels};
+use icecore_records::journal::BlockEncoder;
+
+use super::Head;
+use super::batch::BatchBuffers;
+use super::cursor::{HourCounts, HourRange, PageCursor};
+use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
+use super::sequencer::{CATALOG_HOUR, Sequencer};
+use super::slot::Slot;
+
+/// What is known about metric families, by name.
+pub(crate) type MetadataMap = BTreeMap<String, Metadata>;
+
+/// A reference in the columns whose series was refused.
+const REFUSED: u32 = u32::MAX;
+
+/// A request that is in the head and must now reach the journal.
+#[derive(Default)]
+pub(crate) struct Appended {
+    pub(crate) seq: u64,
+    pub(crate) epoch: u32,
+    pub(crate) floats: u64,
+    pub(crate) histograms: u64,
+    pub(crate) exemplars: u64,
+    /// Series whose definition the epoch does not have yet.
+    define: Vec<u32>,
+}
+
+/// What the clocks say at an append.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AppendTime {
+    pub(crate) now_ms: i64,
+    pub(crate) process_s: u32,
+}
+
+impl Head {
+    /// Appends a decoded request and gives it its place in the order of writes. The caller holds
+    /// the references ([`Head::hold_references`]).
+    pub(crate) fn append(&self, batch: &mut BatchBuffers, time: AppendTime) -> Appended {
+        let mut sequencer = self.sequencer.lock();
+        let created = self.create_series(&mut sequencer, batch);
+        if !created.is_empty() {
+            resolve_new(batch, &created);
+        }
+        let mut appender = Appender {
+            head: self,
+            pages: PageCursor::new(self),
+            time,
+            heap: 0,
+            touched: HourCounts::default(),
+            appended: Appended { epoch: sequencer.epoch, ..Appended::default() },
+        };
+        appender.floats(batch);
+        appender.histograms(batch);
+        appender.exemplars(batch);
+        let Appender { pages, heap, mut touched, mut appended, .. } = appender;
+        drop(pages);
+        self.sample_bytes.fetch_add(heap, Relaxed);
+        self.update_metadata(batch, &mut touched);
+        appended.seq = sequencer.advance(&touched.counts, time.now_ms);
+        appended
+    }
+
+    /// The journal block of an appended request.
+    pub(crate) fn encode_block(
+        &self,
+        batch: &BatchBuffers,
+        appended: &Appended,
+        encoder: &mut BlockEncoder,
+    ) -> Vec<u8> {
+        if !appended.define.is_empty() {
+            let index = self.index();
+            let mut pairs = Vec::new();
+            for series in &appended.define {
+                index.sorted_pairs(SeriesRef(*series), &mut pairs);
+                encoder.define(*series, pairs.iter().copied());
+            }
+        }
+        encoder.floats(&batch.refs, &batch.timestamps, &batch.values);
+        for (at, start) in &batch.starts {
+            let at = *at as usize;
+            encoder.start_timestamp(batch.refs[at], batch.timestamps[at], *start);
+        }
+        for pending in &batch.histograms {
+            encoder.histogram(pending.series, pending.timestamp_ms, &pending.histogram);
+            if pending.start_ms != 0 {
+                encoder.start_timestamp(pending.series, pending.timestamp_ms, pending.start_ms);
+            }
+        }
+        for (series, exemplar) in &batch.exemplars {
+            encoder.exemplar(*series, exemplar);
+        }
+        for (family, metadata) in &batch.metadata {
+            encoder.metadata(family, metadata);
+        }
+        encoder.finish()
+    }
+
+    /// Enters one series outside of a request (replay). `None` when there is no room.
+    pub(crate) fn series_for(&self, labels: &Labels) -> Option<SeriesRef> {
+        let mut bytes = Vec::new();
+        for (name, value) in labels.iter() {
+            icecore_model::push_raw_label(&mut bytes, name, value);
+        }
+        let hash = self.registry.hash(&bytes);
+        if let Some(series) = self.registry.lookup(hash) {
+            return Some(series);
+        }
+        let series = take_ref(&mut self.sequencer.lock())?;
+        let pairs: Vec<(&str, &str)> = labels.iter().collect();
+        self.index.write().insert(series, &pairs);
+        self.registry.insert(series, hash, bytes.len());
+        self.page(series.0 as usize / PAGE_SERIES).lock()[series.0 as usize % PAGE_SERIES].alive = true;
+        self.series.fetch_add(1, Relaxed);
+        Some(series)
+    }
+
+    /// After many series were entered: brings the accounting up to date.
+    pub(crate) fn account_index(&self) {
+        self.index_bytes.store(self.index().heap_bytes(), Relaxed);
+    }
+
+    fn create_series(&self, sequencer: &mut Sequencer, batch: &mut BatchBuffers) -> Vec<u32> {
+        if batch.new_series.is_empty() {
+            return Vec::new();
+        }
+        let new_series = std::mem::take(&mut batch.new_series);
+        let mut created = Vec::with_capacity(new_series.len());
+        let mut index = self.index.write();
+        let mut made = 0;
+        for new in &new_series {
+            // Another request may have created it since this one was decoded.
+            if let Some(series) = self.registry.lookup(new.hash) {
+                created.push(series.0);
+                continue;
+            }
+            let room = self.series.load(Relaxed) < self.limits.series_max
+                && made < self.limits.new_series_per_request_max;
+            let Some(series) = room.then(|| take_ref(sequencer)).flatten() else {
+                created.push(REFUSED);
+                continue;
+            };
+            let mut pairs = Vec::with_capacity(16);
+            RawLabels(&batch.label_bytes[new.bytes.clone()])
+                .parse(&mut pairs)
+                .expect("canonical label bytes were built from checked labels");
+            index.insert(series, &pairs);
+            self.registry.insert(series, new.hash, new.bytes.len());
+            if let Some(alias) = new.alias {
+                self.registry.insert_alias(series, alias);
+            }
+            self.series.fetch_add(1, Relaxed);
+            made += 1;
+            created.push(series.0);
+        }
+        self.index_bytes.store(index.heap_bytes(), Relaxed);
+        batch.new_series = new_series;
+        created
+    }
+
+    /// Takes over what clients say about metrics, as far as it is new.
+    fn update_metadata(&self, batch: &mut BatchBuffers, touched: &mut HourCounts) {
+        if batch.metadata.is_empty() {
+            return;
+        }
+        let mut known = self.metadata.write();
+        let mut full = 0;
+        batch.metadata.retain(|(family, metadata)| {
+            if known.get(family) == Some(metadata) {
+                return false;
+            }
+            if !known.contains_key(family) && known.len() >= self.limits.metadata_max {
+                full += 1;
+                return false;
+            }
+            known.insert(family.clone(), metadata.clone());
+            true
+        });
+        for _ in 0..full {
+            let reason = "metadata of more metrics than limits.metadata_max".to_string();
+            batch.reject(reason, true);
+        }
+        if !batch.metadata.is_empty() {
+            touched.add(CATALOG_HOUR, batch.metadata.len() as u64);
+        }
+    }
+}
+
+/// Replaces placeholders by references and takes out what belongs to refused series.
+fn resolve_new(batch: &mut BatchBuffers, created: &[u32]) {
+    let resolve = |series: u32| match BatchBuffers::is_new(series) {
+        Some(new) => created[new],
+        None => series,
+    };
+    batch.refs.iter_mut().for_each(|series| *series = resolve(*series));
+    batch.histograms.iter_mut().for_each(|pending| pending.series = resolve(pending.series));
+    batch.exemplars.iter_mut().for_each(|(series, _)| *series = resolve(*series));
+    if !created.contains(&REFUSED) {
+        return;
+    }
+    let mut refused = 0;
+    let keep: Vec<bool> = batch.refs.iter().map(|series| *series != REFUSED).collect();
+    let mut moved = 0;
+    let starts = std::mem::take(&mut batch.starts);
+    let mut starts = starts.into_iter().peekable();
+    for (at, keep) in keep.into_iter().enumerate() {
+        let start = starts.next_if(|(index, _)| *index as usize == at);
+        if !keep {
+            refused += 1;
+            continue;
+        }
+        if let Some((_, start)) = start {
+            batch.starts.push((moved as u32, start));
+        }
+        batch.refs[moved] = batch.refs[at];
+        batch.timestamps[moved] = batch.timestamps[at];
+        batch.values[moved] = batch.values[at];
+        moved += 1;
+    }
+    batch.refs.truncate(moved);
+    batch.timestamps.truncate(moved);
+    batch.values.truncate(moved);
+    let before = batch.histograms.len() + batch.exemplars.len();
+    batch.histograms.retain(|pending| pending.series != REFUSED);
+    batch.exemplars.retain(|(series, _)| *series != REFUSED);
+    refused += before - batch.histograms.len() - batch.exemplars.len();
+    for _ in 0..refused {
+        let reason = "too many series: limits.series_max or limits.new_series_per_request_max";
+        batch.reject(reason.to_string(), true);
+    }
+}
+
+fn take_ref(sequencer: &mut Sequencer) -> Option<SeriesRef> {
+    if let Some(series) = sequencer.free_refs.pop() {
+        return Some(series);
+    }
+    if sequencer.next_ref as usize >= SERIES_REFS_MAX {
+        return None;
+    }
+    sequencer.next_ref += 1;
+    Some(SeriesRef(sequencer.next_ref - 1))
+}
+
+/// One request on its way into the slots.
+struct Appender<'h> {
+    head: &'h Head,
+    pages: PageCursor<'h>,
+    time: AppendTime,
+    heap: isize,
+    touched: HourCounts,
+    appended: Appended,
+}
+
+impl Appender<'_> {
+    #[inline]
+    fn slot(&mut self, series: u32) -> &mut Slot {
+        let slot = self.pages.slot(series);
+        slot.last_write_s = self.time.process_s;
+        slot.alive = true;
+        if slot.defined_in != self.appended.epoch {
+            slot.defined_in = self.appended.epoch;
+            self.appended.define.push(series);
+        }
+        slot
+    }
+
+    fn floats(&mut self, batch: &BatchBuffers) {
+        let mut starts = batch.starts.iter().peekable();
+        let mut hour = HourRange::default();
+        let (mut in_hour, mut heap) = (0, 0);
+        let columns = batch.refs.iter().zip(&batch.timestamps).zip(&batch.values);
+        for (at, ((series, timestamp), value)) in columns.enumerate() {
+            if !hour.contains(*timestamp) {
+                self.touched.add(hour.minutes, in_hour);
+                hour = hour_of(*timestamp);
+                in_hour = 0;
+            }
+            in_hour += 1;
+            let slot = self.slot(*series);
+            heap += slot.append(hour.minutes, *timestamp, *value);
+            let start = starts.next_if(|(index, _)| *index as usize == at);
+            if start.is_some() || slot.has_starts() {
+                heap += slot.append_start(hour.minutes, *timestamp, start.map_or(0, |(_, s)| *s));
+            }
+        }
+        self.touched.add(hour.minutes, in_hour);
+        self.appended.floats = batch.refs.len() as u64;
+        self.heap += heap;
+    }
+
+    fn histograms(&mut self, batch: &BatchBuffers) {
+        for pending in &batch.histograms {
+            let hour = hour_of(pending.timestamp_ms).minutes;
+            self.touched.add(hour, 1);
+            let slot = self.slot(pending.series);
+            let histogram = Arc::new(pending.histogram.clone());
+            let mut heap = slot.append_histogram(hour, pending.timestamp_ms, histogram);
+            if pending.start_ms != 0 || slot.has_starts() {
+                heap += slot.append_start(hour, pending.timestamp_ms, pending.start_ms);
+            }
+            self.heap += heap;
+        }
+        self.appended.histograms = batch.histograms.len() as u64;
+    }
+
+    fn exemplars(&mut self, batch: &mut BatchBuffers) {
+        let max = self.head.limits.exemplars_per_series_max;
+        let before = batch.exemplars.len();
+        batch.exemplars.retain(|(series, exemplar)| {
+            let hour = hour_of(exemplar.timestamp_ms).minutes;
+            let heap = self.slot(*series).append_exemplar(hour, exemplar.clone(), max);
+            self.heap += heap.unwrap_or_default();
+            self.touched.add(hour, u64::from(heap.is_some()));
+            heap.is_some()
+        });
+        for _ in batch.exemplars.len()..before {
+            batch.reject(format!("more than {max} exemplars for a series in an hour"), false);
+        }
+        self.appended.exemplars = batch.exemplars.len() as u64;
+    }
+}
+
+fn hour_of(timestamp_ms: i64) -> HourRange {
+    HourRange::of(timestamp_ms).expect("the batch refused timestamps that no bucket holds")
+}

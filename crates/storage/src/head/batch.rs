@@ -1,0 +1,375 @@
+//! One request on its way into the head: labels become references while the request is decoded.
+//!
+//! Holds always:
+//! - Decoding takes no lock that another request needs for longer than a table lookup.
+//! - What is refused is counted with its reason; the rest of the request goes on.
+//! - Floats are kept as columns in request order; nothing is allocated per sample.
+
+use icecore_model::{
+    BucketSize, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata, RawLabels,
+    Sample, SampleSink, push_raw_label,
+};
+use std::collections::HashMap;
+
+use super::Head;
+use super::registry::{LabelHash, SeriesRef};
+use crate::options::Limits;
+
+/// Bytes of an escaped label name plus value that fit into a key, whatever the configuration says.
+const PAIR_BYTES_MAX: usize = 32 << 10;
+
+/// Different reasons that one answer spells out; further ones are only counted.
+const REASONS_MAX: usize = 8;
+
+/// Marks a reference in the columns that stands for a new series of this request.
+const NEW: u32 = 1 << 31;
+
+/// Something of a request that was not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    pub reason: String,
+    /// Samples, histograms or exemplars refused for this reason.
+    pub count: u64,
+    /// Whether sending it again may succeed.
+    pub retryable: bool,
+}
+
+/// The buffers of a batch, reused from request to request.
+#[derive(Default)]
+pub(crate) struct BatchBuffers {
+    pub(super) refs: Vec<u32>,
+    pub(super) timestamps: Vec<i64>,
+    pub(super) values: Vec<f64>,
+    /// `(index into the columns, start timestamp)`.
+    pub(super) starts: Vec<(u32, i64)>,
+    pub(super) histograms: Vec<PendingHistogram>,
+    pub(super) exemplars: Vec<(u32, Exemplar)>,
+    pub(super) metadata: Vec<(String, Metadata)>,
+    pub(super) new_series: Vec<NewSeries>,
+    /// Canonical label bytes of the new series.
+    pub(super) label_bytes: Vec<u8>,
+    new_by_hash: HashMap<LabelHash, u32>,
+    hours: Vec<u32>,
+    rejections: Vec<Rejection>,
+}
+
+pub(super) struct PendingHistogram {
+    pub(super) series: u32,
+    pub(super) timestamp_ms: i64,
+    pub(super) start_ms: i64,
+    pub(super) histogram: Histogram,
+}
+
+pub(super) struct NewSeries {
+    pub(super) hash: LabelHash,
+    /// How the client wrote it, where that is not the canonical form.
+    pub(super) alias: Option<LabelHash>,
+    pub(super) bytes: std::ops::Range<usize>,
+}
+
+impl BatchBuffers {
+    pub(super) fn clear(&mut self) {
+        self.refs.clear();
+        self.timestamps.clear();
+        self.values.clear();
+        self.starts.clear();
+        self.histograms.clear();
+        self.exemplars.clear();
+        self.metadata.clear();
+        self.new_series.clear();
+        self.label_bytes.clear();
+        self.new_by_hash.clear();
+        self.hours.clear();
+        self.rejections.clear();
+    }
+
+    /// Samples, histograms and exemplars.
+    pub(crate) fn len(&self) -> usize {
+        self.refs.len() + self.histograms.len() + self.exemplars.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0 && self.metadata.is_empty()
+    }
+
+    /// Hours that the request touches, each once.
+    pub(crate) fn hours(&self) -> &[u32] {
+        &self.hours
+    }
+
+    pub(crate) fn take_rejections(&mut self) -> Vec<Rejection> {
+        std::mem::take(&mut self.rejections)
+    }
+
+    pub(super) fn reject(&mut self, reason: String, retryable: bool) {
+        if let Some(known) = self.rejections.iter_mut().find(|r| r.reason == reason) {
+            known.count += 1;
+        } else if self.rejections.len() < REASONS_MAX {
+            self.rejections.push(Rejection { reason, count: 1, retryable });
+        } else {
+            let last = &mut self.rejections[REASONS_MAX - 1];
+            last.count += 1;
+            last.retryable |= retryable;
+        }
+    }
+
+    pub(super) fn is_new(series: u32) -> Option<usize> {
+        (series & NEW != 0).then_some((series & !NEW) as usize)
+    }
+}
+
+/// A request being decoded. Made by [`Database::write`](crate::Database::write).
+pub struct WriteBatch<'h> {
+    head: &'h Head,
+    buffers: &'h mut BatchBuffers,
+    current: Current,
+    last: Option<SeriesRef>,
+    /// The hour touched last, as `[start, end)` in ms.
+    hour_ms: (i64, i64),
+    latest_ms: i64,
+}
+
+enum Current {
+    Series(u32),
+    Refused(String),
+}
+
+impl<'h> WriteBatch<'h> {
+    /// `now_ms` is the machine's clock: timestamps too far ahead of it are refused.
+    pub(crate) fn new(head: &'h Head, buffers: &'h mut BatchBuffers, now_ms: i64) -> Self {
+        buffers.clear();
+        let ahead = i64::try_from(head.limits.future_max.as_millis()).unwrap_or(MAX_TIMESTAMP_MS);
+        Self {
+            head,
+            buffers,
+            current: Current::Refused("sample before any series".into()),
+            last: None,
+            hour_ms: (0, 0),
+            latest_ms: now_ms.saturating_add(ahead).min(MAX_TIMESTAMP_MS - 1),
+        }
+    }
+
+    fn announce(&mut self, series: SeriesRef) {
+        self.current = Current::Series(series.0);
+        self.last = Some(series);
+    }
+
+    /// Checks a timestamp and notes its hour.
+    #[inline]
+    fn accept_time(&mut self, timestamp_ms: i64) -> bool {
+        if timestamp_ms >= self.hour_ms.0 && timestamp_ms < self.hour_ms.1 {
+            return true;
+        }
+        self.accept_new_hour(timestamp_ms)
+    }
+
+    fn accept_new_hour(&mut self, timestamp_ms: i64) -> bool {
+        let Some(hour) = BucketSize::HOUR.bucket_of(timestamp_ms) else {
+            self.refuse(format!("timestamp {timestamp_ms} ms is outside of what can be stored"));
+            return false;
+        };
+        if timestamp_ms > self.latest_ms {
+            let limit = self.head.limits.future_max;
+            self.refuse(format!(
+                "timestamp is more than {limit:?} ahead of the server's clock (limits.future_max)"
+            ));
+            return false;
+        }
+        // The cached range never reaches past the limit, so the fast path needs no second check.
+        self.hour_ms = (hour.start_ms(), (hour.start_ms() + HOUR_MS).min(self.latest_ms + 1));
+        if !self.buffers.hours.contains(&hour.minutes()) {
+            self.buffers.hours.push(hour.minutes());
+        }
+        true
+    }
+
+    fn refuse(&mut self, reason: String) {
+        self.buffers.reject(reason, false);
+    }
+
+    /// The series that samples now belong to, or `None` after counting the refusal.
+    #[inline]
+    fn current(&mut self) -> Option<u32> {
+        match &self.current {
+            Current::Series(series) => Some(*series),
+            Current::Refused(reason) => {
+                let reason = reason.clone();
+                self.refuse(reason);
+                None
+            }
+        }
+    }
+
+    /// A series that no table knows under these bytes: parse, check, and look once more.
+    fn unknown_series(&mut self, raw: RawLabels<'_>, raw_hash: LabelHash) -> Result<u32, String> {
+        let mut pairs = Vec::new();
+        raw.parse(&mut pairs).map_err(|e| e.to_string())?;
+        canonicalise(&mut pairs)?;
+        check_limits(&self.head.limits, &pairs)?;
+        let start = self.buffers.label_bytes.len();
+        for (name, value) in &pairs {
+            push_raw_label(&mut self.buffers.label_bytes, name, value);
+        }
+        let bytes = start..self.buffers.label_bytes.len();
+        let hash = self.head.registry.hash(&self.buffers.label_bytes[bytes.clone()]);
+        let alias = (hash != raw_hash).then_some(raw_hash);
+        if alias.is_some() {
+            if let Some(series) = self.head.registry.lookup(hash) {
+                self.head.registry.insert_alias(series, raw_hash);
+                self.buffers.label_bytes.truncate(start);
+                self.last = Some(series);
+                return Ok(series.0);
+            }
+            if let Some(new) = self.buffers.new_by_hash.get(&hash).copied() {
+                self.buffers.label_bytes.truncate(start);
+                return Ok(new);
+            }
+        }
+        let new = NEW | self.buffers.new_series.len() as u32;
+        self.buffers.new_series.push(NewSeries { hash, alias, bytes });
+        self.buffers.new_by_hash.insert(hash, new);
+        Ok(new)
+    }
+}
+
+impl SampleSink for WriteBatch<'_> {
+    #[inline]
+    fn guess_series(&mut self, bytes: &[u8]) -> Option<usize> {
+        let (series, length) = self.head.registry.guess(self.last, bytes)?;
+        self.announce(series);
+        Some(length)
+    }
+
+    fn series(&mut self, labels: RawLabels<'_>) {
+        let hash = self.head.registry.hash(labels.0);
+        if let Some(series) = self.head.registry.lookup(hash) {
+            if let Some(last) = self.last {
+                self.head.registry.link(last, series);
+            }
+            return self.announce(series);
+        }
+        self.current = match self.buffers.new_by_hash.get(&hash) {
+            Some(new) => Current::Series(*new),
+            None => match self.unknown_series(labels, hash) {
+                Ok(series) => Current::Series(series),
+                Err(reason) => Current::Refused(reason),
+            },
+        };
+    }
+
+    #[inline]
+    fn sample(&mut self, sample: Sample) {
+        let Some(series) = self.current() else { return };
+        if !self.accept_time(sample.timestamp_ms) {
+            return;
+        }
+        if sample.start_timestamp_ms != 0 {
+            self.buffers.starts.push((self.buffers.refs.len() as u32, sample.start_timestamp_ms));
+        }
+        self.buffers.refs.push(series);
+        self.buffers.timestamps.push(sample.timestamp_ms);
+        self.buffers.values.push(sample.value);
+    }
+
+    fn histogram(&mut self, timestamp_ms: i64, start_ms: i64, histogram: Histogram) {
+        let Some(series) = self.current() else { return };
+        if self.accept_time(timestamp_ms) {
+            let pending = PendingHistogram { series, timestamp_ms, start_ms, histogram };
+            self.buffers.histograms.push(pending);
+        }
+    }
+
+    fn exemplar(&mut self, exemplar: Exemplar) {
+        let Some(series) = self.current() else { return };
+        if let Err(reason) = check_exemplar(&self.head.limits, &exemplar) {
+            return self.refuse(reason);
+        }
+        if self.accept_time(exemplar.timestamp_ms) {
+            self.buffers.exemplars.push((series, exemplar));
+        }
+    }
+
+    fn metadata(&mut self, family: &str, mut metadata: Metadata) {
+        let limits = &self.head.limits;
+        if family.is_empty() || family.len() > limits.label_value_bytes_max.min(PAIR_BYTES_MAX) {
+            return self.refuse("metadata for a metric whose name is empty or too long".into());
+        }
+        truncate(&mut metadata.help, limits.help_bytes_max);
+        truncate(&mut metadata.unit, limits.label_value_bytes_max);
+        self.buffers.metadata.push((family.into(), metadata));
+    }
+
+    fn reject(&mut self, reason: String) {
+        self.refuse(reason);
+    }
+}
+
+/// Sorts, drops empty values, and refuses names that are empty or occur twice.
+fn canonicalise(pairs: &mut Vec<(&str, &str)>) -> Result<(), String> {
+    if pairs.iter().any(|(name, _)| name.is_empty()) {
+        return Err("label with an empty name".into());
+    }
+    if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
+        pairs.sort_unstable();
+        if let Some(twice) = pairs.windows(2).find(|two| two[0].0 == two[1].0) {
+            return Err(format!("label {:?} occurs twice", twice[0].0));
+        }
+    }
+    pairs.retain(|(_, value)| !value.is_empty());
+    match pairs.iter().any(|(name, _)| *name == METRIC_NAME) {
+        true => Ok(()),
+        false => Err("series without a metric name (label __name__)".into()),
+    }
+}
+
+fn check_limits(limits: &Limits, pairs: &[(&str, &str)]) -> Result<(), String> {
+    let metric = pairs.iter().find(|(name, _)| *name == METRIC_NAME).map_or("", |pair| pair.1);
+    let metric = cut(metric);
+    if pairs.len() > limits.labels_per_series_max {
+        let (n, max) = (pairs.len(), limits.labels_per_series_max);
+        return Err(format!("{metric}: {n} labels, more than limits.labels_per_series_max = {max}"));
+    }
+    for (name, value) in pairs {
+        let (shown, max) = (cut(name), limits.label_name_bytes_max);
+        if name.len() > max {
+            let n = name.len();
+            return Err(format!(
+                "{metric}: label name {shown} of {n} bytes, more than limits.label_name_bytes_max = {max}"
+            ));
+        }
+        let max = limits.label_value_bytes_max;
+        if value.len() > max {
+            let n = value.len();
+            return Err(format!(
+                "{metric}: value of label {shown} has {n} bytes, more than limits.label_value_bytes_max = {max}"
+            ));
+        }
+        // Escaping doubles a byte at worst; u16 lengths in the forward index hold either.
+        if 2 * name.len() + 1 + value.len() > PAIR_BYTES_MAX {
+            return Err(format!("{metric}: label {shown} and its value exceed {PAIR_BYTES_MAX} bytes"));
+        }
+    }
+    Ok(())
+}
+
+fn check_exemplar(limits: &Limits, exemplar: &Exemplar) -> Result<(), String> {
+    let bytes: usize = exemplar.labels.iter().map(|(n, v)| n.len() + v.len()).sum();
+    let max = limits.label_value_bytes_max.min(PAIR_BYTES_MAX);
+    if bytes > max {
+        return Err(format!("exemplar with {bytes} bytes of labels, more than {max}"));
+    }
+    Ok(())
+}
+
+/// The beginning of a text, for messages.
+fn cut(text: &str) -> &str {
+    let end = text.char_indices().nth(64).map_or(text.len(), |(at, _)| at);
+    &text[..end]
+}
+
+fn truncate(text: &mut String, max: usize) {
+    if text.len() > max {
+        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+}

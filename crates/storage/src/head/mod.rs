@@ -1,0 +1,243 @@
+//! The head: samples accepted but not yet flushed to SlateDB.
+//!
+//!     request ─► batch (labels → references) ─► append, in sequence ─► slots, per series
+//!                                                   └► journal block, same sequence number
+//!     slots ─ snapshot ─► query          slots ─ freeze ─► flush ─ drop_frozen
+//!
+//! Holds always:
+//! - Requests are appended one at a time, under the sequencer, and the journal keeps that order: what
+//!   wins here wins after a replay.
+//! - Everything here is in the journal before its request is acknowledged.
+//! - Readers copy what they need page by page and hold no lock while they decode.
+//! - Series ids exist only in buckets; here a series is a reference.
+//!
+//! Elsewhere: byte layout (`records`), writing buckets (`crate::flush`), order on disk of the
+//! journal (`crate::journal`).
+
+mod append;
+mod batch;
+mod cursor;
+mod index;
+mod postings;
+mod registry;
+mod replay;
+mod sequencer;
+mod slot;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
+
+use icecore_model::{Labels, Matcher};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use roaring::RoaringBitmap;
+
+pub(crate) use append::{AppendTime, MetadataMap};
+pub(crate) use batch::BatchBuffers;
+pub use batch::{Rejection, WriteBatch};
+pub(crate) use index::Index;
+pub(crate) use registry::{PAGE_SERIES, SeriesRef};
+pub(crate) use replay::ReplayedBlock;
+pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer};
+pub(crate) use slot::{HourPart, Slot, overlay};
+
+use crate::options::Limits;
+use registry::{Registry, SERIES_REFS_MAX};
+
+/// Samples not yet in buckets. See the module's header.
+pub(crate) struct Head {
+    pub(crate) limits: Limits,
+    /// Held for reading by whoever carries references, for writing by [`Head::forget_idle`].
+    gate: RwLock<()>,
+    registry: Registry,
+    index: RwLock<Index>,
+    pages: Box<[OnceLock<Mutex<Box<[Slot]>>>]>,
+    pub(crate) sequencer: Mutex<Sequencer>,
+    pub(crate) metadata: RwLock<MetadataMap>,
+    /// Heap of samples; labels and tables are added by [`Head::bytes`].
+    sample_bytes: AtomicIsize,
+    index_bytes: AtomicUsize,
+    pub(crate) series: AtomicUsize,
+}
+
+/// A series of the head that a reader asked for, copied out.
+pub(crate) struct HeadSeries {
+    pub(crate) labels: Labels,
+    pub(crate) parts: Vec<HourPart>,
+}
+
+/// Bytes that a series takes beside its labels and samples: slot, identity, table entries.
+const SERIES_BYTES: usize = size_of::<Slot>() + 24 + 8 + 4;
+
+impl Head {
+    pub(crate) fn new(limits: Limits, seed: u64, sequencer: Sequencer) -> Self {
+        Self {
+            limits,
+            gate: RwLock::new(()),
+            registry: Registry::new(seed),
+            index: RwLock::default(),
+            pages: (0..SERIES_REFS_MAX / PAGE_SERIES).map(|_| OnceLock::new()).collect(),
+            sequencer: Mutex::new(sequencer),
+            metadata: RwLock::default(),
+            sample_bytes: AtomicIsize::new(0),
+            index_bytes: AtomicUsize::new(0),
+            series: AtomicUsize::new(0),
+        }
+    }
+
+    /// Keeps references valid while the guard lives.
+    pub(crate) fn hold_references(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read_recursive()
+    }
+
+    pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read_recursive()
+    }
+
+    /// Memory of the head, for limits and metrics.
+    pub(crate) fn bytes(&self) -> usize {
+        let samples = self.sample_bytes.load(Relaxed).max(0) as usize;
+        samples + self.index_bytes.load(Relaxed) + self.series.load(Relaxed) * SERIES_BYTES
+    }
+
+    pub(crate) fn page(&self, number: usize) -> &Mutex<Box<[Slot]>> {
+        self.pages[number]
+            .get_or_init(|| Mutex::new((0..PAGE_SERIES).map(|_| Slot::default()).collect()))
+    }
+
+    fn pages(&self) -> impl Iterator<Item = (u32, &Mutex<Box<[Slot]>>)> {
+        let pages = self.pages.iter().map_while(OnceLock::get).enumerate();
+        pages.map(|(number, page)| ((number * PAGE_SERIES) as u32, page))
+    }
+
+    /// Copies the series that match, with what they have in the time range (nothing of it when only
+    /// labels are wanted). Series without anything in the range are left out.
+    pub(crate) fn select(
+        &self,
+        matchers: &[Matcher],
+        start_ms: i64,
+        end_ms: i64,
+        labels_only: bool,
+    ) -> Vec<HeadSeries> {
+        let _references = self.hold_references();
+        let matching: Vec<u32> = self.index().select(matchers).iter().collect();
+        let mut found = Vec::with_capacity(matching.len());
+        for page in matching.chunk_by(|a, b| a / PAGE_SERIES as u32 == b / PAGE_SERIES as u32) {
+            // Locks are taken page by page, so that writers never wait for a whole selection.
+            let mut parts = Vec::with_capacity(page.len());
+            {
+                let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
+                for series in page {
+                    let slot = &slots[*series as usize % PAGE_SERIES];
+                    let snapshot = slot.snapshot(start_ms, end_ms, labels_only);
+                    if !snapshot.is_empty() {
+                        parts.push((SeriesRef(*series), snapshot));
+                    }
+                }
+            }
+            let index = self.index();
+            found.extend(
+                parts.into_iter().map(|(r, parts)| HeadSeries { labels: index.labels(r), parts }),
+            );
+        }
+        found
+    }
+
+    /// Visits the label pairs of the series that have something in a time range, each pair once.
+    pub(crate) fn each_pair_in(&self, start_ms: i64, end_ms: i64, mut visit: impl FnMut(&str, &str)) {
+        let _references = self.hold_references();
+        let mut seen = vec![false; self.index().pair_numbers()];
+        for (first, page) in self.pages() {
+            let mut present = Vec::with_capacity(PAGE_SERIES);
+            {
+                let slots = page.lock();
+                let found = slots.iter().enumerate().filter(|(_, slot)| slot.touches(start_ms, end_ms));
+                present.extend(found.map(|(i, _)| SeriesRef(first + i as u32)));
+            }
+            let index = self.index();
+            // Series may have been added since; their pairs may be new.
+            seen.resize(index.pair_numbers(), false);
+            for pair in present.into_iter().flat_map(|series| index.pairs_of(series)) {
+                if !std::mem::replace(&mut seen[pair as usize], true) {
+                    let (name, value) = index.pair(pair);
+                    visit(name, value);
+                }
+            }
+        }
+    }
+
+    /// Marks the given hours as being flushed, in every series, and returns who has something in
+    /// each of them.
+    pub(crate) fn freeze(&self, hours: &BTreeSet<u32>) -> BTreeMap<u32, Vec<SeriesRef>> {
+        let mut found: BTreeMap<u32, Vec<SeriesRef>> = BTreeMap::new();
+        let wanted = |hour: u32| hours.contains(&hour);
+        let mut frozen = Vec::new();
+        for (first, page) in self.pages() {
+            let mut change = 0;
+            let mut slots = page.lock();
+            for (i, slot) in slots.iter_mut().enumerate() {
+                change += slot.freeze(&wanted, &mut frozen);
+                for hour in frozen.drain(..) {
+                    found.entry(hour).or_default().push(SeriesRef(first + i as u32));
+                }
+            }
+            drop(slots);
+            self.sample_bytes.fetch_add(change, Relaxed);
+        }
+        found
+    }
+
+    /// Visits the frozen part of an hour, series by series in the given order.
+    pub(crate) fn each_frozen<T>(
+        &self,
+        hour: u32,
+        series: impl Iterator<Item = SeriesRef>,
+        mut visit: impl FnMut(SeriesRef, &HourPart) -> T,
+    ) -> Vec<T> {
+        let mut visited = Vec::new();
+        for r in series {
+            let slots = self.page(r.0 as usize / PAGE_SERIES).lock();
+            if let Some(part) = slots[r.0 as usize % PAGE_SERIES].frozen(hour) {
+                visited.push(visit(r, part));
+            }
+        }
+        visited
+    }
+
+    /// Forgets an hour that is now in its bucket.
+    pub(crate) fn drop_frozen(&self, hour: u32, series: &[SeriesRef]) {
+        let mut change = 0;
+        for r in series {
+            let mut slots = self.page(r.0 as usize / PAGE_SERIES).lock();
+            change += slots[r.0 as usize % PAGE_SERIES].drop_frozen(hour);
+        }
+        self.sample_bytes.fetch_add(change, Relaxed);
+    }
+
+    /// Forgets series that hold nothing and were last written before `idle_before_s` (of the process
+    /// clock). Does nothing while requests are under way; the next tick tries again.
+    pub(crate) fn forget_idle(&self, idle_before_s: u32) -> usize {
+        let Some(_exclusive) = self.gate.try_write() else { return 0 };
+        let mut removed = RoaringBitmap::new();
+        for (first, page) in self.pages() {
+            let mut slots = page.lock();
+            for (i, slot) in slots.iter_mut().enumerate() {
+                if slot.alive && slot.is_empty() && slot.last_write_s < idle_before_s {
+                    *slot = Slot::default();
+                    removed.insert(first + i as u32);
+                }
+            }
+        }
+        if removed.is_empty() {
+            return 0;
+        }
+        let references: Vec<SeriesRef> = removed.iter().map(SeriesRef).collect();
+        self.registry.remove(&references);
+        let mut index = self.index.write();
+        index.remove(&removed);
+        self.index_bytes.store(index.heap_bytes(), Relaxed);
+        self.series.store(index.series_count() as usize, Relaxed);
+        self.sequencer.lock().free_refs.extend(references.iter().rev());
+        references.len()
+    }
+}

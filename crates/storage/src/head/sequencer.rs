@@ -1,0 +1,121 @@
+//! The order of writes: sequence numbers, journal epochs, and which hours they touched.
+//!
+//! Holds always:
+//! - Whoever holds this lock appends; sequence numbers are given out in append order, never reused.
+//! - An epoch can be drained when every hour it touched has been flushed up to the last sequence
+//!   number with which the epoch touched it.
+
+use std::collections::BTreeMap;
+
+use super::registry::SeriesRef;
+
+/// Stands for the catalog (metric metadata) where hours are tracked: no sample lies in it, because
+/// it is not a multiple of 60 minutes.
+pub(crate) const CATALOG_HOUR: u32 = u32::MAX;
+
+pub(crate) struct Sequencer {
+    pub(crate) next_seq: u64,
+    pub(crate) epoch: u32,
+    /// Process clock (ms) at which the current epoch began.
+    pub(crate) epoch_started_ms: i64,
+    /// Hours with data in the head that is not being flushed.
+    pub(crate) open_hours: BTreeMap<u32, OpenHour>,
+    pub(crate) epochs: BTreeMap<u32, Epoch>,
+    /// References of forgotten series, given out again first.
+    pub(crate) free_refs: Vec<SeriesRef>,
+    pub(crate) next_ref: u32,
+}
+
+/// What flush decisions need to know about an hour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpenHour {
+    pub(crate) samples: u64,
+    pub(crate) last_write_ms: i64,
+}
+
+/// A stretch of the journal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Epoch {
+    pub(crate) first_seq: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) started_ms: i64,
+    /// The last sequence number with which each unflushed hour was touched.
+    pub(crate) hours: BTreeMap<u32, u64>,
+    /// Something in it could not be read: it is never drained.
+    pub(crate) unreadable: bool,
+}
+
+impl Sequencer {
+    pub(crate) fn new(next_seq: u64, epoch: u32, now_ms: i64) -> Self {
+        Self {
+            next_seq,
+            epoch,
+            epoch_started_ms: now_ms,
+            open_hours: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            free_refs: Vec::new(),
+            next_ref: 0,
+        }
+    }
+
+    /// Begins a new epoch, unless nothing was written in this one.
+    pub(crate) fn roll_epoch(&mut self, now_ms: i64) {
+        self.epoch_started_ms = now_ms;
+        if self.epochs.contains_key(&self.epoch) {
+            self.epoch += 1;
+        }
+    }
+
+    /// Gives out the next sequence number to a request that touched these hours.
+    pub(crate) fn advance(&mut self, touched: &[(u32, u64)], now_ms: i64) -> u64 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let epoch = self.epoch;
+        self.note(epoch, seq, touched, now_ms);
+        seq
+    }
+
+    /// Records that `seq` of an epoch touched these `(hour, samples)`.
+    pub(crate) fn note(&mut self, epoch: u32, seq: u64, touched: &[(u32, u64)], now_ms: i64) {
+        let epoch = self.epochs.entry(epoch).or_insert_with(|| Epoch {
+            first_seq: seq,
+            started_ms: now_ms,
+            ..Epoch::default()
+        });
+        epoch.last_seq = seq;
+        for (hour, samples) in touched {
+            epoch.hours.insert(*hour, seq);
+            let open = self.open_hours.entry(*hour).or_default();
+            open.samples += samples;
+            open.last_write_ms = now_ms;
+        }
+    }
+
+    /// An hour is in its bucket up to `cursor`: epochs no longer wait for it.
+    pub(crate) fn flushed(&mut self, hour: u32, cursor: u64) {
+        for epoch in self.epochs.values_mut() {
+            if epoch.hours.get(&hour).is_some_and(|last| *last <= cursor) {
+                epoch.hours.remove(&hour);
+            }
+        }
+    }
+
+    /// Epochs whose every entry lies in buckets, oldest first.
+    pub(crate) fn drainable(&self) -> Vec<u32> {
+        let done = |(number, epoch): &(&u32, &Epoch)| {
+            **number != self.epoch && epoch.hours.is_empty() && !epoch.unreadable
+        };
+        self.epochs.iter().filter(done).map(|(number, _)| *number).collect()
+    }
+
+    /// Hours that keep epochs alive which began before `before_ms`.
+    pub(crate) fn hours_of_old_epochs(&self, before_ms: i64) -> Vec<u32> {
+        let old = self.epochs.values().filter(|e| e.started_ms < before_ms && !e.unreadable);
+        old.flat_map(|e| e.hours.keys().copied()).collect()
+    }
+
+    /// The first sequence number that a replay would still see.
+    pub(crate) fn oldest_seq(&self) -> u64 {
+        self.epochs.values().map(|e| e.first_seq).min().unwrap_or(self.next_seq)
+    }
+}

@@ -1,0 +1,380 @@
+//! What the head holds of one series: the open chunk and, beside it, everything less usual.
+//!
+//!     append ─► open chunk (newest hour) ─(hour changes)─► sealed stream ─(flush)─► gone
+//!          └──► late samples, histograms, exemplars, starts: per hour, in arrival order
+//!
+//! Holds always:
+//! - Within one hour the order of precedence is: frozen part, sealed stream, open chunk, late samples;
+//!   of two late samples the later one. So the last write of a timestamp wins.
+//! - A frozen part is being flushed: it is read, never written.
+//! - A histogram entry decides its timestamp: `Some` hides a float, `None` lets the float count.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_model::{BucketSize, BucketStart, Exemplar, Histogram};
+use icecore_records::{HistogramEntry, gorilla};
+
+/// Late samples of an hour that are folded into its stream at once when there are more.
+const LATE_SAMPLES_MAX: usize = 64;
+
+/// One series.
+#[derive(Default)]
+pub(crate) struct Slot {
+    open: gorilla::Appender,
+    /// The hour of `open`, meaningless while it is empty.
+    open_hour: u32,
+    /// The journal epoch in which the series was defined last; 0 is never an epoch.
+    pub(crate) defined_in: u32,
+    /// Seconds of the process clock at the last write.
+    pub(crate) last_write_s: u32,
+    pub(crate) alive: bool,
+    has_histograms: bool,
+    has_starts: bool,
+    parts: Option<Box<Vec<HourPart>>>,
+}
+
+/// What a series has in one hour beside its open chunk.
+#[derive(Clone, Debug)]
+pub(crate) struct HourPart {
+    pub(crate) hour: BucketStart,
+    frozen: bool,
+    /// In-order samples, sealed; empty when there are none.
+    pub(crate) stream: Bytes,
+    /// Samples that came late or twice, in arrival order.
+    pub(crate) late: Vec<(i64, f64)>,
+    /// In arrival order.
+    pub(crate) histograms: Vec<HistogramEntry>,
+    pub(crate) exemplars: Vec<Exemplar>,
+    /// `(timestamp, start)` in arrival order.
+    pub(crate) starts: Vec<(i64, i64)>,
+}
+
+impl HourPart {
+    fn new(hour: u32) -> Self {
+        Self {
+            hour: BucketStart(hour),
+            frozen: false,
+            stream: Bytes::new(),
+            late: Vec::new(),
+            histograms: Vec::new(),
+            exemplars: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.stream.len()
+            + self.late.capacity() * size_of::<(i64, f64)>()
+            + self.starts.capacity() * size_of::<(i64, i64)>()
+            + self.exemplars.iter().map(|e| size_of::<Exemplar>() + e.labels.heap_bytes()).sum::<usize>()
+            + self
+                .histograms
+                .iter()
+                .map(|e| size_of::<HistogramEntry>() + e.value.as_ref().map_or(0, |h| h.heap_bytes()))
+                .sum::<usize>()
+    }
+}
+
+/// How many bytes of heap a write added (or gave back).
+pub(crate) type HeapChange = isize;
+
+impl Slot {
+    /// Adds a float. The usual case, in order and in the open hour, touches only the open chunk.
+    pub(crate) fn append(&mut self, hour: u32, timestamp_ms: i64, value: f64) -> HeapChange {
+        let mut change = 0;
+        if self.has_histograms {
+            change += self.let_float_count(hour, timestamp_ms);
+        }
+        if !self.open.is_empty() && hour != self.open_hour {
+            if hour < self.open_hour {
+                return change + self.append_late(hour, timestamp_ms, value);
+            }
+            change += self.seal_open();
+        }
+        self.open_hour = hour;
+        let before = self.open.heap_bytes();
+        if self.open.push(timestamp_ms, value).is_ok() {
+            return change + self.open.heap_bytes() as isize - before as isize;
+        }
+        let repeated = self.open.last_timestamp() == Some(timestamp_ms)
+            && self.open.last_value().map(f64::to_bits) == Some(value.to_bits());
+        // A retried request: the newest sample once more. A late sample may have changed the value
+        // in between, so this is only nothing when there is none.
+        if repeated && !self.has_late(hour) {
+            return change;
+        }
+        change + self.append_late(hour, timestamp_ms, value)
+    }
+
+    pub(crate) fn append_histogram(
+        &mut self,
+        hour: u32,
+        timestamp_ms: i64,
+        histogram: Arc<Histogram>,
+    ) -> HeapChange {
+        self.has_histograms = true;
+        let heap = size_of::<HistogramEntry>() + histogram.heap_bytes();
+        let (part, change) = self.part(hour);
+        part.histograms.push(HistogramEntry { timestamp_ms, value: Some(histogram) });
+        change + heap as isize
+    }
+
+    /// Adds an exemplar; `None` when the hour already holds as many as are kept.
+    pub(crate) fn append_exemplar(
+        &mut self,
+        hour: u32,
+        exemplar: Exemplar,
+        exemplars_max: usize,
+    ) -> Option<HeapChange> {
+        let heap = size_of::<Exemplar>() + exemplar.labels.heap_bytes();
+        let (part, change) = self.part(hour);
+        if part.exemplars.contains(&exemplar) {
+            return Some(change);
+        }
+        if part.exemplars.len() >= exemplars_max {
+            return None;
+        }
+        part.exemplars.push(exemplar);
+        Some(change + heap as isize)
+    }
+
+    /// Notes when the counter behind a sample began; 0 forgets what an overwritten sample said.
+    pub(crate) fn append_start(&mut self, hour: u32, timestamp_ms: i64, start_ms: i64) -> HeapChange {
+        if start_ms == 0 && !self.has_starts {
+            return 0;
+        }
+        self.has_starts = true;
+        let (part, change) = self.part(hour);
+        part.starts.push((timestamp_ms, start_ms));
+        change + size_of::<(i64, i64)>() as isize
+    }
+
+    /// Whether the series has (or had in this process) start timestamps, so that a sample without
+    /// one must say so.
+    pub(crate) fn has_starts(&self) -> bool {
+        self.has_starts
+    }
+
+    /// Marks everything of the given hours as being flushed. Returns the hours that had something.
+    pub(crate) fn freeze(&mut self, hours: &dyn Fn(u32) -> bool, frozen: &mut Vec<u32>) -> HeapChange {
+        let mut change = 0;
+        if !self.open.is_empty() && hours(self.open_hour) {
+            change += self.seal_open();
+        }
+        for part in self.parts.iter_mut().flat_map(|parts| parts.iter_mut()) {
+            if !part.frozen && hours(part.hour.minutes()) {
+                part.frozen = true;
+                frozen.push(part.hour.minutes());
+            }
+        }
+        change
+    }
+
+    /// The part of an hour that is being flushed.
+    pub(crate) fn frozen(&self, hour: u32) -> Option<&HourPart> {
+        self.parts.as_ref()?.iter().find(|part| part.frozen && part.hour.minutes() == hour)
+    }
+
+    /// Forgets the part of an hour that was flushed.
+    pub(crate) fn drop_frozen(&mut self, hour: u32) -> HeapChange {
+        let Some(parts) = &mut self.parts else { return 0 };
+        let before: usize = parts.iter().map(HourPart::heap_bytes).sum();
+        parts.retain(|part| !(part.frozen && part.hour.minutes() == hour));
+        let after: usize = parts.iter().map(HourPart::heap_bytes).sum();
+        if parts.is_empty() {
+            self.parts = None;
+        }
+        after as isize - before as isize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.parts.is_none()
+    }
+
+    /// Copies what overlaps a time range, oldest write first. Streams are shared; the open chunk and
+    /// the small side lists are copied, so that the reader needs no lock afterwards. With
+    /// `labels_only` the parts say which hours there are and hold nothing.
+    pub(crate) fn snapshot(&self, start_ms: i64, end_ms: i64, labels_only: bool) -> Vec<HourPart> {
+        let overlaps = |hour: u32| hour_overlaps(hour, start_ms, end_ms);
+        if labels_only {
+            return self.hours().filter(|h| overlaps(*h)).map(HourPart::new).collect();
+        }
+        let mut found: Vec<HourPart> = Vec::new();
+        let parts = self.parts.iter().flat_map(|parts| parts.iter());
+        found.extend(parts.filter(|part| overlaps(part.hour.minutes())).cloned());
+        // Frozen parts are older than those that still grow.
+        found.sort_by_key(|part| (part.hour, !part.frozen));
+        if self.open.is_empty() || !overlaps(self.open_hour) {
+            return found;
+        }
+        let open = Bytes::from(self.open.finish());
+        let growing = found.iter_mut().find(|p| !p.frozen && p.hour.minutes() == self.open_hour);
+        match growing {
+            // A growing part of the open hour has no stream of its own: sealing moves the hour on.
+            Some(part) => part.stream = open,
+            None => {
+                let mut part = HourPart::new(self.open_hour);
+                part.stream = open;
+                let at = found.partition_point(|p| p.hour <= part.hour);
+                found.insert(at, part);
+            }
+        }
+        found
+    }
+
+    /// Whether the series has something in an hour that overlaps a time range.
+    pub(crate) fn touches(&self, start_ms: i64, end_ms: i64) -> bool {
+        self.hours().any(|hour| hour_overlaps(hour, start_ms, end_ms))
+    }
+
+    /// The hours in which the series has something.
+    fn hours(&self) -> impl Iterator<Item = u32> {
+        let open = (!self.open.is_empty()).then_some(self.open_hour);
+        let parts = self.parts.iter().flat_map(|p| p.iter()).map(|p| p.hour.minutes());
+        open.into_iter().chain(parts)
+    }
+
+    fn append_late(&mut self, hour: u32, timestamp_ms: i64, value: f64) -> HeapChange {
+        let is_open = hour == self.open_hour && !self.open.is_empty();
+        let open_len = self.open.len() as usize;
+        let (part, mut change) = self.part(hour);
+        let before = part.late.capacity();
+        part.late.push((timestamp_ms, value));
+        change += ((part.late.capacity() - before) * size_of::<(i64, f64)>()) as isize;
+        // Folding costs a decode of the hour, so it waits for a share of it: backfill stays linear.
+        let sealed_len = || gorilla::count(&part.stream).unwrap_or(0) as usize;
+        let base_len = if is_open { open_len } else { sealed_len() };
+        if part.late.len() < LATE_SAMPLES_MAX.max(base_len / 4) {
+            return change;
+        }
+        change + if is_open { self.fold_into_open(hour) } else { self.fold_late(hour) }
+    }
+
+    fn has_late(&self, hour: u32) -> bool {
+        let parts = self.parts.iter().flat_map(|p| p.iter());
+        parts.filter(|p| !p.frozen && p.hour.minutes() == hour).any(|p| !p.late.is_empty())
+    }
+
+    /// Folds the late samples of a sealed hour into its stream.
+    fn fold_late(&mut self, hour: u32) -> HeapChange {
+        let (part, mut change) = self.part(hour);
+        let before = part.heap_bytes();
+        let late = std::mem::take(&mut part.late);
+        part.stream = Bytes::from(fold(&part.stream, &late));
+        change += part.heap_bytes() as isize - before as isize;
+        change
+    }
+
+    /// Folds the late samples of the open hour into the open chunk.
+    fn fold_into_open(&mut self, hour: u32) -> HeapChange {
+        let open_before = self.open.heap_bytes();
+        let (part, mut change) = self.part(hour);
+        let part_before = part.heap_bytes();
+        let late = std::mem::take(&mut part.late);
+        change += part.heap_bytes() as isize - part_before as isize;
+        let stream = fold(&self.open.finish(), &late);
+        self.open = appender_of(&stream);
+        self.drop_empty_parts();
+        change + self.open.heap_bytes() as isize - open_before as isize
+    }
+
+    fn drop_empty_parts(&mut self) {
+        let Some(parts) = &mut self.parts else { return };
+        parts.retain(|p| {
+            p.frozen
+                || !(p.stream.is_empty()
+                    && p.late.is_empty()
+                    && p.histograms.is_empty()
+                    && p.exemplars.is_empty()
+                    && p.starts.is_empty())
+        });
+        if parts.is_empty() {
+            self.parts = None;
+        }
+    }
+
+    /// Moves the open chunk into the growing part of its hour.
+    fn seal_open(&mut self) -> HeapChange {
+        let hour = self.open_hour;
+        let open_before = self.open.heap_bytes();
+        let stream = self.open.finish();
+        self.open.clear();
+        let freed = open_before as isize - self.open.heap_bytes() as isize;
+        let (part, change) = self.part(hour);
+        debug_assert!(part.stream.is_empty(), "an open hour has no sealed stream");
+        let added = stream.len() as isize;
+        part.stream = Bytes::from(stream);
+        change + added - freed
+    }
+
+    /// A float was written: it beats a histogram that the growing part has at the same time. Older
+    /// parts need no mark, because a newer part's floats beat them anyway.
+    fn let_float_count(&mut self, hour: u32, timestamp_ms: i64) -> HeapChange {
+        let (part, change) = self.part(hour);
+        let last = part.histograms.iter().rfind(|entry| entry.timestamp_ms == timestamp_ms);
+        if last.is_none_or(|entry| entry.value.is_none()) {
+            return change;
+        }
+        part.histograms.push(HistogramEntry { timestamp_ms, value: None });
+        change + size_of::<HistogramEntry>() as isize
+    }
+
+    /// The growing part of an hour, made when there is none.
+    fn part(&mut self, hour: u32) -> (&mut HourPart, HeapChange) {
+        let parts = self.parts.get_or_insert_default();
+        let found = parts.iter().position(|p| !p.frozen && p.hour.minutes() == hour);
+        let (at, change) = match found {
+            Some(at) => (at, 0),
+            None => {
+                parts.push(HourPart::new(hour));
+                (parts.len() - 1, size_of::<HourPart>() as isize)
+            }
+        };
+        (&mut parts[at], change)
+    }
+}
+
+fn hour_overlaps(hour: u32, start_ms: i64, end_ms: i64) -> bool {
+    let hour = BucketStart(hour);
+    hour.start_ms() <= end_ms && hour.end_ms(BucketSize::HOUR) > start_ms
+}
+
+/// The stream with later samples laid over it.
+fn fold(stream: &[u8], late: &[(i64, f64)]) -> Vec<u8> {
+    let (timestamps, values) = overlay(stream, late);
+    gorilla::encode(&timestamps, &values)
+}
+
+/// Decodes a stream of our own making and lays later samples over it, the last of each time.
+pub(crate) fn overlay(stream: &[u8], late: &[(i64, f64)]) -> (Vec<i64>, Vec<f64>) {
+    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+    if !stream.is_empty() {
+        gorilla::decode_into(stream, &mut timestamps, &mut values)
+            .expect("a stream that this process encoded decodes");
+    }
+    if late.is_empty() {
+        return (timestamps, values);
+    }
+    let mut all: Vec<(i64, f64)> = timestamps.drain(..).zip(values.drain(..)).collect();
+    all.extend_from_slice(late);
+    // Stable: of equal times the one written last stays last.
+    all.sort_by_key(|(t, _)| *t);
+    for (i, (t, v)) in all.iter().enumerate() {
+        if all.get(i + 1).is_none_or(|next| next.0 != *t) {
+            timestamps.push(*t);
+            values.push(*v);
+        }
+    }
+    (timestamps, values)
+}
+
+fn appender_of(stream: &[u8]) -> gorilla::Appender {
+    let (timestamps, values) = overlay(stream, &[]);
+    let mut appender = gorilla::Appender::new();
+    for (t, v) in timestamps.into_iter().zip(values) {
+        appender.push(t, v).expect("a decoded stream is strictly increasing");
+    }
+    appender
+}

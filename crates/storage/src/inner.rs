@@ -1,0 +1,97 @@
+//! The parts of an open database, as they share one another.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use icecore_records::Bucket;
+use icecore_records::journal::BlockEncoder;
+use parking_lot::{Mutex, RwLock};
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::head::{AppendTime, BatchBuffers, Head};
+use crate::journal::Journal;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::slate::engine::Engine;
+
+pub(crate) struct Inner {
+    pub(crate) options: Options,
+    pub(crate) head: Arc<Head>,
+    pub(crate) journal: Journal,
+    pub(crate) engine: Engine,
+    /// The buckets that are listed.
+    pub(crate) buckets: RwLock<BTreeSet<Bucket>>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) started_ms: i64,
+    pub(crate) pool: Pool,
+    /// Buffers of finished requests, for the next ones.
+    pub(crate) scratch: Mutex<Vec<Scratch>>,
+    /// Held by the one flush that is under way.
+    pub(crate) flushing: tokio::sync::Mutex<()>,
+    /// Wakes the maintenance task before its next tick.
+    pub(crate) nudge: tokio::sync::Notify,
+}
+
+/// What one request needs while it is decoded.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) batch: BatchBuffers,
+    pub(crate) encoder: BlockEncoder,
+}
+
+/// Buffers that are kept; more requests at once allocate their own.
+const SCRATCH_MAX: usize = 16;
+
+impl Inner {
+    pub(crate) fn time(&self) -> AppendTime {
+        let now_ms = self.clock.now_ms();
+        AppendTime { now_ms, process_s: self.process_s(now_ms) }
+    }
+
+    /// Seconds since the database was opened, plus one, so that 0 means never.
+    pub(crate) fn process_s(&self, now_ms: i64) -> u32 {
+        u32::try_from((now_ms - self.started_ms) / 1000 + 1).unwrap_or(1)
+    }
+
+    /// Limits of a request as a whole: nothing of it has been stored yet.
+    pub(crate) fn check_batch(&self, batch: &BatchBuffers) -> Result<()> {
+        let limits = &self.options.limits;
+        let (n, max) = (batch.len(), limits.samples_per_request_max);
+        if n > max {
+            return Err(Error::Invalid(format!(
+                "{n} samples in one request, more than limits.samples_per_request_max = {max}: split it"
+            )));
+        }
+        let (n, max) = (batch.hours().len(), limits.buckets_per_request_max);
+        if n > max {
+            return Err(Error::Invalid(format!(
+                "one request touches {n} hours, more than limits.buckets_per_request_max = {max}: split it"
+            )));
+        }
+        let sequencer = self.head.sequencer.lock();
+        let open = &sequencer.open_hours;
+        let new = batch.hours().iter().filter(|hour| !open.contains_key(hour)).count();
+        if new > 0 && open.len() + new > limits.open_buckets_max {
+            self.nudge.notify_one();
+            return Err(Error::Unavailable(format!(
+                "more than limits.open_buckets_max = {} hours would be open: flushing, try again",
+                limits.open_buckets_max
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_scratch(&self) -> Scratch {
+        self.scratch.lock().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back(&self, scratch: Scratch) {
+        let mut kept = self.scratch.lock();
+        if kept.len() < SCRATCH_MAX {
+            kept.push(scratch);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Label names, label values and series, without samples.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_model::{Labels, Matcher, SelectHints};
+use icecore_records::{Bucket, ParsedKey, RecordType, key};
+
+use super::{buckets_in, join_bounded};
+use super::postings::successor;
+use super::select::resolve_series;
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::slate::read_view::{ScanKind, View};
+
+const CONCURRENT_BUCKETS: usize = 8;
+
+/// What to look for: series that match any of the selectors (all series when there are none) and
+/// have something between `start_ms` and `end_ms`.
+#[derive(Clone, Debug)]
+pub struct LabelQuery {
+    pub selectors: Vec<Vec<Matcher>>,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    /// At most this many results, in order.
+    pub limit: Option<usize>,
+}
+
+/// The series themselves, in label order.
+pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec<Labels>> {
+    let everything = vec![Vec::new()];
+    let selectors = if query.selectors.is_empty() { &everything } else { &query.selectors };
+    let hints = SelectHints { labels_only: true, series_limit: query.limit, ..SelectHints::default() };
+    let mut found: Vec<Labels> = Vec::new();
+    for matchers in selectors {
+        let resolved = resolve_series(inner, matchers, query.start_ms, query.end_ms, &hints).await?;
+        found.extend(resolved.series.into_iter().map(|series| series.labels));
+    }
+    if selectors.len() > 1 {
+        found.sort_unstable();
+        found.dedup();
+    }
+    found.truncate(query.limit.unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+/// Label names in use, sorted.
+pub(crate) async fn label_names(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    if query.selectors.is_empty() {
+        collect_head(inner, query, &mut names, |name, _| Some(name)).await?;
+        collect_buckets(inner, query, &mut names, scan_names).await?;
+    } else {
+        for labels in series(inner, &unlimited(query)).await? {
+            names.extend(labels.iter().map(|(name, _)| name.to_string()));
+        }
+    }
+    Ok(names.into_iter().take(query.limit.unwrap_or(usize::MAX)).collect())
+}
+
+/// Values of a label, sorted.
+pub(crate) async fn label_values(
+    inner: &Arc<Inner>,
+    name: &str,
+    query: &LabelQuery,
+) -> Result<Vec<String>> {
+    let mut values = BTreeSet::new();
+    if query.selectors.is_empty() {
+        let wanted = name.to_string();
+        collect_head(inner, query, &mut values, move |n, value| (n == wanted).then_some(value)).await?;
+        let scan = |view, bucket| scan_values(view, bucket, name.to_string());
+        collect_buckets(inner, query, &mut values, scan).await?;
+    } else {
+        for labels in series(inner, &unlimited(query)).await? {
+            values.extend(labels.get(name).map(String::from));
+        }
+    }
+    Ok(values.into_iter().take(query.limit.unwrap_or(usize::MAX)).collect())
+}
+
+/// A limit on names or values is not one on series.
+fn unlimited(query: &LabelQuery) -> LabelQuery {
+    LabelQuery { limit: None, ..query.clone() }
+}
+
+async fn collect_head(
+    inner: &Arc<Inner>,
+    query: &LabelQuery,
+    found: &mut BTreeSet<String>,
+    pick: impl for<'p> Fn(&'p str, &'p str) -> Option<&'p str> + Send + 'static,
+) -> Result<()> {
+    let head = Arc::clone(&inner.head);
+    let (start_ms, end_ms) = (query.start_ms, query.end_ms);
+    let in_head = inner.pool.run(move || {
+        let mut found = BTreeSet::new();
+        head.each_pair_in(start_ms, end_ms, |name, value| {
+            if let Some(picked) = pick(name, value)
+                && !found.contains(picked)
+            {
+                found.insert(picked.to_string());
+            }
+        });
+        found
+    });
+    found.extend(in_head.await?);
+    Ok(())
+}
+
+async fn collect_buckets<F>(
+    inner: &Arc<Inner>,
+    query: &LabelQuery,
+    found: &mut BTreeSet<String>,
+    scan: impl Fn(View, Bucket) -> F,
+) -> Result<()>
+where
+    F: Future<Output = Result<BTreeSet<String>>>,
+{
+    let buckets = buckets_in(inner, query.start_ms, query.end_ms);
+    let view = inner.engine.snapshot()?;
+    let scans = buckets.into_iter().map(|bucket| scan(view.clone(), bucket)).collect();
+    found.extend(join_bounded(scans, CONCURRENT_BUCKETS).await?.into_iter().flatten());
+    Ok(())
+}
+
+/// Jumps from label name to label name.
+async fn scan_names(view: View, bucket: Bucket) -> Result<BTreeSet<String>> {
+    let prefix = key::record_prefix(RecordType::InvertedIndex, bucket);
+    let mut records = view.scan_prefix(&prefix, ScanKind::Cached).await?;
+    let mut names = BTreeSet::new();
+    while let Some(record) = records.next().await.map_err(Error::store("reading label names"))? {
+        let Some((name, _)) = pair_of(&record.key) else { continue };
+        let next = successor(&key::inverted_label_prefix(bucket, &name));
+        names.insert(name);
+        match next {
+            Some(next) if next.starts_with(&prefix) => {
+                records.seek(next).await.map_err(Error::store("reading label names"))?;
+            }
+            _ => break,
+        }
+    }
+    Ok(names)
+}
+
+async fn scan_values(view: View, bucket: Bucket, name: String) -> Result<BTreeSet<String>> {
+    let prefix = key::inverted_label_prefix(bucket, &name);
+    let mut records = view.scan_prefix(&prefix, ScanKind::Cached).await?;
+    let mut values = BTreeSet::new();
+    while let Some(record) = records.next().await.map_err(Error::store("reading label values"))? {
+        values.extend(pair_of(&record.key).map(|(_, value)| value));
+    }
+    Ok(values)
+}
+
+fn pair_of(key: &Bytes) -> Option<(String, String)> {
+    match ParsedKey::parse(key) {
+        Ok(ParsedKey::InvertedIndex { name, value, .. }) => Some((name, value)),
+        _ => None,
+    }
+}

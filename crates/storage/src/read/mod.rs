@@ -1,0 +1,47 @@
+//! Reading: one consistent view over head and buckets.
+//!
+//!     matchers ─► head: postings ─► parts, copied        ┐
+//!             └─► per bucket: postings ─► ids ─► labels  ┴► series in label order
+//!     series ─ batch by batch ─► records (scan or gets) ─► decode, newest wins ─► columns
+//!
+//! Holds always:
+//! - The head is copied before the list of buckets is read, and that before the snapshot is taken: a
+//!   flush in between shows a sample twice, never not at all.
+//! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part.
+//! - Label sets are resolved once per selection and shared across buckets.
+
+mod fetch;
+mod labels;
+mod postings;
+mod samples;
+mod select;
+mod statistics;
+
+pub use labels::LabelQuery;
+pub(crate) use labels::{label_names, label_values, series};
+pub(crate) use select::SelectStream;
+pub use statistics::{Cardinality, NamedCount};
+pub(crate) use statistics::{cardinality, head_cardinality};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use icecore_records::Bucket;
+
+use crate::error::Result;
+use crate::inner::Inner;
+
+/// Runs futures with at most `concurrent` of them under way; results are in order.
+pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
+    futures: Vec<F>,
+    concurrent: usize,
+) -> Result<Vec<T>> {
+    stream::iter(futures).buffered(concurrent.max(1)).try_collect().await
+}
+
+/// Buckets that overlap a time range, oldest first.
+fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Vec<Bucket> {
+    let buckets = inner.buckets.read();
+    let overlaps = |b: &&Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;
+    let mut found: Vec<Bucket> = buckets.iter().filter(overlaps).copied().collect();
+    found.sort_by_key(|b| b.start);
+    found
+}

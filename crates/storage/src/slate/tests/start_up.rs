@@ -1,0 +1,139 @@
+//! A wrong place is told, quickly and with a cure.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Instant;
+
+use super::*;
+
+fn s3_at(endpoint: String) -> StoreOptions {
+    StoreOptions {
+        endpoint,
+        region: "us-east-1".into(),
+        access_key_id: "key".into(),
+        secret_access_key: "secret".into(),
+        open_timeout: Duration::from_secs(10),
+        ..at("s3://some-bucket/some/prefix")
+    }
+}
+
+async fn refused(options: &StoreOptions) -> String {
+    let begun = Instant::now();
+    let Err(error) = Engine::open(options, None).await else {
+        panic!("opened");
+    };
+    assert!(begun.elapsed() < Duration::from_secs(10), "{error}");
+    error.to_string()
+}
+
+/// Answers every request with this status and body; with nothing, it keeps silent. Returns its
+/// endpoint.
+fn server(answer: Option<(&'static str, &'static str)>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut unanswered = Vec::new();
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.read(&mut [0; 8192]);
+            let Some((status, body)) = answer else {
+                unanswered.push(socket);
+                continue;
+            };
+            let length = body.len();
+            let _ = write!(
+                socket,
+                "HTTP/1.1 {status}\r\netag: \"x\"\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_closed_port_is_an_error_within_seconds() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let message = refused(&s3_at(endpoint.clone())).await;
+    assert!(message.contains("s3://some-bucket/some/prefix"), "{message}");
+    assert!(message.contains(&endpoint), "{message}");
+    assert!(message.contains("check endpoint"), "{message}");
+    assert!(!message.contains("secret"), "{message}");
+}
+
+#[tokio::test]
+async fn a_missing_bucket_is_named() {
+    let endpoint = server(Some((
+        "404 Not Found",
+        "<Error><Code>NoSuchBucket</Code></Error>",
+    )));
+    let message = refused(&s3_at(endpoint)).await;
+    assert!(message.contains("some-bucket"), "{message}");
+    assert!(message.contains("does not exist"), "{message}");
+}
+
+#[tokio::test]
+async fn refused_credentials_are_told_apart() {
+    let endpoint = server(Some(("403 Forbidden", "")));
+    let message = refused(&s3_at(endpoint)).await;
+    assert!(message.contains("access key"), "{message}");
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up() {
+    let options = StoreOptions {
+        open_timeout: Duration::from_secs(1),
+        ..s3_at(server(None))
+    };
+    let message = refused(&options).await;
+    assert!(message.contains("no answer"), "{message}");
+}
+
+#[tokio::test]
+async fn a_file_is_no_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    let message = refused(&at(file.to_str().unwrap())).await;
+    assert!(message.contains("storage directory"), "{message}");
+}
+
+#[tokio::test]
+async fn settings_that_would_hang_are_refused() {
+    let message = refused(&StoreOptions {
+        unflushed_bytes_max: 1 << 20,
+        ..at("memory://")
+    })
+    .await;
+    assert!(message.contains("unflushed"), "{message}");
+    let message = refused(&StoreOptions {
+        block_bytes: 3 << 10,
+        ..at("memory://")
+    })
+    .await;
+    assert!(message.contains("block size"), "{message}");
+}
+
+#[tokio::test]
+async fn a_store_that_ignores_conditions_is_refused() {
+    // Answers 200 to everything, a conditional put included.
+    let endpoint = server(Some((
+        "200 OK",
+        "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>",
+    )));
+    let message = refused(&s3_at(endpoint)).await;
+    assert!(message.contains("conditional writes"), "{message}");
+}
+
+#[tokio::test]
+async fn left_over_staged_files_go_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = in_directory(&directory);
+    let engine = Engine::open(&options, None).await.unwrap();
+    engine.close().await.unwrap();
+    let staged = directory.path().join("db/wal/00000000000000000099.sst#1");
+    std::fs::write(&staged, b"torn").unwrap();
+    let engine = Engine::open(&options, None).await.unwrap();
+    assert!(!staged.exists());
+    engine.close().await.unwrap();
+}
