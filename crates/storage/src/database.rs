@@ -107,7 +107,11 @@ impl Database {
         let engine = Engine::open(&options.store, environment.object_store).await?;
         let view = engine.live_view();
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);
-        let head = Arc::new(Head::new(options.limits.clone(), seed, Sequencer::new(1, 1, now_ms)));
+        let head = Arc::new(Head::new(
+            options.limits.clone(),
+            seed,
+            Sequencer::new(1, 1, now_ms),
+        ));
         *head.metadata.write() = load_metadata(&view).await?;
         let buckets = match view.get(&key::bucket_list()).await? {
             Some(value) => bucket_list::decode(&value)
@@ -134,7 +138,11 @@ impl Database {
         metrics.replayed_samples.add(recovered.samples);
         metrics.replay_unreadable.add(recovered.unreadable);
         let local = engine.location().is_local();
-        let default_interval = if local { LOCAL_COMMIT_INTERVAL } else { REMOTE_COMMIT_INTERVAL };
+        let default_interval = if local {
+            LOCAL_COMMIT_INTERVAL
+        } else {
+            REMOTE_COMMIT_INTERVAL
+        };
         let interval = options.journal.commit_interval.unwrap_or(default_interval);
         let db = engine.db().clone();
         let journal = Journal::start(db, interval, recovered.next_seq, Arc::clone(&metrics));
@@ -176,7 +184,9 @@ impl Database {
         metrics.samples.add(outcome.samples);
         metrics.histograms.add(outcome.histograms);
         metrics.exemplars.add(outcome.exemplars);
-        metrics.rejected.add(outcome.rejected.iter().map(|r| r.count).sum());
+        metrics
+            .rejected
+            .add(outcome.rejected.iter().map(|r| r.count).sum());
         Ok(outcome)
     }
 
@@ -236,9 +246,15 @@ impl Database {
         match family {
             Some(family) => {
                 let found = known.get_key_value(family);
-                found.map(|(name, m)| (name.clone(), m.clone())).into_iter().collect()
+                found
+                    .map(|(name, m)| (name.clone(), m.clone()))
+                    .into_iter()
+                    .collect()
             }
-            None => known.iter().map(|(name, m)| (name.clone(), m.clone())).collect(),
+            None => known
+                .iter()
+                .map(|(name, m)| (name.clone(), m.clone()))
+                .collect(),
         }
     }
 
@@ -255,7 +271,12 @@ impl Database {
         let hours: BTreeSet<u32> = {
             let mut sequencer = inner.head.sequencer.lock();
             sequencer.roll_epoch(inner.clock.now_ms());
-            sequencer.open_hours.keys().copied().filter(|hour| *hour != CATALOG_HOUR).collect()
+            sequencer
+                .open_hours
+                .keys()
+                .copied()
+                .filter(|hour| *hour != CATALOG_HOUR)
+                .collect()
         };
         inner.journal.epoch_began();
         flush_hours(inner, hours).await?;
@@ -265,7 +286,9 @@ impl Database {
     /// Flushes, stops the background work and closes the store.
     pub async fn close(&self) -> Result<()> {
         let background = self.background.lock().take();
-        let Some(background) = background else { return Ok(()) };
+        let Some(background) = background else {
+            return Ok(());
+        };
         // The task ends with its receiver; it may have ended by itself.
         let _ = background.stop.send(());
         if background.task.await.is_err() {
@@ -306,8 +329,18 @@ impl Database {
         let inner = &self.inner;
         let sequencer = inner.head.sequencer.lock();
         let now_ms = inner.clock.now_ms();
-        let oldest = sequencer.epochs.values().map(|e| e.started_ms).min().unwrap_or(now_ms);
-        let hours = || sequencer.open_hours.keys().filter(|hour| **hour != CATALOG_HOUR);
+        let oldest = sequencer
+            .epochs
+            .values()
+            .map(|e| e.started_ms)
+            .min()
+            .unwrap_or(now_ms);
+        let hours = || {
+            sequencer
+                .open_hours
+                .keys()
+                .filter(|hour| **hour != CATALOG_HOUR)
+        };
         let ms = |hour: &u32| i64::from(*hour) * icecore_model::MINUTE_MS;
         Gauges {
             series: inner.head.series.load(Relaxed),
@@ -357,13 +390,18 @@ where
     fill(&mut batch).map_err(WriteError::Decode)?;
     inner.check_batch(&scratch.batch)?;
     if scratch.batch.is_empty() {
-        let outcome = WriteOutcome { rejected: scratch.batch.take_rejections(), ..Default::default() };
+        let outcome = WriteOutcome {
+            rejected: scratch.batch.take_rejections(),
+            ..Default::default()
+        };
         inner.give_back(scratch);
         return Ok((outcome, None));
     }
     let appended = inner.head.append(&mut scratch.batch, time);
     let ticket = inner.journal.ticket(appended.seq, appended.epoch);
-    let block = inner.head.encode_block(&scratch.batch, &appended, &mut scratch.encoder);
+    let block = inner
+        .head
+        .encode_block(&scratch.batch, &appended, &mut scratch.encoder);
     let durable = ticket.fill(block);
     let outcome = WriteOutcome {
         samples: appended.floats,

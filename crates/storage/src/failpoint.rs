@@ -37,7 +37,9 @@ static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
 /// Ends the process here if the environment says so.
 pub(crate) fn pass(name: &'static str) {
     debug_assert!(FAIL_POINTS.contains(&name), "{name} is not listed");
-    let Some(armed) = ARMED.get_or_init(from_environment) else { return };
+    let Some(armed) = ARMED.get_or_init(from_environment) else {
+        return;
+    };
     if armed.name == name && armed.passes_left.fetch_sub(1, Relaxed) == 1 {
         error!(name, "fail point reached: the process ends here");
         std::process::abort();
@@ -48,5 +50,8 @@ fn from_environment() -> Option<Armed> {
     let setting = std::env::var("ICECORE_FAILPOINT").ok()?;
     let (name, passes) = setting.split_once(':').unwrap_or((&setting, "1"));
     let passes_left = AtomicU32::new(passes.parse().unwrap_or(1));
-    Some(Armed { name: name.into(), passes_left })
+    Some(Armed {
+        name: name.into(),
+        passes_left,
+    })
 }

@@ -48,7 +48,10 @@ const SCRATCH_MAX: usize = 16;
 impl Inner {
     pub(crate) fn time(&self) -> AppendTime {
         let now_ms = self.clock.now_ms();
-        AppendTime { now_ms, process_s: self.process_s(now_ms) }
+        AppendTime {
+            now_ms,
+            process_s: self.process_s(now_ms),
+        }
     }
 
     /// Seconds since the database was opened, plus one, so that 0 means never.
@@ -73,7 +76,11 @@ impl Inner {
         }
         let sequencer = self.head.sequencer.lock();
         let open = &sequencer.open_hours;
-        let new = batch.hours().iter().filter(|hour| !open.contains_key(hour)).count();
+        let new = batch
+            .hours()
+            .iter()
+            .filter(|hour| !open.contains_key(hour))
+            .count();
         if new > 0 && open.len() + new > limits.open_buckets_max {
             self.nudge.notify_one();
             return Err(Error::Unavailable(format!(

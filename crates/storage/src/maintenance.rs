@@ -47,7 +47,10 @@ async fn tick(inner: &Arc<Inner>, ticks: u64) -> Result<()> {
     roll_epoch(inner);
     let hours = due_hours(inner);
     let catalog = hours.contains(&CATALOG_HOUR);
-    let hours: BTreeSet<u32> = hours.into_iter().filter(|hour| *hour != CATALOG_HOUR).collect();
+    let hours: BTreeSet<u32> = hours
+        .into_iter()
+        .filter(|hour| *hour != CATALOG_HOUR)
+        .collect();
     if catalog || !hours.is_empty() {
         flush_hours(inner, hours).await?;
         flush_catalog(inner).await?;
@@ -86,12 +89,22 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
         };
         now_ms >= end_ms + grace_ms && now_ms >= open.last_write_ms + grace_ms
     };
-    let mut due: BTreeSet<u32> = sequencer.open_hours.iter().filter(closed).map(|(h, _)| *h).collect();
+    let mut due: BTreeSet<u32> = sequencer
+        .open_hours
+        .iter()
+        .filter(closed)
+        .map(|(h, _)| *h)
+        .collect();
     let keep_ms = options.journal.epoch_keep_max.as_millis() as i64;
     due.extend(sequencer.hours_of_old_epochs(now_ms - keep_ms));
     if sequencer.open_hours.len() > options.limits.open_buckets_max / 2 {
         // Many hours are open, which is backfill: the older half makes room.
-        due.extend(sequencer.open_hours.keys().take(sequencer.open_hours.len() / 2));
+        due.extend(
+            sequencer
+                .open_hours
+                .keys()
+                .take(sequencer.open_hours.len() / 2),
+        );
     }
     if inner.head.bytes() > options.head.flush_bytes {
         due.extend(largest(&sequencer.open_hours));
@@ -101,7 +114,10 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
 
 /// The hours that hold most: as few as make up half of all samples.
 fn largest(open: &std::collections::BTreeMap<u32, OpenHour>) -> Vec<u32> {
-    let mut hours: Vec<(u64, u32)> = open.iter().map(|(hour, open)| (open.samples, *hour)).collect();
+    let mut hours: Vec<(u64, u32)> = open
+        .iter()
+        .map(|(hour, open)| (open.samples, *hour))
+        .collect();
     hours.sort_unstable_by(|a, b| b.cmp(a));
     let all: u64 = hours.iter().map(|(samples, _)| samples).sum();
     let mut taken = 0;
@@ -116,7 +132,9 @@ fn largest(open: &std::collections::BTreeMap<u32, OpenHour>) -> Vec<u32> {
 async fn forget_idle(inner: &Arc<Inner>) -> Result<()> {
     let idle_s = inner.options.head.series_idle_max.as_secs();
     let now_s = u64::from(inner.process_s(inner.clock.now_ms()));
-    let Some(before) = now_s.checked_sub(idle_s) else { return Ok(()) };
+    let Some(before) = now_s.checked_sub(idle_s) else {
+        return Ok(());
+    };
     let head = Arc::clone(&inner.head);
     let before = u32::try_from(before).unwrap_or(u32::MAX);
     let forgotten = inner.pool.run(move || head.forget_idle(before)).await?;

@@ -17,8 +17,9 @@ impl Counter {
 }
 
 /// Bounds of the duration histograms, in seconds: commits take milliseconds, flushes seconds.
-pub const DURATION_BOUNDS: [f64; 14] =
-    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+pub const DURATION_BOUNDS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
+];
 
 /// How often something took how long.
 #[derive(Debug, Default)]

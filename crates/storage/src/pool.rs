@@ -9,8 +9,11 @@ pub(crate) struct Pool(rayon::ThreadPool);
 impl Pool {
     /// A pool with one thread per core.
     pub(crate) fn new() -> Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new().thread_name(|i| format!("cpu-{i}")).build();
-        pool.map(Self).map_err(|cause| Error::Unavailable(format!("no CPU pool: {cause}")))
+        let pool = rayon::ThreadPoolBuilder::new()
+            .thread_name(|i| format!("cpu-{i}"))
+            .build();
+        pool.map(Self)
+            .map_err(|cause| Error::Unavailable(format!("no CPU pool: {cause}")))
     }
 
     /// Runs `work` on the pool and waits for it without blocking an async worker.
@@ -27,6 +30,8 @@ impl Pool {
                 let _ = sender.send(value);
             }
         });
-        receiver.await.map_err(|_| Error::Unavailable("work on the CPU pool failed; the log has the cause".into()))
+        receiver.await.map_err(|_| {
+            Error::Unavailable("work on the CPU pool failed; the log has the cause".into())
+        })
     }
 }

@@ -67,20 +67,32 @@ impl Assembled {
 
     /// Says "no histogram here any more" for each float that takes the place of a stored one.
     pub(super) fn beat_stored_histograms(&mut self, stored: &[u8]) {
-        let Ok(stored) = histogram_series::decode(stored) else { return };
+        let Ok(stored) = histogram_series::decode(stored) else {
+            return;
+        };
         let floats = self.float_times();
         for entry in stored.iter().filter(|entry| entry.value.is_some()) {
             let time = entry.timestamp_ms;
-            let at = self.histograms.binary_search_by_key(&time, |e| e.timestamp_ms);
+            let at = self
+                .histograms
+                .binary_search_by_key(&time, |e| e.timestamp_ms);
             if let (Err(at), Ok(_)) = (at, floats.binary_search(&time)) {
-                self.histograms.insert(at, HistogramEntry { timestamp_ms: time, value: None });
+                self.histograms.insert(
+                    at,
+                    HistogramEntry {
+                        timestamp_ms: time,
+                        value: None,
+                    },
+                );
             }
         }
     }
 
     /// Says "start unknown" for each sample that takes the place of one with a known start.
     pub(super) fn beat_stored_starts(&mut self, stored: &[u8]) {
-        let Ok(stored) = start_timestamps::decode(stored) else { return };
+        let Ok(stored) = start_timestamps::decode(stored) else {
+            return;
+        };
         let mut times = self.float_times();
         times.extend(self.histograms.iter().map(|entry| entry.timestamp_ms));
         times.sort_unstable();

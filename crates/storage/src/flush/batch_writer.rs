@@ -77,7 +77,10 @@ impl<'i> BatchWriter<'i> {
         let written = self.write().await?;
         self.flush_wal().await?;
         match written {
-            Some(handle) => handle.await_durable().await.map_err(Error::store("flushing a bucket")),
+            Some(handle) => handle
+                .await_durable()
+                .await
+                .map_err(Error::store("flushing a bucket")),
             None => Ok(()),
         }
     }
@@ -86,7 +89,9 @@ impl<'i> BatchWriter<'i> {
         self.batch_records += 1;
         self.batch_bytes += key.len() + value.len();
         // Start timestamps lie under the key of the series' samples plus one byte.
-        let is_samples = key.get(1).is_some_and(|tag| tag >> 4 == RecordType::TimeSeries.number());
+        let is_samples = key
+            .get(1)
+            .is_some_and(|tag| tag >> 4 == RecordType::TimeSeries.number());
         self.wrote_starts |= is_samples && key.len() > 10;
     }
 
@@ -120,6 +125,11 @@ impl<'i> BatchWriter<'i> {
 
     async fn flush_wal(&mut self) -> Result<()> {
         self.since_wal_flush = 0;
-        self.inner.engine.db().flush().await.map_err(Error::store("flushing the WAL"))
+        self.inner
+            .engine
+            .db()
+            .flush()
+            .await
+            .map_err(Error::store("flushing the WAL"))
     }
 }

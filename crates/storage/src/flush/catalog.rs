@@ -23,11 +23,20 @@ pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
             return Ok(());
         }
         let (next_seq, next_epoch) = (sequencer.next_seq, sequencer.epoch + 1);
-        (next_seq - 1, watermark::Watermark { next_seq, next_epoch })
+        (
+            next_seq - 1,
+            watermark::Watermark {
+                next_seq,
+                next_epoch,
+            },
+        )
     };
     let known: Vec<_> = {
         let known = inner.head.metadata.read();
-        known.iter().map(|(family, m)| (key::metric_metadata(family), metadata::encode(m))).collect()
+        known
+            .iter()
+            .map(|(family, m)| (key::metric_metadata(family), metadata::encode(m)))
+            .collect()
     };
     let db = inner.engine.db();
     for records in known.chunks(BATCH_RECORDS) {
@@ -35,13 +44,21 @@ pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
         for (key, value) in records {
             batch.put(key, value);
         }
-        db.write(batch).await.map_err(Error::store("writing metadata"))?;
+        db.write(batch)
+            .await
+            .map_err(Error::store("writing metadata"))?;
     }
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::catalog_cursor(), flush_cursor::encode(cursor));
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
-    let handle = db.write(batch).await.map_err(Error::store("writing metadata"))?;
-    handle.await_durable().await.map_err(Error::store("writing metadata"))?;
+    let handle = db
+        .write(batch)
+        .await
+        .map_err(Error::store("writing metadata"))?;
+    handle
+        .await_durable()
+        .await
+        .map_err(Error::store("writing metadata"))?;
     inner.head.sequencer.lock().flushed(CATALOG_HOUR, cursor);
     Ok(())
 }
@@ -49,9 +66,18 @@ pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
 /// Reads the catalog's metadata at start-up.
 pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
     let mut known = MetadataMap::new();
-    let mut records = view.scan_prefix(&key::metric_metadata_prefix(), ScanKind::Once).await?;
-    while let Some(record) = records.next().await.map_err(Error::store("reading metadata"))? {
-        match (ParsedKey::parse(&record.key), metadata::decode(&record.value)) {
+    let mut records = view
+        .scan_prefix(&key::metric_metadata_prefix(), ScanKind::Once)
+        .await?;
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading metadata"))?
+    {
+        match (
+            ParsedKey::parse(&record.key),
+            metadata::decode(&record.value),
+        ) {
             (Ok(ParsedKey::MetricMetadata { family }), Ok(found)) => {
                 known.insert(family, found);
             }

@@ -12,9 +12,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use icecore_model::Labels;
 use icecore_records::bucket_meta::BucketMeta;
-use icecore_records::{
-    Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary,
-};
+use icecore_records::{Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary};
 
 use super::bindings_fingerprint;
 use super::order::LabelOrder;
@@ -44,7 +42,14 @@ pub(super) async fn assign_ids(
 ) -> Result<Assigned> {
     let known = meta.next_series_id;
     let view = inner.engine.live_view();
-    let mut search = Search { inner, view, bucket, order, ids: vec![None; order.series().len()], wanted: None };
+    let mut search = Search {
+        inner,
+        view,
+        bucket,
+        order,
+        ids: vec![None; order.series().len()],
+        wanted: None,
+    };
     if known > 0 && search.ids.len() < known as usize / SCAN_SHARE {
         search.look_up_each(known).await?;
     } else if known > 0 {
@@ -73,7 +78,12 @@ pub(super) async fn assign_ids(
     }
     let mut unindexed: Vec<usize> = (0..ids.len()).filter(|at| ids[*at].0 >= known).collect();
     unindexed.sort_unstable_by_key(|at| ids[*at]);
-    Ok(Assigned { ids, unindexed, run_starts, next_id })
+    Ok(Assigned {
+        ids,
+        unindexed,
+        run_starts,
+        next_id,
+    })
 }
 
 struct Search<'i> {
@@ -97,7 +107,11 @@ impl Search<'_> {
         let start = Bound::Included(key::forward_index(self.bucket, SeriesId(first)));
         let mut records = self.view.scan((start, end), ScanKind::Once).await?;
         let mut after = first;
-        while let Some(record) = records.next().await.map_err(Error::store("reading series"))? {
+        while let Some(record) = records
+            .next()
+            .await
+            .map_err(Error::store("reading series"))?
+        {
             let Ok(ParsedKey::ForwardIndex { series, .. }) = ParsedKey::parse(&record.key) else {
                 continue;
             };
@@ -108,19 +122,28 @@ impl Search<'_> {
     }
 
     fn note(&mut self, id: SeriesId, value: &Bytes) {
-        let Ok(bindings) = forward_index::label_bindings(value) else { return };
+        let Ok(bindings) = forward_index::label_bindings(value) else {
+            return;
+        };
         let fingerprint = bindings_fingerprint(bindings);
         let (inner, order) = (self.inner, self.order);
         let wanted = self.wanted.get_or_insert_with(|| {
             let index = inner.head.index();
             let mut wanted: HashMap<u128, Vec<usize>> = HashMap::new();
             for (at, series) in order.series().iter().enumerate() {
-                wanted.entry(index.labels(*series).fingerprint()).or_default().push(at);
+                wanted
+                    .entry(index.labels(*series).fingerprint())
+                    .or_default()
+                    .push(at);
             }
             wanted
         });
-        let Some(places) = wanted.get(&fingerprint) else { return };
-        let Ok(labels) = forward_index::decode_bindings(bindings) else { return };
+        let Some(places) = wanted.get(&fingerprint) else {
+            return;
+        };
+        let Ok(labels) = forward_index::decode_bindings(bindings) else {
+            return;
+        };
         let index = self.inner.head.index();
         for at in places {
             if index.labels(self.order.series()[*at]) == labels {
@@ -133,25 +156,40 @@ impl Search<'_> {
     async fn look_up_each(&mut self, known: u32) -> Result<()> {
         let labels: Vec<Labels> = {
             let index = self.inner.head.index();
-            self.order.series().iter().map(|series| index.labels(*series)).collect()
+            self.order
+                .series()
+                .iter()
+                .map(|series| index.labels(*series))
+                .collect()
         };
-        let look_ups = labels.iter().map(|labels| look_up(&self.view, self.bucket, labels)).collect();
+        let look_ups = labels
+            .iter()
+            .map(|labels| look_up(&self.view, self.bucket, labels))
+            .collect();
         let found = join_bounded(look_ups, self.inner.options.read.concurrent_gets).await?;
-        self.ids = found.into_iter().map(|id| id.filter(|id| id.0 < known)).collect();
+        self.ids = found
+            .into_iter()
+            .map(|id| id.filter(|id| id.0 < known))
+            .collect();
         Ok(())
     }
 }
 
 /// The id of a label set in a bucket, by dictionary and forward index.
 async fn look_up(view: &View, bucket: Bucket, labels: &Labels) -> Result<Option<SeriesId>> {
-    let Some(value) = view.get(&key::series_dictionary(bucket, labels.fingerprint())).await? else {
+    let Some(value) = view
+        .get(&key::series_dictionary(bucket, labels.fingerprint()))
+        .await?
+    else {
         return Ok(None);
     };
     let ids = series_dictionary::decode(&value).map_err(|cause| {
         Error::Corrupt(format!("dictionary of bucket {}: {cause}", bucket.start))
     })?;
     for id in ids {
-        let Some(value) = view.get(&key::forward_index(bucket, id)).await? else { continue };
+        let Some(value) = view.get(&key::forward_index(bucket, id)).await? else {
+            continue;
+        };
         let record = forward_index::decode(&value);
         if record.is_ok_and(|record| record.labels == *labels) {
             return Ok(Some(id));

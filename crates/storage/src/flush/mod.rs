@@ -74,12 +74,20 @@ pub(crate) async fn flush_hours(inner: &Arc<Inner>, hours: BTreeSet<u32>) -> Res
     Ok(())
 }
 
-async fn flush_hour(inner: &Arc<Inner>, hour: u32, series: Vec<SeriesRef>, cursor: u64) -> Result<()> {
+async fn flush_hour(
+    inner: &Arc<Inner>,
+    hour: u32,
+    series: Vec<SeriesRef>,
+    cursor: u64,
+) -> Result<()> {
     let started = std::time::Instant::now();
     let bucket = Bucket::hour(BucketStart(hour));
     let listed = inner.buckets.read().contains(&bucket);
     let head = Arc::clone(&inner.head);
-    let order = inner.pool.run(move || LabelOrder::new(&head.index(), &series)).await?;
+    let order = inner
+        .pool
+        .run(move || LabelOrder::new(&head.index(), &series))
+        .await?;
     let mut flush = HourFlush {
         inner,
         bucket,
@@ -93,7 +101,10 @@ async fn flush_hour(inner: &Arc<Inner>, hour: u32, series: Vec<SeriesRef>, curso
     failpoint::pass("flush.committed");
     inner.buckets.write().insert(bucket);
     let (head, order) = (Arc::clone(&inner.head), Arc::clone(&flush.order));
-    inner.pool.run(move || head.drop_frozen(hour, order.series())).await?;
+    inner
+        .pool
+        .run(move || head.drop_frozen(hour, order.series()))
+        .await?;
     failpoint::pass("flush.dropped");
     let seconds = started.elapsed().as_secs_f64();
     let metrics = &inner.metrics;
@@ -113,7 +124,11 @@ async fn flush_hour(inner: &Arc<Inner>, hour: u32, series: Vec<SeriesRef>, curso
 }
 
 async fn read_meta(inner: &Inner, bucket: Bucket) -> Result<bucket_meta::BucketMeta> {
-    let value = inner.engine.live_view().get(&key::bucket_meta(bucket)).await?;
+    let value = inner
+        .engine
+        .live_view()
+        .get(&key::bucket_meta(bucket))
+        .await?;
     match value {
         Some(value) => bucket_meta::decode(&value)
             .map_err(|cause| Error::Corrupt(format!("bucket {}: {cause}", bucket.start))),
@@ -150,7 +165,11 @@ impl HourFlush<'_> {
             let prepare = move || forward_records(&head, &order, &ids, &fresh[slice]);
             for (id, fingerprint, value) in self.inner.pool.run(prepare).await? {
                 fingerprints.push((fingerprint, id));
-                if self.writer.put(key::forward_index(bucket, id), value).await? {
+                if self
+                    .writer
+                    .put(key::forward_index(bucket, id), value)
+                    .await?
+                {
                     failpoint::pass("flush.series");
                 }
             }
@@ -159,7 +178,11 @@ impl HourFlush<'_> {
         for same in fingerprints.chunk_by(|a, b| a.0 == b.0) {
             let found: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
             let key = key::series_dictionary(bucket, same[0].0);
-            if self.writer.add(key, series_dictionary::encode(&found)).await? {
+            if self
+                .writer
+                .add(key, series_dictionary::encode(&found))
+                .await?
+            {
                 failpoint::pass("flush.series");
             }
         }
@@ -194,7 +217,8 @@ impl HourFlush<'_> {
                     self.add(key::time_series(bucket, id), stream).await?;
                 }
                 if let Some(starts) = assembled.starts_value() {
-                    self.add(key::time_series_starts(bucket, id), starts).await?;
+                    self.add(key::time_series_starts(bucket, id), starts)
+                        .await?;
                 }
                 if let Some(value) = assembled.histograms_value() {
                     side_records.push((key::histogram_series(bucket, id), value));
@@ -266,21 +290,38 @@ impl HourFlush<'_> {
         let mark = {
             let sequencer = self.inner.head.sequencer.lock();
             let (next_seq, next_epoch) = (sequencer.next_seq, sequencer.epoch + 1);
-            watermark::Watermark { next_seq, next_epoch }
+            watermark::Watermark {
+                next_seq,
+                next_epoch,
+            }
         };
         let writer = &mut self.writer;
         writer
-            .merge(key::bucket_list(), bucket_list::encode(&BTreeSet::from([self.bucket])))
+            .merge(
+                key::bucket_list(),
+                bucket_list::encode(&BTreeSet::from([self.bucket])),
+            )
             .await?;
-        writer.put(key::bucket_meta(self.bucket), bucket_meta::encode(&self.meta).into()).await?;
-        writer.put(key::flush_cursor(self.bucket), flush_cursor::encode(cursor)).await?;
-        writer.put(key::journal_watermark(), watermark::encode(mark)).await?;
+        writer
+            .put(
+                key::bucket_meta(self.bucket),
+                bucket_meta::encode(&self.meta).into(),
+            )
+            .await?;
+        writer
+            .put(key::flush_cursor(self.bucket), flush_cursor::encode(cursor))
+            .await?;
+        writer
+            .put(key::journal_watermark(), watermark::encode(mark))
+            .await?;
         writer.write_out_durably().await
     }
 }
 
 fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    (0..len).step_by(SLICE_SERIES).map(move |at| at..(at + SLICE_SERIES).min(len))
+    (0..len)
+        .step_by(SLICE_SERIES)
+        .map(move |at| at..(at + SLICE_SERIES).min(len))
 }
 
 /// Forward records of new series (given by their place in label order), with their fingerprints.
@@ -295,7 +336,10 @@ fn forward_records(
     let mut pairs = Vec::new();
     let records = fresh.iter().map(|at| {
         index.sorted_pairs(order.series()[*at], &mut pairs);
-        let name = pairs.iter().find(|(name, _)| *name == METRIC_NAME).map_or("", |pair| pair.1);
+        let name = pairs
+            .iter()
+            .find(|(name, _)| *name == METRIC_NAME)
+            .map_or("", |pair| pair.1);
         let known = metadata_of(&metadata, name);
         let unit = known.map_or("", |m| m.unit.as_str());
         let meta = known.map(|m| m.metric_type).unwrap_or_default().into();
@@ -327,16 +371,27 @@ fn postings(
         }
     }
     let index = head.index();
-    let named = order.pairs().iter().zip(lists).filter(|(_, list)| !list.is_empty());
+    let named = order
+        .pairs()
+        .iter()
+        .zip(lists)
+        .filter(|(_, list)| !list.is_empty());
     let records = named.map(|(pair, mut list)| {
         let (name, value) = index.pair(*pair);
-        (key::inverted_index(bucket, name, value), inverted_index::encode(&mut list))
+        (
+            key::inverted_index(bucket, name, value),
+            inverted_index::encode(&mut list),
+        )
     });
     records.collect()
 }
 
 /// What is known of a metric, by its own name or by that of the family it is a part of.
 fn metadata_of<'m>(metadata: &'m MetadataMap, name: &str) -> Option<&'m Metadata> {
-    let suffixes = ["", "_total", "_bucket", "_sum", "_count", "_created", "_info"];
-    suffixes.iter().find_map(|suffix| metadata.get(name.strip_suffix(suffix)?))
+    let suffixes = [
+        "", "_total", "_bucket", "_sum", "_count", "_created", "_info",
+    ];
+    suffixes
+        .iter()
+        .find_map(|suffix| metadata.get(name.strip_suffix(suffix)?))
 }

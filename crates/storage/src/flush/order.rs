@@ -25,13 +25,17 @@ impl LabelOrder {
         }
         let mut used = vec![false; index.pair_numbers()];
         numbers.iter().for_each(|pair| used[*pair as usize] = true);
-        let mut pairs: Vec<u32> = (0..used.len() as u32).filter(|p| used[*p as usize]).collect();
+        let mut pairs: Vec<u32> = (0..used.len() as u32)
+            .filter(|p| used[*p as usize])
+            .collect();
         pairs.sort_unstable_by_key(|pair| index.pair(*pair));
         let mut rank_of = vec![0; used.len()];
         for (rank, pair) in pairs.iter().enumerate() {
             rank_of[*pair as usize] = rank as u32;
         }
-        numbers.iter_mut().for_each(|number| *number = rank_of[*number as usize]);
+        numbers
+            .iter_mut()
+            .for_each(|number| *number = rank_of[*number as usize]);
         let list = |at: usize| list_at(&numbers, &ends, at);
         let mut sorted: Vec<u32> = (0..series.len() as u32).collect();
         sorted.sort_unstable_by(|a, b| list(*a as usize).cmp(list(*b as usize)));
@@ -42,7 +46,12 @@ impl LabelOrder {
             sorted_ends.push(ranks.len() as u32);
         }
         let series = sorted.iter().map(|at| series[*at as usize]).collect();
-        Self { series, pairs, ranks, ends: sorted_ends }
+        Self {
+            series,
+            pairs,
+            ranks,
+            ends: sorted_ends,
+        }
     }
 
     /// The series in label order.

@@ -60,12 +60,21 @@ impl Head {
             time,
             heap: 0,
             touched: HourCounts::default(),
-            appended: Appended { epoch: sequencer.epoch, ..Appended::default() },
+            appended: Appended {
+                epoch: sequencer.epoch,
+                ..Appended::default()
+            },
         };
         appender.floats(batch);
         appender.histograms(batch);
         appender.exemplars(batch);
-        let Appender { pages, heap, mut touched, mut appended, .. } = appender;
+        let Appender {
+            pages,
+            heap,
+            mut touched,
+            mut appended,
+            ..
+        } = appender;
         drop(pages);
         self.sample_bytes.fetch_add(heap, Relaxed);
         self.update_metadata(batch, &mut touched);
@@ -122,7 +131,8 @@ impl Head {
         let pairs: Vec<(&str, &str)> = labels.iter().collect();
         self.index.write().insert(series, &pairs);
         self.registry.insert(series, hash, bytes.len());
-        self.page(series.0 as usize / PAGE_SERIES).lock()[series.0 as usize % PAGE_SERIES].alive = true;
+        self.page(series.0 as usize / PAGE_SERIES).lock()[series.0 as usize % PAGE_SERIES].alive =
+            true;
         self.series.fetch_add(1, Relaxed);
         Some(series)
     }
@@ -204,9 +214,18 @@ fn resolve_new(batch: &mut BatchBuffers, created: &[u32]) {
         Some(new) => created[new],
         None => series,
     };
-    batch.refs.iter_mut().for_each(|series| *series = resolve(*series));
-    batch.histograms.iter_mut().for_each(|pending| pending.series = resolve(pending.series));
-    batch.exemplars.iter_mut().for_each(|(series, _)| *series = resolve(*series));
+    batch
+        .refs
+        .iter_mut()
+        .for_each(|series| *series = resolve(*series));
+    batch
+        .histograms
+        .iter_mut()
+        .for_each(|pending| pending.series = resolve(pending.series));
+    batch
+        .exemplars
+        .iter_mut()
+        .for_each(|(series, _)| *series = resolve(*series));
     if !created.contains(&REFUSED) {
         return;
     }
@@ -320,13 +339,18 @@ impl Appender<'_> {
         let before = batch.exemplars.len();
         batch.exemplars.retain(|(series, exemplar)| {
             let hour = hour_of(exemplar.timestamp_ms).minutes;
-            let heap = self.slot(*series).append_exemplar(hour, exemplar.clone(), max);
+            let heap = self
+                .slot(*series)
+                .append_exemplar(hour, exemplar.clone(), max);
             self.heap += heap.unwrap_or_default();
             self.touched.add(hour, u64::from(heap.is_some()));
             heap.is_some()
         });
         for _ in batch.exemplars.len()..before {
-            batch.reject(format!("more than {max} exemplars for a series in an hour"), false);
+            batch.reject(
+                format!("more than {max} exemplars for a series in an hour"),
+                false,
+            );
         }
         self.appended.exemplars = batch.exemplars.len() as u64;
     }

@@ -105,7 +105,11 @@ impl BatchBuffers {
         if let Some(known) = self.rejections.iter_mut().find(|r| r.reason == reason) {
             known.count += 1;
         } else if self.rejections.len() < REASONS_MAX {
-            self.rejections.push(Rejection { reason, count: 1, retryable });
+            self.rejections.push(Rejection {
+                reason,
+                count: 1,
+                retryable,
+            });
         } else {
             let last = &mut self.rejections[REASONS_MAX - 1];
             last.count += 1;
@@ -165,7 +169,9 @@ impl<'h> WriteBatch<'h> {
 
     fn accept_new_hour(&mut self, timestamp_ms: i64) -> bool {
         let Some(hour) = BucketSize::HOUR.bucket_of(timestamp_ms) else {
-            self.refuse(format!("timestamp {timestamp_ms} ms is outside of what can be stored"));
+            self.refuse(format!(
+                "timestamp {timestamp_ms} ms is outside of what can be stored"
+            ));
             return false;
         };
         if timestamp_ms > self.latest_ms {
@@ -176,7 +182,10 @@ impl<'h> WriteBatch<'h> {
             return false;
         }
         // The cached range never reaches past the limit, so the fast path needs no second check.
-        self.hour_ms = (hour.start_ms(), (hour.start_ms() + HOUR_MS).min(self.latest_ms + 1));
+        self.hour_ms = (
+            hour.start_ms(),
+            (hour.start_ms() + HOUR_MS).min(self.latest_ms + 1),
+        );
         if !self.buffers.hours.contains(&hour.minutes()) {
             self.buffers.hours.push(hour.minutes());
         }
@@ -211,7 +220,10 @@ impl<'h> WriteBatch<'h> {
             push_raw_label(&mut self.buffers.label_bytes, name, value);
         }
         let bytes = start..self.buffers.label_bytes.len();
-        let hash = self.head.registry.hash(&self.buffers.label_bytes[bytes.clone()]);
+        let hash = self
+            .head
+            .registry
+            .hash(&self.buffers.label_bytes[bytes.clone()]);
         let alias = (hash != raw_hash).then_some(raw_hash);
         if alias.is_some() {
             if let Some(series) = self.head.registry.lookup(hash) {
@@ -226,7 +238,9 @@ impl<'h> WriteBatch<'h> {
             }
         }
         let new = NEW | self.buffers.new_series.len() as u32;
-        self.buffers.new_series.push(NewSeries { hash, alias, bytes });
+        self.buffers
+            .new_series
+            .push(NewSeries { hash, alias, bytes });
         self.buffers.new_by_hash.insert(hash, new);
         Ok(new)
     }
@@ -264,7 +278,9 @@ impl SampleSink for WriteBatch<'_> {
             return;
         }
         if sample.start_timestamp_ms != 0 {
-            self.buffers.starts.push((self.buffers.refs.len() as u32, sample.start_timestamp_ms));
+            self.buffers
+                .starts
+                .push((self.buffers.refs.len() as u32, sample.start_timestamp_ms));
         }
         self.buffers.refs.push(series);
         self.buffers.timestamps.push(sample.timestamp_ms);
@@ -274,7 +290,12 @@ impl SampleSink for WriteBatch<'_> {
     fn histogram(&mut self, timestamp_ms: i64, start_ms: i64, histogram: Histogram) {
         let Some(series) = self.current() else { return };
         if self.accept_time(timestamp_ms) {
-            let pending = PendingHistogram { series, timestamp_ms, start_ms, histogram };
+            let pending = PendingHistogram {
+                series,
+                timestamp_ms,
+                start_ms,
+                histogram,
+            };
             self.buffers.histograms.push(pending);
         }
     }
@@ -323,11 +344,16 @@ fn canonicalise(pairs: &mut Vec<(&str, &str)>) -> Result<(), String> {
 }
 
 fn check_limits(limits: &Limits, pairs: &[(&str, &str)]) -> Result<(), String> {
-    let metric = pairs.iter().find(|(name, _)| *name == METRIC_NAME).map_or("", |pair| pair.1);
+    let metric = pairs
+        .iter()
+        .find(|(name, _)| *name == METRIC_NAME)
+        .map_or("", |pair| pair.1);
     let metric = cut(metric);
     if pairs.len() > limits.labels_per_series_max {
         let (n, max) = (pairs.len(), limits.labels_per_series_max);
-        return Err(format!("{metric}: {n} labels, more than limits.labels_per_series_max = {max}"));
+        return Err(format!(
+            "{metric}: {n} labels, more than limits.labels_per_series_max = {max}"
+        ));
     }
     for (name, value) in pairs {
         let (shown, max) = (cut(name), limits.label_name_bytes_max);
@@ -346,7 +372,9 @@ fn check_limits(limits: &Limits, pairs: &[(&str, &str)]) -> Result<(), String> {
         }
         // Escaping doubles a byte at worst; u16 lengths in the forward index hold either.
         if 2 * name.len() + 1 + value.len() > PAIR_BYTES_MAX {
-            return Err(format!("{metric}: label {shown} and its value exceed {PAIR_BYTES_MAX} bytes"));
+            return Err(format!(
+                "{metric}: label {shown} and its value exceed {PAIR_BYTES_MAX} bytes"
+            ));
         }
     }
     Ok(())
@@ -356,7 +384,9 @@ fn check_exemplar(limits: &Limits, exemplar: &Exemplar) -> Result<(), String> {
     let bytes: usize = exemplar.labels.iter().map(|(n, v)| n.len() + v.len()).sum();
     let max = limits.label_value_bytes_max.min(PAIR_BYTES_MAX);
     if bytes > max {
-        return Err(format!("exemplar with {bytes} bytes of labels, more than {max}"));
+        return Err(format!(
+            "exemplar with {bytes} bytes of labels, more than {max}"
+        ));
     }
     Ok(())
 }
@@ -369,7 +399,10 @@ fn cut(text: &str) -> &str {
 
 fn truncate(text: &mut String, max: usize) {
     if text.len() > max {
-        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=max)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
         text.truncate(end);
     }
 }

@@ -16,7 +16,11 @@ pub(super) struct PageCursor<'h> {
 
 impl<'h> PageCursor<'h> {
     pub(super) fn new(head: &'h Head) -> Self {
-        Self { head, number: usize::MAX, slots: None }
+        Self {
+            head,
+            number: usize::MAX,
+            slots: None,
+        }
     }
 
     #[inline]

@@ -114,7 +114,11 @@ impl Index {
     }
 
     /// The labels of a series in label order, into a buffer of the caller's.
-    pub(crate) fn sorted_pairs<'i>(&'i self, series: SeriesRef, pairs: &mut Vec<(&'i str, &'i str)>) {
+    pub(crate) fn sorted_pairs<'i>(
+        &'i self,
+        series: SeriesRef,
+        pairs: &mut Vec<(&'i str, &'i str)>,
+    ) {
         pairs.clear();
         pairs.extend(self.pairs_of(series).map(|p| self.pair(p)));
         if pairs.len() > 1 && pairs[0].0 == METRIC_NAME {
@@ -161,7 +165,9 @@ impl Index {
 
     /// Adds the series whose value of the matcher's label it accepts (or refuses).
     fn collect(&self, matcher: &Matcher, accepts: bool, set: &mut RoaringBitmap) {
-        if let (ValueLookup::Literals(values), true) = (matcher.lookup(), accepts != matcher.is_negative()) {
+        if let (ValueLookup::Literals(values), true) =
+            (matcher.lookup(), accepts != matcher.is_negative())
+        {
             for value in values {
                 if let Some(pair) = self.find_pair(matcher.name(), value) {
                     self.pairs[pair as usize].postings.add_to(set);
@@ -169,7 +175,9 @@ impl Index {
             }
             return;
         }
-        let Some(name) = self.find_name(matcher.name()) else { return };
+        let Some(name) = self.find_name(matcher.name()) else {
+            return;
+        };
         for pair in &self.names[name as usize].pairs {
             let pair = &self.pairs[*pair as usize];
             if matcher.matches(&pair.value) == accepts {
@@ -182,7 +190,11 @@ impl Index {
     pub(crate) fn each_pair(&self, mut visit: impl FnMut(&str, &str, u64)) {
         for pair in &self.pairs {
             if pair.postings.len() > 0 {
-                visit(&self.names[pair.name as usize].text, &pair.value, pair.postings.len());
+                visit(
+                    &self.names[pair.name as usize].text,
+                    &pair.value,
+                    pair.postings.len(),
+                );
             }
         }
     }
@@ -199,7 +211,11 @@ impl Index {
             return pair;
         }
         let name_number = self.name_number(name);
-        let pair = Pair { name: name_number, value: value.into(), postings: Postings::None };
+        let pair = Pair {
+            name: name_number,
+            value: value.into(),
+            postings: Postings::None,
+        };
         self.text_bytes += value.len();
         let number = match self.free_pairs.pop() {
             Some(number) => {
@@ -227,21 +243,29 @@ impl Index {
         }
         let number = self.names.len() as u32;
         self.text_bytes += name.len();
-        self.names.push(Name { text: name.into(), pairs: Vec::new() });
+        self.names.push(Name {
+            text: name.into(),
+            pairs: Vec::new(),
+        });
         let (names, hasher) = (&self.names, &self.hasher);
         let hash = hasher.hash_one(name);
-        self.by_name.insert_unique(hash, number, |n| hasher.hash_one(&*names[*n as usize].text));
+        self.by_name
+            .insert_unique(hash, number, |n| hasher.hash_one(&*names[*n as usize].text));
         number
     }
 
     fn find_name(&self, name: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(name);
-        self.by_name.find(hash, |n| *self.names[*n as usize].text == *name).copied()
+        self.by_name
+            .find(hash, |n| *self.names[*n as usize].text == *name)
+            .copied()
     }
 
     fn find_pair(&self, name: &str, value: &str) -> Option<u32> {
         let hash = self.hasher.hash_one((name, value));
-        self.by_pair.find(hash, |p| self.pair(*p) == (name, value)).copied()
+        self.by_pair
+            .find(hash, |p| self.pair(*p) == (name, value))
+            .copied()
     }
 
     fn pair_hash(&self, number: u32) -> u64 {
@@ -251,7 +275,11 @@ impl Index {
 
 impl LabelPage {
     fn new() -> Self {
-        Self { starts: vec![0; PAGE_SERIES].into(), lists: Vec::new(), garbage: 0 }
+        Self {
+            starts: vec![0; PAGE_SERIES].into(),
+            lists: Vec::new(),
+            garbage: 0,
+        }
     }
 
     fn insert(&mut self, at: usize, pairs: &[u32]) {
@@ -292,7 +320,11 @@ impl LabelPage {
             0 => &[][..],
             start => &self.lists[start as usize - 1..],
         };
-        let count = if start == 0 { 0 } else { take_varint(&mut rest) };
+        let count = if start == 0 {
+            0
+        } else {
+            take_varint(&mut rest)
+        };
         (0..count).map(move |_| take_varint(&mut rest))
     }
 }

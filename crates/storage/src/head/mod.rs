@@ -76,7 +76,9 @@ impl Head {
             gate: RwLock::new(()),
             registry: Registry::new(seed),
             index: RwLock::default(),
-            pages: (0..SERIES_REFS_MAX / PAGE_SERIES).map(|_| OnceLock::new()).collect(),
+            pages: (0..SERIES_REFS_MAX / PAGE_SERIES)
+                .map(|_| OnceLock::new())
+                .collect(),
             sequencer: Mutex::new(sequencer),
             metadata: RwLock::default(),
             sample_bytes: AtomicIsize::new(0),
@@ -136,28 +138,40 @@ impl Head {
                 }
             }
             let index = self.index();
-            found.extend(
-                parts.into_iter().map(|(r, parts)| HeadSeries { labels: index.labels(r), parts }),
-            );
+            found.extend(parts.into_iter().map(|(r, parts)| HeadSeries {
+                labels: index.labels(r),
+                parts,
+            }));
         }
         found
     }
 
     /// Visits the label pairs of the series that have something in a time range, each pair once.
-    pub(crate) fn each_pair_in(&self, start_ms: i64, end_ms: i64, mut visit: impl FnMut(&str, &str)) {
+    pub(crate) fn each_pair_in(
+        &self,
+        start_ms: i64,
+        end_ms: i64,
+        mut visit: impl FnMut(&str, &str),
+    ) {
         let _references = self.hold_references();
         let mut seen = vec![false; self.index().pair_numbers()];
         for (first, page) in self.pages() {
             let mut present = Vec::with_capacity(PAGE_SERIES);
             {
                 let slots = page.lock();
-                let found = slots.iter().enumerate().filter(|(_, slot)| slot.touches(start_ms, end_ms));
+                let found = slots
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, slot)| slot.touches(start_ms, end_ms));
                 present.extend(found.map(|(i, _)| SeriesRef(first + i as u32)));
             }
             let index = self.index();
             // Series may have been added since; their pairs may be new.
             seen.resize(index.pair_numbers(), false);
-            for pair in present.into_iter().flat_map(|series| index.pairs_of(series)) {
+            for pair in present
+                .into_iter()
+                .flat_map(|series| index.pairs_of(series))
+            {
                 if !std::mem::replace(&mut seen[pair as usize], true) {
                     let (name, value) = index.pair(pair);
                     visit(name, value);
@@ -178,7 +192,10 @@ impl Head {
             for (i, slot) in slots.iter_mut().enumerate() {
                 change += slot.freeze(&wanted, &mut frozen);
                 for hour in frozen.drain(..) {
-                    found.entry(hour).or_default().push(SeriesRef(first + i as u32));
+                    found
+                        .entry(hour)
+                        .or_default()
+                        .push(SeriesRef(first + i as u32));
                 }
             }
             drop(slots);
@@ -217,7 +234,9 @@ impl Head {
     /// Forgets series that hold nothing and were last written before `idle_before_s` (of the process
     /// clock). Does nothing while requests are under way; the next tick tries again.
     pub(crate) fn forget_idle(&self, idle_before_s: u32) -> usize {
-        let Some(_exclusive) = self.gate.try_write() else { return 0 };
+        let Some(_exclusive) = self.gate.try_write() else {
+            return 0;
+        };
         let mut removed = RoaringBitmap::new();
         for (first, page) in self.pages() {
             let mut slots = page.lock();
@@ -237,7 +256,10 @@ impl Head {
         index.remove(&removed);
         self.index_bytes.store(index.heap_bytes(), Relaxed);
         self.series.store(index.series_count() as usize, Relaxed);
-        self.sequencer.lock().free_refs.extend(references.iter().rev());
+        self.sequencer
+            .lock()
+            .free_refs
+            .extend(references.iter().rev());
         references.len()
     }
 }

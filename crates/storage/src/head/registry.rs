@@ -79,7 +79,11 @@ impl Registry {
 
     /// Whether `bytes` begins with the labels of the series that follows `last`.
     #[inline]
-    pub(crate) fn guess(&self, last: Option<SeriesRef>, bytes: &[u8]) -> Option<(SeriesRef, usize)> {
+    pub(crate) fn guess(
+        &self,
+        last: Option<SeriesRef>,
+        bytes: &[u8],
+    ) -> Option<(SeriesRef, usize)> {
         let next = match last {
             Some(last) => match self.identity(last)?.successor.load(Relaxed) {
                 0 => last.0 + 1,
@@ -99,8 +103,12 @@ impl Registry {
     #[inline]
     pub(crate) fn lookup(&self, hash: LabelHash) -> Option<SeriesRef> {
         let shard = self.shard(hash).read();
-        let found = shard.by_canonical.find(hash.0 as u64, |r| self.is(*r, hash));
-        found.or_else(|| shard.aliases.get(&hash.0)).map(|r| SeriesRef(*r))
+        let found = shard
+            .by_canonical
+            .find(hash.0 as u64, |r| self.is(*r, hash));
+        found
+            .or_else(|| shard.aliases.get(&hash.0))
+            .map(|r| SeriesRef(*r))
     }
 
     /// Remembers that `next` follows `last` in what clients send.
@@ -121,7 +129,9 @@ impl Registry {
         identity.successor.store(0, Relaxed);
         identity.length.store(length as u32, Relaxed);
         let mut shard = self.shard(hash).write();
-        shard.by_canonical.insert_unique(hash.0 as u64, series.0, |r| self.hash_low(*r));
+        shard
+            .by_canonical
+            .insert_unique(hash.0 as u64, series.0, |r| self.hash_low(*r));
     }
 
     /// Remembers another encoding of the labels of a series.
@@ -136,10 +146,14 @@ impl Registry {
     /// Forgets series. The caller holds the gate, so nobody carries their references.
     pub(crate) fn remove(&self, removed: &[SeriesRef]) {
         for series in removed {
-            let Some(identity) = self.identity(*series) else { continue };
+            let Some(identity) = self.identity(*series) else {
+                continue;
+            };
             let hash = identity.hash();
             let mut shard = self.shard(hash).write();
-            let entry = shard.by_canonical.find_entry(hash.0 as u64, |r| *r == series.0);
+            let entry = shard
+                .by_canonical
+                .find_entry(hash.0 as u64, |r| *r == series.0);
             if let Ok(entry) = entry {
                 entry.remove();
             }
@@ -147,7 +161,10 @@ impl Registry {
         }
         let removed: std::collections::HashSet<u32> = removed.iter().map(|r| r.0).collect();
         for shard in &self.shards {
-            shard.write().aliases.retain(|_, series| !removed.contains(series));
+            shard
+                .write()
+                .aliases
+                .retain(|_, series| !removed.contains(series));
         }
     }
 
@@ -162,11 +179,13 @@ impl Registry {
     }
 
     fn is(&self, series: u32, hash: LabelHash) -> bool {
-        self.identity(SeriesRef(series)).is_some_and(|identity| identity.hash() == hash)
+        self.identity(SeriesRef(series))
+            .is_some_and(|identity| identity.hash() == hash)
     }
 
     fn hash_low(&self, series: u32) -> u64 {
-        self.identity(SeriesRef(series)).map_or(0, |identity| identity.hash_low.load(Relaxed))
+        self.identity(SeriesRef(series))
+            .map_or(0, |identity| identity.hash_low.load(Relaxed))
     }
 }
 

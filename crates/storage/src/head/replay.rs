@@ -40,7 +40,9 @@ impl Head {
             (!covered(hour)).then_some(hour)
         };
         for (series, timestamp, value) in block.floats {
-            let Some(hour) = wanted(timestamp) else { continue };
+            let Some(hour) = wanted(timestamp) else {
+                continue;
+            };
             let slot = pages.slot(series);
             heap += slot.append(hour, timestamp, value);
             let start = block.starts.get(&(series, timestamp));
@@ -48,7 +50,9 @@ impl Head {
             touched.add(hour, 1);
         }
         for (series, timestamp, histogram) in block.histograms {
-            let Some(hour) = wanted(timestamp) else { continue };
+            let Some(hour) = wanted(timestamp) else {
+                continue;
+            };
             let slot = pages.slot(series);
             heap += slot.append_histogram(hour, timestamp, Arc::new(histogram));
             let start = block.starts.get(&(series, timestamp));
@@ -56,9 +60,14 @@ impl Head {
             touched.add(hour, 1);
         }
         for (series, exemplar) in block.exemplars {
-            let Some(hour) = wanted(exemplar.timestamp_ms) else { continue };
+            let Some(hour) = wanted(exemplar.timestamp_ms) else {
+                continue;
+            };
             // What was accepted once is not refused by a limit that has changed since.
-            heap += pages.slot(series).append_exemplar(hour, exemplar, usize::MAX).unwrap_or(0);
+            heap += pages
+                .slot(series)
+                .append_exemplar(hour, exemplar, usize::MAX)
+                .unwrap_or(0);
             touched.add(hour, 1);
         }
         drop(pages);
@@ -68,7 +77,9 @@ impl Head {
             self.metadata.write().extend(block.metadata);
         }
         let samples = touched.counts.iter().map(|(_, n)| n).sum();
-        self.sequencer.lock().note(epoch, seq, &touched.counts, now_ms);
+        self.sequencer
+            .lock()
+            .note(epoch, seq, &touched.counts, now_ms);
         samples
     }
 }

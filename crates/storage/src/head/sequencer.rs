@@ -105,17 +105,28 @@ impl Sequencer {
         let done = |(number, epoch): &(&u32, &Epoch)| {
             **number != self.epoch && epoch.hours.is_empty() && !epoch.unreadable
         };
-        self.epochs.iter().filter(done).map(|(number, _)| *number).collect()
+        self.epochs
+            .iter()
+            .filter(done)
+            .map(|(number, _)| *number)
+            .collect()
     }
 
     /// Hours that keep epochs alive which began before `before_ms`.
     pub(crate) fn hours_of_old_epochs(&self, before_ms: i64) -> Vec<u32> {
-        let old = self.epochs.values().filter(|e| e.started_ms < before_ms && !e.unreadable);
+        let old = self
+            .epochs
+            .values()
+            .filter(|e| e.started_ms < before_ms && !e.unreadable);
         old.flat_map(|e| e.hours.keys().copied()).collect()
     }
 
     /// The first sequence number that a replay would still see.
     pub(crate) fn oldest_seq(&self) -> u64 {
-        self.epochs.values().map(|e| e.first_seq).min().unwrap_or(self.next_seq)
+        self.epochs
+            .values()
+            .map(|e| e.first_seq)
+            .min()
+            .unwrap_or(self.next_seq)
     }
 }

@@ -68,11 +68,17 @@ impl HourPart {
             + self.stream.len()
             + self.late.capacity() * size_of::<(i64, f64)>()
             + self.starts.capacity() * size_of::<(i64, i64)>()
-            + self.exemplars.iter().map(|e| size_of::<Exemplar>() + e.labels.heap_bytes()).sum::<usize>()
+            + self
+                .exemplars
+                .iter()
+                .map(|e| size_of::<Exemplar>() + e.labels.heap_bytes())
+                .sum::<usize>()
             + self
                 .histograms
                 .iter()
-                .map(|e| size_of::<HistogramEntry>() + e.value.as_ref().map_or(0, |h| h.heap_bytes()))
+                .map(|e| {
+                    size_of::<HistogramEntry>() + e.value.as_ref().map_or(0, |h| h.heap_bytes())
+                })
                 .sum::<usize>()
     }
 }
@@ -117,7 +123,10 @@ impl Slot {
         self.has_histograms = true;
         let heap = size_of::<HistogramEntry>() + histogram.heap_bytes();
         let (part, change) = self.part(hour);
-        part.histograms.push(HistogramEntry { timestamp_ms, value: Some(histogram) });
+        part.histograms.push(HistogramEntry {
+            timestamp_ms,
+            value: Some(histogram),
+        });
         change + heap as isize
     }
 
@@ -141,7 +150,12 @@ impl Slot {
     }
 
     /// Notes when the counter behind a sample began; 0 forgets what an overwritten sample said.
-    pub(crate) fn append_start(&mut self, hour: u32, timestamp_ms: i64, start_ms: i64) -> HeapChange {
+    pub(crate) fn append_start(
+        &mut self,
+        hour: u32,
+        timestamp_ms: i64,
+        start_ms: i64,
+    ) -> HeapChange {
         if start_ms == 0 && !self.has_starts {
             return 0;
         }
@@ -158,7 +172,11 @@ impl Slot {
     }
 
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
-    pub(crate) fn freeze(&mut self, hours: &dyn Fn(u32) -> bool, frozen: &mut Vec<u32>) -> HeapChange {
+    pub(crate) fn freeze(
+        &mut self,
+        hours: &dyn Fn(u32) -> bool,
+        frozen: &mut Vec<u32>,
+    ) -> HeapChange {
         let mut change = 0;
         if !self.open.is_empty() && hours(self.open_hour) {
             change += self.seal_open();
@@ -174,12 +192,17 @@ impl Slot {
 
     /// The part of an hour that is being flushed.
     pub(crate) fn frozen(&self, hour: u32) -> Option<&HourPart> {
-        self.parts.as_ref()?.iter().find(|part| part.frozen && part.hour.minutes() == hour)
+        self.parts
+            .as_ref()?
+            .iter()
+            .find(|part| part.frozen && part.hour.minutes() == hour)
     }
 
     /// Forgets the part of an hour that was flushed.
     pub(crate) fn drop_frozen(&mut self, hour: u32) -> HeapChange {
-        let Some(parts) = &mut self.parts else { return 0 };
+        let Some(parts) = &mut self.parts else {
+            return 0;
+        };
         let before: usize = parts.iter().map(HourPart::heap_bytes).sum();
         parts.retain(|part| !(part.frozen && part.hour.minutes() == hour));
         let after: usize = parts.iter().map(HourPart::heap_bytes).sum();
@@ -199,7 +222,11 @@ impl Slot {
     pub(crate) fn snapshot(&self, start_ms: i64, end_ms: i64, labels_only: bool) -> Vec<HourPart> {
         let overlaps = |hour: u32| hour_overlaps(hour, start_ms, end_ms);
         if labels_only {
-            return self.hours().filter(|h| overlaps(*h)).map(HourPart::new).collect();
+            return self
+                .hours()
+                .filter(|h| overlaps(*h))
+                .map(HourPart::new)
+                .collect();
         }
         let mut found: Vec<HourPart> = Vec::new();
         let parts = self.parts.iter().flat_map(|parts| parts.iter());
@@ -210,7 +237,9 @@ impl Slot {
             return found;
         }
         let open = Bytes::from(self.open.finish());
-        let growing = found.iter_mut().find(|p| !p.frozen && p.hour.minutes() == self.open_hour);
+        let growing = found
+            .iter_mut()
+            .find(|p| !p.frozen && p.hour.minutes() == self.open_hour);
         match growing {
             // A growing part of the open hour has no stream of its own: sealing moves the hour on.
             Some(part) => part.stream = open,
@@ -226,13 +255,18 @@ impl Slot {
 
     /// Whether the series has something in an hour that overlaps a time range.
     pub(crate) fn touches(&self, start_ms: i64, end_ms: i64) -> bool {
-        self.hours().any(|hour| hour_overlaps(hour, start_ms, end_ms))
+        self.hours()
+            .any(|hour| hour_overlaps(hour, start_ms, end_ms))
     }
 
     /// The hours in which the series has something.
     fn hours(&self) -> impl Iterator<Item = u32> {
         let open = (!self.open.is_empty()).then_some(self.open_hour);
-        let parts = self.parts.iter().flat_map(|p| p.iter()).map(|p| p.hour.minutes());
+        let parts = self
+            .parts
+            .iter()
+            .flat_map(|p| p.iter())
+            .map(|p| p.hour.minutes());
         open.into_iter().chain(parts)
     }
 
@@ -249,12 +283,19 @@ impl Slot {
         if part.late.len() < LATE_SAMPLES_MAX.max(base_len / 4) {
             return change;
         }
-        change + if is_open { self.fold_into_open(hour) } else { self.fold_late(hour) }
+        change
+            + if is_open {
+                self.fold_into_open(hour)
+            } else {
+                self.fold_late(hour)
+            }
     }
 
     fn has_late(&self, hour: u32) -> bool {
         let parts = self.parts.iter().flat_map(|p| p.iter());
-        parts.filter(|p| !p.frozen && p.hour.minutes() == hour).any(|p| !p.late.is_empty())
+        parts
+            .filter(|p| !p.frozen && p.hour.minutes() == hour)
+            .any(|p| !p.late.is_empty())
     }
 
     /// Folds the late samples of a sealed hour into its stream.
@@ -313,18 +354,26 @@ impl Slot {
     /// parts need no mark, because a newer part's floats beat them anyway.
     fn let_float_count(&mut self, hour: u32, timestamp_ms: i64) -> HeapChange {
         let (part, change) = self.part(hour);
-        let last = part.histograms.iter().rfind(|entry| entry.timestamp_ms == timestamp_ms);
+        let last = part
+            .histograms
+            .iter()
+            .rfind(|entry| entry.timestamp_ms == timestamp_ms);
         if last.is_none_or(|entry| entry.value.is_none()) {
             return change;
         }
-        part.histograms.push(HistogramEntry { timestamp_ms, value: None });
+        part.histograms.push(HistogramEntry {
+            timestamp_ms,
+            value: None,
+        });
         change + size_of::<HistogramEntry>() as isize
     }
 
     /// The growing part of an hour, made when there is none.
     fn part(&mut self, hour: u32) -> (&mut HourPart, HeapChange) {
         let parts = self.parts.get_or_insert_default();
-        let found = parts.iter().position(|p| !p.frozen && p.hour.minutes() == hour);
+        let found = parts
+            .iter()
+            .position(|p| !p.frozen && p.hour.minutes() == hour);
         let (at, change) = match found {
             Some(at) => (at, 0),
             None => {
@@ -374,7 +423,9 @@ fn appender_of(stream: &[u8]) -> gorilla::Appender {
     let (timestamps, values) = overlay(stream, &[]);
     let mut appender = gorilla::Appender::new();
     for (t, v) in timestamps.into_iter().zip(values) {
-        appender.push(t, v).expect("a decoded stream is strictly increasing");
+        appender
+            .push(t, v)
+            .expect("a decoded stream is strictly increasing");
     }
     appender
 }

@@ -65,7 +65,12 @@ pub(crate) struct Durable {
 
 impl Journal {
     /// Starts the commit loop. `next_seq` is the first sequence number it will see.
-    pub(crate) fn start(db: Db, commit_interval: Duration, next_seq: u64, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn start(
+        db: Db,
+        commit_interval: Duration,
+        next_seq: u64,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         // Bounded by `queued_bytes`, which is checked before a request is appended.
         let (sender, receiver) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
@@ -89,7 +94,12 @@ impl Journal {
 
     /// Takes the place that an append was given.
     pub(crate) fn ticket(&self, seq: u64, epoch: u32) -> Ticket<'_> {
-        Ticket { journal: self, seq, epoch, filled: false }
+        Ticket {
+            journal: self,
+            seq,
+            epoch,
+            filled: false,
+        }
     }
 
     pub(crate) fn queued_bytes(&self) -> usize {
@@ -151,10 +161,18 @@ impl Ticket<'_> {
         let shared = &self.journal.shared;
         shared.queued_bytes.fetch_add(block.len(), Relaxed);
         let (acknowledge, acknowledged) = oneshot::channel();
-        let submitted = Submitted { seq: self.seq, epoch: self.epoch, block, acknowledge };
+        let submitted = Submitted {
+            seq: self.seq,
+            epoch: self.epoch,
+            block,
+            acknowledge,
+        };
         // A closed channel drops `acknowledge`, which the waiter sees.
         let _ = self.journal.sender.send(submitted);
-        Durable { acknowledged, shared: Arc::clone(shared) }
+        Durable {
+            acknowledged,
+            shared: Arc::clone(shared),
+        }
     }
 }
 
@@ -162,7 +180,8 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if !self.filled {
             // The head has something that the journal never will: going on would be lying.
-            self.journal.fail("a request was appended, but its journal block was lost");
+            self.journal
+                .fail("a request was appended, but its journal block was lost");
         }
     }
 }
@@ -217,9 +236,13 @@ impl CommitLoop {
             last_commit = Instant::now();
             let group = self.take_group();
             if let Err(cause) = self.commit(&group).await {
-                return self.shared.fail(&format!("the journal cannot be written: {cause}"));
+                return self
+                    .shared
+                    .fail(&format!("the journal cannot be written: {cause}"));
             }
-            self.metrics.commit_seconds.observe(last_commit.elapsed().as_secs_f64());
+            self.metrics
+                .commit_seconds
+                .observe(last_commit.elapsed().as_secs_f64());
             self.metrics.commit_requests.add(group.len() as u64);
             self.shared.durable_below.send_replace(self.next_seq);
             for submitted in group {

@@ -56,7 +56,10 @@ async fn wait_until_gone(engine: &Engine, prefix: &Bytes) -> Result<bool> {
     loop {
         let view = engine.live_view();
         let mut records = view.scan_prefix(prefix, ScanKind::Once).await?;
-        let first = records.next().await.map_err(Error::store("reading the journal"))?;
+        let first = records
+            .next()
+            .await
+            .map_err(Error::store("reading the journal"))?;
         if first.is_none() {
             return Ok(true);
         }
@@ -80,14 +83,27 @@ async fn forget_cursors(engine: &Engine, head: &Head) -> Result<()> {
     };
     let mut batch = WriteBatch::new();
     let view = engine.live_view();
-    let mut records = view.scan_prefix(&key::flush_cursor_prefix(), ScanKind::Once).await?;
-    while let Some(record) = records.next().await.map_err(Error::store("reading cursors"))? {
+    let mut records = view
+        .scan_prefix(&key::flush_cursor_prefix(), ScanKind::Once)
+        .await?;
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading cursors"))?
+    {
         let cursor = icecore_records::flush_cursor::decode(&record.value);
         if cursor.is_ok_and(|cursor| cursor < oldest_seq) {
             batch.delete(&record.key);
         }
     }
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
-    let handle = engine.db().write(batch).await.map_err(Error::store("deleting cursors"))?;
-    handle.await_durable().await.map_err(Error::store("deleting cursors"))
+    let handle = engine
+        .db()
+        .write(batch)
+        .await
+        .map_err(Error::store("deleting cursors"))?;
+    handle
+        .await_durable()
+        .await
+        .map_err(Error::store("deleting cursors"))
 }

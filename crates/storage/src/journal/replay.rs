@@ -53,13 +53,18 @@ pub(crate) async fn recover(
     for cursor in replay.cursors.values() {
         replay.found.next_seq = replay.found.next_seq.max(cursor + 1);
     }
-    let mut records = view.scan_prefix(&key::journal_prefix(), ScanKind::Once).await?;
+    let mut records = view
+        .scan_prefix(&key::journal_prefix(), ScanKind::Once)
+        .await?;
     let (mut bytes, mut reported) = (0, 0);
     loop {
         let mut chunk: Vec<(Bytes, Bytes)> = Vec::new();
         let mut chunk_bytes = 0;
         while chunk_bytes < CHUNK_BYTES {
-            let next = records.next().await.map_err(Error::store("reading the journal"))?;
+            let next = records
+                .next()
+                .await
+                .map_err(Error::store("reading the journal"))?;
             let Some(record) = next else { break };
             chunk_bytes += record.value.len();
             chunk.push((record.key, record.value));
@@ -84,7 +89,9 @@ pub(crate) async fn recover(
         }
         if bytes - reported >= PROGRESS_BYTES {
             reported = bytes;
-            let Recovered { records, samples, .. } = replay.found;
+            let Recovered {
+                records, samples, ..
+            } = replay.found;
             info!(mib = bytes >> 20, records, samples, "replaying the journal");
         }
     }
@@ -95,8 +102,14 @@ pub(crate) async fn recover(
 async fn read_cursors(view: &View) -> Result<HashMap<u32, u64>> {
     let mut cursors = HashMap::new();
     let corrupt = |cause: DecodeError| Error::Corrupt(format!("flush cursor: {cause}"));
-    let mut records = view.scan_prefix(&key::flush_cursor_prefix(), ScanKind::Once).await?;
-    while let Some(record) = records.next().await.map_err(Error::store("reading cursors"))? {
+    let mut records = view
+        .scan_prefix(&key::flush_cursor_prefix(), ScanKind::Once)
+        .await?;
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading cursors"))?
+    {
         if let ParsedKey::FlushCursor { bucket } = ParsedKey::parse(&record.key).map_err(corrupt)? {
             let cursor = flush_cursor::decode(&record.value).map_err(corrupt)?;
             cursors.insert(bucket.start.minutes(), cursor);
@@ -110,7 +123,11 @@ async fn read_cursors(view: &View) -> Result<HashMap<u32, u64>> {
 
 async fn read_watermark(view: &View) -> Result<Recovered> {
     // Sequence 0 and epoch 0 are never used: 0 means "none" elsewhere.
-    let mut found = Recovered { next_seq: 1, next_epoch: 1, ..Recovered::default() };
+    let mut found = Recovered {
+        next_seq: 1,
+        next_epoch: 1,
+        ..Recovered::default()
+    };
     if let Some(value) = view.get(&key::journal_watermark()).await? {
         let mark = watermark::decode(&value)
             .map_err(|cause| Error::Corrupt(format!("journal watermark: {cause}")))?;
@@ -173,7 +190,9 @@ impl Replay {
         }
         let cursors = &self.cursors;
         let covered = |hour: u32| cursors.get(&hour).is_some_and(|cursor| *cursor >= seq);
-        self.found.samples += self.head.replay(self.epoch, seq, replayed, &covered, self.now_ms);
+        self.found.samples += self
+            .head
+            .replay(self.epoch, seq, replayed, &covered, self.now_ms);
         if undefined > 0 {
             let reason = format!("{undefined} entries refer to series whose definition is missing");
             self.unreadable(key, seq, &reason);
@@ -193,7 +212,11 @@ impl Replay {
                     }
                 }
             }
-            Section::Floats { refs, timestamps, values } => {
+            Section::Floats {
+                refs,
+                timestamps,
+                values,
+            } => {
                 block.floats.reserve(refs.len());
                 for ((number, timestamp), value) in refs.iter().zip(timestamps).zip(values) {
                     match series.get(number) {
@@ -235,7 +258,10 @@ impl Replay {
 
     fn unreadable(&mut self, key: &Bytes, seq: u64, reason: &str) {
         let epoch = self.epoch;
-        error!(?key, epoch, seq, reason, "journal record cannot be read: its epoch is kept");
+        error!(
+            ?key,
+            epoch, seq, reason, "journal record cannot be read: its epoch is kept"
+        );
         self.found.unreadable += 1;
         let mut sequencer = self.head.sequencer.lock();
         sequencer.note(epoch, seq, &[], self.now_ms);

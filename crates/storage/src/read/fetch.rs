@@ -64,7 +64,11 @@ async fn get_each(
     for id in ids {
         let id = SeriesId(*id);
         if let Some(value) = view.get(&key_of(id)).await? {
-            found.push(Fetched { id, suffix: 0, value });
+            found.push(Fetched {
+                id,
+                suffix: 0,
+                value,
+            });
         }
     }
     Ok(found)
@@ -76,7 +80,9 @@ async fn scan(
     key_of: impl Fn(SeriesId) -> Bytes,
     suffixes: bool,
 ) -> Result<Vec<Fetched>> {
-    let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return Ok(Vec::new()) };
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+        return Ok(Vec::new());
+    };
     let start = key_of(SeriesId(*first));
     let plain_len = start.len();
     // Everything under the last id, whatever follows it in the key.
@@ -86,14 +92,24 @@ async fn scan(
     let mut records = view.scan(range, ScanKind::Cached).await?;
     let mut found = Vec::with_capacity(ids.len());
     let mut wanted = ids.iter().copied().peekable();
-    while let Some(record) = records.next().await.map_err(Error::store("reading records"))? {
-        let Some(id) = id_of(&record.key, plain_len) else { continue };
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading records"))?
+    {
+        let Some(id) = id_of(&record.key, plain_len) else {
+            continue;
+        };
         while wanted.peek().is_some_and(|next| *next < id) {
             wanted.next();
         }
         let suffix = record.key.get(plain_len).copied().unwrap_or(0);
         if wanted.peek() == Some(&id) && (suffixes || suffix == 0) {
-            found.push(Fetched { id: SeriesId(id), suffix, value: record.value });
+            found.push(Fetched {
+                id: SeriesId(id),
+                suffix,
+                value: record.value,
+            });
         }
     }
     Ok(found)

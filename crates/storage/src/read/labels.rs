@@ -7,9 +7,9 @@ use bytes::Bytes;
 use icecore_model::{Labels, Matcher, SelectHints};
 use icecore_records::{Bucket, ParsedKey, RecordType, key};
 
-use super::{buckets_in, join_bounded};
 use super::postings::successor;
 use super::select::resolve_series;
+use super::{buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
@@ -30,11 +30,20 @@ pub struct LabelQuery {
 /// The series themselves, in label order.
 pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec<Labels>> {
     let everything = vec![Vec::new()];
-    let selectors = if query.selectors.is_empty() { &everything } else { &query.selectors };
-    let hints = SelectHints { labels_only: true, series_limit: query.limit, ..SelectHints::default() };
+    let selectors = if query.selectors.is_empty() {
+        &everything
+    } else {
+        &query.selectors
+    };
+    let hints = SelectHints {
+        labels_only: true,
+        series_limit: query.limit,
+        ..SelectHints::default()
+    };
     let mut found: Vec<Labels> = Vec::new();
     for matchers in selectors {
-        let resolved = resolve_series(inner, matchers, query.start_ms, query.end_ms, &hints).await?;
+        let resolved =
+            resolve_series(inner, matchers, query.start_ms, query.end_ms, &hints).await?;
         found.extend(resolved.series.into_iter().map(|series| series.labels));
     }
     if selectors.len() > 1 {
@@ -56,7 +65,10 @@ pub(crate) async fn label_names(inner: &Arc<Inner>, query: &LabelQuery) -> Resul
             names.extend(labels.iter().map(|(name, _)| name.to_string()));
         }
     }
-    Ok(names.into_iter().take(query.limit.unwrap_or(usize::MAX)).collect())
+    Ok(names
+        .into_iter()
+        .take(query.limit.unwrap_or(usize::MAX))
+        .collect())
 }
 
 /// Values of a label, sorted.
@@ -68,7 +80,10 @@ pub(crate) async fn label_values(
     let mut values = BTreeSet::new();
     if query.selectors.is_empty() {
         let wanted = name.to_string();
-        collect_head(inner, query, &mut values, move |n, value| (n == wanted).then_some(value)).await?;
+        collect_head(inner, query, &mut values, move |n, value| {
+            (n == wanted).then_some(value)
+        })
+        .await?;
         let scan = |view, bucket| scan_values(view, bucket, name.to_string());
         collect_buckets(inner, query, &mut values, scan).await?;
     } else {
@@ -76,12 +91,18 @@ pub(crate) async fn label_values(
             values.extend(labels.get(name).map(String::from));
         }
     }
-    Ok(values.into_iter().take(query.limit.unwrap_or(usize::MAX)).collect())
+    Ok(values
+        .into_iter()
+        .take(query.limit.unwrap_or(usize::MAX))
+        .collect())
 }
 
 /// A limit on names or values is not one on series.
 fn unlimited(query: &LabelQuery) -> LabelQuery {
-    LabelQuery { limit: None, ..query.clone() }
+    LabelQuery {
+        limit: None,
+        ..query.clone()
+    }
 }
 
 async fn collect_head(
@@ -118,8 +139,16 @@ where
 {
     let buckets = buckets_in(inner, query.start_ms, query.end_ms);
     let view = inner.engine.snapshot()?;
-    let scans = buckets.into_iter().map(|bucket| scan(view.clone(), bucket)).collect();
-    found.extend(join_bounded(scans, CONCURRENT_BUCKETS).await?.into_iter().flatten());
+    let scans = buckets
+        .into_iter()
+        .map(|bucket| scan(view.clone(), bucket))
+        .collect();
+    found.extend(
+        join_bounded(scans, CONCURRENT_BUCKETS)
+            .await?
+            .into_iter()
+            .flatten(),
+    );
     Ok(())
 }
 
@@ -128,13 +157,22 @@ async fn scan_names(view: View, bucket: Bucket) -> Result<BTreeSet<String>> {
     let prefix = key::record_prefix(RecordType::InvertedIndex, bucket);
     let mut records = view.scan_prefix(&prefix, ScanKind::Cached).await?;
     let mut names = BTreeSet::new();
-    while let Some(record) = records.next().await.map_err(Error::store("reading label names"))? {
-        let Some((name, _)) = pair_of(&record.key) else { continue };
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading label names"))?
+    {
+        let Some((name, _)) = pair_of(&record.key) else {
+            continue;
+        };
         let next = successor(&key::inverted_label_prefix(bucket, &name));
         names.insert(name);
         match next {
             Some(next) if next.starts_with(&prefix) => {
-                records.seek(next).await.map_err(Error::store("reading label names"))?;
+                records
+                    .seek(next)
+                    .await
+                    .map_err(Error::store("reading label names"))?;
             }
             _ => break,
         }
@@ -146,7 +184,11 @@ async fn scan_values(view: View, bucket: Bucket, name: String) -> Result<BTreeSe
     let prefix = key::inverted_label_prefix(bucket, &name);
     let mut records = view.scan_prefix(&prefix, ScanKind::Cached).await?;
     let mut values = BTreeSet::new();
-    while let Some(record) = records.next().await.map_err(Error::store("reading label values"))? {
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading label values"))?
+    {
         values.extend(pair_of(&record.key).map(|(_, value)| value));
     }
     Ok(values)

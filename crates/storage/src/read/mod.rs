@@ -34,7 +34,10 @@ pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
     futures: Vec<F>,
     concurrent: usize,
 ) -> Result<Vec<T>> {
-    stream::iter(futures).buffered(concurrent.max(1)).try_collect().await
+    stream::iter(futures)
+        .buffered(concurrent.max(1))
+        .try_collect()
+        .await
 }
 
 /// Buckets that overlap a time range, oldest first.

@@ -23,7 +23,11 @@ pub(crate) async fn resolve(
         matchers.iter().partition(|matcher| matcher.matches_empty());
     including.sort_by_key(|matcher| cost(matcher));
     excluding.sort_by_key(|matcher| cost(matcher));
-    let search = Search { view, bucket, concurrent_gets };
+    let search = Search {
+        view,
+        bucket,
+        concurrent_gets,
+    };
     let mut found: Option<RoaringBitmap> = None;
     for matcher in including {
         let accepted = search.collect(matcher, true).await?;
@@ -79,7 +83,9 @@ impl Search<'_> {
             gets.push(self.get(key::inverted_index(self.bucket, name, value)));
         }
         let found = join_bounded(gets, self.concurrent_gets).await?;
-        Ok(found.into_iter().fold(RoaringBitmap::new(), |all, some| all | some))
+        Ok(found
+            .into_iter()
+            .fold(RoaringBitmap::new(), |all, some| all | some))
     }
 
     async fn get(&self, key: Bytes) -> Result<RoaringBitmap> {
@@ -92,11 +98,19 @@ impl Search<'_> {
     async fn scan(&self, matcher: &Matcher, accepts: bool, prefix: &str) -> Result<RoaringBitmap> {
         let first = key::inverted_index(self.bucket, matcher.name(), prefix);
         let end = successor(&first);
-        let range = (Bound::Included(first), end.map_or(Bound::Unbounded, Bound::Excluded));
+        let range = (
+            Bound::Included(first),
+            end.map_or(Bound::Unbounded, Bound::Excluded),
+        );
         let mut records = self.view.scan(range, ScanKind::Cached).await?;
         let mut found = RoaringBitmap::new();
-        while let Some(record) = records.next().await.map_err(Error::store("reading postings"))? {
-            let parsed = ParsedKey::parse(&record.key).map_err(|cause| corrupt(&record.key, cause))?;
+        while let Some(record) = records
+            .next()
+            .await
+            .map_err(Error::store("reading postings"))?
+        {
+            let parsed =
+                ParsedKey::parse(&record.key).map_err(|cause| corrupt(&record.key, cause))?;
             if let ParsedKey::InvertedIndex { value, .. } = parsed
                 && matcher.matches(&value) == accepts
             {

@@ -22,7 +22,12 @@ pub(super) struct StoredHour {
 
 impl StoredHour {
     pub(super) fn new(bucket: Bucket) -> Self {
-        Self { bucket, stream: Bytes::new(), starts: Bytes::new(), histograms: Bytes::new() }
+        Self {
+            bucket,
+            stream: Bytes::new(),
+            starts: Bytes::new(),
+            histograms: Bytes::new(),
+        }
     }
 }
 
@@ -56,14 +61,26 @@ pub(super) fn decode_series(
             while let Some(more) = head.next_if(|part| part.hour == hour) {
                 same.push(more);
             }
-            Hour { stored: None, head: same, start_ms, end_ms }.add_to(&mut series)?;
+            Hour {
+                stored: None,
+                head: same,
+                start_ms,
+                end_ms,
+            }
+            .add_to(&mut series)?;
         }
         let mut same = Vec::new();
         while let Some(part) = head.next_if(|part| part.hour.start_ms() < stored.bucket.end_ms()) {
             same.push(part);
         }
         let before = series.sample_count();
-        Hour { stored: Some(&stored), head: same, start_ms, end_ms }.add_to(&mut series)?;
+        Hour {
+            stored: Some(&stored),
+            head: same,
+            start_ms,
+            end_ms,
+        }
+        .add_to(&mut series)?;
         from_buckets += (series.sample_count() - before) as u64;
     }
     while let Some(part) = head.next() {
@@ -72,7 +89,13 @@ pub(super) fn decode_series(
         while let Some(more) = head.next_if(|part| part.hour == hour) {
             same.push(more);
         }
-        Hour { stored: None, head: same, start_ms, end_ms }.add_to(&mut series)?;
+        Hour {
+            stored: None,
+            head: same,
+            start_ms,
+            end_ms,
+        }
+        .add_to(&mut series)?;
     }
     Ok((series, from_buckets))
 }
@@ -137,7 +160,10 @@ impl Hour<'_> {
         for part in &self.head {
             let (mut timestamps, mut floats) = (Vec::new(), Vec::new());
             self.decode(&part.stream, &mut timestamps, &mut floats)?;
-            let floats = timestamps.into_iter().zip(floats).chain(part.late.iter().copied());
+            let floats = timestamps
+                .into_iter()
+                .zip(floats)
+                .chain(part.late.iter().copied());
             self.lay(&mut values, floats, &part.histograms);
         }
         for (timestamp_ms, value) in values {
@@ -147,7 +173,10 @@ impl Hour<'_> {
                     series.floats.values.push(value);
                 }
                 Value::Histogram(histogram) => {
-                    series.histograms.push(HistogramSample { timestamp_ms, histogram });
+                    series.histograms.push(HistogramSample {
+                        timestamp_ms,
+                        histogram,
+                    });
                 }
             }
         }
@@ -165,7 +194,10 @@ impl Hour<'_> {
         }
         // Only the last entry of each time counts; `None` leaves the float that was just laid.
         let mut last: BTreeMap<i64, &Option<Arc<Histogram>>> = BTreeMap::new();
-        for entry in histograms.iter().filter(|entry| self.wants(entry.timestamp_ms)) {
+        for entry in histograms
+            .iter()
+            .filter(|entry| self.wants(entry.timestamp_ms))
+        {
             last.insert(entry.timestamp_ms, &entry.value);
         }
         for (time, histogram) in last {
@@ -186,14 +218,18 @@ impl Hour<'_> {
         for part in &self.head {
             starts.extend(part.starts.iter().copied());
         }
-        let known = starts.into_iter().filter(|(time, start)| *start != 0 && self.wants(*time));
+        let known = starts
+            .into_iter()
+            .filter(|(time, start)| *start != 0 && self.wants(*time));
         series.start_timestamps.extend(known);
         Ok(())
     }
 
     fn streams(&self) -> impl Iterator<Item = &Bytes> {
         let stored = self.stored.map(|stored| &stored.stream);
-        stored.into_iter().chain(self.head.iter().map(|part| &part.stream))
+        stored
+            .into_iter()
+            .chain(self.head.iter().map(|part| &part.stream))
     }
 
     /// Hands over the floats of each part that lie in the range, older writes first.
@@ -206,12 +242,23 @@ impl Hour<'_> {
         for part in &self.head {
             self.decode(&part.stream, &mut timestamps, &mut values)?;
             take(timestamps.drain(..).zip(values.drain(..)).collect());
-            take(part.late.iter().copied().filter(|(time, _)| self.wants(*time)).collect());
+            take(
+                part.late
+                    .iter()
+                    .copied()
+                    .filter(|(time, _)| self.wants(*time))
+                    .collect(),
+            );
         }
         Ok(())
     }
 
-    fn decode(&self, stream: &Bytes, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<()> {
+    fn decode(
+        &self,
+        stream: &Bytes,
+        timestamps: &mut Vec<i64>,
+        values: &mut Vec<f64>,
+    ) -> Result<()> {
         if stream.is_empty() {
             return Ok(());
         }
@@ -225,7 +272,9 @@ impl Hour<'_> {
     }
 
     fn corrupt(&self, cause: DecodeError) -> Error {
-        let bucket = self.stored.map_or(0, |stored| stored.bucket.start.minutes());
+        let bucket = self
+            .stored
+            .map_or(0, |stored| stored.bucket.start.minutes());
         Error::Corrupt(format!("samples in bucket {bucket}: {cause}"))
     }
 }

@@ -49,7 +49,11 @@ pub(crate) async fn resolve_series(
     end_ms: i64,
     hints: &SelectHints,
 ) -> Result<Resolved> {
-    let (head, wanted, labels_only) = (Arc::clone(&inner.head), matchers.to_vec(), hints.labels_only);
+    let (head, wanted, labels_only) = (
+        Arc::clone(&inner.head),
+        matchers.to_vec(),
+        hints.labels_only,
+    );
     let in_head = inner
         .pool
         .run(move || head.select(&wanted, start_ms, end_ms, labels_only))
@@ -66,7 +70,11 @@ pub(crate) async fn resolve_series(
     let limit = hints.series_limit;
     let unite = move || unite(in_head, found, series_max, limit);
     let (buckets, series) = inner.pool.run(unite).await??;
-    Ok(Resolved { view, buckets, series })
+    Ok(Resolved {
+        view,
+        buckets,
+        series,
+    })
 }
 
 /// The matching ids of one bucket with the bytes of their labels.
@@ -93,7 +101,10 @@ pub(crate) async fn read_bucket_meta(view: &View, bucket: Bucket) -> Result<Buck
     let key = key::bucket_meta(bucket);
     match view.get(&key).await? {
         Some(value) => bucket_meta::decode(&value).map_err(|cause| corrupt(&key, cause)),
-        None => Err(Error::Corrupt(format!("bucket {} is listed but has no BucketMeta", bucket.start))),
+        None => Err(Error::Corrupt(format!(
+            "bucket {} is listed but has no BucketMeta",
+            bucket.start
+        ))),
     }
 }
 
@@ -117,7 +128,11 @@ fn unite(
     };
     for found in in_head {
         by_labels.insert(found.labels.clone(), series.len());
-        series.push(ResolvedSeries { labels: found.labels, head: found.parts, stored: Vec::new() });
+        series.push(ResolvedSeries {
+            labels: found.labels,
+            head: found.parts,
+            stored: Vec::new(),
+        });
     }
     let mut buckets = Vec::with_capacity(in_buckets.len());
     for (at, (bucket, meta, found)) in in_buckets.into_iter().enumerate() {
@@ -129,7 +144,11 @@ fn unite(
                         .map_err(|cause| corrupt(&key::forward_index(bucket, id), cause))?;
                     let place = *by_labels.entry(labels.clone()).or_insert(series.len());
                     if place == series.len() {
-                        series.push(ResolvedSeries { labels, head: Vec::new(), stored: Vec::new() });
+                        series.push(ResolvedSeries {
+                            labels,
+                            head: Vec::new(),
+                            stored: Vec::new(),
+                        });
                     }
                     // A copy: the slice would keep a whole block in memory.
                     by_bytes.insert(Bytes::copy_from_slice(&bindings), place);
@@ -166,11 +185,18 @@ pub(crate) struct SelectStream {
 
 impl SelectStream {
     pub(crate) async fn open(inner: &Arc<Inner>, selection: Selection) -> Result<Self> {
-        let Selection { matchers, start_ms, end_ms, hints } = selection;
+        let Selection {
+            matchers,
+            start_ms,
+            end_ms,
+            hints,
+        } = selection;
         let resolved = resolve_series(inner, &matchers, start_ms, end_ms, &hints).await?;
         inner.metrics.selections.add(1);
         let samples_max = inner.options.read.samples_max;
-        let samples_limit = hints.samples_limit.map_or(samples_max, |limit| limit.min(samples_max));
+        let samples_limit = hints
+            .samples_limit
+            .map_or(samples_max, |limit| limit.min(samples_max));
         Ok(Self {
             inner: Arc::clone(inner),
             view: resolved.view,
@@ -185,12 +211,19 @@ impl SelectStream {
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<SeriesSamples>>> {
-        let batch: Vec<ResolvedSeries> =
-            self.series.by_ref().take(self.inner.options.read.batch_series).collect();
+        let batch: Vec<ResolvedSeries> = self
+            .series
+            .by_ref()
+            .take(self.inner.options.read.batch_series)
+            .collect();
         if batch.is_empty() {
             return Ok(None);
         }
-        let stored = if self.labels_only { Vec::new() } else { self.read_stored(&batch).await? };
+        let stored = if self.labels_only {
+            Vec::new()
+        } else {
+            self.read_stored(&batch).await?
+        };
         let (start_ms, end_ms) = (self.start_ms, self.end_ms);
         let decode = move || decode_batch(batch, stored, start_ms, end_ms);
         let (series, from_buckets) = self.inner.pool.run(decode).await??;
@@ -244,7 +277,9 @@ impl SelectStream {
         let starts = meta.has_start_timestamps;
         let key_of = |id| key::time_series(bucket, id);
         for record in fetch(&self.view, &ids, key_of, starts, gets).await? {
-            let hour = hours.entry(place(record.id)).or_insert_with(|| StoredHour::new(bucket));
+            let hour = hours
+                .entry(place(record.id))
+                .or_insert_with(|| StoredHour::new(bucket));
             match record.suffix {
                 0 => hour.stream = record.value,
                 STARTS_SUFFIX => hour.starts = record.value,
@@ -255,7 +290,9 @@ impl SelectStream {
         if meta.has_histograms {
             let key_of = |id| key::histogram_series(bucket, id);
             for record in fetch(&self.view, &ids, key_of, false, gets).await? {
-                let hour = hours.entry(place(record.id)).or_insert_with(|| StoredHour::new(bucket));
+                let hour = hours
+                    .entry(place(record.id))
+                    .or_insert_with(|| StoredHour::new(bucket));
                 hour.histograms = record.value;
             }
         }
@@ -274,7 +311,11 @@ fn decode_batch(
         .into_par_iter()
         .zip(stored)
         .map(|(series, stored)| {
-            let parts = SeriesParts { labels: series.labels, head: series.head, stored };
+            let parts = SeriesParts {
+                labels: series.labels,
+                head: series.head,
+                stored,
+            };
             decode_series(parts, start_ms, end_ms)
         })
         .collect();
@@ -293,7 +334,9 @@ impl From<Error> for SourceError {
         let text = error.to_string();
         match error {
             Error::LimitReached(_) | Error::Invalid(_) => Self::LimitReached(text),
-            Error::Unavailable(_) | Error::Closed(_) | Error::Store { .. } => Self::Unavailable(text),
+            Error::Unavailable(_) | Error::Closed(_) | Error::Store { .. } => {
+                Self::Unavailable(text)
+            }
             Error::Corrupt(_) => Self::Corrupt(text),
         }
     }

@@ -73,7 +73,10 @@ impl Counts {
     fn add(&mut self, name: &str, value: &str, series: u64) {
         self.pairs += 1;
         if name == METRIC_NAME {
-            self.metrics.push(NamedCount { name: value.into(), value: series });
+            self.metrics.push(NamedCount {
+                name: value.into(),
+                value: series,
+            });
         }
         if !self.labels.contains_key(name) {
             self.labels.insert(name.into(), (0, 0));
@@ -82,13 +85,24 @@ impl Counts {
             *values += 1;
             *bytes += (name.len() + value.len()) as u64 * series;
         }
-        self.by_pair.push(NamedCount { name: format!("{name}={value}"), value: series });
+        self.by_pair.push(NamedCount {
+            name: format!("{name}={value}"),
+            value: series,
+        });
     }
 
     fn rank(self, series: u64, limit: usize) -> Cardinality {
         let by_label = |pick: fn(&(u64, u64)) -> u64| {
             let named = self.labels.iter();
-            top(named.map(|(n, c)| NamedCount { name: n.clone(), value: pick(c) }).collect(), limit)
+            top(
+                named
+                    .map(|(n, c)| NamedCount {
+                        name: n.clone(),
+                        value: pick(c),
+                    })
+                    .collect(),
+                limit,
+            )
         };
         Cardinality {
             series,

@@ -255,9 +255,7 @@ impl FaultStore {
         let faults = self.clone();
         let place = prefix.cloned().unwrap_or_default();
         stream::once(async move {
-            let checked = faults
-                .run(Operation::List, &place, async { Ok(()) })
-                .await;
+            let checked = faults.run(Operation::List, &place, async { Ok(()) }).await;
             match checked {
                 Ok(()) => listed,
                 Err(fault) => stream::once(async { Err(fault) }).boxed(),
@@ -284,9 +282,7 @@ impl MultipartUpload for FaultyUpload {
 
     async fn complete(&mut self) -> store::Result<PutResult> {
         let apply = self.inner.complete();
-        self.faults
-            .run(Operation::Put, &self.location, apply)
-            .await
+        self.faults.run(Operation::Put, &self.location, apply).await
     }
 
     async fn abort(&mut self) -> store::Result<()> {

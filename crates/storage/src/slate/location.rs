@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-const KNOWN: &str =
-    "a directory, file:///dir, memory://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix";
+const KNOWN: &str = "a directory, file:///dir, memory://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix";
 
 /// A parsed storage location.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,9 @@ use slatedb::object_store::gcp::GoogleCloudStorageBuilder;
 use slatedb::object_store::local::LocalFileSystem;
 use slatedb::object_store::memory::InMemory;
 use slatedb::object_store::path::Path;
-use slatedb::object_store::{self as store, BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use slatedb::object_store::{
+    self as store, BackoffConfig, ClientOptions, ObjectStore, RetryConfig,
+};
 
 use super::local_creates::LocalCreates;
 use super::location::{RemoteService, StoreLocation};

@@ -50,7 +50,11 @@ async fn the_engine_survives_applied_but_error() {
         }
         assert_eq!(engine.closed_reason(), None);
         engine.close().await.unwrap();
-        assert!(faults.counts().applied_but_error >= 7, "{:?}", faults.counts());
+        assert!(
+            faults.counts().applied_but_error >= 7,
+            "{:?}",
+            faults.counts()
+        );
         assert!(faults.counts().not_applied >= 3, "{:?}", faults.counts());
 
         let engine = open(&options, &store).await;
@@ -89,7 +93,11 @@ async fn create(
 ) -> Result<(), slatedb::object_store::Error> {
     let options = PutOptions::from(PutMode::Create);
     creates
-        .put_opts(&Path::from("wal/1.sst"), PutPayload::from_static(content), options)
+        .put_opts(
+            &Path::from("wal/1.sst"),
+            PutPayload::from_static(content),
+            options,
+        )
         .await
         .map(drop)
 }
@@ -102,7 +110,10 @@ async fn a_real_fence_is_never_hidden() {
 
     // Never attempted before: even equal content belongs to somebody else.
     let creates = LocalCreates::new(Arc::new(faults.clone()));
-    faults.put(&path, PutPayload::from_static(b"same")).await.unwrap();
+    faults
+        .put(&path, PutPayload::from_static(b"same"))
+        .await
+        .unwrap();
     let conflict = create(&creates, b"same").await;
     assert!(matches!(conflict, Err(store::Error::AlreadyExists { .. })));
     faults.delete(&path).await.unwrap();
@@ -110,7 +121,10 @@ async fn a_real_fence_is_never_hidden() {
     // Attempted, not applied, and then somebody else was there first.
     faults.script(Operation::Put, "wal/", Fault::NotApplied, 1);
     assert!(create(&creates, b"ours").await.is_err());
-    faults.put(&path, PutPayload::from_static(b"")).await.unwrap();
+    faults
+        .put(&path, PutPayload::from_static(b""))
+        .await
+        .unwrap();
     let conflict = create(&creates, b"ours").await;
     assert!(matches!(conflict, Err(store::Error::AlreadyExists { .. })));
     assert_eq!(faults.get(&path).await.unwrap().bytes().await.unwrap(), "");

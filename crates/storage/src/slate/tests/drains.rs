@@ -52,7 +52,11 @@ async fn many_segments_drain_at_once() {
     let engine = open(&options, &store).await;
     for bucket in 0..100 {
         let key = bucket_key(bucket * 60, 1);
-        engine.db().put_bytes(key, Bytes::from_static(b"x")).await.unwrap();
+        engine
+            .db()
+            .put_bytes(key, Bytes::from_static(b"x"))
+            .await
+            .unwrap();
     }
     engine.flush_memtable().await.unwrap();
     for bucket in 0..99 {
@@ -73,9 +77,17 @@ async fn the_journal_is_not_compacted_and_stalls_nothing() {
     // key is in all of them, so that it needs compaction to go on.
     for seq in 0..80 {
         let key = journal_key(1, seq);
-        engine.db().put_bytes(key, Bytes::from_static(b"j")).await.unwrap();
+        engine
+            .db()
+            .put_bytes(key, Bytes::from_static(b"j"))
+            .await
+            .unwrap();
         let key = bucket_key(60, 1);
-        engine.db().put_bytes(key, Bytes::from_static(b"b")).await.unwrap();
+        engine
+            .db()
+            .put_bytes(key, Bytes::from_static(b"b"))
+            .await
+            .unwrap();
         tokio::time::timeout(Duration::from_secs(20), engine.flush_memtable())
             .await
             .expect("a flush that waits for compaction gets its turn")

@@ -30,7 +30,10 @@ async fn outcomes(seed: u64, reversed: bool) -> (Vec<(String, bool, bool)>, Faul
     let mut outcomes = Vec::new();
     for name in names {
         let path = Path::from(name.as_str());
-        let answered = faults.put(&path, PutPayload::from_static(b"x")).await.is_ok();
+        let answered = faults
+            .put(&path, PutPayload::from_static(b"x"))
+            .await
+            .is_ok();
         let applied = inner.head(&path).await.is_ok();
         outcomes.push((name, answered, applied));
     }
@@ -48,9 +51,15 @@ async fn a_seed_decides_what_fails_whatever_the_order() {
     let failed = forwards.iter().filter(|(_, answered, _)| !answered).count() as u64;
     assert_eq!(counts.applied_but_error + counts.not_applied, failed);
     assert!(counts.applied_but_error > 0 && counts.not_applied > 0 && counts.delays > 0);
-    let unclear = forwards.iter().filter(|(_, answered, applied)| !answered && *applied);
+    let unclear = forwards
+        .iter()
+        .filter(|(_, answered, applied)| !answered && *applied);
     assert_eq!(unclear.count() as u64, counts.applied_but_error);
-    assert!(forwards.iter().all(|(_, answered, applied)| !answered || *applied));
+    assert!(
+        forwards
+            .iter()
+            .all(|(_, answered, applied)| !answered || *applied)
+    );
 }
 
 #[tokio::test]
@@ -59,9 +68,19 @@ async fn after_power_off_nothing_is_applied() {
     let faults = FaultStore::local(directory.path(), FaultPlan::quiet(1)).unwrap();
     let path = Path::from("wal/1.sst");
     faults.script(Operation::Put, "wal/", Fault::CrashBeforeRename, 1);
-    assert!(faults.put(&path, PutPayload::from_static(b"whole")).await.is_err());
+    assert!(
+        faults
+            .put(&path, PutPayload::from_static(b"whole"))
+            .await
+            .is_err()
+    );
     assert!(faults.is_off());
-    assert!(faults.put(&path, PutPayload::from_static(b"x")).await.is_err());
+    assert!(
+        faults
+            .put(&path, PutPayload::from_static(b"x"))
+            .await
+            .is_err()
+    );
     assert!(faults.get(&path).await.is_err());
     assert!(faults.delete(&path).await.is_err());
     assert_eq!(faults.counts().crashes, 1);
@@ -138,7 +157,12 @@ async fn acknowledged_rows_survive_faults_and_crashes() {
     };
     let mut model = Model::default();
     let mut injected = 0;
-    Engine::open(&options, None).await.unwrap().close().await.unwrap();
+    Engine::open(&options, None)
+        .await
+        .unwrap()
+        .close()
+        .await
+        .unwrap();
     for round in 0..rounds {
         let plan = FaultPlan {
             applied_but_error: 0.1,
@@ -158,7 +182,10 @@ async fn acknowledged_rows_survive_faults_and_crashes() {
                     }
                 }
                 let closed = engine.closed_reason();
-                assert!(closed.is_none() || faults.is_off(), "round {round}: {closed:?}");
+                assert!(
+                    closed.is_none() || faults.is_off(),
+                    "round {round}: {closed:?}"
+                );
             }
             Err(error) => assert!(faults.is_off(), "round {round}: {error}"),
         }
@@ -168,5 +195,9 @@ async fn acknowledged_rows_survive_faults_and_crashes() {
         model.check(&options).await;
     }
     assert!(injected > rounds, "{injected}");
-    assert!(model.acknowledged.len() as u64 > rounds * 5, "{}", model.acknowledged.len());
+    assert!(
+        model.acknowledged.len() as u64 > rounds * 5,
+        "{}",
+        model.acknowledged.len()
+    );
 }

@@ -64,7 +64,9 @@ async fn all_views_read_alike() {
     check_view(&engine.live_view()).await;
     check_view(&snapshot).await;
     // What lies only in the WAL of the running writer is seen too.
-    let reader = open_reader(&options, Some(Arc::clone(&store))).await.unwrap();
+    let reader = open_reader(&options, Some(Arc::clone(&store)))
+        .await
+        .unwrap();
     check_view(&reader.view()).await;
     reader.close().await.unwrap();
 

@@ -55,7 +55,10 @@ async fn a_closed_port_is_an_error_within_seconds() {
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let message = refused(&s3_at(endpoint.clone())).await;
-    assert!(message.contains("s3://some-bucket/some/prefix"), "{message}");
+    assert!(
+        message.contains("s3://some-bucket/some/prefix"),
+        "{message}"
+    );
     assert!(message.contains(&endpoint), "{message}");
     assert!(message.contains("check endpoint"), "{message}");
     assert!(!message.contains("secret"), "{message}");

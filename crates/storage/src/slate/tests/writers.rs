@@ -104,7 +104,11 @@ async fn slatedb_counts_are_shown() {
     put(&engine, bucket_key(60, 1), b"one").await.unwrap();
     let metrics = engine.slate_metrics();
     assert!(metrics.len() > 20, "{}", metrics.len());
-    assert!(metrics.iter().all(|metric| metric.name.starts_with("slatedb_")));
+    assert!(
+        metrics
+            .iter()
+            .all(|metric| metric.name.starts_with("slatedb_"))
+    );
     assert!(metrics.iter().any(|metric| metric.name.contains("wal")));
     engine.close().await.unwrap();
 }

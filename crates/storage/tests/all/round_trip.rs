@@ -1,0 +1,63 @@
+//! What was acknowledged comes back: from the head, from buckets, after a restart.
+
+use crate::support::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn samples_come_back_from_head_buckets_and_after_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = dir.path().to_string_lossy().to_string();
+    let db = open(options(&location)).await;
+    let first = [
+        ("a", T0, 1.0),
+        ("b", T0 + 1, -0.0),
+        ("a", T0 + 15_000, 2.5),
+        ("a", T0 + HOUR, 3.0),
+    ];
+    let outcome = write(&db, &first).await;
+    assert_eq!((outcome.samples, outcome.rejected.len()), (4, 0));
+    assert_eq!(
+        read(&db, everything()).await,
+        expected(&first),
+        "from the head"
+    );
+
+    db.flush().await.unwrap();
+    assert_eq!(db.gauges().open_hours, 0);
+    assert_eq!(db.gauges().buckets, 2);
+    assert_eq!(
+        read(&db, everything()).await,
+        expected(&first),
+        "from buckets"
+    );
+
+    let late = [("a", T0 + 5_000, 9.0), ("a", T0, 7.0), ("c", T0 + 2, 4.0)];
+    write(&db, &late).await;
+    let all = [first.as_slice(), &late].concat();
+    assert_eq!(
+        read(&db, everything()).await,
+        expected(&all),
+        "late samples over buckets"
+    );
+
+    drop(db); // No close: as if the process had been killed.
+    let db = open(options(&location)).await;
+    assert_eq!(
+        read(&db, everything()).await,
+        expected(&all),
+        "after a crash"
+    );
+    db.flush().await.unwrap();
+    assert_eq!(
+        read(&db, everything()).await,
+        expected(&all),
+        "merged into buckets"
+    );
+    db.close().await.unwrap();
+    let db = open(options(&location)).await;
+    assert_eq!(
+        read(&db, everything()).await,
+        expected(&all),
+        "after a clean restart"
+    );
+    assert_eq!(db.gauges().journal_epochs, 0, "the journal was drained");
+}
