@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
 /// A request is tried this often: a lone hiccup at start-up is no reason to give up.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 5;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
