@@ -43,3 +43,30 @@ pub(super) fn delta_of_delta(payload: i64) -> i64 {
 pub(super) fn width(payload: i64) -> usize {
     (65 - (payload ^ (payload >> 63)).leading_zeros()) as usize
 }
+
+/// Bits that the codes of classes 0 to 2 take at most, and thereby the index of [`SHORT_CODES`].
+pub(super) const SHORT_CODE_BITS: u32 = 8;
+
+/// The first word whose top bits are not a code of classes 0 to 2 any more.
+pub(super) const LONG_CODES: u64 = 0b111 << 61;
+
+/// By the next eight bits: length and delta of delta of a code of classes 0 to 2. With scrape jitter
+/// the class is random, and a table costs less than branches that cannot be predicted.
+pub(super) const SHORT_CODES: [(u8, i8); 1 << SHORT_CODE_BITS] = {
+    let mut codes = [(0, 0); 1 << SHORT_CODE_BITS];
+    let mut index = 0;
+    while index < codes.len() {
+        let top = (index as u64) << (64 - SHORT_CODE_BITS);
+        let class = (!top).leading_zeros();
+        if class == 0 {
+            codes[index] = (1, 0);
+        } else if class <= 2 {
+            let bits = PAYLOAD_BITS[class as usize];
+            let payload = ((top << (class + 1)) as i64) >> (64 - bits);
+            let change = if payload >= 0 { payload + 1 } else { payload };
+            codes[index] = ((class + 1 + bits) as u8, change as i8);
+        }
+        index += 1;
+    }
+    codes
+};

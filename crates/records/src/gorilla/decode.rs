@@ -5,7 +5,9 @@
 //! - Damage is found after the sample that shows it, and reported; nothing is appended then.
 
 use super::RECORD;
-use super::classes::{PAYLOAD_BITS, WIDE_CLASS, delta_of_delta};
+use super::classes::{
+    LONG_CODES, PAYLOAD_BITS, SHORT_CODE_BITS, SHORT_CODES, WIDE_CLASS, delta_of_delta,
+};
 use crate::DecodeError;
 use crate::container;
 use crate::reader::Reader;
@@ -224,26 +226,18 @@ impl State {
     /// [`SAMPLE_ROOM`] bytes must follow.
     #[inline(always)]
     fn next(&mut self, bytes: &[u8], position: usize) -> usize {
-        let mut position = position;
         let mut word = peek(bytes, position);
-        let class = (!word).leading_zeros();
-        let change = if class >= WIDE_CLASS {
-            let payload = read(bytes, position + WIDE_CLASS as usize, 64);
-            position += WIDE_CLASS as usize + 64;
-            word = peek(bytes, position);
-            delta_of_delta(payload as i64)
-        } else {
-            let bits = PAYLOAD_BITS[class as usize];
-            // Shifting by one first keeps the shift below 64 when there is no payload.
-            let payload = ((word << (class + 1)) as i64 >> 1) >> (63 - bits);
-            let used = class + 1 + bits;
+        let mut position = position;
+        let change = if word < LONG_CODES {
+            let (used, change) = SHORT_CODES[(word >> (64 - SHORT_CODE_BITS)) as usize];
             word <<= used;
-            position += used as usize;
-            if class == 0 {
-                0
-            } else {
-                delta_of_delta(payload)
-            }
+            position += usize::from(used);
+            i64::from(change)
+        } else {
+            let (used, change) = long_code(bytes, position, word);
+            position += used;
+            word = peek(bytes, position);
+            change
         };
         self.delta = self.delta.wrapping_add(change);
         let timestamp = self.timestamp.wrapping_add(self.delta);
@@ -270,6 +264,19 @@ impl State {
         self.value ^= xor.wrapping_shl(64u32.wrapping_sub(window));
         position + self.significant as usize
     }
+}
+
+/// Length and delta of delta of a code of the classes 3 to 5.
+#[inline(never)]
+fn long_code(bytes: &[u8], position: usize, word: u64) -> (usize, i64) {
+    let class = (!word).leading_zeros().min(WIDE_CLASS);
+    if class == WIDE_CLASS {
+        let payload = read(bytes, position + WIDE_CLASS as usize, 64);
+        return (WIDE_CLASS as usize + 64, delta_of_delta(payload as i64));
+    }
+    let bits = PAYLOAD_BITS[class as usize];
+    let payload = (word << (class + 1)) as i64 >> (64 - bits);
+    ((class + 1 + bits) as usize, delta_of_delta(payload))
 }
 
 /// The bits from a position on, at the top of a word; at least 57 of them count.
