@@ -1,1 +1,18 @@
+//! Protocol bytes to model values, and results to protocol bytes.
+//!
+//!     bytes ──► prometheus::{snappy, remote_write_v1, remote_write_v2} ──► model::SampleSink
+//!     text  ──► prometheus::{params, selector, escaping}               ──► model values
+//!     model values ──► prometheus::{api_json, export, text}            ──► bytes
+//!
+//! Holds always:
+//! - Pure: no sockets, no clock, no storage, no HTTP types. The same bytes give the same calls.
+//! - No input panics; every buffer that input can make grow has a cap given by the caller.
+//! - What is wrong with the whole request is an error; what is wrong with one series, sample or
+//!   histogram is told to the sink, and the rest goes on.
+//!
+//! Elsewhere: status codes and headers (`server`), limits on series and labels (`storage`).
 
+mod error;
+pub mod prometheus;
+
+pub use error::WireError;

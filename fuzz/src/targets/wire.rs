@@ -1,7 +1,132 @@
 //! Targets for the protocol decoders.
 
+use icecore_model::{Exemplar, Histogram, Metadata, RawLabels, Sample, SampleSink};
+use icecore_wire::prometheus::{
+    RemoteWriteVersion, decode_v1, decode_v2, escaping, parse_duration_ms, parse_selector,
+    parse_time_ms, snappy,
+};
+
 use crate::Target;
 
+const V1: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v1.snappy");
+const V2: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v2.snappy");
+const METADATA: &[u8] = include_bytes!("../../../testdata/wire/prometheus-2.42-metadata.snappy");
+
 pub fn targets() -> Vec<Target> {
-    Vec::new()
+    vec![
+        Target {
+            name: "wire_remote_write_v1",
+            seeds: || vec![decompressed(V1), decompressed(METADATA)],
+            run: |input| {
+                let _ = decode_v1(input, &mut Repeating::default());
+            },
+        },
+        Target {
+            name: "wire_remote_write_v2",
+            seeds: || vec![decompressed(V2)],
+            run: |input| {
+                let _ = decode_v2(input, &mut Repeating::default());
+            },
+        },
+        Target {
+            name: "wire_snappy",
+            seeds: || vec![V1.into(), V2.into(), METADATA.into()],
+            run: |input| {
+                let _ = snappy::decompress(input, &mut Vec::new(), DECODED_BYTES_MAX);
+            },
+        },
+        Target {
+            name: "wire_selector",
+            seeds: || {
+                texts(&[
+                    r#"name{a="b",c=~"d.*",'e'!="f","quoted.name"!~`g|h`,}"#,
+                    r#"{"utf8.metric.name", a="\x41\101\u00e9\U0001F631\n", # comment"#,
+                ])
+            },
+            run: |input| on_text(input, |text| drop(parse_selector(text))),
+        },
+        Target {
+            name: "wire_params",
+            seeds: || {
+                texts(&[
+                    "1700000000.123",
+                    "2015-06-03T14:21:58.555+01:00",
+                    "1y2w3d4h5m6s7ms",
+                    "application/x-protobuf; proto=io.prometheus.write.v2.Request",
+                ])
+            },
+            run: |input| {
+                on_text(input, |text| {
+                    let _ = parse_time_ms(text);
+                    let _ = parse_duration_ms(text);
+                    let _ = RemoteWriteVersion::from_content_type(Some(text));
+                });
+            },
+        },
+        Target {
+            name: "wire_unescape",
+            seeds: || texts(&["U__mysystem_2e_prod__total_1f631_", "plain"]),
+            run: |input| {
+                on_text(input, |text| {
+                    escaping::unescape_name(text);
+                    escaping::escape_name(text);
+                });
+            },
+        },
+    ]
+}
+
+const DECODED_BYTES_MAX: usize = 1 << 20;
+
+fn decompressed(compressed: &[u8]) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    let body = snappy::decompress(compressed, &mut buffer, DECODED_BYTES_MAX);
+    body.expect("the payload in testdata is valid").to_vec()
+}
+
+fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Text parsers are only ever called with UTF-8.
+fn on_text(input: &[u8], parse: impl FnOnce(&str)) {
+    parse(&String::from_utf8_lossy(input));
+}
+
+/// Parses the labels of every series, and guesses that the next series begins with the labels of the
+/// one before, so that right and wrong guesses both occur.
+#[derive(Default)]
+struct Repeating {
+    last: Vec<u8>,
+}
+
+impl SampleSink for Repeating {
+    fn guess_series(&mut self, bytes: &[u8]) -> Option<usize> {
+        let is_guess = !self.last.is_empty() && bytes.starts_with(&self.last);
+        is_guess.then_some(self.last.len())
+    }
+
+    fn series(&mut self, labels: RawLabels<'_>) {
+        let _ = labels.parse(&mut Vec::new());
+        self.last = labels.0.to_vec();
+    }
+
+    fn sample(&mut self, _: Sample) {}
+
+    fn histogram(&mut self, _: i64, _: i64, histogram: Histogram) {
+        histogram
+            .validate()
+            .expect("the decoder refuses what is not valid");
+    }
+
+    fn exemplar(&mut self, _: Exemplar) {}
+
+    fn metadata(&mut self, family: &str, _: Metadata) {
+        assert!(
+            !family.is_empty(),
+            "the decoder refuses metadata about nothing"
+        );
+    }
+
+    fn reject(&mut self, _: String) {}
 }

@@ -1,0 +1,10 @@
+//! The public surface of `wire`, from outside.
+
+mod captured;
+mod encode;
+mod generate;
+mod remote_write_hostile;
+mod remote_write_v1;
+mod remote_write_v2;
+mod request;
+mod sink;
