@@ -31,7 +31,7 @@ use slatedb::object_store::ObjectStore;
 use slatedb::{CloseReason, Db, ErrorKind};
 use tracing::info;
 
-use super::first_contact;
+use super::first_contact::{self, with_sources};
 use super::location::StoreLocation;
 use super::merge_operator::RecordMergeOperator;
 use super::object_store::open_store;
@@ -53,33 +53,22 @@ pub(crate) struct Engine {
 }
 
 /// Why a database no longer takes writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// [`Engine::close`] was called.
     Clean,
     /// Another process opened the same database for writing.
     Fenced,
-    /// The store failed for good or a background task died; [`Engine::failure`] has the cause.
-    Failed,
+    /// The store failed for good or a background task died, with the cause.
+    Failed(String),
 }
 
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Clean => "the database was closed",
-            Self::Fenced => "another process has opened the same storage for writing",
-            Self::Failed => "the storage failed for good",
-        })
-    }
-}
-
-impl From<CloseReason> for Closed {
-    fn from(reason: CloseReason) -> Self {
-        match reason {
-            CloseReason::Clean => Self::Clean,
-            CloseReason::Fenced => Self::Fenced,
-            // SlateDB says "panic" for every other end, a store that is out of reach included.
-            _ => Self::Failed,
+        match self {
+            Self::Clean => write!(f, "the database was closed"),
+            Self::Fenced => write!(f, "another process has opened the same storage for writing"),
+            Self::Failed(cause) => write!(f, "the storage failed for good: {cause}"),
         }
     }
 }
@@ -195,26 +184,35 @@ impl Engine {
     }
 
     /// Why the database is closed, if it is.
+    #[cfg(test)]
     pub(crate) fn closed_reason(&self) -> Option<Closed> {
-        self.db.subscribe().borrow().close_reason.map(Closed::from)
-    }
-
-    /// The error that closed the database, for people; `None` while it is open or closed by us.
-    pub(crate) fn failure(&self) -> Option<slatedb::Error> {
-        let refused = self.db.snapshot().err()?;
-        (refused.kind() != ErrorKind::Closed(CloseReason::Clean)).then_some(refused)
+        let reason = self.db.subscribe().borrow().close_reason?;
+        Some(self.closed_for(reason))
     }
 
     /// Waits until the database is closed, by us or by what happened to it, and says why.
     pub(crate) async fn closed(&self) -> Closed {
         let mut status = self.db.subscribe();
-        match status
+        let closed = status
             .wait_for(|status| status.close_reason.is_some())
-            .await
-        {
-            Ok(status) => status.close_reason.map_or(Closed::Clean, Closed::from),
-            // The database is gone together with its status.
-            Err(_) => Closed::Clean,
+            .await;
+        // The channel ends only together with the database.
+        match closed.ok().and_then(|status| status.close_reason) {
+            Some(reason) => self.closed_for(reason),
+            None => Closed::Clean,
+        }
+    }
+
+    fn closed_for(&self, reason: CloseReason) -> Closed {
+        match reason {
+            CloseReason::Clean => Closed::Clean,
+            CloseReason::Fenced => Closed::Fenced,
+            // SlateDB says "panic" for every other end, a store that is out of reach included. Every
+            // later call is answered with the error itself; this one costs nothing.
+            _ => Closed::Failed(match self.db.snapshot() {
+                Err(cause) => with_sources(&cause),
+                Ok(_) => "a background task ended".to_owned(),
+            }),
         }
     }
 

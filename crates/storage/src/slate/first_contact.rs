@@ -87,7 +87,7 @@ async fn within<T>(
 }
 
 fn refused(location: &StoreLocation, options: &StoreOptions, cause: &store::Error) -> Error {
-    let told = whole(cause);
+    let told = with_sources(cause);
     // Listings report every status as a generic error, so the status is looked for in the text.
     let status = |code: &str| told.contains(&format!("status code: {code}"));
     let cure = if location.is_local() {
@@ -138,7 +138,7 @@ fn place(location: &StoreLocation, options: &StoreOptions) -> String {
 }
 
 /// An error with its sources, because the outermost alone often says only "generic error".
-fn whole(cause: &dyn std::error::Error) -> String {
+pub(crate) fn with_sources(cause: &dyn std::error::Error) -> String {
     let mut text = cause.to_string();
     let mut source = cause.source();
     while let Some(inner) = source {

@@ -18,7 +18,7 @@
 
 pub(crate) mod engine;
 #[cfg(feature = "testing")]
-pub mod faults;
+pub(crate) mod faults;
 mod first_contact;
 mod local_creates;
 pub(crate) mod location;

@@ -23,10 +23,14 @@ impl PrefixExtractor for SegmentExtractor {
         let bytes = match target {
             PrefixTarget::Point(key) | PrefixTarget::Prefix(key) => key,
         };
-        let length = icecore_records::key::segment_len(bytes);
         // Version and tag alone decide the length, so an answer for a scan prefix is right for each
-        // of its extensions; a prefix (or a foreign key) shorter than its segment has no answer.
-        (length > 0 && length <= bytes.len()).then_some(length)
+        // of its extensions. What is shorter than its segment has no answer: as a scan prefix it spans
+        // several segments, and as a key it would nest with them.
+        let [version, tag, ..] = bytes[..] else {
+            return None;
+        };
+        let length = icecore_records::key::segment_len(&[version, tag, 0, 0, 0, 0]);
+        (length <= bytes.len()).then_some(length)
     }
 }
 
@@ -53,9 +57,15 @@ mod tests {
             SegmentExtractor.prefix_len(&PrefixTarget::Prefix(prefix.slice(..5))),
             None
         );
-        assert_eq!(
-            SegmentExtractor.prefix_len(&PrefixTarget::Prefix(Bytes::new())),
-            None
-        );
+        for short in [&b""[..], b"\x01", b"\x01\x31\0\0"] {
+            let short = Bytes::from_static(short);
+            let point = PrefixTarget::Point(short.clone());
+            assert_eq!(SegmentExtractor.prefix_len(&point), None, "{short:?}");
+        }
+        // Global records, and versions that nobody has defined yet.
+        for global in [&b"\x01\x10"[..], b"\x01\xb0\x01x", b"\x02\x31\0\0\0\0\0"] {
+            let point = PrefixTarget::Point(Bytes::from_static(global));
+            assert_eq!(SegmentExtractor.prefix_len(&point), Some(2), "{global:?}");
+        }
     }
 }

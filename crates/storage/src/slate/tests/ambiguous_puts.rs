@@ -81,10 +81,8 @@ async fn a_store_that_fails_for_good_closes_the_engine() {
     faults.script(Operation::Put, "wal/", Fault::NotApplied, usize::MAX);
     let failed = put(&engine, journal_key(1, 1), b"value").await.unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::Unavailable, "{failed}");
-    let reason = engine.closed().await;
-    assert_eq!(reason, crate::slate::engine::Closed::Failed);
-    let cause = engine.failure().unwrap();
-    assert!(format!("{cause:?}").contains("injected fault"), "{cause:?}");
+    let reason = engine.closed().await.to_string();
+    assert!(reason.contains("injected fault"), "{reason}");
 }
 
 async fn create(
