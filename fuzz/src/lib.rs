@@ -1,7 +1,19 @@
 //! Mutation fuzzing on stable Rust: every decoder gets damaged input and must answer with a value or
 //! an error, never with a panic, and never with memory that the input does not justify.
+//!
+//!     seeds ─► mutate ─► run ─► panicked? too much memory? ─► Finding (input, seed)
+//!        ▲        └── now and then kept, so that damage adds up
+//!        └────────────────┘
+//!
+//! A run is decided by its seed. `tests/fuzz.rs` drives it: `FUZZ_SECONDS` per target (default 1),
+//! `FUZZ_SEED`, `FUZZ_TARGET` (part of a name); `FUZZ_INPUT` (hex) replays one input.
 
+mod engine;
+mod memory;
+mod mutate;
 pub mod targets;
+
+pub use engine::{Finding, Report, fuzz, replay};
 
 /// One thing to fuzz.
 #[derive(Clone, Copy)]
@@ -11,4 +23,11 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Feeds one input to the decoder; a panic is a finding.
     pub run: fn(&[u8]),
+}
+
+/// Everything that is fuzzed.
+pub fn all_targets() -> Vec<Target> {
+    let mut all = targets::records::targets();
+    all.extend(targets::wire::targets());
+    all
 }

@@ -1,5 +1,10 @@
 //! The stored format from outside: golden bytes, round trips, merge laws, damage.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it stands"
+)]
+
 mod golden;
 mod merge_laws;
 mod round_trip;

@@ -236,7 +236,10 @@ fn types_without_union_keep_the_newest() {
         Bytes::from_static(&[1, 0x51, 1]),
         Bytes::new(),
     ] {
-        assert_eq!(merge(&key, Some(&old), &[new.clone()]).unwrap(), new);
+        assert_eq!(
+            merge(&key, Some(&old), std::slice::from_ref(&new)).unwrap(),
+            new
+        );
     }
     assert!(
         merge(&key::bucket_list(), None, &[]).is_err(),

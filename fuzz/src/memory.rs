@@ -1,0 +1,63 @@
+//! An allocator that counts per thread, so that a decoder that believes a false length is caught.
+//!
+//! Memory that C code takes (zstd's own working space) is not seen; it does not depend on lengths in
+//! the input.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+thread_local! {
+    /// Bytes held now, beyond those held when counting began; frees of older memory may make it
+    /// negative.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Runs `work` and returns the most bytes it held at once.
+pub(crate) fn peak_of(work: impl FnOnce()) -> usize {
+    HELD.set(0);
+    PEAK.set(0);
+    work();
+    PEAK.get().max(0) as usize
+}
+
+fn count(change: isize) {
+    // A thread that is ending has no counters any more, and nothing to report.
+    let _ = HELD.try_with(|held| {
+        let now = held.get().wrapping_add(change);
+        held.set(now);
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now)));
+    });
+}
+
+#[allow(
+    unsafe_code,
+    reason = "a global allocator cannot be written without it; it only counts"
+)]
+// SAFETY: every call goes to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count(new_size as isize - layout.size() as isize);
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+}
