@@ -26,6 +26,8 @@ pub enum ProtobufError {
     WrongWireType(u32),
     #[error("packed numbers do not fill their field")]
     PackedLength,
+    #[error("message is longer than 4 GiB")]
+    TooLong,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, ProtobufError>;
@@ -89,12 +91,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// One and two bytes are read in line: tags, lengths and references have hardly ever more.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64> {
-        match self.rest.split_first() {
-            Some((&byte, tail)) if byte < 0x80 => {
+        match *self.rest {
+            [byte, ref tail @ ..] if byte < 0x80 => {
                 self.rest = tail;
                 Ok(u64::from(byte))
+            }
+            [low, high, ref tail @ ..] if high < 0x80 => {
+                self.rest = tail;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
             }
             _ => self.long_varint(),
         }

@@ -207,8 +207,19 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
     }
 }
 
+/// Appends packed references. Whether one takes one byte or two is as good as random, so these two
+/// are read without a branch between them; a wrong guess of the processor costs more than both.
 fn push_refs(packed: &[u8], refs: &mut Vec<u32>) -> Result<()> {
-    let mut reader = Reader::new(packed);
+    let mut rest = packed;
+    while let [low, high, ..] = *rest {
+        let is_long = low >> 7;
+        if is_long & (high >> 7) != 0 {
+            break;
+        }
+        refs.push(u32::from(low & 0x7f) | u32::from(high * is_long) << 7);
+        rest = rest.get(1 + usize::from(is_long)..).unwrap_or_default();
+    }
+    let mut reader = Reader::new(rest);
     while !reader.is_empty() {
         refs.push(reference(reader.varint()?));
     }
@@ -218,4 +229,26 @@ fn push_refs(packed: &[u8], refs: &mut Vec<u32>) -> Result<()> {
 /// A number too large for a reference becomes one that no symbol table reaches.
 fn reference(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prometheus::protobuf::push_varint;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn references_of_every_length(bits in proptest::collection::vec((0u32..33, any::<u32>()), 0..20)) {
+            let numbers: Vec<u32> =
+                bits.iter().map(|(bits, number)| number.checked_shr(*bits).unwrap_or(0)).collect();
+            let mut packed = Vec::new();
+            for number in &numbers {
+                push_varint(&mut packed, *number as usize);
+            }
+            let mut refs = Vec::new();
+            push_refs(&packed, &mut refs).unwrap();
+            prop_assert_eq!(refs, numbers);
+        }
+    }
 }
