@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use crate::Target;
-use crate::memory::peak_of;
+use crate::memory::{announce, peak_of};
 use crate::mutate::{Random, mutate};
 
 /// A decoder may hold this much for any input, and this much more per byte of input.
@@ -131,6 +131,7 @@ fn step(target: &Target, report: &mut Report, input: &[u8]) -> Result<(), Box<Fi
             input: input.to_vec(),
         })
     };
+    announce(target.name, report.seed, report.iterations);
     let mut outcome = Ok(());
     let peak = peak_of(|| outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input))));
     if let Err(panic) = outcome {

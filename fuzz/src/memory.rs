@@ -5,6 +5,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::io::Write;
+use std::ptr;
+
+/// A single allocation beyond this is refused, which ends the process: nothing that a decoder does
+/// needs it, and the machine would suffer first.
+const REFUSED_BYTES: usize = 1 << 30;
 
 struct Counting;
 
@@ -16,6 +22,13 @@ thread_local! {
     /// negative.
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    /// Target, seed and number of the input that is running.
+    static RUNNING: Cell<(&'static str, u64, u64)> = const { Cell::new(("", 0, 0)) };
+}
+
+/// Says what runs next, for the case that it does not come back.
+pub(crate) fn announce(target: &'static str, seed: u64, iteration: u64) {
+    RUNNING.set((target, seed, iteration));
 }
 
 /// Runs `work` and returns the most bytes it held at once.
@@ -24,6 +37,20 @@ pub(crate) fn peak_of(work: impl FnOnce()) -> usize {
     PEAK.set(0);
     work();
     PEAK.get().max(0) as usize
+}
+
+/// Whether an allocation is beyond reason; then says which input asked for it. The allocator must
+/// not unwind, so this is all that it can do before the process ends.
+fn is_refused(size: usize) -> bool {
+    if size > REFUSED_BYTES {
+        let (target, seed, iteration) = RUNNING.try_with(Cell::get).unwrap_or_default();
+        let _ = writeln!(
+            std::io::stderr(),
+            "{target}: input {iteration} asks for {size} bytes; to repeat it: \
+             FUZZ_TARGET='{target}' FUZZ_SEED={seed}"
+        );
+    }
+    size > REFUSED_BYTES
 }
 
 fn count(change: isize) {
@@ -39,14 +66,20 @@ fn count(change: isize) {
     unsafe_code,
     reason = "a global allocator cannot be written without it; it only counts"
 )]
-// SAFETY: every call goes to the system allocator unchanged.
+// SAFETY: every call goes to the system allocator unchanged, or is refused with null as allowed.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return ptr::null_mut();
+        }
         count(layout.size() as isize);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return ptr::null_mut();
+        }
         count(layout.size() as isize);
         unsafe { System.alloc_zeroed(layout) }
     }
@@ -57,6 +90,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if is_refused(new_size) {
+            return ptr::null_mut();
+        }
         count(new_size as isize - layout.size() as isize);
         unsafe { System.realloc(pointer, layout, new_size) }
     }

@@ -29,7 +29,8 @@ use crate::DecodeError;
 
 const RECORD: &str = "TimeSeries";
 
-/// Writes a stream from columns. Timestamps must be strictly increasing; the columns equally long.
+/// Writes a stream from columns of equal length. Timestamps must be strictly increasing: a sample that
+/// is not after the one before is left out (and stops a debug build).
 pub fn encode(timestamps: &[i64], values: &[f64]) -> Vec<u8> {
     debug_assert_eq!(
         timestamps.len(),
