@@ -1,7 +1,9 @@
 //! What decoding costs per sample, without storage: one request of 5000 series with eleven labels and
 //! one sample each, as a Prometheus that scrapes servers sends it.
 //!
-//!     cargo bench -p icecore-wire
+//! ```text
+//! cargo bench -p icecore-wire
+//! ```
 
 use std::hint::black_box;
 

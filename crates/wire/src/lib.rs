@@ -1,8 +1,10 @@
 //! Protocol bytes to model values, and results to protocol bytes.
 //!
-//!     bytes ──► prometheus::{snappy, remote_write_v1, remote_write_v2} ──► model::SampleSink
-//!     text  ──► prometheus::{params, selector, escaping}               ──► model values
-//!     model values ──► prometheus::{api_json, export, text}            ──► bytes
+//! ```text
+//! bytes ──► prometheus::{snappy, remote_write_v1, remote_write_v2} ──► model::SampleSink
+//! text  ──► prometheus::{params, selector, escaping}               ──► model values
+//! model values ──► prometheus::{api_json, export, text}            ──► bytes
+//! ```
 //!
 //! Holds always:
 //! - Pure: no sockets, no clock, no storage, no HTTP types. The same bytes give the same calls.

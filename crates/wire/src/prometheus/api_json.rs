@@ -1,7 +1,9 @@
 //! The JSON of the Prometheus HTTP API, written straight into a buffer.
 //!
-//!     {"status":"success","data":…,"warnings":["…"]}
-//!     {"status":"error","errorType":"bad_data","error":"…"}
+//! ```text
+//! {"status":"success","data":…,"warnings":["…"]}
+//! {"status":"error","errorType":"bad_data","error":"…"}
+//! ```
 //!
 //! Strings are escaped as Go's encoder does with HTML escaping off, so that answers can be compared
 //! byte for byte with those of Prometheus.

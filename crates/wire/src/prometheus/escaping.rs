@@ -1,7 +1,9 @@
 //! How Prometheus 3 writes names with arbitrary characters where only `[a-zA-Z0-9_:]` fit: the
 //! "values" escaping scheme.
 //!
-//!     http.status:sum → U__http_2e_status:sum        _ → __        é → _e9_
+//! ```text
+//! http.status:sum → U__http_2e_status:sum        _ → __        é → _e9_
+//! ```
 //!
 //! A name that needs no escaping stays as it is, and so does a text that is not a valid escape: the
 //! API treats such a path segment as the name itself.

@@ -1,6 +1,8 @@
 //! Export: one line of JSON per series, from which every bit of a series can be had back.
 //!
-//!     {"metric":{"__name__":"up"},"values":[1,"StaleNaN"],"timestamps":[1700000000000,1700000015000]}
+//! ```text
+//! {"metric":{"__name__":"up"},"values":[1,"StaleNaN"],"timestamps":[1700000000000,1700000015000]}
+//! ```
 //!
 //! A value that is a number stands as one, with the shortest digits that read back as the same
 //! 64 bits; −0 keeps its sign. The rest are strings:
@@ -72,8 +74,10 @@ pub fn write_value(out: &mut Vec<u8>, value: f64) {
 /// `positive_deltas` and `negative_deltas`, float histograms `positive_counts` and
 /// `negative_counts`; which keys there are tells the two apart.
 ///
-///     {"timestamp":…,"schema":3,"reset_hint":"unknown","sum":…,"count":…,"zero_threshold":…,"zero_count":…,
-///      "positive_spans":[[0,2]],"positive_deltas":[1,2],"negative_spans":[],"negative_deltas":[]}
+/// ```text
+/// {"timestamp":…,"schema":3,"reset_hint":"unknown","sum":…,"count":…,"zero_threshold":…,"zero_count":…,
+///  "positive_spans":[[0,2]],"positive_deltas":[1,2],"negative_spans":[],"negative_deltas":[]}
+/// ```
 ///
 /// `custom_bounds` stand only in histograms of schema −53.
 pub fn write_histogram(out: &mut Vec<u8>, sample: &HistogramSample) {

@@ -1,7 +1,9 @@
 //! Remote write 1.0: one walk over a `prometheus.WriteRequest`, straight into a sink.
 //!
-//!     WriteRequest { TimeSeries timeseries = 1;  MetricMetadata metadata = 3; }
-//!     TimeSeries   { Label labels = 1; Sample samples = 2; Exemplar exemplars = 3; Histogram histograms = 4; }
+//! ```text
+//! WriteRequest { TimeSeries timeseries = 1;  MetricMetadata metadata = 3; }
+//! TimeSeries   { Label labels = 1; Sample samples = 2; Exemplar exemplars = 3; Histogram histograms = 4; }
+//! ```
 //!
 //! This is the hottest code in front of the storage: most requests carry one sample per series, with
 //! the labels of the previous request in the same order. So the sink is asked first whether it knows

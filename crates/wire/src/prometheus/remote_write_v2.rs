@@ -1,8 +1,10 @@
 //! Remote write 2.0: `io.prometheus.write.v2.Request`, straight into a sink.
 //!
-//!     Request    { string symbols = 4;  TimeSeries timeseries = 5; }             1 to 3 are reserved
-//!     TimeSeries { uint32 labels_refs = 1; Sample samples = 2; Histogram histograms = 3;
-//!                  Exemplar exemplars = 4; Metadata metadata = 5; int64 created_timestamp = 6; }
+//! ```text
+//! Request    { string symbols = 4;  TimeSeries timeseries = 5; }             1 to 3 are reserved
+//! TimeSeries { uint32 labels_refs = 1; Sample samples = 2; Histogram histograms = 3;
+//!              Exemplar exemplars = 4; Metadata metadata = 5; int64 created_timestamp = 6; }
+//! ```
 //!
 //! Labels are references into the symbol table. From them the label bytes of 1.0 are built, so that
 //! the storage finds a series by the same key whichever version sent it.

@@ -4,7 +4,9 @@
 //!
 //! A field that holds zero is left out, so that the two shapes that make up nearly every request are
 //!
-//!     09 <8 bytes> 10 <6 bytes>      and      10 <6 bytes>
+//! ```text
+//! 09 <8 bytes> 10 <6 bytes>      and      10 <6 bytes>
+//! ```
 //!
 //! with a timestamp between February 1971 and May 2109. Both are read without a loop.
 
