@@ -1,6 +1,9 @@
 //! Runs every target for `FUZZ_SECONDS` (default 1) on two threads, or replays `FUZZ_INPUT`.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it stands"
+)]
 
 use std::env;
 use std::sync::Mutex;
