@@ -17,6 +17,7 @@ mod failpoint;
 mod flush;
 mod head;
 mod inner;
+pub mod inspect;
 mod journal;
 mod maintenance;
 mod metrics;
@@ -37,8 +38,5 @@ pub use options::{
 pub use read::{Cardinality, LabelQuery, NamedCount};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
 
-/// Pieces for tests of other crates and of this one.
 #[cfg(feature = "testing")]
-pub mod testing {
-    pub use crate::slate::faults::*;
-}
+pub mod testing;

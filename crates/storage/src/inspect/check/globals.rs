@@ -1,0 +1,118 @@
+//! Everything that is not the content of a bucket: the list, the journal, cursors, the catalog, and
+//! keys that belong to nothing. Also finds the buckets that have records.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use icecore_records::watermark::Watermark;
+use icecore_records::{Bucket, ParsedKey, bucket_list, flush_cursor, key, metadata, watermark};
+
+use super::super::overview::scope_of;
+use super::super::walk::{Record, Walk};
+use super::journal::JournalCheck;
+use super::report::{Findings, ProblemKind};
+use crate::error::Result;
+
+pub(super) struct GlobalCheck {
+    findings: Findings,
+    listed: BTreeSet<Bucket>,
+    found: BTreeSet<Bucket>,
+    journal: JournalCheck,
+    /// Cursors with their keys: those of buckets and that of the catalog.
+    cursors: BTreeMap<Bytes, (Option<Bucket>, u64)>,
+    watermark: Option<Watermark>,
+}
+
+impl GlobalCheck {
+    pub(super) fn new(problems_max: usize) -> Self {
+        Self {
+            findings: Findings::new(problems_max),
+            listed: BTreeSet::new(),
+            found: BTreeSet::new(),
+            journal: JournalCheck::default(),
+            cursors: BTreeMap::new(),
+            watermark: None,
+        }
+    }
+
+    /// Returns what was found, and all buckets that are listed or have records.
+    pub(super) async fn run(mut self, walk: &mut Walk) -> Result<(Findings, BTreeSet<Bucket>)> {
+        while let Some(next) = walk.peek().await? {
+            if let Some((record_type, bucket)) = scope_of(next) {
+                self.found.insert(bucket);
+                let segment = key::record_prefix(record_type, bucket);
+                walk.seek_past(&segment).await?;
+            } else if let Some(record) = walk.take().await? {
+                self.record(&record);
+            }
+        }
+        self.settle();
+        let buckets = self.listed.union(&self.found).copied().collect();
+        Ok((self.findings, buckets))
+    }
+
+    fn record(&mut self, record: &Record) {
+        let Some(parsed) = self.findings.parse(&record.key) else {
+            return;
+        };
+        let decoded = match parsed {
+            ParsedKey::BucketList => {
+                bucket_list::decode(&record.value).map(|listed| self.listed = listed)
+            }
+            ParsedKey::Journal { epoch, seq } => {
+                self.journal.record(epoch, seq, record, &mut self.findings);
+                Ok(())
+            }
+            ParsedKey::FlushCursor { bucket } => self.cursor(record, Some(bucket)),
+            ParsedKey::CatalogCursor => self.cursor(record, None),
+            ParsedKey::JournalWatermark => {
+                watermark::decode(&record.value).map(|mark| self.watermark = Some(mark))
+            }
+            ParsedKey::MetricMetadata { .. } => {
+                self.findings.counts.metadata += 1;
+                metadata::decode(&record.value).map(drop)
+            }
+            // Keys with a bucket have been passed over.
+            _ => Ok(()),
+        };
+        if let Err(cause) = decoded {
+            self.findings.undecodable(&record.key, &cause);
+        }
+    }
+
+    fn cursor(
+        &mut self,
+        record: &Record,
+        bucket: Option<Bucket>,
+    ) -> Result<(), icecore_records::DecodeError> {
+        self.findings.counts.cursors += 1;
+        let cursor = flush_cursor::decode(&record.value)?;
+        self.cursors.insert(record.key.clone(), (bucket, cursor));
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        let used = self
+            .watermark
+            .map_or(0, |mark| mark.next_seq.saturating_sub(1));
+        let used = used.max(self.journal.last_seq());
+        for (key, (bucket, cursor)) in &self.cursors {
+            if *cursor > used {
+                let reason = format!("says {cursor}, but the last sequence given out is {used}");
+                self.findings.problem(ProblemKind::Cursor, key, reason);
+            }
+            if bucket.is_some_and(|bucket| !self.listed.contains(&bucket)) {
+                let reason = "its bucket is not listed";
+                self.findings.problem(ProblemKind::Cursor, key, reason);
+            }
+        }
+        for bucket in &self.listed {
+            if bucket.start_ms() % bucket.size.duration_ms() != 0 {
+                let reason = format!("bucket {bucket} does not begin at a multiple of its size");
+                self.findings
+                    .problem(ProblemKind::Value, &key::bucket_list(), reason);
+            }
+        }
+        self.findings.counts.buckets = self.listed.len() as u64;
+    }
+}

@@ -1,0 +1,189 @@
+//! The journal: every block decodes, sequences follow one another, references are defined.
+//!
+//! Within an epoch sequence numbers have no gap, because one process writes them one by one; between
+//! epochs there may be one, because a process that died had given out numbers that were never used.
+
+use std::ops::Range;
+
+use icecore_model::MAX_TIMESTAMP_MS;
+use icecore_records::journal::{self, Section};
+use icecore_records::{Bucket, ParsedKey, key};
+use roaring::RoaringBitmap;
+
+use super::super::walk::{Record, Walk};
+use super::report::{Findings, ProblemKind};
+use crate::error::Result;
+
+/// Checks journal records in key order.
+#[derive(Default)]
+pub(super) struct JournalCheck {
+    epoch: Option<u32>,
+    /// The sequence number that the next record of the epoch has; `None` after one that could not be
+    /// read, as nobody knows how many blocks it had.
+    next_seq: Option<u64>,
+    /// Sequence numbers up to here are taken.
+    last_seq: u64,
+    /// References that the epoch has defined so far.
+    defined: RoaringBitmap,
+}
+
+impl JournalCheck {
+    /// The largest sequence number seen.
+    pub(super) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    pub(super) fn record(
+        &mut self,
+        epoch: u32,
+        seq: u64,
+        record: &Record,
+        findings: &mut Findings,
+    ) {
+        self.enter(epoch, seq, record, findings);
+        let blocks = match journal::decode_record(&record.value) {
+            Ok(blocks) => blocks,
+            Err(cause) => {
+                findings.undecodable(&record.key, &cause);
+                self.next_seq = None;
+                self.last_seq = self.last_seq.max(seq);
+                return;
+            }
+        };
+        if blocks.is_empty() {
+            findings.problem(ProblemKind::Journal, &record.key, "record without blocks");
+        }
+        let count = blocks.len() as u64;
+        findings.counts.journal_blocks += count;
+        self.next_seq = seq.checked_add(count);
+        self.last_seq = self
+            .last_seq
+            .max(seq.saturating_add(count.saturating_sub(1)));
+        for (i, block) in blocks.iter().enumerate() {
+            let seq = seq.saturating_add(i as u64);
+            match journal::decode_block(block) {
+                Ok(sections) => self.block(seq, &sections, &record.key, findings),
+                Err(cause) => {
+                    let reason = format!("sequence {seq}: {cause}");
+                    findings.problem(ProblemKind::Value, &record.key, reason);
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, epoch: u32, seq: u64, record: &Record, findings: &mut Findings) {
+        let follows = self.epoch == Some(epoch);
+        let reason = match self.next_seq {
+            Some(next) if follows && seq > next => Some(format!(
+                "sequences {next} to {} are missing in the epoch",
+                seq - 1
+            )),
+            _ if self.epoch.is_some() && seq <= self.last_seq => {
+                let last = self.last_seq;
+                Some(format!(
+                    "sequence {seq} is used again: the journal had come to {last}"
+                ))
+            }
+            _ if seq == 0 || epoch == 0 => Some("sequence and epoch 0 are never used".into()),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            findings.problem(ProblemKind::Journal, &record.key, reason);
+        }
+        if !follows {
+            self.epoch = Some(epoch);
+            self.defined.clear();
+            findings.counts.journal_epochs += 1;
+        }
+    }
+
+    fn block(&mut self, seq: u64, sections: &[Section], key: &[u8], findings: &mut Findings) {
+        let (mut undefined, mut misplaced) = (0u64, 0u64);
+        for section in sections {
+            match section {
+                Section::Definitions(entries) => {
+                    findings.counts.journal_definitions += entries.len() as u64;
+                    self.defined
+                        .extend(entries.iter().map(|(number, _)| *number));
+                }
+                Section::Unknown { kind } => {
+                    findings.note(
+                        key,
+                        format!("sequence {seq}: section of unknown kind {kind}"),
+                    );
+                }
+                Section::Metadata(entries) => {
+                    findings.counts.journal_entries += entries.len() as u64;
+                }
+                _ => {}
+            }
+            each_entry(section, |number, timestamp_ms| {
+                findings.counts.journal_entries += 1;
+                undefined += u64::from(!self.defined.contains(number));
+                misplaced += u64::from(!(0..MAX_TIMESTAMP_MS).contains(&timestamp_ms));
+            });
+        }
+        if undefined > 0 {
+            let reason = format!(
+                "sequence {seq}: {undefined} entries refer to series that the epoch has not defined"
+            );
+            findings.problem(ProblemKind::Journal, key, reason);
+        }
+        if misplaced > 0 {
+            let reason =
+                format!("sequence {seq}: {misplaced} entries have a time that no bucket holds");
+            findings.problem(ProblemKind::Time, key, reason);
+        }
+    }
+}
+
+/// The last journal sequence that touches a bucket. The walk goes on behind the journal.
+pub(super) async fn last_touch(walk: &mut Walk, bucket: Bucket) -> Result<Option<u64>> {
+    let prefix = key::journal_prefix();
+    let times = bucket.start_ms()..bucket.end_ms();
+    let mut last = None;
+    walk.seek(&prefix).await?;
+    while let Some(record) = walk.take_under(&prefix).await? {
+        let Ok(ParsedKey::Journal { seq, .. }) = ParsedKey::parse(&record.key) else {
+            continue;
+        };
+        // What cannot be read is reported where the journal itself is checked. It may well be what
+        // covers the bucket: then nothing is wrong with the bucket.
+        let Ok(blocks) = journal::decode_record(&record.value) else {
+            last = Some(seq);
+            continue;
+        };
+        for (i, block) in blocks.iter().enumerate() {
+            if touches(block, &times) {
+                last = Some(seq.saturating_add(i as u64));
+            }
+        }
+    }
+    Ok(last)
+}
+
+fn touches(block: &[u8], times: &Range<i64>) -> bool {
+    let Ok(sections) = journal::decode_block(block) else {
+        return true;
+    };
+    let mut touched = false;
+    for section in &sections {
+        each_entry(section, |_, timestamp_ms| {
+            touched |= times.contains(&timestamp_ms)
+        });
+    }
+    touched
+}
+
+/// Reference and time of each entry of a section that has them.
+fn each_entry(section: &Section, mut take: impl FnMut(u32, i64)) {
+    match section {
+        Section::Floats {
+            refs, timestamps, ..
+        } => refs.iter().zip(timestamps).for_each(|(r, t)| take(*r, *t)),
+        Section::Histograms(entries) => entries.iter().for_each(|(r, t, _)| take(*r, *t)),
+        Section::Exemplars(entries) => entries.iter().for_each(|(r, e)| take(*r, e.timestamp_ms)),
+        Section::StartTimestamps(entries) => entries.iter().for_each(|(r, t, _)| take(*r, *t)),
+        Section::Definitions(_) | Section::Metadata(_) | Section::Unknown { .. } => {}
+    }
+}

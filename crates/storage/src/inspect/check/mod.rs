@@ -1,0 +1,135 @@
+//! The check: everything is read, and everything that belongs together is compared.
+//!
+//!     globals: list, journal, cursors, catalog, what lies elsewhere ─► buckets
+//!     per bucket, in key order: dictionary ─► forward ─► inverted ─► samples ─► meta
+//!        ─► histograms ─► exemplars ─► (journal) ─► cursor ─► settle
+//!
+//! Holds always:
+//! - Globals, and each bucket, are judged on one state of the database.
+//! - What a flush has written before its commit is no problem as long as the journal holds it, too.
+//! - A file that is missing counts as lost only after several fresh readers have missed it.
+//!
+//! Elsewhere: what a flush writes in which order (`crate::flush`).
+
+mod bucket;
+mod globals;
+mod journal;
+mod postings;
+mod report;
+mod samples;
+mod series;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use icecore_records::{Bucket, RecordType, key};
+use slatedb::ErrorKind;
+use slatedb::object_store::ObjectStore;
+
+pub use report::{CheckCounts, CheckReport, Note, PROBLEM_KINDS, Problem, ProblemKind};
+
+use super::progress::segment_bytes;
+use super::{Inspector, has_vanished};
+use crate::error::{Error, Result};
+use crate::options::StoreOptions;
+use bucket::BucketCheck;
+use globals::GlobalCheck;
+use report::Findings;
+
+/// What a check is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckOptions {
+    /// Problems that the report spells out; all are counted.
+    pub problems_max: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self { problems_max: 1000 }
+    }
+}
+
+/// Checks a database from start to end. It may be open and busy elsewhere, also in this process.
+pub async fn check(
+    options: &StoreOptions,
+    object_store: Option<Arc<dyn ObjectStore>>,
+) -> Result<CheckReport> {
+    let mut inspector = Inspector::open_on(options, object_store).await?;
+    let report = inspector.check(CheckOptions::default()).await?;
+    inspector.close().await?;
+    Ok(report)
+}
+
+impl Inspector {
+    pub async fn check(&mut self, options: CheckOptions) -> Result<CheckReport> {
+        let sizes = segment_bytes(&self.reader.view());
+        self.meter.expect(sizes.values().sum());
+        let is_scoped = |prefix: &[u8]| super::overview::scope_of(prefix).is_some();
+        let mut all = Findings::new(options.problems_max);
+        self.restarts = 0;
+
+        let globals = self
+            .attempt(async |walk| GlobalCheck::new(options.problems_max).run(walk).await)
+            .await;
+        let buckets: BTreeSet<Bucket> = match globals {
+            Ok((findings, buckets)) => {
+                all.join(findings);
+                buckets
+            }
+            Err(error) => {
+                all.problem(ProblemKind::Store, &[], unreadable(error)?);
+                BTreeSet::new()
+            }
+        };
+        let global = sizes.iter().filter(|(prefix, _)| !is_scoped(prefix));
+        self.meter.finished(global.map(|(_, bytes)| bytes).sum());
+
+        for bucket in buckets {
+            let checked = self
+                .attempt(async |walk| {
+                    BucketCheck::new(bucket, options.problems_max)
+                        .run(walk)
+                        .await
+                })
+                .await;
+            match checked {
+                Ok(findings) => all.join(findings),
+                Err(error) => {
+                    let prefix = key::record_prefix(RecordType::SeriesDictionary, bucket);
+                    let reason = format!("bucket {bucket}: {}", unreadable(error)?);
+                    all.problem(ProblemKind::Store, &prefix, reason);
+                }
+            }
+            let scoped = RecordType::ALL.into_iter().filter(|t| t.is_bucket_scoped());
+            let prefixes = scoped.map(|t| key::record_prefix(t, bucket));
+            let read = prefixes.filter_map(|prefix| sizes.get(&prefix)).sum();
+            self.meter.finished(read);
+        }
+        let location = self.location();
+        Ok(CheckReport::new(
+            location,
+            all,
+            self.meter.bytes(),
+            self.restarts,
+        ))
+    }
+}
+
+/// What is wrong with the stored files, where that is the reason for an error.
+fn unreadable(error: Error) -> Result<String> {
+    let damaged = match &error {
+        Error::Store { source, .. } => {
+            matches!(source.kind(), ErrorKind::Data | ErrorKind::Invalid)
+        }
+        Error::Corrupt(_) => true,
+        _ => false,
+    };
+    if has_vanished(&error) {
+        return Ok(format!("a file is missing: {error}"));
+    }
+    if damaged {
+        Ok(error.to_string())
+    } else {
+        Err(error)
+    }
+}

@@ -1,0 +1,228 @@
+//! What there is: buckets, journal epochs, catalog. Little is read: figures of buckets are those
+//! that their last flush wrote down, sizes are those of files.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+use icecore_records::bucket_meta::BucketMeta;
+use icecore_records::watermark::Watermark;
+use icecore_records::{
+    Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, flush_cursor, journal,
+    key, watermark,
+};
+
+use super::progress::segment_bytes;
+use super::walk::{Record, Walk};
+use super::{Inspector, hex};
+use crate::error::Result;
+
+/// Problems that are spelled out.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a database holds.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// In key order: by size, then by time.
+    pub buckets: Vec<BucketOverview>,
+    /// Buckets that have records and are not listed: flushes that have not been committed.
+    pub unlisted: Vec<Bucket>,
+    pub epochs: Vec<EpochOverview>,
+    /// The first sequence number and epoch that are free, as the last flush wrote them down.
+    pub next_sequence: Option<u64>,
+    pub next_epoch: Option<u32>,
+    /// Metric families with metadata.
+    pub metadata: u64,
+    pub catalog_cursor: Option<u64>,
+    /// Records of types that this program does not know.
+    pub unknown_records: u64,
+    /// What could not be read, with its key; `check` finds all of it.
+    pub problems: Vec<String>,
+    /// Bytes of files by record type; what is only in the WAL is not in them.
+    pub file_bytes: BTreeMap<RecordType, u64>,
+}
+
+/// One listed bucket.
+#[derive(Clone, Debug)]
+pub struct BucketOverview {
+    pub bucket: Bucket,
+    pub series: u64,
+    /// Written by flushes; a sample that was written twice counts twice.
+    pub float_samples: u64,
+    pub histogram_samples: u64,
+    pub exemplars: u64,
+    /// Stretches of series ids that are in label order.
+    pub runs: u64,
+    /// The journal sequence up to which the bucket holds everything, while the journal needs it.
+    pub cursor: Option<u64>,
+    pub file_bytes: BTreeMap<RecordType, u64>,
+    /// Why figures are missing.
+    pub problem: Option<String>,
+}
+
+/// One epoch of the journal.
+#[derive(Clone, Debug)]
+pub struct EpochOverview {
+    pub epoch: u32,
+    pub records: u64,
+    pub blocks: u64,
+    pub bytes: u64,
+    pub first_sequence: u64,
+    pub last_sequence: u64,
+    pub unreadable: u64,
+}
+
+impl Inspector {
+    pub async fn overview(&mut self) -> Result<Overview> {
+        let sizes = segment_bytes(&self.reader.view());
+        let mut overview = self
+            .attempt(async |walk| Survey::default().run(walk).await)
+            .await?;
+        for bucket in &mut overview.buckets {
+            bucket.file_bytes = bucket_bytes(&sizes, bucket.bucket);
+        }
+        for (prefix, bytes) in &sizes {
+            if let [key::VERSION, tag, ..] = prefix[..]
+                && let Some(record_type) = RecordType::from_number(tag >> 4)
+            {
+                *overview.file_bytes.entry(record_type).or_default() += bytes;
+            }
+        }
+        Ok(overview)
+    }
+}
+
+fn bucket_bytes(sizes: &HashMap<Bytes, u64>, bucket: Bucket) -> BTreeMap<RecordType, u64> {
+    let scoped = RecordType::ALL.into_iter().filter(|t| t.is_bucket_scoped());
+    let found = scoped.filter_map(|t| Some((t, *sizes.get(&key::record_prefix(t, bucket))?)));
+    found.collect()
+}
+
+/// The walk over everything but the content of buckets.
+#[derive(Default)]
+struct Survey {
+    overview: Overview,
+    listed: BTreeSet<Bucket>,
+    found: BTreeSet<Bucket>,
+    metas: HashMap<Bucket, Result<BucketMeta, String>>,
+    cursors: HashMap<Bucket, u64>,
+}
+
+impl Survey {
+    async fn run(mut self, walk: &mut Walk) -> Result<Overview> {
+        while let Some(next) = walk.peek().await? {
+            match scope_of(next) {
+                // The content of buckets is passed over, their own records are read.
+                Some((record_type, bucket)) if record_type != RecordType::BucketMeta => {
+                    self.found.insert(bucket);
+                    walk.seek_past(&key::record_prefix(record_type, bucket))
+                        .await?;
+                }
+                _ => {
+                    let Some(record) = walk.take().await? else {
+                        break;
+                    };
+                    if let Err(cause) = self.note(&record)
+                        && self.overview.problems.len() < PROBLEMS_MAX
+                    {
+                        let problem = format!("{}: {cause}", hex(&record.key));
+                        self.overview.problems.push(problem);
+                    }
+                }
+            }
+        }
+        Ok(self.finish())
+    }
+
+    fn note(&mut self, record: &Record) -> Result<(), DecodeError> {
+        match ParsedKey::parse(&record.key)? {
+            ParsedKey::BucketList => {
+                self.listed = bucket_list::decode(&record.value)?;
+            }
+            ParsedKey::BucketMeta { bucket } => {
+                self.found.insert(bucket);
+                let meta = bucket_meta::decode(&record.value);
+                self.metas
+                    .insert(bucket, meta.map_err(|cause| cause.to_string()));
+            }
+            ParsedKey::Journal { epoch, seq } => self.journal(epoch, seq, &record.value),
+            ParsedKey::FlushCursor { bucket } => {
+                let cursor = flush_cursor::decode(&record.value)?;
+                self.cursors.insert(bucket, cursor);
+            }
+            ParsedKey::CatalogCursor => {
+                let cursor = flush_cursor::decode(&record.value)?;
+                self.overview.catalog_cursor = Some(cursor);
+            }
+            ParsedKey::JournalWatermark => {
+                let Watermark {
+                    next_seq,
+                    next_epoch,
+                } = watermark::decode(&record.value)?;
+                self.overview.next_sequence = Some(next_seq);
+                self.overview.next_epoch = Some(next_epoch);
+            }
+            ParsedKey::MetricMetadata { .. } => self.overview.metadata += 1,
+            _ => self.overview.unknown_records += 1,
+        }
+        Ok(())
+    }
+
+    fn journal(&mut self, number: u32, seq: u64, value: &Bytes) {
+        let blocks = journal::decode_record(value).map(|blocks| blocks.len() as u64);
+        let epochs = &mut self.overview.epochs;
+        if epochs.last().is_none_or(|last| last.epoch != number) {
+            epochs.push(EpochOverview {
+                epoch: number,
+                records: 0,
+                blocks: 0,
+                bytes: 0,
+                first_sequence: seq,
+                last_sequence: seq,
+                unreadable: 0,
+            });
+        }
+        if let Some(epoch) = epochs.last_mut() {
+            epoch.records += 1;
+            epoch.bytes += value.len() as u64;
+            epoch.unreadable += u64::from(blocks.is_err());
+            let blocks = blocks.unwrap_or(1);
+            epoch.blocks += blocks;
+            epoch.last_sequence = seq.saturating_add(blocks.saturating_sub(1));
+        }
+    }
+
+    fn finish(mut self) -> Overview {
+        let buckets = self.listed.iter().map(|bucket| {
+            let (meta, problem) = match self.metas.remove(bucket) {
+                Some(Ok(meta)) => (meta, None),
+                Some(Err(cause)) => (BucketMeta::default(), Some(cause)),
+                None => (BucketMeta::default(), Some("there is no BucketMeta".into())),
+            };
+            BucketOverview {
+                bucket: *bucket,
+                series: meta.next_series_id.into(),
+                float_samples: meta.float_samples,
+                histogram_samples: meta.histogram_samples,
+                exemplars: meta.exemplars,
+                runs: meta.run_starts.len() as u64,
+                cursor: self.cursors.get(bucket).copied(),
+                file_bytes: BTreeMap::new(),
+                problem,
+            }
+        });
+        self.overview.buckets = buckets.collect();
+        self.overview.unlisted = self.found.difference(&self.listed).copied().collect();
+        self.overview
+    }
+}
+
+/// Type and bucket of a key that has them, whatever follows.
+pub(super) fn scope_of(key: &[u8]) -> Option<(RecordType, Bucket)> {
+    let [key::VERSION, tag, a, b, c, d, ..] = *key else {
+        return None;
+    };
+    let record_type = RecordType::from_number(tag >> 4).filter(|t| t.is_bucket_scoped())?;
+    let size = icecore_model::BucketSize::from_exponent(tag & 0xf)?;
+    let start = icecore_model::BucketStart(u32::from_be_bytes([a, b, c, d]));
+    Some((record_type, Bucket { size, start }))
+}

@@ -1,0 +1,91 @@
+//! How far a long look has come. An estimate: sizes are those of files, what is only in the WAL is
+//! not counted.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+
+use crate::slate::read_view::View;
+
+/// Records between two calls of the listener.
+const TELL_EVERY: u64 = 4096;
+
+/// What is known while a long look is under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    pub records: u64,
+    pub bytes: u64,
+    /// From 0 to 1.
+    pub done: f64,
+}
+
+type Listener = Box<dyn Fn(&Progress) + Send + Sync>;
+
+#[derive(Default)]
+pub(super) struct Meter {
+    listener: Option<Listener>,
+    records: AtomicU64,
+    bytes: AtomicU64,
+    /// File bytes of all that is to be read, and of what has been read.
+    total: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Meter {
+    pub(super) fn telling(tell: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+        Self {
+            listener: Some(Box::new(tell)),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn expect(&self, total: u64) {
+        self.total.store(total, Relaxed);
+        self.done.store(0, Relaxed);
+    }
+
+    pub(super) fn finished(&self, weight: u64) {
+        self.done.fetch_add(weight, Relaxed);
+        self.tell();
+    }
+
+    pub(super) fn read(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+        let before = self.records.fetch_add(1, Relaxed);
+        if before % TELL_EVERY == TELL_EVERY - 1 {
+            self.tell();
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    fn tell(&self) {
+        if let Some(listener) = &self.listener {
+            let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
+            let done = done as f64 / total.max(1) as f64;
+            listener(&Progress {
+                records: self.records.load(Relaxed),
+                bytes: self.bytes(),
+                done: done.min(1.0),
+            });
+        }
+    }
+}
+
+/// File bytes of each segment, as the current manifest estimates them.
+pub(super) fn segment_bytes(view: &View) -> HashMap<Bytes, u64> {
+    let manifest = match view {
+        View::Reader(reader) => reader.manifest(),
+        View::Live(db) => db.manifest(),
+        View::Snapshot(_) => return HashMap::new(),
+    };
+    let sizes = manifest.segments().iter().map(|segment| {
+        let fresh: u64 = segment.l0().iter().map(|file| file.estimate_size()).sum();
+        let compacted = segment.compacted().iter().map(|run| run.estimate_size());
+        (segment.prefix().clone(), fresh + compacted.sum::<u64>())
+    });
+    sizes.collect()
+}
