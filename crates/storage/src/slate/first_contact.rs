@@ -37,7 +37,8 @@ pub(crate) async fn look(opened: &OpenedStore, options: &StoreOptions) -> Result
 
 /// Whether the place can be written to, and only once under one name.
 ///
-/// The probe stays where it is, so that all later starts need one request.
+/// The probe stays where it is, so that all later starts need one request. The raw store is asked:
+/// `LocalCreates` would take the probe of an earlier start for its own after a failed attempt.
 pub(crate) async fn prove_create(opened: &OpenedStore, options: &StoreOptions) -> Result<()> {
     if opened.location.is_memory() {
         return Ok(());
@@ -46,7 +47,7 @@ pub(crate) async fn prove_create(opened: &OpenedStore, options: &StoreOptions) -
     let create = async || {
         let payload = PutPayload::from_static(b"icecore checks that files are created only once\n");
         let options = PutOptions::from(PutMode::Create);
-        match opened.store.put_opts(&probe, payload, options).await {
+        match opened.raw.put_opts(&probe, payload, options).await {
             Ok(_) => Ok(true),
             Err(store::Error::AlreadyExists { .. }) => Ok(false),
             Err(cause) => Err(cause),

@@ -31,7 +31,10 @@ use crate::options::StoreOptions;
 /// An object store and where in it the database lies.
 #[derive(Clone)]
 pub(crate) struct OpenedStore {
+    /// What SlateDB is opened on.
     pub(crate) store: Arc<dyn ObjectStore>,
+    /// The same without anything of ours in between.
+    pub(crate) raw: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
     pub(crate) location: StoreLocation,
 }
@@ -51,13 +54,14 @@ pub(crate) fn open_store(
         None => build(&location, options, create)?,
     };
     let store: Arc<dyn ObjectStore> = if location.is_local() {
-        Arc::new(LocalCreates::new(raw))
+        Arc::new(LocalCreates::new(Arc::clone(&raw)))
     } else {
-        raw
+        Arc::clone(&raw)
     };
     let path = Path::from(location.database_path());
     Ok(OpenedStore {
         store,
+        raw,
         path,
         location,
     })
