@@ -1,8 +1,19 @@
 //! The running process: configuration, HTTP doors, lifecycle.
+//!
+//!     Config ─► Process ─┬─► Database (opened while the door already answers /-/healthy)
+//!                        └─► http: connections ─► router ─► handlers ─► wire, Database
+//!
+//! Holds always: this is the only place where protocols and storage meet.
 
 mod config;
+mod http;
+mod metrics;
+mod process;
+mod telemetry;
 
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
     LogOptions, Position, Problem, SECTIONS, SETTINGS, ServerOptions, Setting, Source,
 };
+pub use http::ROUTES;
+pub use process::{Process, ServeError, run};

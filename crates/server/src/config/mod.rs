@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 pub use error::{ConfigError, Problem};
 pub use options::{LogFormat, LogLevel, LogOptions, ServerOptions};
 pub use registry::{SECTIONS, SETTINGS, Setting};
+pub(crate) use render::without_password;
 pub use values::{Kind, ListenAddress};
 pub use yaml::Position;
 

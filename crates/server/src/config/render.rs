@@ -48,7 +48,7 @@ fn origin(source: &Source, config: &Config) -> String {
 }
 
 /// A URL may carry credentials (`https://user:password@host`), which are nobody's business.
-fn without_password(text: &str) -> String {
+pub(crate) fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.into();
     };

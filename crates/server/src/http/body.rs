@@ -1,0 +1,142 @@
+//! Reading request bodies: never more than allowed, never for longer than a client deserves.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+
+use super::error::ApiError;
+
+/// How long a client may pause in the middle of a body. The request as a whole has
+/// `server.request_timeout`.
+const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// What is reserved ahead for a body that says it is long; the rest grows as it arrives, so that a
+/// claim alone takes no memory.
+const CAPACITY_AHEAD_MAX: usize = 1 << 20;
+
+/// Reads a whole body. `setting` is what the limit is called; `arrived` is told of every piece
+/// before it is kept and may refuse it.
+pub(super) async fn collect(
+    mut body: Body,
+    bytes_max: usize,
+    setting: &str,
+    mut arrived: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
+    let too_large = || {
+        ApiError::too_large(format!(
+            "the body is longer than {setting} = {bytes_max} bytes"
+        ))
+    };
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > bytes_max {
+        return Err(too_large());
+    }
+    let Some(first) = next_piece(&mut body).await? else {
+        return Ok(Bytes::new());
+    };
+    if first.len() > bytes_max {
+        return Err(too_large());
+    }
+    arrived(first.len())?;
+    let Some(second) = next_piece(&mut body).await? else {
+        // The usual case of small requests: one piece, no copy.
+        return Ok(first);
+    };
+    let mut whole = BytesMut::with_capacity(declared.min(CAPACITY_AHEAD_MAX));
+    whole.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(piece) = next {
+        if piece.len() > bytes_max - whole.len() {
+            return Err(too_large());
+        }
+        arrived(piece.len())?;
+        whole.extend_from_slice(&piece);
+        next = next_piece(&mut body).await?;
+    }
+    Ok(whole.freeze())
+}
+
+/// The next piece of data; `None` at the end.
+async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiError> {
+    loop {
+        let frame = tokio::time::timeout(BODY_PAUSE_MAX, body.frame())
+            .await
+            .map_err(|_| {
+                ApiError::timeout(format!(
+                    "nothing of the body arrived for {BODY_PAUSE_MAX:?}"
+                ))
+            })?;
+        match frame {
+            None => return Ok(None),
+            Some(Err(error)) => {
+                return Err(ApiError::bad_data(format!("the body broke off: {error}")));
+            }
+            Some(Ok(frame)) => {
+                // Trailers carry nothing that we read.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    fn body(pieces: &[&'static [u8]]) -> Body {
+        let pieces: Vec<_> = pieces.iter().map(|p| Ok::<_, std::io::Error>(*p)).collect();
+        Body::from_stream(stream::iter(pieces))
+    }
+
+    async fn collected(pieces: &[&'static [u8]], max: usize) -> Result<Vec<u8>, ApiError> {
+        let whole = collect(body(pieces), max, "max", |_| Ok(())).await?;
+        Ok(whole.to_vec())
+    }
+
+    #[tokio::test]
+    async fn pieces_are_joined_up_to_the_limit() {
+        assert_eq!(collected(&[], 0).await.unwrap(), b"");
+        assert_eq!(collected(&[b"abc"], 3).await.unwrap(), b"abc");
+        assert_eq!(collected(&[b"ab", b"c", b"d"], 4).await.unwrap(), b"abcd");
+        assert!(collected(&[b"abc"], 2).await.is_err());
+        assert!(collected(&[b"ab", b"c", b"d"], 3).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_declared_length_is_believed_when_it_is_too_much() {
+        let mut asked = false;
+        let whole = collect(Body::from("abcd"), 3, "max", |_| {
+            asked = true;
+            Ok(())
+        });
+        assert!(whole.await.is_err());
+        assert!(!asked);
+    }
+
+    #[tokio::test]
+    async fn every_piece_is_accounted_for_before_it_is_kept() {
+        let mut seen = Vec::new();
+        let pieces = body(&[b"ab", b"cde", b"f"]);
+        let whole = collect(pieces, 100, "max", |bytes| {
+            seen.push(bytes);
+            match seen.len() {
+                3 => Err(ApiError::unavailable("full")),
+                _ => Ok(()),
+            }
+        });
+        assert!(whole.await.is_err());
+        assert_eq!(seen, [2, 3, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_pauses_for_too_long_is_told() {
+        let stuck = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        assert!(collect(stuck, 10, "max", |_| Ok(())).await.is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! Errors become HTTP answers here, and nowhere else.
+//!
+//! | what | status | errorType |
+//! | --- | --- | --- |
+//! | the request is wrong and stays wrong | 400 | bad_data |
+//! | no such path, or not with this method | 404, 405 | not_found, bad_data |
+//! | too large, or in a form that is not taken | 413, 415 | bad_data |
+//! | a limit of reading | 422 | execution |
+//! | a quota of writing | 429 and `Retry-After` | unavailable |
+//! | memory, the store, or not open (yet, or any more) | 503 and `Retry-After` | unavailable |
+//! | took too long | 503 and `Retry-After` | timeout |
+//! | stored data that cannot be read, and bugs | 500 | internal |
+//!
+//! The API answers JSON in Prometheus' shape; remote write answers one line of text, because that is
+//! what its clients put into their logs.
+
+use std::fmt;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use icecore_model::SourceError;
+use icecore_storage::{Error as StorageError, WriteError};
+use icecore_wire::WireError;
+use icecore_wire::prometheus::api_json::{ErrorType, write_error};
+use icecore_wire::prometheus::snappy::SnappyError;
+use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
+
+/// When to come back: long enough for a flush to free memory, short enough that senders with small
+/// buffers do not lose anything.
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+
+/// An answer that is not a success.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    error_type: ErrorType,
+    message: String,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, error_type: ErrorType, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            error_type,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn bad_data(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorType::BadData, message)
+    }
+
+    pub(crate) fn not_found(path: &str) -> Self {
+        let message = format!("there is nothing at {path}; / lists what there is");
+        Self::new(StatusCode::NOT_FOUND, ErrorType::NotFound, message)
+    }
+
+    pub(crate) fn method_not_allowed(method: &str) -> Self {
+        let message = format!("method {method} is not allowed here");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, ErrorType::BadData, message)
+    }
+
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorType::BadData, message)
+    }
+
+    pub(crate) fn unsupported_content(error: &ContentError) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorType::BadData,
+            error.to_string(),
+        )
+    }
+
+    pub(crate) fn quota(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            ErrorType::Unavailable,
+            message,
+        )
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorType::Unavailable,
+            message,
+        )
+    }
+
+    pub(crate) fn timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorType::Timeout, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorType::Internal,
+            message,
+        )
+    }
+
+    /// The same, about a named parameter.
+    pub(crate) fn of_parameter(name: &str, problem: impl fmt::Display) -> Self {
+        Self::bad_data(format!("invalid parameter {name:?}: {problem}"))
+    }
+
+    /// One line of text, for clients that show it to people as it is.
+    pub(crate) fn into_text(self) -> Response {
+        let body = format!("{}\n", self.message);
+        let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+        self.answer(content_type, body.into_bytes())
+    }
+
+    fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
+        if self.status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(reason = self.message, "a request failed");
+        }
+        let mut response = body.into_response();
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, content_type);
+        if matches!(
+            self.status,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+        ) {
+            headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+        }
+        response
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut body = Vec::new();
+        write_error(&mut body, self.error_type, &self.message);
+        self.answer(HeaderValue::from_static("application/json"), body)
+    }
+}
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        let message = error.to_string();
+        match error {
+            StorageError::Invalid(_) => Self::bad_data(message),
+            StorageError::LimitReached(_) => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                ErrorType::Execution,
+                message,
+            ),
+            StorageError::Unavailable(_) | StorageError::Closed(_) | StorageError::Store { .. } => {
+                Self::unavailable(message)
+            }
+            StorageError::Corrupt(_) => Self::internal(message),
+        }
+    }
+}
+
+impl From<SourceError> for ApiError {
+    fn from(error: SourceError) -> Self {
+        let message = error.to_string();
+        match error {
+            SourceError::LimitReached(_) => StorageError::LimitReached(message).into(),
+            SourceError::Unavailable(_) => Self::unavailable(message),
+            SourceError::Corrupt(_) | SourceError::Internal(_) => Self::internal(message),
+        }
+    }
+}
+
+impl From<WriteError<WireError>> for ApiError {
+    fn from(error: WriteError<WireError>) -> Self {
+        match error {
+            WriteError::Decode(error) => error.into(),
+            // A limit that a sender runs into is a quota: it goes away when there is less.
+            WriteError::Storage(StorageError::LimitReached(message)) => Self::quota(message),
+            WriteError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<WireError> for ApiError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
+            _ => Self::bad_data(error.to_string()),
+        }
+    }
+}
+
+impl From<SelectorError> for ApiError {
+    fn from(error: SelectorError) -> Self {
+        Self::of_parameter("match[]", error)
+    }
+}
+
+impl From<(&str, ParamError)> for ApiError {
+    fn from((name, error): (&str, ParamError)) -> Self {
+        Self::of_parameter(name, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(error: impl Into<ApiError>, status: u16, error_type: &str, retry: bool) {
+        let error = error.into();
+        assert_eq!(error.error_type.name(), error_type);
+        let response = error.into_response();
+        assert_eq!(response.status().as_u16(), status);
+        assert_eq!(response.headers().contains_key("retry-after"), retry);
+    }
+
+    #[test]
+    fn storage_errors_by_what_the_client_can_do() {
+        let text = String::new;
+        check(StorageError::Invalid(text()), 400, "bad_data", false);
+        check(StorageError::LimitReached(text()), 422, "execution", false);
+        check(StorageError::Unavailable(text()), 503, "unavailable", true);
+        check(StorageError::Closed(text()), 503, "unavailable", true);
+        check(StorageError::Corrupt(text()), 500, "internal", false);
+        check(SourceError::LimitReached(text()), 422, "execution", false);
+        check(SourceError::Unavailable(text()), 503, "unavailable", true);
+        check(SourceError::Corrupt(text()), 500, "internal", false);
+    }
+
+    #[test]
+    fn write_errors_by_what_the_sender_should_do() {
+        let limit = StorageError::LimitReached(String::new());
+        check(WriteError::Storage(limit), 429, "unavailable", true);
+        let closed = StorageError::Closed(String::new());
+        check(WriteError::Storage(closed), 503, "unavailable", true);
+        let malformed = WriteError::Decode(WireError::FirstSymbol);
+        check(malformed, 400, "bad_data", false);
+        let bomb = SnappyError::TooLarge { length: 2, max: 1 };
+        check(WriteError::Decode(bomb.into()), 413, "bad_data", false);
+    }
+}

@@ -1,0 +1,63 @@
+//! `/-/healthy`, `/-/ready`, `/-/flush`, `/metrics` and the page at `/`: for operators.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{Html, IntoResponse as _, Response};
+use icecore_wire::prometheus::text::TEXT_CONTENT_TYPE;
+
+use super::error::ApiError;
+use super::{App, ROUTES};
+
+/// The process runs. It says nothing about the database: restarting a process that replays its
+/// journal would only make it begin again.
+pub(super) async fn healthy() -> &'static str {
+    "Icecore is healthy.\n"
+}
+
+/// Requests are answered.
+pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
+    match app.database() {
+        Ok(_) => "Icecore is ready.\n".into_response(),
+        Err(error) => error.into_text(),
+    }
+}
+
+/// Moves everything into buckets and answers when that is done.
+pub(super) async fn flush(State(app): State<Arc<App>>) -> Result<&'static str, ApiError> {
+    let database = app.database()?.clone();
+    // A task of its own, because a client that goes away must not stop a flush in the middle.
+    let flushed = tokio::spawn(async move { database.flush().await }).await;
+    flushed.map_err(|error| ApiError::internal(error.to_string()))??;
+    Ok("Flushed.\n")
+}
+
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    let text = crate::metrics::render(app.database()?, &app);
+    Ok(([(header::CONTENT_TYPE, TEXT_CONTENT_TYPE)], text).into_response())
+}
+
+/// What there is, for people with a browser.
+pub(super) async fn index(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
+    app.database()?;
+    let mut page = String::from(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Icecore</title>\
+         <h1>Icecore ",
+    );
+    page.push_str(env!("CARGO_PKG_VERSION"));
+    page.push_str("</h1><ul>");
+    for route in ROUTES {
+        let methods = route.methods.join(", ");
+        let (path, what) = (route.path, route.what);
+        let linked = route.methods.contains(&"GET") && !path.contains('{');
+        let shown = if linked {
+            format!("<a href=\"{path}\">{path}</a>")
+        } else {
+            path.to_owned()
+        };
+        page.push_str(&format!("<li><code>{methods} {shown}</code> {what}</li>"));
+    }
+    page.push_str("</ul></html>\n");
+    Ok(Html(page))
+}

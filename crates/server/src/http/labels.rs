@@ -1,0 +1,84 @@
+//! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/{name}/values`: what there is, without
+//! samples.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use icecore_storage::LabelQuery;
+use icecore_wire::prometheus::api_json::{write_series_list, write_string_list};
+use icecore_wire::prometheus::escaping::unescape_name;
+
+use super::App;
+use super::error::ApiError;
+use super::json::success;
+use super::params::Params;
+
+/// The words of Prometheus.
+const TRUNCATED: &str = "results truncated due to limit";
+
+pub(super) async fn series(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    params.some_selectors()?;
+    let (query, limit) = label_query(&params)?;
+    let slot = app.limits.read_slot().await?;
+    let mut series = database.series(&query).await?;
+    let warnings = truncate(&mut series, limit);
+    success(slot, warnings, move |out| write_series_list(out, &series)).await
+}
+
+pub(super) async fn label_names(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let (query, limit) = label_query(&params)?;
+    let slot = app.limits.read_slot().await?;
+    let mut names = database.label_names(&query).await?;
+    let warnings = truncate(&mut names, limit);
+    success(slot, warnings, move |out| write_string_list(out, &names)).await
+}
+
+pub(super) async fn label_values(
+    State(app): State<Arc<App>>,
+    name: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let Path(name) =
+        name.map_err(|error| ApiError::bad_data(format!("invalid label name: {error}")))?;
+    let name = unescape_name(&name);
+    let (query, limit) = label_query(&params)?;
+    let slot = app.limits.read_slot().await?;
+    let mut values = database.label_values(&name, &query).await?;
+    let warnings = truncate(&mut values, limit);
+    success(slot, warnings, move |out| write_string_list(out, &values)).await
+}
+
+/// The query and the limit that its results are to be cut to. The query itself asks for one more,
+/// which tells whether something is cut.
+fn label_query(params: &Params) -> Result<(LabelQuery, Option<usize>), ApiError> {
+    let range = params.range()?;
+    let limit = params.limit()?;
+    let query = LabelQuery {
+        selectors: params.selectors()?,
+        start_ms: range.start_ms,
+        end_ms: range.end_ms,
+        limit: limit.map(|limit| limit.saturating_add(1)),
+    };
+    Ok((query, limit))
+}
+
+/// Cuts results to their limit, with a warning when there were more.
+fn truncate<T>(results: &mut Vec<T>, limit: Option<usize>) -> Vec<String> {
+    let limit = limit.unwrap_or(usize::MAX);
+    if results.len() <= limit {
+        return Vec::new();
+    }
+    results.truncate(limit);
+    vec![TRUNCATED.into()]
+}

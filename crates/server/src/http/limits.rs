@@ -1,0 +1,144 @@
+//! How much the doors take on at once. Each limit has a name and a defined answer.
+//!
+//! | limit | at the limit |
+//! | --- | --- |
+//! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
+//! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
+//! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
+//! | `server.write_body_bytes_max`, [`FORM_BYTES_MAX`] | 413 |
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::error::ApiError;
+use crate::config::ServerOptions;
+
+/// A form with selectors of more than this is a mistake. Ten times what Prometheus' own UI sends.
+pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
+
+/// Requests of the largest size that may be in memory together. One is what it takes for any
+/// request to succeed, two keep a second sender going meanwhile.
+const LARGEST_WRITES_AT_ONCE: usize = 2;
+
+pub(crate) struct Limits {
+    writes: Arc<Semaphore>,
+    write_bytes: Arc<Semaphore>,
+    write_bytes_max: usize,
+    reads: Arc<Semaphore>,
+}
+
+impl Limits {
+    pub(crate) fn new(options: &ServerOptions) -> Self {
+        let largest = options
+            .write_body_bytes_max
+            .saturating_add(options.write_decompressed_bytes_max);
+        let write_bytes_max = largest
+            .saturating_mul(LARGEST_WRITES_AT_ONCE)
+            .min(Semaphore::MAX_PERMITS);
+        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self {
+            writes: permits(options.concurrent_writes_max),
+            write_bytes: permits(write_bytes_max),
+            write_bytes_max,
+            reads: permits(options.concurrent_reads_max),
+        }
+    }
+
+    /// A place for one write, held until it is answered.
+    pub(super) fn write_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.writes).try_acquire_owned().map_err(|_| {
+            ApiError::unavailable(
+                "as many writes as server.concurrent_writes_max allows are under way: try again",
+            )
+        })
+    }
+
+    /// A place for one read, held until its last byte is handed over.
+    pub(super) async fn read_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = Arc::clone(&self.reads).acquire_owned().await;
+        slot.map_err(|_| ApiError::internal("the limit of reads is closed"))
+    }
+
+    /// An empty reservation of memory for one write.
+    pub(super) fn write_memory(&self) -> WriteMemory {
+        WriteMemory {
+            budget: Arc::clone(&self.write_bytes),
+            held: None,
+        }
+    }
+
+    /// Bytes that all write bodies may take together, compressed and decompressed.
+    pub(crate) fn write_bytes_max(&self) -> usize {
+        self.write_bytes_max
+    }
+
+    /// Bytes that write bodies take now.
+    pub(crate) fn write_bytes(&self) -> usize {
+        self.write_bytes_max - self.write_bytes.available_permits()
+    }
+}
+
+/// Memory reserved for the body of one write: it grows as the body arrives and goes back when it is
+/// dropped.
+pub(super) struct WriteMemory {
+    budget: Arc<Semaphore>,
+    held: Option<OwnedSemaphorePermit>,
+}
+
+impl WriteMemory {
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let exhausted = || {
+            ApiError::unavailable("write bodies take all the memory that is set apart: try again")
+        };
+        let permits = u32::try_from(bytes).map_err(|_| exhausted())?;
+        let more = Arc::clone(&self.budget)
+            .try_acquire_many_owned(permits)
+            .map_err(|_| exhausted())?;
+        match &mut self.held {
+            Some(held) => held.merge(more),
+            None => self.held = Some(more),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits::new(&ServerOptions {
+            write_body_bytes_max: 40,
+            write_decompressed_bytes_max: 60,
+            concurrent_writes_max: 1,
+            ..ServerOptions::default()
+        })
+    }
+
+    #[test]
+    fn memory_goes_back_when_a_write_is_done() {
+        let limits = limits();
+        assert_eq!(limits.write_bytes_max(), 200);
+        let mut first = limits.write_memory();
+        first.grow(40).unwrap();
+        first.grow(60).unwrap();
+        let mut second = limits.write_memory();
+        assert!(second.grow(101).is_err());
+        second.grow(100).unwrap();
+        assert_eq!(limits.write_bytes(), 200);
+        drop(first);
+        assert_eq!(limits.write_bytes(), 100);
+        drop(second);
+        assert_eq!(limits.write_bytes(), 0);
+    }
+
+    #[test]
+    fn one_write_at_a_time() {
+        let limits = limits();
+        let slot = limits.write_slot().unwrap();
+        assert!(limits.write_slot().is_err());
+        drop(slot);
+        assert!(limits.write_slot().is_ok());
+    }
+}

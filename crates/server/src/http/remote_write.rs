@@ -1,0 +1,201 @@
+//! `POST /api/v1/write`: Prometheus remote write 1.0 and 2.0.
+//!
+//!     negotiate ─► place and memory ─► body ─► Database::write ─► 204
+//!        415          503            413, 503      └─ on a CPU thread: snappy, protobuf, head
+//!
+//! Holds always:
+//! - A success is answered after the object store holds the request.
+//! - Of a request that is refused in part, the good part is stored: 400 when something in it must
+//!   not be sent again, 429 when all that was refused may be.
+//! - What a body takes in memory is reserved before it is taken, and given back when it is decoded,
+//!   not when it is durable.
+//! - A 2.0 answer says how many samples, histograms and exemplars were written, whatever its status.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use icecore_storage::{Rejection, WriteBatch, WriteOutcome};
+use icecore_wire::WireError;
+use icecore_wire::prometheus::{
+    ContentError, RemoteWriteVersion, check_content_encoding, decode_v1, decode_v2, snappy,
+};
+
+use super::App;
+use super::body::collect;
+use super::error::ApiError;
+
+const SAMPLES_WRITTEN: HeaderName =
+    HeaderName::from_static("x-prometheus-remote-write-samples-written");
+const HISTOGRAMS_WRITTEN: HeaderName =
+    HeaderName::from_static("x-prometheus-remote-write-histograms-written");
+const EXEMPLARS_WRITTEN: HeaderName =
+    HeaderName::from_static("x-prometheus-remote-write-exemplars-written");
+
+/// Reasons that an answer spells out.
+const REASONS_SHOWN: usize = 4;
+
+/// A decompression buffer that has grown beyond this is not kept: usual requests are far smaller,
+/// and each CPU thread has one.
+const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
+
+thread_local! {
+    static DECOMPRESSED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) async fn write(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
+    let version = match negotiate(&headers) {
+        Ok(version) => version,
+        Err(error) => return ApiError::unsupported_content(&error).into_text(),
+    };
+    let stored = store(&app, version, body).await;
+    let (written, mut response) = match stored {
+        Ok(outcome) => {
+            let response = answer(&outcome);
+            (outcome, response)
+        }
+        Err(error) => (WriteOutcome::default(), error.into_text()),
+    };
+    if version == RemoteWriteVersion::V2 {
+        let headers = response.headers_mut();
+        headers.insert(SAMPLES_WRITTEN, written.samples.into());
+        headers.insert(HISTOGRAMS_WRITTEN, written.histograms.into());
+        headers.insert(EXEMPLARS_WRITTEN, written.exemplars.into());
+    }
+    response
+}
+
+fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, ContentError> {
+    // A value that is not text is as unknown as any other.
+    let text = |name| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or("not ASCII"))
+    };
+    check_content_encoding(text(header::CONTENT_ENCODING))?;
+    RemoteWriteVersion::from_content_type(text(header::CONTENT_TYPE))
+}
+
+async fn store(
+    app: &App,
+    version: RemoteWriteVersion,
+    body: Body,
+) -> Result<WriteOutcome, ApiError> {
+    let database = app.database()?;
+    let _slot = app.limits.write_slot()?;
+    let mut memory = app.limits.write_memory();
+    let options = &app.options;
+    let body_max = options.write_body_bytes_max;
+    let body = collect(body, body_max, "server.write_body_bytes_max", |bytes| {
+        memory.grow(bytes)
+    })
+    .await?;
+    let decompressed_max = options.write_decompressed_bytes_max;
+    // A length that cannot be read or is too large is refused by the decoder, before it takes memory.
+    let decompressed = snap::raw::decompress_len(&body).unwrap_or(0);
+    if decompressed <= decompressed_max {
+        memory.grow(decompressed)?;
+    }
+    let decode = move |batch: &mut WriteBatch<'_>| {
+        let decoded = decode(version, &body, decompressed_max, batch);
+        drop((body, memory));
+        decoded
+    };
+    Ok(database.write(decode).await?)
+}
+
+fn decode(
+    version: RemoteWriteVersion,
+    body: &[u8],
+    decompressed_max: usize,
+    batch: &mut WriteBatch<'_>,
+) -> Result<(), WireError> {
+    DECOMPRESSED.with_borrow_mut(|buffer| {
+        let message = snappy::decompress(body, buffer, decompressed_max)?;
+        let decoded = match version {
+            RemoteWriteVersion::V1 => decode_v1(message, batch),
+            RemoteWriteVersion::V2 => decode_v2(message, batch),
+        };
+        if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
+            *buffer = Vec::new();
+        }
+        decoded
+    })
+}
+
+fn answer(outcome: &WriteOutcome) -> Response {
+    if outcome.rejected.is_empty() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let message = reasons(outcome);
+    if outcome.rejected.iter().all(|rejection| rejection.retryable) {
+        ApiError::quota(message).into_text()
+    } else {
+        ApiError::bad_data(message).into_text()
+    }
+}
+
+/// One line, because clients log the first one.
+fn reasons(outcome: &WriteOutcome) -> String {
+    let count = |rejected: &[Rejection]| rejected.iter().map(|r| r.count).sum::<u64>();
+    let rejected = &outcome.rejected;
+    let stored = outcome.samples + outcome.histograms + outcome.exemplars;
+    let mut text = format!("{} refused, {stored} stored: ", count(rejected));
+    for (i, rejection) in rejected.iter().take(REASONS_SHOWN).enumerate() {
+        let separator = if i == 0 { "" } else { "; " };
+        let _ = write!(
+            text,
+            "{separator}{} (×{})",
+            rejection.reason, rejection.count
+        );
+    }
+    let further = rejected.get(REASONS_SHOWN..).unwrap_or_default();
+    if !further.is_empty() {
+        let _ = write!(text, "; other reasons (×{})", count(further));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejection(reason: &str, count: u64, retryable: bool) -> Rejection {
+        Rejection {
+            reason: reason.into(),
+            count,
+            retryable,
+        }
+    }
+
+    fn outcome(rejected: Vec<Rejection>) -> WriteOutcome {
+        WriteOutcome {
+            samples: 5,
+            rejected,
+            ..WriteOutcome::default()
+        }
+    }
+
+    #[test]
+    fn one_reason_that_stays_makes_it_a_400() {
+        let status = |rejected| answer(&outcome(rejected)).status().as_u16();
+        assert_eq!(status(vec![]), 204);
+        assert_eq!(status(vec![rejection("full", 1, true)]), 429);
+        assert_eq!(status(vec![rejection("bad", 1, false)]), 400);
+        let both = vec![rejection("full", 1, true), rejection("bad", 1, false)];
+        assert_eq!(status(both), 400);
+    }
+
+    #[test]
+    fn reasons_are_cut_but_counted() {
+        let many = (0..6).map(|i| rejection(&format!("r{i}"), 2, false));
+        let text = reasons(&outcome(many.collect()));
+        let expected =
+            "12 refused, 5 stored: r0 (×2); r1 (×2); r2 (×2); r3 (×2); other reasons (×4)";
+        assert_eq!(text, expected);
+    }
+}

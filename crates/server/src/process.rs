@@ -1,0 +1,299 @@
+//! One running process, from its configuration to its end.
+//!
+//!     start:  door open ─► /-/healthy answers ─► database opened, journal replayed ─► ready
+//!     end:    signal ─► door shut, requests under way answered ─► flush ─► closed ─► Ok
+//!             database failed ─► door shut ─► Err at once: nothing more can be acknowledged
+//!
+//! Holds always:
+//! - The door is open before the database is, so that whoever supervises the process sees it alive
+//!   while it recovers.
+//! - Ending early at any point loses nothing that was acknowledged: a flush only saves the next
+//!   start the replay.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use icecore_storage::{Database, Environment, Error as StorageError};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::{error, info, warn};
+
+use crate::config::{Config, LogFormat};
+use crate::http::connection::Door;
+use crate::http::{App, router};
+use crate::telemetry;
+
+/// How often a long flush at the end says that it is still going on.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Two signals so close together are one wish: some supervisors tell every process of a group and its
+/// leader once more.
+const SAME_WISH: Duration = Duration::from_secs(1);
+
+/// How long requests may go on after the database has failed: they only learn that it has.
+const FAILED_GRACE: Duration = Duration::from_millis(500);
+
+/// Why the process could not start or had to stop.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        address: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot wait for signals: {0}")]
+    Signals(#[source] io::Error),
+    #[error("cannot open the database at {location}: {source}")]
+    Open {
+        location: String,
+        #[source]
+        source: StorageError,
+    },
+    #[error("stopped: {0}")]
+    Failed(String),
+    #[error("cannot flush before closing; what was acknowledged is in the journal: {0}")]
+    Close(#[source] StorageError),
+    #[error("told to stop again while flushing; what was acknowledged is in the journal")]
+    Interrupted,
+}
+
+/// Runs until a signal says to stop, or until the database fails.
+pub async fn run(config: Config) -> Result<(), ServeError> {
+    telemetry::start(config.log);
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
+    let stop = stop_signals()?;
+    let process = Process::start(config, Environment::default()).await?;
+    process.announce();
+    process.run_until(stop).await
+}
+
+/// SIGTERM and SIGINT, by name, as they come.
+fn stop_signals() -> Result<mpsc::Receiver<&'static str>, ServeError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
+    let (sender, receiver) = mpsc::channel(4);
+    // Ends when nobody listens any more.
+    tokio::spawn(async move {
+        loop {
+            let name = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            };
+            if sender.send(name).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// A process whose door is open (or could not be) and whose database is not open yet.
+pub struct Process {
+    config: Config,
+    environment: Environment,
+    app: Arc<App>,
+    door: Option<Door>,
+}
+
+impl Process {
+    /// Opens the door. A port that nobody asked for and that is taken stays shut, with a warning.
+    pub async fn start(config: Config, environment: Environment) -> Result<Self, ServeError> {
+        let app = Arc::new(App::new(config.server.clone()));
+        let listen = &config.server.listen;
+        let bound = TcpListener::bind((listen.host.as_str(), listen.port)).await;
+        let door = bound.and_then(|listener| Door::open(listener, router(Arc::clone(&app))));
+        let door = match door {
+            Ok(door) => Some(door),
+            Err(error) if !config.listen_is_explicit() => {
+                let address = listen.to_string();
+                warn!(address, %error, "HTTP stays shut; --listen ADDRESS:PORT chooses another port");
+                None
+            }
+            Err(source) => {
+                return Err(ServeError::Listen {
+                    address: listen.to_string(),
+                    source,
+                });
+            }
+        };
+        Ok(Self {
+            config,
+            environment,
+            app,
+            door,
+        })
+    }
+
+    /// Where HTTP is answered; `None` when the door is shut.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.door.as_ref().map(Door::address)
+    }
+
+    /// Opens the database and serves it until something arrives in `stop`. What arrives says who
+    /// asked; a second arrival ends the flush, too. A channel that is closed never says stop.
+    pub async fn run_until(
+        mut self,
+        mut stop: mpsc::Receiver<&'static str>,
+    ) -> Result<(), ServeError> {
+        let began = Instant::now();
+        let environment = std::mem::take(&mut self.environment);
+        let opening = Database::open(self.config.storage_options(), environment);
+        let opened = tokio::select! {
+            opened = opening => opened,
+            who = next(&mut stop) => {
+                info!(who, "stopping before the database was open");
+                self.shut(Duration::ZERO).await;
+                return Ok(());
+            }
+        };
+        let database = match opened {
+            Ok(database) => database,
+            Err(source) => {
+                self.shut(Duration::ZERO).await;
+                return Err(ServeError::Open {
+                    location: self.location(),
+                    source,
+                });
+            }
+        };
+        self.app.set_database(database.clone());
+        info!(seconds = began.elapsed().as_secs_f64(), "ready");
+        tokio::select! {
+            reason = database.failed() => {
+                error!(reason, "the database has failed: nothing more can be acknowledged");
+                self.shut(FAILED_GRACE).await;
+                Err(ServeError::Failed(reason))
+            }
+            who = next(&mut stop) => {
+                info!(who, "stopping");
+                let grace = self.config.server.shutdown_grace;
+                if !self.shut(grace).await {
+                    warn!(?grace, "requests were still under way after server.shutdown_grace");
+                }
+                close(&database, &mut stop).await
+            }
+        }
+    }
+
+    async fn shut(&mut self, grace: Duration) -> bool {
+        match self.door.take() {
+            Some(door) => door.shut(grace).await,
+            None => true,
+        }
+    }
+
+    /// Where the data lies: an absolute path or a URL.
+    fn location(&self) -> String {
+        let location = self.config.storage_options().store.location;
+        if location.contains("://") {
+            return crate::config::without_password(&location);
+        }
+        match std::path::absolute(&location) {
+            Ok(path) => path.display().to_string(),
+            Err(_) => location,
+        }
+    }
+
+    /// Says what runs here and what to try first.
+    fn announce(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        let location = self.location();
+        let url = self.address().map(url_of);
+        if self.config.log.format == LogFormat::Json {
+            let url = url.unwrap_or_default();
+            info!(version, location, url, "icecore");
+            return;
+        }
+        let mut text = format!("icecore {version}\n  data   {location}\n");
+        if let Some(url) = url {
+            let _ = write!(
+                text,
+                "  ready  {url}/-/ready\n  \
+                 write  {url}/api/v1/write   (remote_write: [{{url: …}}] in a prometheus.yml)\n  \
+                 read   curl '{url}/api/v1/export' -d 'match[]={{__name__!=\"\"}}'\n"
+            );
+        }
+        // Nobody may be reading it, which is no reason to stop.
+        let _ = io::stdout().write_all(text.as_bytes());
+    }
+}
+
+/// Where a client on this machine finds the door.
+fn url_of(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+async fn next(stop: &mut mpsc::Receiver<&'static str>) -> &'static str {
+    match stop.recv().await {
+        Some(who) => who,
+        None => std::future::pending().await,
+    }
+}
+
+/// Flushes and closes, and says so while it takes long.
+async fn close(
+    database: &Database,
+    stop: &mut mpsc::Receiver<&'static str>,
+) -> Result<(), ServeError> {
+    let began = Instant::now();
+    let closing = database.close();
+    tokio::pin!(closing);
+    let mut progress = tokio::time::interval_at(
+        tokio::time::Instant::now() + PROGRESS_INTERVAL,
+        PROGRESS_INTERVAL,
+    );
+    loop {
+        tokio::select! {
+            closed = &mut closing => {
+                closed.map_err(ServeError::Close)?;
+                info!(seconds = began.elapsed().as_secs_f64(), "closed");
+                return Ok(());
+            }
+            _ = progress.tick() => {
+                let gauges = database.gauges();
+                info!(
+                    seconds = began.elapsed().as_secs(),
+                    head_bytes = gauges.head_bytes,
+                    open_hours = gauges.open_hours,
+                    "flushing"
+                );
+            }
+            who = next(stop) => {
+                if began.elapsed() < SAME_WISH {
+                    continue;
+                }
+                warn!(who, "stopping without waiting for the flush");
+                return Err(ServeError::Interrupted);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_can_be_opened_on_this_machine() {
+        for (address, url) in [
+            ("0.0.0.0:80", "http://127.0.0.1:80"),
+            ("[::]:80", "http://[::1]:80"),
+            ("192.0.2.1:9090", "http://192.0.2.1:9090"),
+        ] {
+            assert_eq!(url_of(address.parse().unwrap()), url);
+        }
+    }
+}
