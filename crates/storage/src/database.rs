@@ -266,7 +266,12 @@ impl Database {
         Ok(())
     }
 
-    async fn flush_all(&self) -> Result<()> {
+    #[cfg(feature = "testing")]
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    pub(crate) async fn flush_all(&self) -> Result<()> {
         let inner = &self.inner;
         let hours: BTreeSet<u32> = {
             let mut sequencer = inner.head.sequencer.lock();
@@ -294,10 +299,12 @@ impl Database {
         if background.task.await.is_err() {
             warn!("the maintenance task ended abnormally");
         }
-        if self.inner.journal.failed().is_none() {
-            self.flush_all().await?;
-        }
-        self.inner.engine.close().await
+        let flushed = match self.inner.journal.failed() {
+            None => self.flush_all().await,
+            Some(_) => Ok(()),
+        };
+        // What could not be flushed is still in the journal.
+        self.inner.engine.close().await.and(flushed)
     }
 
     /// Resolves with the reason when the database stops acknowledging for good.

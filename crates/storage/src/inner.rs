@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::flush::FrozenHours;
 use crate::head::{AppendTime, BatchBuffers, Head};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -30,7 +31,7 @@ pub(crate) struct Inner {
     /// Buffers of finished requests, for the next ones.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
     /// Held by the one flush that is under way.
-    pub(crate) flushing: tokio::sync::Mutex<()>,
+    pub(crate) flushing: tokio::sync::Mutex<FrozenHours>,
     /// Wakes the maintenance task before its next tick.
     pub(crate) nudge: tokio::sync::Notify,
 }

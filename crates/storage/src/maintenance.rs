@@ -44,6 +44,17 @@ pub(crate) async fn run(inner: Arc<Inner>, mut stop: oneshot::Receiver<()>) {
 }
 
 async fn tick(inner: &Arc<Inner>, ticks: u64) -> Result<()> {
+    flush_due(inner).await?;
+    let drained = drain_epochs(&inner.engine, &inner.head).await?;
+    inner.metrics.drained_epochs.add(drained as u64);
+    if ticks.is_multiple_of(FORGET_EVERY_TICKS) {
+        forget_idle(inner).await?;
+    }
+    Ok(())
+}
+
+/// Begins a new epoch when it is time, and flushes the hours whose time has come.
+pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
     roll_epoch(inner);
     let hours = due_hours(inner);
     let catalog = hours.contains(&CATALOG_HOUR);
@@ -51,14 +62,11 @@ async fn tick(inner: &Arc<Inner>, ticks: u64) -> Result<()> {
         .into_iter()
         .filter(|hour| *hour != CATALOG_HOUR)
         .collect();
-    if catalog || !hours.is_empty() {
-        flush_hours(inner, hours).await?;
+    let flushed_any = !hours.is_empty();
+    // Also without an hour that is due: an earlier flush may have failed and left some.
+    flush_hours(inner, hours).await?;
+    if catalog || flushed_any {
         flush_catalog(inner).await?;
-    }
-    let drained = drain_epochs(&inner.engine, &inner.head).await?;
-    inner.metrics.drained_epochs.add(drained as u64);
-    if ticks.is_multiple_of(FORGET_EVERY_TICKS) {
-        forget_idle(inner).await?;
     }
     Ok(())
 }
@@ -129,7 +137,7 @@ fn largest(open: &std::collections::BTreeMap<u32, OpenHour>) -> Vec<u32> {
     half.map(|(_, hour)| hour).collect()
 }
 
-async fn forget_idle(inner: &Arc<Inner>) -> Result<()> {
+pub(crate) async fn forget_idle(inner: &Arc<Inner>) -> Result<()> {
     let idle_s = inner.options.head.series_idle_max.as_secs();
     let now_s = u64::from(inner.process_s(inner.clock.now_ms()));
     let Some(before) = now_s.checked_sub(idle_s) else {

@@ -17,20 +17,24 @@ const BATCH_RECORDS: usize = 1024;
 /// Writes the metadata of all metrics, if some of it is only in the journal.
 pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
     let _one_at_a_time = inner.flushing.lock().await;
-    let (cursor, mark) = {
+    let (changed, cursor) = {
         let mut sequencer = inner.head.sequencer.lock();
-        if sequencer.open_hours.remove(&CATALOG_HOUR).is_none() {
+        let Some(changed) = sequencer.open_hours.remove(&CATALOG_HOUR) else {
             return Ok(());
-        }
-        let (next_seq, next_epoch) = (sequencer.next_seq, sequencer.epoch + 1);
-        (
-            next_seq - 1,
-            watermark::Watermark {
-                next_seq,
-                next_epoch,
-            },
-        )
+        };
+        (changed, sequencer.next_seq - 1)
     };
+    let written = write_catalog(inner, cursor).await;
+    let mut sequencer = inner.head.sequencer.lock();
+    match written {
+        Ok(()) => sequencer.flushed(CATALOG_HOUR, cursor),
+        // To be tried again.
+        Err(_) => drop(sequencer.open_hours.entry(CATALOG_HOUR).or_insert(changed)),
+    }
+    written
+}
+
+async fn write_catalog(inner: &Inner, cursor: u64) -> Result<()> {
     let known: Vec<_> = {
         let known = inner.head.metadata.read();
         known
@@ -38,6 +42,9 @@ pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
             .map(|(family, m)| (key::metric_metadata(family), metadata::encode(m)))
             .collect()
     };
+    let mark = inner.head.sequencer.lock().watermark();
+    // Only what the journal holds durably: the catalog must not know of requests that never were.
+    inner.journal.wait_durable(mark.next_seq - 1).await?;
     let db = inner.engine.db();
     for records in known.chunks(BATCH_RECORDS) {
         let mut batch = WriteBatch::new();
@@ -58,9 +65,7 @@ pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
     handle
         .await_durable()
         .await
-        .map_err(Error::store("writing metadata"))?;
-    inner.head.sequencer.lock().flushed(CATALOG_HOUR, cursor);
-    Ok(())
+        .map_err(Error::store("writing metadata"))
 }
 
 /// Reads the catalog's metadata at start-up.

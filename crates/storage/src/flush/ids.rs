@@ -57,11 +57,7 @@ pub(super) async fn assign_ids(
     }
     let after = search.scan(known, None).await?;
     let mut next_id = known.max(after);
-    let left_over = next_id > known;
-    let mut run_starts: Vec<SeriesId> = left_over.then_some(SeriesId(known)).into_iter().collect();
-    if search.ids.iter().any(Option::is_none) {
-        run_starts.push(SeriesId(next_id));
-    }
+    let first_new = next_id;
     let mut ids = Vec::with_capacity(search.ids.len());
     for found in &search.ids {
         let id = match found {
@@ -77,6 +73,12 @@ pub(super) async fn assign_ids(
         ids.push(id);
     }
     let mut unindexed: Vec<usize> = (0..ids.len()).filter(|at| ids[*at].0 >= known).collect();
+    let run_starts = new_run_starts(
+        known,
+        first_new,
+        next_id,
+        unindexed.iter().map(|at| ids[*at]),
+    );
     unindexed.sort_unstable_by_key(|at| ids[*at]);
     Ok(Assigned {
         ids,
@@ -84,6 +86,25 @@ pub(super) async fn assign_ids(
         run_starts,
         next_id,
     })
+}
+
+/// Where the ids from `known` on begin a run in label order. Those below `first_new` were given out
+/// by a flush that did not reach its commit. `in_label_order` are the ids that this flush uses.
+fn new_run_starts(
+    known: u32,
+    first_new: u32,
+    next_id: u32,
+    in_label_order: impl ExactSizeIterator<Item = SeriesId>,
+) -> Vec<SeriesId> {
+    if next_id == known {
+        return Vec::new();
+    }
+    // When all of them are used and in order, this is the run that the earlier flush had begun.
+    let complete = in_label_order.len() == (next_id - known) as usize;
+    let one_run = complete && in_label_order.is_sorted();
+    let later =
+        (!one_run && known < first_new && first_new < next_id).then_some(SeriesId(first_new));
+    [SeriesId(known)].into_iter().chain(later).collect()
 }
 
 struct Search<'i> {

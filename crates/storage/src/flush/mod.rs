@@ -18,7 +18,7 @@ mod catalog;
 mod ids;
 mod order;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use icecore_records::{
     series_dictionary, watermark,
 };
 use roaring::RoaringBitmap;
-use tracing::info;
+use tracing::{info, warn};
 use xxhash_rust::xxh3::xxh3_128;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
@@ -45,12 +45,31 @@ use order::LabelOrder;
 /// Series that are prepared in one go on the CPU pool.
 const SLICE_SERIES: usize = 1024;
 
-/// Flushes the given hours, as far as the head has something in them.
-pub(crate) async fn flush_hours(inner: &Arc<Inner>, hours: BTreeSet<u32>) -> Result<()> {
-    if hours.is_empty() {
-        return Ok(());
+/// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
+/// left to be done.
+pub(crate) type FrozenHours = BTreeMap<u32, FrozenHour>;
+
+pub(crate) struct FrozenHour {
+    /// Who has something in it.
+    series: Vec<SeriesRef>,
+    /// Everything up to this sequence number is in it or in the bucket.
+    cursor: u64,
+}
+
+/// Flushes the given hours, as far as the head has something in them. Hours that a failed flush left
+/// come first; one that cannot be flushed does not hold back the others.
+pub(crate) async fn flush_hours(inner: &Arc<Inner>, mut hours: BTreeSet<u32>) -> Result<()> {
+    let mut frozen = inner.flushing.lock().await;
+    let left_over = flush_frozen(inner, &mut frozen).await;
+    // Of an hour that is still frozen the rest has to wait: the older part is written first.
+    hours.retain(|hour| !frozen.contains_key(hour));
+    if !hours.is_empty() {
+        freeze(inner, hours, &mut frozen).await?;
     }
-    let _one_at_a_time = inner.flushing.lock().await;
+    flush_frozen(inner, &mut frozen).await.and(left_over)
+}
+
+async fn freeze(inner: &Inner, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -> Result<()> {
     let cursor = {
         let mut sequencer = inner.head.sequencer.lock();
         for hour in &hours {
@@ -60,30 +79,56 @@ pub(crate) async fn flush_hours(inner: &Arc<Inner>, hours: BTreeSet<u32>) -> Res
     };
     let head = Arc::clone(&inner.head);
     let wanted = hours.clone();
-    let mut frozen = inner.pool.run(move || head.freeze(&wanted)).await?;
-    // Requests went on meanwhile; what they added before an hour was frozen is in it, too.
+    let mut found = inner.pool.run(move || head.freeze(&wanted)).await?;
+    for hour in hours {
+        let series = found.remove(&hour).unwrap_or_default();
+        frozen.insert(hour, FrozenHour { series, cursor });
+    }
+    Ok(())
+}
+
+/// Writes all frozen hours; those that were written are no longer frozen.
+async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()> {
+    if frozen.is_empty() {
+        return Ok(());
+    }
+    // Requests went on during the freeze; what they added before an hour was frozen is in it, too.
     let last_seq = inner.head.sequencer.lock().next_seq - 1;
     inner.journal.wait_durable(last_seq).await?;
     failpoint::pass("flush.frozen");
+    let mut result = Ok(());
+    let hours: Vec<u32> = frozen.keys().copied().collect();
     for hour in hours {
-        if let Some(series) = frozen.remove(&hour) {
-            flush_hour(inner, hour, series, cursor).await?;
+        let Some(FrozenHour { series, cursor }) = frozen.get(&hour) else {
+            continue;
+        };
+        let flushed = match series.is_empty() {
+            true => Ok(()),
+            false => flush_hour(inner, hour, series, *cursor).await,
+        };
+        match flushed {
+            Ok(()) => {
+                inner.head.sequencer.lock().flushed(hour, *cursor);
+                frozen.remove(&hour);
+            }
+            Err(cause) if result.is_ok() => result = Err(cause),
+            Err(cause) => warn!(hour, %cause, "another hour cannot be flushed either"),
         }
-        inner.head.sequencer.lock().flushed(hour, cursor);
     }
-    Ok(())
+    result
 }
 
 async fn flush_hour(
     inner: &Arc<Inner>,
     hour: u32,
-    series: Vec<SeriesRef>,
+    series: &[SeriesRef],
     cursor: u64,
 ) -> Result<()> {
     let started = std::time::Instant::now();
     let bucket = Bucket::hour(BucketStart(hour));
     let listed = inner.buckets.read().contains(&bucket);
     let head = Arc::clone(&inner.head);
+    let series = series.to_vec();
     let order = inner
         .pool
         .run(move || LabelOrder::new(&head.index(), &series))
@@ -287,14 +332,7 @@ impl HourFlush<'_> {
         // These flags steer what the next flush looks up, so they count what this one wrote.
         self.meta.has_histograms = self.meta.histogram_samples > 0;
         self.meta.has_start_timestamps |= self.writer.wrote_starts;
-        let mark = {
-            let sequencer = self.inner.head.sequencer.lock();
-            let (next_seq, next_epoch) = (sequencer.next_seq, sequencer.epoch + 1);
-            watermark::Watermark {
-                next_seq,
-                next_epoch,
-            }
-        };
+        let mark = self.inner.head.sequencer.lock().watermark();
         let writer = &mut self.writer;
         writer
             .merge(

@@ -98,15 +98,11 @@ impl Head {
             }
         }
         encoder.floats(&batch.refs, &batch.timestamps, &batch.values);
-        for (at, start) in &batch.starts {
-            let at = *at as usize;
-            encoder.start_timestamp(batch.refs[at], batch.timestamps[at], *start);
-        }
         for pending in &batch.histograms {
             encoder.histogram(pending.series, pending.timestamp_ms, &pending.histogram);
-            if pending.start_ms != 0 {
-                encoder.start_timestamp(pending.series, pending.timestamp_ms, pending.start_ms);
-            }
+        }
+        for ((series, timestamp_ms), start_ms) in starts_of(batch) {
+            encoder.start_timestamp(series, timestamp_ms, start_ms);
         }
         for (series, exemplar) in &batch.exemplars {
             encoder.exemplar(*series, exemplar);
@@ -206,6 +202,32 @@ impl Head {
             touched.add(CATALOG_HOUR, batch.metadata.len() as u64);
         }
     }
+}
+
+/// The start of each sample of a request that has one, by series and time. A request may hold a time
+/// twice: the sample that comes last in the order of appends decides, also when it has no start.
+fn starts_of(batch: &BatchBuffers) -> BTreeMap<(u32, i64), i64> {
+    let mut starts = BTreeMap::new();
+    let with_starts = batch.histograms.iter().any(|pending| pending.start_ms != 0);
+    if batch.starts.is_empty() && !with_starts {
+        return starts;
+    }
+    let mut note = |series: u32, timestamp_ms: i64, start_ms: i64| {
+        if start_ms != 0 {
+            starts.insert((series, timestamp_ms), start_ms);
+        } else {
+            starts.remove(&(series, timestamp_ms));
+        }
+    };
+    let mut given = batch.starts.iter().peekable();
+    for (at, (series, timestamp)) in batch.refs.iter().zip(&batch.timestamps).enumerate() {
+        let start = given.next_if(|(index, _)| *index as usize == at);
+        note(*series, *timestamp, start.map_or(0, |(_, start)| *start));
+    }
+    for pending in &batch.histograms {
+        note(pending.series, pending.timestamp_ms, pending.start_ms);
+    }
+    starts
 }
 
 /// Replaces placeholders by references and takes out what belongs to refused series.

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use icecore_records::watermark::Watermark;
+
 use super::registry::SeriesRef;
 
 /// Stands for the catalog (metric metadata) where hours are tracked: no sample lies in it, because
@@ -119,6 +121,14 @@ impl Sequencer {
             .values()
             .filter(|e| e.started_ms < before_ms && !e.unreadable);
         old.flat_map(|e| e.hours.keys().copied()).collect()
+    }
+
+    /// What a later process must not give out again.
+    pub(crate) fn watermark(&self) -> Watermark {
+        Watermark {
+            next_seq: self.next_seq,
+            next_epoch: self.epoch + 1,
+        }
     }
 
     /// The first sequence number that a replay would still see.

@@ -67,7 +67,7 @@ impl HourPart {
         size_of::<Self>()
             + self.stream.len()
             + self.late.capacity() * size_of::<(i64, f64)>()
-            + self.starts.capacity() * size_of::<(i64, i64)>()
+            + self.starts.len() * size_of::<(i64, i64)>()
             + self
                 .exemplars
                 .iter()
@@ -98,6 +98,9 @@ impl Slot {
                 return change + self.append_late(hour, timestamp_ms, value);
             }
             change += self.seal_open();
+        }
+        if self.open.is_empty() {
+            change += self.reopen(hour);
         }
         self.open_hour = hour;
         let before = self.open.heap_bytes();
@@ -317,12 +320,37 @@ impl Slot {
         change += part.heap_bytes() as isize - part_before as isize;
         let stream = fold(&self.open.finish(), &late);
         self.open = appender_of(&stream);
-        self.drop_empty_parts();
+        change += self.drop_empty_parts();
         change + self.open.heap_bytes() as isize - open_before as isize
     }
 
-    fn drop_empty_parts(&mut self) {
-        let Some(parts) = &mut self.parts else { return };
+    /// Makes the samples that the growing part of an hour has the open chunk, which is empty: what
+    /// comes now is newer than they are. They are there when the series was in a later hour
+    /// meanwhile, and that hour was flushed first.
+    fn reopen(&mut self, hour: u32) -> HeapChange {
+        let parts = self.parts.iter_mut().flat_map(|parts| parts.iter_mut());
+        let growing = |p: &&mut HourPart| !p.frozen && p.hour.minutes() == hour;
+        let Some(part) = parts
+            .filter(growing)
+            .find(|p| !p.stream.is_empty() || !p.late.is_empty())
+        else {
+            return 0;
+        };
+        let before = part.heap_bytes();
+        let late = std::mem::take(&mut part.late);
+        let stream = fold(&std::mem::take(&mut part.stream), &late);
+        let change = part.heap_bytes() as isize - before as isize;
+        let open_before = self.open.heap_bytes();
+        self.open = appender_of(&stream);
+        let opened = self.open.heap_bytes() as isize - open_before as isize;
+        change + opened + self.drop_empty_parts()
+    }
+
+    fn drop_empty_parts(&mut self) -> HeapChange {
+        let Some(parts) = &mut self.parts else {
+            return 0;
+        };
+        let before = parts.len();
         parts.retain(|p| {
             p.frozen
                 || !(p.stream.is_empty()
@@ -331,9 +359,11 @@ impl Slot {
                     && p.exemplars.is_empty()
                     && p.starts.is_empty())
         });
+        let dropped = before - parts.len();
         if parts.is_empty() {
             self.parts = None;
         }
+        -((dropped * size_of::<HourPart>()) as isize)
     }
 
     /// Moves the open chunk into the growing part of its hour.

@@ -75,11 +75,7 @@ async fn wait_until_gone(engine: &Engine, prefix: &Bytes) -> Result<bool> {
 async fn forget_cursors(engine: &Engine, head: &Head) -> Result<()> {
     let (oldest_seq, mark) = {
         let sequencer = head.sequencer.lock();
-        let mark = watermark::Watermark {
-            next_seq: sequencer.next_seq,
-            next_epoch: sequencer.epoch + 1,
-        };
-        (sequencer.oldest_seq(), mark)
+        (sequencer.oldest_seq(), sequencer.watermark())
     };
     let mut batch = WriteBatch::new();
     let view = engine.live_view();

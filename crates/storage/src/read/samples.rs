@@ -216,6 +216,12 @@ impl Hour<'_> {
             starts.extend(found.map_err(|cause| self.corrupt(cause))?);
         }
         for part in &self.head {
+            if !starts.is_empty() {
+                // A newer sample takes the place of an older one together with its start.
+                for time in self.times_of(part)? {
+                    starts.remove(&time);
+                }
+            }
             starts.extend(part.starts.iter().copied());
         }
         let known = starts
@@ -223,6 +229,15 @@ impl Hour<'_> {
             .filter(|(time, start)| *start != 0 && self.wants(*time));
         series.start_timestamps.extend(known);
         Ok(())
+    }
+
+    /// The times in the range at which a part has a sample.
+    fn times_of(&self, part: &HourPart) -> Result<Vec<i64>> {
+        let (mut times, mut values) = (Vec::new(), Vec::new());
+        self.decode(&part.stream, &mut times, &mut values)?;
+        times.extend(part.late.iter().map(|(time, _)| *time));
+        times.extend(part.histograms.iter().map(|entry| entry.timestamp_ms));
+        Ok(times)
     }
 
     fn streams(&self) -> impl Iterator<Item = &Bytes> {

@@ -1,0 +1,81 @@
+//! What tests may do to an open database beside its public surface.
+//!
+//! Only with the feature `testing`: the product cannot be driven this way.
+
+use bytes::Bytes;
+use slatedb::WriteBatch;
+
+pub use crate::slate::faults::*;
+
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::maintenance;
+use crate::slate::read_view::ScanKind;
+
+/// Hooks on [`Database`].
+pub trait Hooks {
+    /// One round of maintenance now, forgetting idle series included. Draining, which waits for
+    /// the compactor, is left to the background and to [`Database::flush`].
+    fn tick(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// [`Database::flush`] without draining.
+    fn flush_buckets(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Writes all memtables out as files, which is what compaction waits for.
+    fn write_memtables(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Every record whose key begins with `prefix`.
+    fn records(&self, prefix: &[u8]) -> impl Future<Output = Result<Vec<(Bytes, Bytes)>>> + Send;
+
+    /// Replaces records behind the back of the database, durably; `None` deletes.
+    fn replace_records(
+        &self,
+        records: Vec<(Bytes, Option<Bytes>)>,
+    ) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl Hooks for Database {
+    async fn tick(&self) -> Result<()> {
+        let inner = self.inner();
+        maintenance::flush_due(inner).await?;
+        maintenance::forget_idle(inner).await
+    }
+
+    async fn flush_buckets(&self) -> Result<()> {
+        self.flush_all().await
+    }
+
+    async fn write_memtables(&self) -> Result<()> {
+        self.inner().engine.flush_memtable().await
+    }
+
+    async fn records(&self, prefix: &[u8]) -> Result<Vec<(Bytes, Bytes)>> {
+        let view = self.inner().engine.live_view();
+        let mut found = Vec::new();
+        let mut records = view.scan_prefix(prefix, ScanKind::Once).await?;
+        while let Some(record) = records
+            .next()
+            .await
+            .map_err(Error::store("reading records"))?
+        {
+            found.push((record.key, record.value));
+        }
+        Ok(found)
+    }
+
+    async fn replace_records(&self, records: Vec<(Bytes, Option<Bytes>)>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in records {
+            match value {
+                Some(value) => batch.put_bytes(key, value),
+                None => batch.delete(key),
+            }
+        }
+        let handle = self.inner().engine.db().write(batch).await;
+        let handle = handle.map_err(Error::store("replacing records"))?;
+        handle
+            .await_durable()
+            .await
+            .map_err(Error::store("replacing records"))
+    }
+}

@@ -1,0 +1,248 @@
+//! One case: takes steps and compares.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use icecore_model::{Labels, METRIC_NAME, SelectHints, Selection, SeriesStream};
+use icecore_records::{Bucket, ParsedKey, RecordType, exemplar_series, forward_index, key};
+use icecore_storage::testing::Hooks;
+use icecore_storage::{Database, LabelQuery};
+
+use super::oracle::{Oracle, Stored, candidates, stored};
+use super::steps::{Question, Settings, Step};
+use crate::process::{Process, World};
+use crate::requests::request;
+use icecore_model::Matcher;
+
+pub(crate) struct Run {
+    world: World,
+    /// `None` only between two lives.
+    process: Option<Process>,
+    oracle: Oracle,
+}
+
+impl Run {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let mut world = World::new();
+        settings.apply(&mut world.options);
+        let process = Some(world.start());
+        Self {
+            world,
+            process,
+            oracle: Oracle::default(),
+        }
+    }
+
+    pub(crate) fn take(&mut self, number: usize, step: &Step) {
+        let process = self.process.take().expect("a process lives between steps");
+        let db = &process.db;
+        let process = match step {
+            Step::Write(entries) => {
+                let outcome = process.run(request(db, entries.clone())).expect("stored");
+                assert_eq!(outcome.rejected, [], "step {number}");
+                self.oracle.write(entries);
+                process
+            }
+            Step::Concurrent(requests) => {
+                process.run(self.write_together(db, requests));
+                process
+            }
+            Step::Read(question) => {
+                process.run(self.answer(db, question));
+                process
+            }
+            Step::Flush => {
+                process.run(db.flush_buckets()).expect("flushed");
+                assert_eq!(db.gauges().open_hours, 0);
+                process
+            }
+            Step::Pass(ms) => {
+                self.world.clock.advance(*ms);
+                process.run(db.tick()).expect("maintained");
+                process
+            }
+            Step::WriteMemtables => {
+                process.run(db.write_memtables()).expect("written");
+                process
+            }
+            Step::Drain => {
+                process.run(db.flush()).expect("drained");
+                assert_eq!(db.gauges().journal_epochs, 0);
+                process
+            }
+            Step::Crash => {
+                process.crash();
+                self.world.start()
+            }
+            Step::Restart => {
+                process.close();
+                let process = self.world.start();
+                assert_eq!(process.db.metrics().replayed_samples.get(), 0);
+                process
+            }
+        };
+        assert_eq!(process.db.metrics().replay_unreadable.get(), 0);
+        process.run(self.compare_all(&process.db, &format!("after step {number}")));
+        self.process = Some(process);
+    }
+
+    /// At the end everything goes into buckets, where exemplars can be seen.
+    pub(crate) fn finish(mut self) {
+        self.take(usize::MAX, &Step::Flush);
+        let process = self.process.take().expect("a process lives between steps");
+        let found = process.run(stored_exemplars(&process.db));
+        let sorted = |exemplars: &Vec<icecore_model::Exemplar>| {
+            exemplar_series::decode(&exemplar_series::encode(exemplars)).expect("just encoded")
+        };
+        let expected: BTreeMap<Labels, Vec<_>> = self
+            .oracle
+            .exemplars
+            .iter()
+            .map(|(labels, exemplars)| (labels.clone(), sorted(exemplars)))
+            .collect();
+        assert_eq!(found, expected, "exemplars");
+        process.close();
+    }
+
+    /// Requests under way together: one of them was last at each place, and it may be any.
+    async fn write_together(&mut self, db: &Database, requests: &[Vec<crate::requests::Entry>]) {
+        let all = requests.iter().map(|entries| request(db, entries.clone()));
+        for outcome in futures::future::join_all(all).await {
+            outcome.expect("stored");
+        }
+        let found = select(db, &[], i64::MIN, i64::MAX).await;
+        for request in requests {
+            self.oracle.write(request);
+        }
+        for ((labels, time), candidates) in candidates(requests) {
+            let value = found.get(&labels).and_then(|samples| samples.get(&time));
+            let value = value.unwrap_or_else(|| panic!("{labels} at {time} is missing"));
+            assert!(candidates.contains(value), "{labels} at {time}: {value:?}");
+            let samples = self.oracle.samples.entry(labels).or_default();
+            samples.insert(time, value.clone());
+        }
+        for (family, metadata) in db.metadata(None) {
+            self.oracle.metadata.insert(family, metadata);
+        }
+    }
+
+    async fn compare_all(&self, db: &Database, when: &str) {
+        let found = select(db, &[], i64::MIN, i64::MAX).await;
+        assert_eq!(found, self.oracle.samples, "{when}");
+        let metadata: BTreeMap<_, _> = db.metadata(None).into_iter().collect();
+        assert_eq!(metadata, self.oracle.metadata, "{when}");
+    }
+
+    async fn answer(&self, db: &Database, question: &Question) {
+        let Question {
+            selectors,
+            start_ms,
+            end_ms,
+            limit,
+        } = question;
+        for matchers in selectors {
+            let found = select(db, matchers, *start_ms, *end_ms).await;
+            let expected = self.oracle.select(matchers, *start_ms, *end_ms);
+            assert_eq!(found, expected, "{question:?}");
+        }
+        let query = LabelQuery {
+            selectors: selectors.clone(),
+            start_ms: *start_ms,
+            end_ms: *end_ms,
+            limit: *limit,
+        };
+        let series = self.oracle.series(question);
+        self.compare_labels(db, &query, &series).await;
+        self.compare_counts(db, &query, &series).await;
+    }
+
+    async fn compare_labels(&self, db: &Database, query: &LabelQuery, series: &[Labels]) {
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let found = db.series(query).await.expect("series");
+        let expected: Vec<Labels> = series.iter().take(limit).cloned().collect();
+        assert_eq!(found, expected, "series of {query:?}");
+        let names: BTreeSet<&str> = series.iter().flat_map(|l| l.iter().map(|p| p.0)).collect();
+        let found = db.label_names(query).await.expect("names");
+        let expected: Vec<&str> = names.iter().copied().take(limit).collect();
+        assert_eq!(found, expected, "names of {query:?}");
+        for name in ["__name__", "a", "ü", "nothing"] {
+            let values: BTreeSet<&str> = series.iter().filter_map(|l| l.get(name)).collect();
+            let found = db.label_values(name, query).await.expect("values");
+            let expected: Vec<&str> = values.into_iter().take(limit).collect();
+            assert_eq!(found, expected, "values of {name} of {query:?}");
+        }
+    }
+
+    async fn compare_counts(&self, db: &Database, query: &LabelQuery, series: &[Labels]) {
+        let query = LabelQuery {
+            limit: None,
+            ..query.clone()
+        };
+        let found = db.cardinality(&query, usize::MAX).await.expect("counts");
+        assert_eq!(found.series, series.len() as u64);
+        let mut by_metric: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut pairs = BTreeSet::new();
+        for labels in series {
+            *by_metric.entry(labels.metric_name()).or_default() += 1;
+            pairs.extend(labels.iter());
+        }
+        let metrics = found.series_by_metric.iter();
+        let metrics: BTreeMap<&str, u64> = metrics.map(|c| (c.name.as_str(), c.value)).collect();
+        assert_eq!(metrics, by_metric);
+        assert_eq!(found.label_pairs, pairs.len() as u64);
+        let head = db.head_cardinality(usize::MAX).await.expect("counts");
+        assert_eq!(head.series, db.gauges().series as u64);
+        let named = head.series_by_metric.iter().map(|c| c.value).sum::<u64>();
+        assert_eq!(named, head.series, "every series has one {METRIC_NAME}");
+    }
+}
+
+async fn select(
+    db: &Database,
+    matchers: &[Matcher],
+    start_ms: i64,
+    end_ms: i64,
+) -> BTreeMap<Labels, BTreeMap<i64, Stored>> {
+    let selection = Selection {
+        matchers: matchers.to_vec(),
+        start_ms,
+        end_ms,
+        hints: SelectHints::default(),
+    };
+    let mut stream = db.select(selection).await.expect("the selection opens");
+    let mut found = BTreeMap::new();
+    let mut last: Option<Labels> = None;
+    while let Some(batch) = stream.next_batch().await.expect("the batch is read") {
+        for series in batch {
+            assert!(
+                last.as_ref() < Some(&series.labels),
+                "series in label order"
+            );
+            last = Some(series.labels.clone());
+            let samples = stored(&series);
+            if !samples.is_empty() {
+                found.insert(series.labels, samples);
+            }
+        }
+    }
+    found
+}
+
+/// All exemplars in buckets, which no read path serves yet.
+async fn stored_exemplars(db: &Database) -> BTreeMap<Labels, Vec<icecore_model::Exemplar>> {
+    let mut found: BTreeMap<Labels, Vec<_>> = BTreeMap::new();
+    for (record_key, value) in db.records(&[]).await.expect("records") {
+        if let Ok(ParsedKey::ExemplarSeries { bucket, series }) = ParsedKey::parse(&record_key) {
+            let labels = labels_of(db, bucket, key::forward_index(bucket, series)).await;
+            let exemplars = exemplar_series::decode(&value).expect("exemplars decode");
+            found.entry(labels).or_default().extend(exemplars);
+        }
+    }
+    found
+}
+
+async fn labels_of(db: &Database, bucket: Bucket, forward: bytes::Bytes) -> Labels {
+    assert!(forward.starts_with(&key::record_prefix(RecordType::ForwardIndex, bucket)));
+    let records = db.records(&forward).await.expect("records");
+    let (_, value) = records.first().expect("every id has labels");
+    forward_index::decode(value).expect("labels decode").labels
+}

@@ -1,0 +1,101 @@
+//! Processes that come and go over one store: started, killed, closed.
+//!
+//! Holds always:
+//! - Each process has its own runtime and its own way to the store. A crash cuts both, so nothing of
+//!   it writes afterwards, whatever its tasks were doing.
+
+use std::sync::Arc;
+
+use icecore_storage::testing::{FaultPlan, FaultStore};
+use icecore_storage::{Database, Environment, ManualClock, Options};
+use slatedb::object_store::ObjectStore;
+use slatedb::object_store::memory::InMemory;
+use tokio::runtime::Runtime;
+
+use crate::support::{clock, options};
+
+/// A store and a clock, which outlive processes, and the settings of the next process.
+pub(crate) struct World {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) options: Options,
+}
+
+/// One life of the database.
+pub(crate) struct Process {
+    runtime: Option<Runtime>,
+    pub(crate) db: Database,
+    pub(crate) faults: FaultStore,
+}
+
+impl World {
+    /// An empty store in memory.
+    pub(crate) fn new() -> Self {
+        Self {
+            store: Arc::new(InMemory::new()),
+            clock: clock(),
+            options: options("memory://"),
+        }
+    }
+
+    pub(crate) fn start(&self) -> Process {
+        self.try_start(FaultPlan::quiet(0))
+            .expect("the database opens")
+    }
+
+    pub(crate) fn try_start(&self, plan: FaultPlan) -> icecore_storage::Result<Process> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let faults = FaultStore::new(Arc::clone(&self.store), plan);
+        let opened = runtime.block_on(Database::open(
+            self.options.clone(),
+            Environment {
+                clock: Some(Arc::clone(&self.clock) as _),
+                object_store: Some(Arc::new(faults.clone())),
+            },
+        ));
+        match opened {
+            Ok(db) => Ok(Process {
+                runtime: Some(runtime),
+                db,
+                faults,
+            }),
+            Err(cause) => {
+                faults.power_off();
+                runtime.shutdown_background();
+                Err(cause)
+            }
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime
+            .as_ref()
+            .expect("the process lives")
+            .block_on(work)
+    }
+
+    /// Ends the process as SIGKILL would: at once, in the middle of whatever it does.
+    pub(crate) fn crash(self) {
+        drop(self);
+    }
+
+    /// Flushes and ends the process.
+    pub(crate) fn close(self) {
+        self.run(self.db.close()).expect("the database closes");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.faults.power_off();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
