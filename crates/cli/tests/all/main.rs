@@ -1,4 +1,23 @@
-//! The binary as people meet it: arguments in; output, complaints and exit code out.
+//! The binary as people meet it: arguments in; output, complaints and exit code out. The modules
+//! start it as a process.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "everything here is a test, also what is outside of test functions"
+)]
+
+mod architecture;
+mod crash;
+mod export;
+mod fencing;
+mod http;
+mod ledger;
+mod load;
+mod process;
+mod random;
+mod remote_write;
+mod s3;
+mod served;
 
 use std::process::{Command, Output};
 

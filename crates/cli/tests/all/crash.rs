@@ -1,0 +1,328 @@
+//! The process is killed again and again under load; nothing acknowledged is lost, nothing invented.
+//!
+//!     start ─► ready ─► read everything, compare ─► load ─► end (SIGKILL, fail point, SIGTERM)
+//!       ▲                                                      │
+//!       └───────────── the same directory ◄─── icecore check ◄─┘
+//!
+//! `CRASH_ROUNDS=200` is the long form, `CRASH_SEED=…` repeats a plan (not its timing).
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use icecore_storage::FAIL_POINTS;
+
+use crate::load::{Writer, verify};
+use crate::random::Random;
+use crate::served::{Serve, Served, Workplace, check_is_clean};
+
+const WRITERS: usize = 4;
+const SERIES_PER_WRITER: usize = 40;
+const NEW_SERIES_PER_ROUND: usize = 2;
+
+/// Enough to pass a million in 200 rounds, few enough that reading all of it back stays quick.
+const SAMPLES_PER_WRITER_AND_ROUND: u64 = 4_000;
+
+/// A fail point that has not been reached by then gives way to SIGKILL.
+const LOAD_MAX: Duration = Duration::from_secs(8);
+
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+const SIGABRT: i32 = 6;
+
+/// How a round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Kill,
+    FailPoint(&'static str, u64),
+    Terminate,
+}
+
+#[test]
+fn acknowledged_samples_survive_every_end() {
+    let rounds = number_from("CRASH_ROUNDS").unwrap_or(10);
+    let mut test = CrashTest::new(seed());
+    let mut points: Vec<&'static str> = Vec::new();
+    for round in 0..rounds {
+        let end = match round % 6 {
+            2 | 5 => End::Terminate,
+            1 => End::Kill,
+            _ => {
+                if points.is_empty() {
+                    points = FAIL_POINTS.to_vec();
+                    test.random.shuffle(&mut points);
+                }
+                let name = points.pop().expect("was just filled");
+                End::FailPoint(name, test.random_passes(name))
+            }
+        };
+        test.round(end);
+    }
+    test.finish("crash");
+}
+
+/// The random test meets each fail point in its long form; this one always does.
+#[test]
+fn acknowledged_samples_survive_each_fail_point() {
+    let mut test = CrashTest::new(seed());
+    for name in FAIL_POINTS {
+        let passes = 1 + test.random.bits() % 2;
+        test.round(End::FailPoint(name, passes));
+    }
+    let died_there = test.ends.keys().filter(|end| FAIL_POINTS.contains(end));
+    let died_there: Vec<&str> = died_there.copied().collect();
+    let missed = FAIL_POINTS.iter().filter(|name| !died_there.contains(name));
+    let missed: Vec<_> = missed.collect();
+    test.finish("fail points");
+    assert!(missed.is_empty(), "never reached: {missed:?}");
+}
+
+struct CrashTest {
+    seed: u64,
+    random: Random,
+    workplace: Workplace,
+    writers: Vec<Writer>,
+    began: Instant,
+    starts: u64,
+    rounds: u64,
+    ends: BTreeMap<&'static str, u64>,
+    until_ready: Vec<Duration>,
+    checks: u64,
+}
+
+impl CrashTest {
+    fn new(seed: u64) -> Self {
+        say(&format!("CRASH_SEED={seed}"));
+        let mut random = Random::new(seed);
+        let writers =
+            (0..WRITERS).map(|number| Writer::new(number, SERIES_PER_WRITER, random.split()));
+        let writers = writers.collect();
+        Self {
+            seed,
+            random,
+            workplace: Workplace::new(),
+            writers,
+            began: Instant::now(),
+            starts: 0,
+            rounds: 0,
+            ends: BTreeMap::new(),
+            until_ready: Vec::new(),
+            checks: 0,
+        }
+    }
+
+    fn database(&self) -> PathBuf {
+        self.workplace.path("data")
+    }
+
+    /// One life of the process, and a look at what it left.
+    fn round(&mut self, end: End) {
+        self.rounds += 1;
+        if self.random.one_in(4) {
+            self.kill_at_start();
+        }
+        let mut served = self.start(end);
+        // A fail point may be reached before the load begins: then it ends here.
+        let alive =
+            served.wait_ready() && verify(&mut served.client(), &mut self.writers, true).is_some();
+        if alive {
+            self.until_ready.push(served.since_start());
+            for writer in &mut self.writers {
+                writer.add_series(NEW_SERIES_PER_ROUND);
+            }
+            self.load(&mut served, end);
+        }
+        let status = self.end(&mut served, end);
+        self.note_end(&served, end, status);
+        check_is_clean(&self.database());
+        self.checks += 1;
+    }
+
+    /// A start that is cut off: recovery, too, must leave everything as it was.
+    fn kill_at_start(&mut self) {
+        let mut served = self.start(End::Kill);
+        let moment = self.random.within(0..400) as u64;
+        std::thread::sleep(Duration::from_millis(moment));
+        served.kill();
+        *self.ends.entry("SIGKILL at start").or_default() += 1;
+    }
+
+    fn start(&mut self, end: End) -> Served {
+        self.starts += 1;
+        let log = self.workplace.path(&format!("log-{}", self.starts));
+        let serve = Serve::new(self.database(), log).flags(self.settings(end));
+        match end {
+            End::FailPoint(name, passes) => {
+                serve.env("ICECORE_FAILPOINT", &format!("{name}:{passes}"))
+            }
+            _ => serve,
+        }
+        .spawn()
+    }
+
+    /// Settings under which hours, epochs and files turn over in seconds. Where a fail point is to be
+    /// reached they all do; otherwise chance decides, the real defaults included.
+    fn settings(&mut self, end: End) -> Vec<String> {
+        let quick = matches!(end, End::FailPoint(..));
+        let mut flags = Vec::new();
+        let mut choose = |name: &str, from: &[&str]| {
+            let value = if quick { from[0] } else { self.random.pick(from) };
+            flags.extend([format!("--{name}"), value.to_owned()]);
+        };
+        choose("head.flush-grace", &["0s", "1s", "2m"]);
+        choose("journal.epoch-bytes-max", &["64KiB", "256KiB", "64MiB"]);
+        choose("journal.epoch-age-max", &["1s", "1h"]);
+        choose("journal.epoch-keep-max", &["1s", "3h"]);
+        choose("journal.commit-interval", &["auto", "1ms", "20ms"]);
+        choose("head.flush-batch-records", &["50", "7", "4096"]);
+        choose("head.flush-bytes", &["512MiB", "1MiB"]);
+        choose("storage.l0-sst-bytes", &["256KiB", "64KiB", "16MiB"]);
+        choose("storage.unflushed-bytes-max", &["64MiB"]);
+        choose("storage.compression", &["lz4", "none", "zstd"]);
+        choose("storage.block-bytes", &["4KiB", "16KiB"]);
+        choose("storage.gc-interval", &["1s", "1m"]);
+        choose("storage.gc-min-age", &["30s", "5m"]);
+        choose("read.batch-series", &["1024", "3"]);
+        flags
+    }
+
+    /// Between the batches of a flush one fail point is passed many times.
+    fn random_passes(&mut self, name: &str) -> u64 {
+        let most = match name {
+            "flush.series" | "flush.index" | "flush.samples" => 40,
+            "journal.written" | "journal.durable" => 60,
+            "flush.before_commit" | "flush.committed" | "flush.dropped" => 8,
+            _ => 3,
+        };
+        1 + self.random.bits() % most
+    }
+
+    /// Writes, flushes and looks on until the round's end has come or is due.
+    fn load(&mut self, served: &mut Served, end: End) {
+        let length = match end {
+            End::FailPoint(..) => LOAD_MAX,
+            _ => Duration::from_millis(self.random.within(200..4000) as u64),
+        };
+        let until = Instant::now() + length;
+        let flushes = end != End::Terminate || self.random.one_in(2);
+        let check_beside = self.random.one_in(4);
+        let mut random = self.random.split();
+        let database = self.database();
+        let (writers, checks) = (&mut self.writers, &mut self.checks);
+        std::thread::scope(|scope| {
+            for writer in writers {
+                let mut client = served.client();
+                scope.spawn(move || {
+                    writer.run(&mut client, until, SAMPLES_PER_WRITER_AND_ROUND);
+                });
+            }
+            if check_beside {
+                scope.spawn(move || {
+                    check_is_clean(&database);
+                    *checks += 1;
+                });
+            }
+            let mut client = served.client();
+            let mut flush_at = Instant::now() + Duration::from_millis(300);
+            while Instant::now() < until && served.exited().is_none() {
+                if flushes && Instant::now() >= flush_at {
+                    // Fails when the process ends meanwhile, which is the point.
+                    if let Ok(answer) = client.post("/-/flush", &[], b"") {
+                        assert!(answer.is_success(), "{}", answer.text());
+                    }
+                    let pause = random.within(50..1500) as u64;
+                    flush_at = Instant::now() + Duration::from_millis(pause);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            match end {
+                End::Kill => drop(served.kill()),
+                End::Terminate => served.terminate(),
+                End::FailPoint(..) => {}
+            }
+        });
+    }
+
+    fn end(&mut self, served: &mut Served, end: End) -> ExitStatus {
+        match end {
+            End::Terminate => served.wait_exit(STOP_PATIENCE),
+            _ => match served.exited() {
+                Some(status) => status,
+                None => served.kill(),
+            },
+        }
+    }
+
+    /// Only the end that was meant may happen.
+    fn note_end(&mut self, served: &Served, end: End, status: ExitStatus) {
+        let what = match end {
+            End::Terminate => {
+                assert!(status.success(), "SIGTERM: {status}\n{}", served.log());
+                "SIGTERM"
+            }
+            End::FailPoint(name, _) if status.signal() == Some(SIGABRT) => {
+                let log = served.log();
+                assert!(log.contains("fail point reached"), "{log}");
+                name
+            }
+            End::Kill | End::FailPoint(..) => {
+                assert_eq!(status.signal(), Some(9), "{status}\n{}", served.log());
+                "SIGKILL"
+            }
+        };
+        *self.ends.entry(what).or_default() += 1;
+    }
+
+    /// A last start, a last look, and the numbers.
+    fn finish(mut self, title: &str) {
+        let mut served = self.start(End::Terminate);
+        assert!(served.wait_ready(), "{}", served.log());
+        let read = verify(&mut served.client(), &mut self.writers, true);
+        assert!(read.is_some(), "{}", served.log());
+        self.until_ready.push(served.since_start());
+        served.terminate();
+        let status = served.wait_exit(STOP_PATIENCE);
+        assert!(status.success(), "{status}\n{}", served.log());
+        check_is_clean(&self.database());
+        let total = |of: fn(&Writer) -> u64| self.writers.iter().map(of).sum::<u64>();
+        let times: usize = self.writers.iter().map(Writer::acknowledged_times).sum();
+        self.until_ready.sort_unstable();
+        let median = self.until_ready[self.until_ready.len() / 2];
+        let slowest = self.until_ready.last().copied().unwrap_or_default();
+        say(&format!(
+            "{title}: seed {}, {} rounds, {} starts, ends {:?}; {} samples acknowledged in {} requests \
+             ({times} distinct), {} requests unanswered, {} series read back under load, {} checks clean; \
+             start to read-back median {median:.1?}, slowest {slowest:.1?}; {:.0?} in all",
+            self.seed,
+            self.rounds,
+            self.starts,
+            self.ends,
+            total(|w| w.acknowledged_samples),
+            total(|w| w.acknowledged_requests),
+            total(|w| w.unanswered_requests),
+            total(|w| w.read_backs),
+            self.checks + 1,
+            self.began.elapsed()
+        ));
+    }
+}
+
+fn seed() -> u64 {
+    number_from("CRASH_SEED").unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(1, |now| now.as_nanos() as u64 % 1_000_000_007)
+    })
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().expect("a whole number"))
+}
+
+/// Past the test harness, which keeps what passing tests print to itself.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

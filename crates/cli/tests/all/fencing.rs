@@ -1,0 +1,96 @@
+//! A second writer on the same directory takes over: the first one says why and ends, and nothing
+//! that either acknowledged is lost.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use crate::load::{Outcome, Writer, verify};
+use crate::random::Random;
+use crate::served::{START_PATIENCE, Serve, Served, Workplace, check_is_clean};
+
+const TAKEOVERS: usize = 4;
+const WRITERS: usize = 3;
+
+/// How soon the one that lost must be gone.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_second_writer_takes_over_and_nothing_is_lost() {
+    let workplace = Workplace::new();
+    let mut random = Random::new(7);
+    let mut writers: Vec<Writer> = (0..WRITERS)
+        .map(|number| Writer::new(number, 30, random.split()))
+        .collect();
+    let start = |number: usize| {
+        let log = workplace.path(&format!("log-{number}"));
+        Serve::new(workplace.path("data"), log)
+            .flags(["--head.flush-grace", "0s"])
+            .flags(["--journal.epoch-bytes-max", "64KiB"])
+            .flags(["--journal.epoch-age-max", "1s"])
+            .flags(["--head.flush-batch-records", "50"])
+            .start()
+    };
+    let mut first = start(0);
+    for takeover in 1..=TAKEOVERS {
+        let second = take_over(&first, &mut writers, || start(takeover));
+        let status = first.wait_exit(END_PATIENCE);
+        assert!(!status.success(), "{status}\n{}", first.log());
+        assert_eq!(status.code(), Some(1), "{status}\n{}", first.log());
+        let log = first.log();
+        assert!(log.contains("another process"), "it does not say why:\n{log}");
+        let read = verify(&mut second.client(), &mut writers, true);
+        assert!(read.is_some(), "{}", second.log());
+        first = second;
+    }
+    let acknowledged: u64 = writers.iter().map(|w| w.acknowledged_samples).sum();
+    assert!(acknowledged > 1000, "only {acknowledged} were acknowledged");
+    first.terminate();
+    assert!(first.wait_exit(END_PATIENCE).success(), "{}", first.log());
+    check_is_clean(&workplace.path("data"));
+}
+
+/// Writers send to the first until it answers no more, then to the second, as clients do behind an
+/// address that moves.
+fn take_over(
+    first: &Served,
+    writers: &mut [Writer],
+    start: impl FnOnce() -> Served + Send,
+) -> Served {
+    let started = AtomicBool::new(false);
+    let refused = AtomicUsize::new(0);
+    let second = std::thread::scope(|scope| {
+        for writer in &mut *writers {
+            let mut client = first.client();
+            let (started, refused) = (&started, &refused);
+            scope.spawn(move || {
+                // So that a second one that does not start fails the test instead of holding it up.
+                let patience = Instant::now() + START_PATIENCE;
+                while Instant::now() < patience {
+                    match writer.send_next(&mut client) {
+                        Outcome::Acknowledged => {}
+                        Outcome::Refused if !started.load(SeqCst) => {}
+                        // Gone, or fenced and about to go.
+                        Outcome::Refused | Outcome::Unanswered => {
+                            refused.fetch_add(1, SeqCst);
+                            return;
+                        }
+                    }
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(1500));
+        started.store(true, SeqCst);
+        start()
+    });
+    assert_eq!(refused.into_inner(), writers.len());
+    // Requests whose outcome is unknown are sent again, and new ones follow.
+    let mut client = second.client();
+    for _ in 0..10 {
+        for writer in &mut *writers {
+            let outcome = writer.send_next(&mut client);
+            assert_eq!(outcome, Outcome::Acknowledged, "{}", second.log());
+        }
+    }
+    second
+}

@@ -1,0 +1,137 @@
+//! `icecore serve` as its supervisor sees it: what it prints, when it is ready, how it ends.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::{Duration, Instant};
+
+use crate::load::{Outcome, Writer, verify};
+use crate::random::Random;
+use crate::served::{Serve, Served, Workplace, icecore};
+
+const END_PATIENCE: Duration = Duration::from_secs(20);
+
+fn writer(seed: u64) -> [Writer; 1] {
+    [Writer::new(0, 50, Random::new(seed))]
+}
+
+fn send(served: &Served, writer: &mut Writer, requests: usize) {
+    let mut client = served.client();
+    for _ in 0..requests {
+        let outcome = writer.send_next(&mut client);
+        assert_eq!(outcome, Outcome::Acknowledged, "{}", served.log());
+    }
+}
+
+/// How many samples the last start replayed, as the log says.
+fn replayed_samples(served: &Served) -> u64 {
+    let log = served.log();
+    let line = log.lines().find(|line| line.contains("journal replayed"));
+    let line = line.unwrap_or_else(|| panic!("no word about the replay:\n{log}"));
+    let number = line.split_once(" samples=").map(|(_, after)| after);
+    let number = number.and_then(|after| after.split(' ').next());
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("no number of samples: {line}"))
+}
+
+#[test]
+fn a_start_says_where_data_lies_and_what_to_open() {
+    let workplace = Workplace::new();
+    let served = Serve::new(workplace.path("data"), workplace.path("log")).start();
+    let log = served.log();
+    let data = workplace.path("data").display().to_string();
+    let url = format!("http://{}", served.address().expect("a door is open"));
+    for said in [
+        &data,
+        &format!("{url}/api/v1/write"),
+        &format!("{url}/api/v1/export"),
+    ] {
+        assert!(log.contains(said.as_str()), "{said} is not in:\n{log}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_an_error_only_where_it_was_asked_for() {
+    let workplace = Workplace::new();
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let taken_address = taken.local_addr().expect("a listener has an address");
+    let refused = icecore()
+        .args(["serve", "--listen", &taken_address.to_string(), "--storage"])
+        .arg(workplace.path("refused"))
+        .output()
+        .expect("the binary was built for this test");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains(&taken_address.to_string()), "{said}");
+
+    // The default port may be taken by a stranger, which serves as well.
+    let _default = TcpListener::bind((Ipv4Addr::LOCALHOST, 9090));
+    let mut served = Serve::on_default_port(workplace.path("data"), workplace.path("log")).spawn();
+    let deadline = Instant::now() + END_PATIENCE;
+    while !served.log().contains(" ready") {
+        assert!(Instant::now() < deadline, "{}", served.log());
+        assert!(served.exited().is_none(), "{}", served.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let log = served.log();
+    assert!(log.contains("WARN") && log.contains("127.0.0.1:9090"), "{log}");
+    served.terminate();
+    assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
+}
+
+#[test]
+fn a_clean_stop_leaves_nothing_to_replay() {
+    let workplace = Workplace::new();
+    let mut writers = writer(3);
+    let start = |number| {
+        let log = workplace.path(&format!("log-{number}"));
+        Serve::new(workplace.path("data"), log).start()
+    };
+    let mut first = start(1);
+    send(&first, &mut writers[0], 50);
+    let began = Instant::now();
+    first.terminate();
+    let status = first.wait_exit(END_PATIENCE);
+    assert_eq!(status.code(), Some(0), "{}", first.log());
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(10), "stopping took {took:?}");
+
+    let mut second = start(2);
+    assert_eq!(replayed_samples(&second), 0, "{}", second.log());
+    let read = verify(&mut second.client(), &mut writers, true);
+    assert!(read.is_some(), "{}", second.log());
+    send(&second, &mut writers[0], 10);
+    second.kill();
+
+    // The same words after a kill, to show that they are able to say otherwise.
+    let third = start(3);
+    assert!(replayed_samples(&third) > 0, "{}", third.log());
+    let read = verify(&mut third.client(), &mut writers, true);
+    assert!(read.is_some(), "{}", third.log());
+}
+
+#[test]
+fn recovery_is_healthy_but_not_ready() {
+    let workplace = Workplace::new();
+    let mut writers = writer(4);
+    let mut first = Serve::new(workplace.path("data"), workplace.path("log-1")).start();
+    send(&first, &mut writers[0], 300);
+    first.kill();
+    // Seen before it is ready: the door opens first, and opening the store alone takes longer than
+    // one request to this machine.
+    let mut second = Serve::new(workplace.path("data"), workplace.path("log-2")).spawn();
+    let deadline = Instant::now() + END_PATIENCE;
+    while second.address().is_none() {
+        assert!(Instant::now() < deadline, "{}", second.log());
+        assert!(second.exited().is_none(), "{}", second.log());
+    }
+    let mut client = second.client();
+    let early = client.get("/-/ready").expect("the door is open");
+    assert_eq!(early.status, 503, "{}", early.text());
+    let read = client.get("/api/v1/labels").expect("the door is open");
+    let healthy = client.get("/-/healthy").expect("the door is open");
+    assert_eq!(healthy.status, 200, "{}", healthy.text());
+    assert!(read.status == 503 || read.status == 200, "{}", read.text());
+    assert!(second.wait_ready(), "{}", second.log());
+    let read = verify(&mut second.client(), &mut writers, true);
+    assert!(read.is_some(), "{}", second.log());
+}

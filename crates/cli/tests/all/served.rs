@@ -1,0 +1,229 @@
+//! A running `icecore serve`, which ends with the value that stands for it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::http::Client;
+
+/// How long a start may take on a busy machine, recovery included.
+pub(crate) const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a process is looked at while it is waited for.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A directory of one test. It is kept and named when the test fails.
+pub(crate) struct Workplace {
+    directory: Option<tempfile::TempDir>,
+}
+
+impl Workplace {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: Some(tempfile::tempdir().expect("a directory for this test")),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        let directory = self.directory.as_ref().expect("is there until the end");
+        directory.path().join(name)
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(directory) = self.directory.take()
+        {
+            eprintln!("database and logs are kept in {}", directory.keep().display());
+        }
+    }
+}
+
+/// How to start the process.
+pub(crate) struct Serve {
+    command: Command,
+    log: PathBuf,
+}
+
+pub(crate) struct Served {
+    child: Child,
+    log: PathBuf,
+    started: Instant,
+}
+
+impl Serve {
+    /// On a free port of this machine; nothing of the environment gets through.
+    pub(crate) fn new(storage: impl AsRef<OsStr>, log: PathBuf) -> Self {
+        Self::on_default_port(storage, log).flags(["--listen", "127.0.0.1:0"])
+    }
+
+    /// Without a word about where to listen.
+    pub(crate) fn on_default_port(storage: impl AsRef<OsStr>, log: PathBuf) -> Self {
+        let mut command = icecore();
+        command.arg("serve").arg("--storage").arg(storage);
+        Self { command, log }
+    }
+
+    pub(crate) fn flags(mut self, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(flags);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts it and does not wait.
+    pub(crate) fn spawn(mut self) -> Served {
+        let log = File::create(&self.log).expect("the log file can be created");
+        let both = log.try_clone().expect("a file can be opened twice");
+        let child = self.command.stdout(both).stderr(log).stdin(Stdio::null());
+        Served {
+            child: child.spawn().expect("the binary was built for this test"),
+            log: self.log,
+            started: Instant::now(),
+        }
+    }
+
+    /// Starts it and waits until it is ready.
+    pub(crate) fn start(self) -> Served {
+        let mut served = self.spawn();
+        assert!(served.wait_ready(), "ended at the start:\n{}", served.log());
+        served
+    }
+}
+
+impl Served {
+    /// A new connection. The process must have opened its door.
+    pub(crate) fn client(&self) -> Client {
+        let address = self.address();
+        Client::new(address.unwrap_or_else(|| panic!("no door is open:\n{}", self.log())))
+    }
+
+    /// Where it answers, as it says when its door is open.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        let log = self.log();
+        let (_, after) = log.split_once("ready  http://")?;
+        after.split_once("/-/ready")?.0.parse().ok()
+    }
+
+    /// Waits until it says that it is ready. False when it ended before.
+    pub(crate) fn wait_ready(&mut self) -> bool {
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            if self.exited().is_some() {
+                return false;
+            }
+            let asked = self.address().map(|at| Client::new(at).get("/-/ready"));
+            if let Some(Ok(answer)) = asked
+                && answer.is_success()
+            {
+                return true;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "not ready after {START_PATIENCE:?}:\n{}",
+                self.log()
+            );
+            std::thread::sleep(POLL);
+        }
+    }
+
+    pub(crate) fn since_start(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// SIGKILL, and gone.
+    pub(crate) fn kill(&mut self) -> ExitStatus {
+        // It may have ended by itself, which is no failure here.
+        let _ = self.child.kill();
+        self.child.wait().expect("a child can be waited for")
+    }
+
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let id = self.child.id().to_string();
+        let kill = &mut Command::new("sh");
+        let sent = kill.args(["-c", &format!("kill -TERM {id}")]).status();
+        assert!(
+            sent.is_ok_and(|sent| sent.success()),
+            "process {id} is gone:\n{}",
+            self.log()
+        );
+    }
+
+    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait_exit(&mut self, patience: Duration) -> ExitStatus {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.exited() {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "still running after {patience:?}:\n{}",
+                self.log()
+            );
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// All it said so far, on both channels.
+    pub(crate) fn log(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(30)..];
+            eprintln!("end of {}:\n{}", self.log.display(), tail.join("\n"));
+        }
+    }
+}
+
+/// The binary, without this process' environment. `ICECORE_BINARY` names another one, for long runs
+/// of a release build.
+pub(crate) fn icecore() -> Command {
+    let other = std::env::var_os("ICECORE_BINARY");
+    let mut command =
+        Command::new(other.unwrap_or_else(|| env!("CARGO_BIN_EXE_icecore").into()));
+    command.env_clear();
+    command
+}
+
+/// `icecore check`, which must find nothing wrong.
+#[track_caller]
+pub(crate) fn check_is_clean(storage: &Path) {
+    let check = &mut icecore();
+    let check = check.arg("check").arg("--storage").arg(storage);
+    let output = check.output().expect("the binary was built for this test");
+    assert!(
+        output.status.success(),
+        "icecore check: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    listener.local_addr().expect("a listener has an address")
+}
