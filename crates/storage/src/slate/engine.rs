@@ -246,10 +246,15 @@ pub(crate) fn block_and_meta_cache(options: &StoreOptions) -> Arc<dyn DbCache> {
 
 /// Says what a failed open means for the person who started it.
 pub(crate) fn open_error(location: &StoreLocation, cause: slatedb::Error) -> Error {
+    let same_moment = || {
+        Error::Closed(format!(
+            "another process opened {location} for writing at the same moment; start this one again if it is to take over"
+        ))
+    };
     match cause.kind() {
-        ErrorKind::Closed(CloseReason::Fenced) => Error::Closed(format!(
-            "another process opened {location} for writing at the same moment"
-        )),
+        ErrorKind::Closed(CloseReason::Fenced) => same_moment(),
+        // Two that create the database at once: SlateDB reports the later one as wrong data.
+        ErrorKind::Data if cause.to_string().contains("version already exists") => same_moment(),
         ErrorKind::Unavailable => Error::Unavailable(format!(
             "cannot open the database at {location}: {cause}; the storage answered at first, so check whether it may be written to and has space"
         )),

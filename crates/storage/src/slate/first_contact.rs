@@ -103,9 +103,17 @@ fn refused(location: &StoreLocation, options: &StoreOptions, cause: &store::Erro
         "check endpoint, region, bucket and credentials"
     };
     Error::Unavailable(format!(
-        "cannot use the storage at {}: {told}; {cure}",
-        place(location, options)
+        "cannot use the storage at {}: {}; {cure}",
+        place(location, options),
+        without_document(&told)
     ))
+}
+
+/// Servers answer with a document of XML or HTML of many lines, whose one useful word, the status, is
+/// said before it. A message is one line.
+fn without_document(told: &str) -> String {
+    let before = told.split_once(['<', '\n']).map_or(told, |split| split.0);
+    before.trim_end_matches([':', ' ']).to_owned()
 }
 
 fn silent(location: &StoreLocation, options: &StoreOptions) -> Error {
