@@ -50,6 +50,13 @@ impl Assembled {
         gorilla::count(&self.stream).map_or(0, u64::from)
     }
 
+    /// Without the entries that only say that there is none: how many of those there are depends on
+    /// what an interrupted flush has already written.
+    pub(super) fn histogram_count(&self) -> u64 {
+        let entries = self.histograms.iter();
+        entries.filter(|entry| entry.value.is_some()).count() as u64
+    }
+
     pub(super) fn histograms_value(&self) -> Option<Bytes> {
         let some = !self.histograms.is_empty();
         some.then(|| histogram_series::encode(&self.histograms).into())

@@ -7,7 +7,8 @@ use slatedb::{WriteBatch, WriteHandle};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 
-/// Bytes after which the WAL is written out: SlateDB holds them in memory until then.
+/// Bytes after which the WAL is written out: SlateDB holds them in memory until then. Less where L0
+/// files are configured to be small.
 const WAL_FLUSH_BYTES: usize = 4 << 20;
 
 /// How records of a bucket are written.
@@ -117,7 +118,8 @@ impl<'i> BatchWriter<'i> {
         self.since_wal_flush += self.batch_bytes;
         self.batch_records = 0;
         self.batch_bytes = 0;
-        if self.since_wal_flush >= WAL_FLUSH_BYTES {
+        let l0_bytes = self.inner.options.store.l0_sst_bytes;
+        if self.since_wal_flush >= WAL_FLUSH_BYTES.min(l0_bytes) {
             self.flush_wal().await?;
         }
         Ok(Some(handle))

@@ -320,7 +320,7 @@ impl HourFlush<'_> {
     fn count(&mut self, assembled: &Assembled) {
         let meta = &mut self.meta;
         meta.float_samples += assembled.float_count();
-        meta.histogram_samples += assembled.histograms.len() as u64;
+        meta.histogram_samples += assembled.histogram_count();
         meta.exemplars += assembled.exemplars.len() as u64;
         meta.min_timestamp_ms = meta.min_timestamp_ms.min(assembled.first_ms);
         meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);

@@ -150,15 +150,17 @@ struct Replay {
 impl Replay {
     fn apply(&mut self, records: Vec<(Bytes, Bytes)>) {
         for (key, value) in records {
-            let Ok(ParsedKey::Journal { epoch, seq }) = ParsedKey::parse(&key) else {
-                error!(?key, "not a journal key: skipped and kept");
-                self.found.unreadable += 1;
-                continue;
-            };
-            if epoch != self.epoch {
+            let parsed = ParsedKey::parse(&key);
+            if let Some(epoch) = epoch_of(&key)
+                && epoch != self.epoch
+            {
                 self.epoch = epoch;
                 self.series.clear();
             }
+            let Ok(ParsedKey::Journal { epoch, seq }) = parsed else {
+                self.unreadable(&key, self.found.next_seq, "not a journal key");
+                continue;
+            };
             self.found.records += 1;
             self.found.next_epoch = self.found.next_epoch.max(epoch + 1);
             self.found.next_seq = self.found.next_seq.max(seq + 1);
@@ -269,4 +271,11 @@ impl Replay {
             epoch.unreadable = true;
         }
     }
+}
+
+/// The epoch in whose segment a key lies, also when the rest of the key is no journal key.
+fn epoch_of(key: &[u8]) -> Option<u32> {
+    let segment = key.get(..icecore_records::key::segment_len(key))?;
+    let epoch = segment.last_chunk::<4>()?;
+    Some(u32::from_be_bytes(*epoch))
 }

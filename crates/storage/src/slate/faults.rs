@@ -73,6 +73,11 @@ impl FaultStore {
         self.shared.power_off();
     }
 
+    /// The power goes off after this many more puts.
+    pub fn power_off_after(&self, puts: usize) {
+        self.shared.power_off_after(puts);
+    }
+
     pub fn is_off(&self) -> bool {
         self.shared.is_off()
     }
@@ -89,6 +94,9 @@ impl FaultStore {
         path: &Path,
         apply: impl Future<Output = store::Result<T>> + Send,
     ) -> store::Result<T> {
+        if operation == Operation::Put {
+            self.shared.count_put();
+        }
         self.shared.check_power()?;
         self.shared.delay(operation, path).await;
         match self.shared.draw(operation, path) {

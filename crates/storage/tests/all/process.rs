@@ -16,7 +16,7 @@ use crate::support::{clock, options};
 
 /// A store and a clock, which outlive processes, and the settings of the next process.
 pub(crate) struct World {
-    pub(crate) store: Arc<dyn ObjectStore>,
+    store: Arc<InMemory>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) options: Options,
 }
@@ -31,11 +31,19 @@ pub(crate) struct Process {
 impl World {
     /// An empty store in memory.
     pub(crate) fn new() -> Self {
+        Self::over(Arc::new(InMemory::new()))
+    }
+
+    pub(crate) fn over(store: Arc<InMemory>) -> Self {
         Self {
-            store: Arc::new(InMemory::new()),
+            store,
             clock: clock(),
             options: options("memory://"),
         }
+    }
+
+    pub(crate) fn memory(&self) -> &InMemory {
+        &self.store
     }
 
     pub(crate) fn start(&self) -> Process {
@@ -49,7 +57,7 @@ impl World {
             .enable_all()
             .build()
             .expect("a runtime");
-        let faults = FaultStore::new(Arc::clone(&self.store), plan);
+        let faults = FaultStore::new(Arc::clone(&self.store) as Arc<dyn ObjectStore>, plan);
         let opened = runtime.block_on(Database::open(
             self.options.clone(),
             Environment {

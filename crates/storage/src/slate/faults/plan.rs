@@ -1,7 +1,7 @@
 //! Decides which operations fail and keeps count.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -80,6 +80,8 @@ pub(super) struct Shared {
     off: AtomicBool,
     attempts: Mutex<HashMap<(Operation, Path), u64>>,
     scripted: Mutex<Vec<Scripted>>,
+    /// Puts until the power goes off; negative: it stays on.
+    puts_left: AtomicI64,
     crashed_at: Mutex<Option<Path>>,
     applied_but_error: AtomicU64,
     not_applied: AtomicU64,
@@ -96,6 +98,7 @@ impl Shared {
             off: AtomicBool::new(false),
             attempts: Mutex::default(),
             scripted: Mutex::default(),
+            puts_left: AtomicI64::new(-1),
             crashed_at: Mutex::default(),
             applied_but_error: AtomicU64::new(0),
             not_applied: AtomicU64::new(0),
@@ -120,6 +123,22 @@ impl Shared {
 
     pub(super) fn power_off(&self) {
         self.off.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn power_off_after(&self, puts: usize) {
+        let puts = i64::try_from(puts).unwrap_or(i64::MAX);
+        self.puts_left.store(puts, Ordering::SeqCst);
+    }
+
+    /// Counts a put that is about to be done; the one too many finds the power off.
+    pub(super) fn count_put(&self) {
+        let counting = |left: i64| (left >= 0).then(|| left - 1);
+        let before = self
+            .puts_left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, counting);
+        if before == Ok(0) {
+            self.power_off();
+        }
     }
 
     pub(super) fn is_off(&self) -> bool {
