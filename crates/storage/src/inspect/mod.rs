@@ -1,8 +1,8 @@
 //! Looks into a database beside its writer, for `icecore inspect` and `icecore check`.
 //!
-//!     reader ─► walk: one state, keys in order ─► overview, records, statistics, check
-//!        ▲                    │ a file has vanished
-//!        └──── fresh reader ◄─┘
+//!     reader ─► one state that stands still ─► overview, records, statistics, check
+//!        ▲                     │ a file has vanished
+//!        └───── fresh reader ◄─┘
 //!
 //! Holds always:
 //! - Nothing is written to the store, and the writer is not disturbed.
@@ -19,12 +19,12 @@ mod overview;
 mod progress;
 mod records;
 mod statistics;
+mod still;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slatedb::object_store::ObjectStore;
 
@@ -42,11 +42,15 @@ use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 use crate::slate::reader::{Reader, is_vanished, open_reader};
 use progress::Meter;
-use walk::Walk;
+use still::StillView;
 
 /// How often one piece of work is begun before a file that is missing counts as lost. The writer
 /// keeps files for minutes after they were replaced, so that even the second time is rare.
 const ATTEMPTS_MAX: u32 = 6;
+
+/// Age from which a state is given up before something new is begun: its files are kept for a few
+/// minutes, and opening costs little beside what is read.
+const STATE_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// Time for the writer to finish what it is doing, before looking again.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
@@ -56,6 +60,7 @@ pub struct Inspector {
     options: StoreOptions,
     object_store: Option<Arc<dyn ObjectStore>>,
     reader: Reader,
+    opened: Instant,
     meter: Arc<Meter>,
     restarts: u64,
 }
@@ -85,6 +90,7 @@ impl Inspector {
             options: options.clone(),
             object_store,
             reader,
+            opened: Instant::now(),
             meter: Arc::default(),
             restarts: 0,
         })
@@ -105,14 +111,13 @@ impl Inspector {
     }
 
     /// Does one piece of work on one state, from the start again when that state has vanished.
-    async fn attempt<T>(&mut self, work: impl AsyncFn(&mut Walk) -> Result<T>) -> Result<T> {
+    async fn attempt<T>(&mut self, work: impl AsyncFn(&StillView) -> Result<T>) -> Result<T> {
+        if self.opened.elapsed() > STATE_AGE_MAX {
+            self.reopen().await?;
+        }
         let mut attempts = 1;
         loop {
-            let tried = match Walk::open(&self.reader.view(), &self.meter).await {
-                Ok(mut walk) => work(&mut walk).await,
-                Err(error) => Err(error),
-            };
-            match tried {
+            match work(&StillView::new(&self.reader, &self.meter)).await {
                 Err(error) if has_vanished(&error) && attempts < ATTEMPTS_MAX => {
                     attempts += 1;
                     self.restarts += 1;
@@ -127,6 +132,7 @@ impl Inspector {
     async fn reopen(&mut self) -> Result<()> {
         match open_reader(&self.options, self.object_store.clone()).await {
             Ok(fresh) => {
+                self.opened = Instant::now();
                 let old = std::mem::replace(&mut self.reader, fresh);
                 old.close().await
             }
@@ -144,4 +150,12 @@ fn has_vanished(error: &Error) -> bool {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first key behind all that begin with `prefix`; `None` when there is none.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut after = prefix[..=kept].to_vec();
+    after[kept] += 1;
+    Some(after)
 }

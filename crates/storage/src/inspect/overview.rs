@@ -11,8 +11,7 @@ use icecore_records::{
     key, watermark,
 };
 
-use super::progress::segment_bytes;
-use super::walk::{Record, Walk};
+use super::still::{Record, StillView};
 use super::{Inspector, hex};
 use crate::error::Result;
 
@@ -73,9 +72,9 @@ pub struct EpochOverview {
 
 impl Inspector {
     pub async fn overview(&mut self) -> Result<Overview> {
-        let sizes = segment_bytes(&self.reader.view());
+        let sizes = self.reader.segment_bytes();
         let mut overview = self
-            .attempt(async |walk| Survey::default().run(walk).await)
+            .attempt(async |view| Survey::default().run(view).await)
             .await?;
         for bucket in &mut overview.buckets {
             bucket.file_bytes = bucket_bytes(&sizes, bucket.bucket);
@@ -97,7 +96,7 @@ fn bucket_bytes(sizes: &HashMap<Bytes, u64>, bucket: Bucket) -> BTreeMap<RecordT
     found.collect()
 }
 
-/// The walk over everything but the content of buckets.
+/// A look at everything but the content of buckets.
 #[derive(Default)]
 struct Survey {
     overview: Overview,
@@ -108,29 +107,30 @@ struct Survey {
 }
 
 impl Survey {
-    async fn run(mut self, walk: &mut Walk) -> Result<Overview> {
-        while let Some(next) = walk.peek().await? {
-            match scope_of(next) {
+    async fn run(mut self, view: &StillView) -> Result<Overview> {
+        for segment in view.segments() {
+            match scope_of(segment) {
                 // The content of buckets is passed over, their own records are read.
                 Some((record_type, bucket)) if record_type != RecordType::BucketMeta => {
                     self.found.insert(bucket);
-                    walk.seek_past(&key::record_prefix(record_type, bucket))
-                        .await?;
                 }
-                _ => {
-                    let Some(record) = walk.take().await? else {
-                        break;
-                    };
-                    if let Err(cause) = self.note(&record)
-                        && self.overview.problems.len() < PROBLEMS_MAX
-                    {
-                        let problem = format!("{}: {cause}", hex(&record.key));
-                        self.overview.problems.push(problem);
-                    }
-                }
+                _ => self.segment(view, segment).await?,
             }
         }
         Ok(self.finish())
+    }
+
+    async fn segment(&mut self, view: &StillView, prefix: &[u8]) -> Result<()> {
+        let mut records = view.under(prefix).await?;
+        while let Some(record) = records.next().await? {
+            if let Err(cause) = self.note(&record)
+                && self.overview.problems.len() < PROBLEMS_MAX
+            {
+                let problem = format!("{}: {cause}", hex(&record.key));
+                self.overview.problems.push(problem);
+            }
+        }
+        Ok(())
     }
 
     fn note(&mut self, record: &Record) -> Result<(), DecodeError> {

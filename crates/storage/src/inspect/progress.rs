@@ -1,12 +1,7 @@
 //! How far a long look has come. An estimate: sizes are those of files, what is only in the WAL is
 //! not counted.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use bytes::Bytes;
-
-use crate::slate::read_view::View;
 
 /// Records between two calls of the listener.
 const TELL_EVERY: u64 = 4096;
@@ -73,19 +68,4 @@ impl Meter {
             });
         }
     }
-}
-
-/// File bytes of each segment, as the current manifest estimates them.
-pub(super) fn segment_bytes(view: &View) -> HashMap<Bytes, u64> {
-    let manifest = match view {
-        View::Reader(reader) => reader.manifest(),
-        View::Live(db) => db.manifest(),
-        View::Snapshot(_) => return HashMap::new(),
-    };
-    let sizes = manifest.segments().iter().map(|segment| {
-        let fresh: u64 = segment.l0().iter().map(|file| file.estimate_size()).sum();
-        let compacted = segment.compacted().iter().map(|run| run.estimate_size());
-        (segment.prefix().clone(), fresh + compacted.sum::<u64>())
-    });
-    sizes.collect()
 }

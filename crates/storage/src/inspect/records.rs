@@ -3,8 +3,8 @@
 use icecore_records::{Bucket, RecordType, key};
 
 use super::describe::{RecordView, describe};
-use super::walk::after_prefix;
-use super::{ATTEMPTS_MAX, Inspector, Walk, has_vanished};
+use super::still::StillView;
+use super::{ATTEMPTS_MAX, Inspector, after_prefix, has_vanished};
 use crate::error::Result;
 
 /// Which records to show. Everything that is given must hold; nothing given means all records.
@@ -116,8 +116,8 @@ struct Listing<'a, F> {
 impl<F: FnMut(RecordView) -> bool> Listing<'_, F> {
     /// Shows the records from `start` on and moves it behind them. False when enough were shown.
     async fn run(&mut self, inspector: &Inspector, start: &mut Vec<u8>) -> Result<bool> {
-        let mut walk = Walk::open(&inspector.reader.view(), &inspector.meter).await?;
-        walk.seek(start).await?;
+        let view = StillView::new(&inspector.reader, &inspector.meter);
+        let mut records = view.between(start, self.end).await?;
         loop {
             if self
                 .selection
@@ -126,11 +126,7 @@ impl<F: FnMut(RecordView) -> bool> Listing<'_, F> {
             {
                 return Ok(false);
             }
-            match (walk.peek().await?, self.end) {
-                (Some(key), Some(end)) if key.as_ref() >= end => return Ok(true),
-                _ => {}
-            }
-            let Some(record) = walk.take().await? else {
+            let Some(record) = records.next().await? else {
                 return Ok(true);
             };
             *start = record.key.to_vec();

@@ -9,8 +9,7 @@ use icecore_records::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::Inspector;
-use super::progress::segment_bytes;
-use super::walk::{Record, Walk};
+use super::still::{Record, StillView};
 use crate::error::{Error, Result};
 
 /// Which buckets are counted: those that overlap the range.
@@ -79,20 +78,18 @@ pub struct LabelStatistics {
 impl Inspector {
     pub async fn statistics(&mut self, query: &StatisticsQuery) -> Result<Statistics> {
         let listed = self
-            .attempt(
-                async |walk| match walk.take_exactly(&key::bucket_list()).await? {
-                    Some(value) => bucket_list::decode(&value)
-                        .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}"))),
-                    None => Ok(BTreeSet::new()),
-                },
-            )
+            .attempt(async |view| match view.get(&key::bucket_list()).await? {
+                Some(value) => bucket_list::decode(&value)
+                    .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}"))),
+                None => Ok(BTreeSet::new()),
+            })
             .await?;
         let wanted = |bucket: &Bucket| match query.bucket {
             Some(only) => *bucket == only,
             None => bucket.start_ms() <= query.end_ms && bucket.end_ms() > query.start_ms,
         };
         let buckets: Vec<Bucket> = listed.into_iter().filter(wanted).collect();
-        let sizes = segment_bytes(&self.reader.view());
+        let sizes = self.reader.segment_bytes();
         let weight = |bucket: Bucket| -> u64 {
             let types = COUNTED.iter().map(|t| key::record_prefix(*t, bucket));
             types.filter_map(|prefix| sizes.get(&prefix)).sum()
@@ -102,7 +99,7 @@ impl Inspector {
         let mut totals = Totals::default();
         for bucket in buckets {
             let counted = self
-                .attempt(async |walk| BucketCount::default().run(walk, bucket).await)
+                .attempt(async |view| BucketCount::default().run(view, bucket).await)
                 .await?;
             totals.add(counted);
             self.meter.finished(weight(bucket));
@@ -152,12 +149,12 @@ struct LabelCount {
 }
 
 impl BucketCount {
-    async fn run(mut self, walk: &mut Walk, bucket: Bucket) -> Result<Self> {
+    async fn run(mut self, view: &StillView, bucket: Bucket) -> Result<Self> {
         for record_type in COUNTED {
             let prefix = key::record_prefix(record_type, bucket);
-            walk.seek(&prefix).await?;
-            while let Some(record) = walk.take_under(&prefix).await? {
-                self.bytes += size(&record);
+            let mut records = view.under(&prefix).await?;
+            while let Some(record) = records.next().await? {
+                self.bytes += record.len() as u64;
                 if self.note(&record).is_none() {
                     self.unreadable += 1;
                 }
@@ -187,7 +184,7 @@ impl BucketCount {
                         fingerprint: labels.fingerprint(),
                         metric,
                         labels: labels_of_series,
-                        bytes: size(record),
+                        bytes: record.len() as u64,
                         ..SeriesCount::default()
                     },
                 );
@@ -199,7 +196,7 @@ impl BucketCount {
             } => {
                 let label = self.labels.entry(name).or_default();
                 label.values.insert(xxh3_128(label_value.as_bytes()));
-                label.bytes += size(record);
+                label.bytes += record.len() as u64;
             }
             ParsedKey::TimeSeries { series, .. } => {
                 let samples = gorilla::count(value).ok()?;
@@ -225,13 +222,9 @@ impl BucketCount {
 
     fn of_series(&mut self, id: u32, record: &Record) -> Option<&mut SeriesCount> {
         let series = self.series.get_mut(&id)?;
-        series.bytes += size(record);
+        series.bytes += record.len() as u64;
         Some(series)
     }
-}
-
-fn size(record: &Record) -> u64 {
-    (record.key.len() + record.value.len()) as u64
 }
 
 /// The number of a name; a new one is appended.

@@ -5,7 +5,7 @@
 //!                                  │             ├ segment_extractor, merge_operator
 //!                                  │             ├ scheduler: journal left alone, drains
 //!                                  │             └ slate_metrics
-//!                                  └──────────► reader (follows another process, writes nothing)
+//!                                  └──────────► reader (of another process, writes nothing)
 //! ```
 //!
 //! Holds always:
@@ -30,6 +30,7 @@ mod scheduler;
 mod segment_extractor;
 pub(crate) mod slate_metrics;
 mod staged_files;
+mod still_clock;
 mod tuning;
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! Reads the database of another process and writes nothing, for `inspect` and `check`.
 //!
 //! Holds always:
-//! - No object is created, changed or deleted: the reader follows the latest manifest and takes no
+//! - All reads of one reader show one state of the database, that of the moment of opening.
+//! - No object is created, changed or deleted: the reader takes the latest manifest and no
 //!   checkpoint, hence nothing keeps the writer's garbage collector from deleting files that the
 //!   reader is about to read. Such a read fails, [`is_vanished`] recognises it, and the caller starts
 //!   over with a new reader.
 //! - What the writer has acknowledged up to the moment of opening is seen, whether it lies in files
 //!   or still in the WAL.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
+use bytes::Bytes;
 use slatedb::config::DbReaderOptions;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode, ErrorKind};
@@ -22,13 +24,10 @@ use super::merge_operator::RecordMergeOperator;
 use super::object_store::open_store;
 use super::read_view::View;
 use super::segment_extractor::SegmentExtractor;
+use super::still_clock::StillClock;
 use super::tuning;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
-
-/// How often the reader looks for a newer manifest. Each poll also tails the WAL; a check of minutes
-/// is better served by a state that moves rarely than by one that vanishes under it.
-const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A database opened beside its writer.
 pub(crate) struct Reader {
@@ -53,8 +52,8 @@ pub(crate) async fn open_reader(
         .with_merge_operator(Arc::new(RecordMergeOperator))
         .with_segment_extractor(Arc::new(SegmentExtractor))
         .with_db_cache(block_and_meta_cache(options), 0)
+        .with_system_clock(Arc::new(StillClock::default()))
         .with_options(DbReaderOptions {
-            manifest_poll_interval: POLL_INTERVAL,
             object_store_max_retries: Some(tuning::retries(options)),
             ..DbReaderOptions::default()
         })
@@ -76,6 +75,23 @@ pub(crate) async fn open_reader(
 impl Reader {
     pub(crate) fn view(&self) -> View {
         View::Reader(Arc::clone(&self.reader))
+    }
+
+    /// Prefixes of the segments that hold anything, sorted.
+    pub(crate) fn segments(&self) -> Vec<Bytes> {
+        let segments = self.reader.status().list_segments();
+        segments.into_iter().map(|segment| segment.prefix).collect()
+    }
+
+    /// File bytes of each segment, as the manifest estimates them.
+    pub(crate) fn segment_bytes(&self) -> HashMap<Bytes, u64> {
+        let manifest = self.reader.manifest();
+        let sizes = manifest.segments().iter().map(|segment| {
+            let fresh: u64 = segment.l0().iter().map(|file| file.estimate_size()).sum();
+            let compacted = segment.compacted().iter().map(|run| run.estimate_size());
+            (segment.prefix().clone(), fresh + compacted.sum::<u64>())
+        });
+        sizes.collect()
     }
 
     pub(crate) fn location(&self) -> &StoreLocation {

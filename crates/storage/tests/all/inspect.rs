@@ -12,7 +12,8 @@ use icecore_model::{
     SampleSink, Span,
 };
 use icecore_storage::inspect::{
-    CheckReport, Inspector, RecordSelection, RecordType, RecordView, StatisticsQuery, check,
+    CheckOptions, CheckReport, Inspector, RecordSelection, RecordType, RecordView, StatisticsQuery,
+    check,
 };
 use icecore_storage::{Database, Options, StoreOptions};
 
@@ -272,8 +273,9 @@ async fn looking_writes_nothing() {
 /// Writes, flushes and drains without a pause, on a store that keeps nothing longer than it must.
 fn busy_options(location: &str) -> Options {
     let mut options = options(location);
-    options.store.gc_interval = Duration::from_millis(300);
-    options.store.gc_min_age = Duration::from_millis(300);
+    options.store.gc_interval = Duration::from_millis(500);
+    // Twice the time in which the writer itself looks for a newer manifest.
+    options.store.gc_min_age = Duration::from_secs(2);
     options.store.l0_sst_bytes = 64 << 10;
     options.store.unflushed_bytes_max = 1 << 20;
     options.head.flush_batch_records = 16;
@@ -305,12 +307,18 @@ async fn a_busy_writer_is_no_problem() {
             round
         }
     });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut held = Inspector::open(&options.store).await.unwrap();
     let mut checks = 0;
     let started = std::time::Instant::now();
-    while started.elapsed() < Duration::from_secs(12) {
+    while started.elapsed() < Duration::from_secs(10) {
         clean(&options.store).await;
         checks += 1;
     }
+    // The state of ten seconds ago is gone: it starts over with the one of now.
+    let report = held.check(CheckOptions::default()).await.unwrap();
+    assert!(report.is_clean() && report.restarts > 0, "{report:#?}");
+    held.close().await.unwrap();
     stop.store(true, Relaxed);
     let rounds = writer.await.unwrap();
     assert!(

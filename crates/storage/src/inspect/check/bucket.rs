@@ -6,12 +6,10 @@
 //! is not listed) may still lack the rest. Such leftovers are fine as long as the journal holds
 //! entries of the bucket that its cursor does not cover: the flush goes on, or is repeated.
 
-use std::collections::BTreeSet;
-
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, ParsedKey, RecordType, bucket_list, bucket_meta, flush_cursor, key};
 
-use super::super::walk::{Record, Walk};
+use super::super::still::{Record, StillView};
 use super::journal::last_touch;
 use super::postings::Postings;
 use super::report::{Findings, ProblemKind};
@@ -47,24 +45,24 @@ impl BucketCheck {
         }
     }
 
-    pub(super) async fn run(mut self, walk: &mut Walk) -> Result<Findings> {
-        let list = walk.take_exactly(&key::bucket_list()).await?;
+    pub(super) async fn run(mut self, view: &StillView) -> Result<Findings> {
+        let list = view.get(&key::bucket_list()).await?;
         // A list that cannot be read is reported with the other globals.
         let listed = list.and_then(|value| bucket_list::decode(&value).ok());
-        self.listed = listed.unwrap_or_else(BTreeSet::new).contains(&self.bucket);
+        self.listed = listed.is_some_and(|listed| listed.contains(&self.bucket));
         for record_type in RecordType::ALL.into_iter().filter(|t| t.is_bucket_scoped()) {
             let prefix = key::record_prefix(record_type, self.bucket);
-            walk.seek(&prefix).await?;
-            while let Some(record) = walk.take_under(&prefix).await? {
+            let mut records = view.under(&prefix).await?;
+            while let Some(record) = records.next().await? {
                 self.record(&record);
             }
         }
+        let cursor = view.get(&key::flush_cursor(self.bucket)).await?;
+        let cursor = cursor.and_then(|value| flush_cursor::decode(&value).ok());
         let touched = match self.needs_journal() {
-            true => last_touch(walk, self.bucket).await?,
+            true => last_touch(view, self.bucket).await?,
             false => None,
         };
-        let cursor = walk.take_exactly(&key::flush_cursor(self.bucket)).await?;
-        let cursor = cursor.and_then(|value| flush_cursor::decode(&value).ok());
         let covered = touched.is_some_and(|seq| cursor.is_none_or(|cursor| seq > cursor));
         self.settle(covered);
         Ok(self.findings)

@@ -8,7 +8,7 @@ use icecore_records::watermark::Watermark;
 use icecore_records::{Bucket, ParsedKey, bucket_list, flush_cursor, key, metadata, watermark};
 
 use super::super::overview::scope_of;
-use super::super::walk::{Record, Walk};
+use super::super::still::{Record, StillView};
 use super::journal::JournalCheck;
 use super::report::{Findings, ProblemKind};
 use crate::error::Result;
@@ -36,13 +36,14 @@ impl GlobalCheck {
     }
 
     /// Returns what was found, and all buckets that are listed or have records.
-    pub(super) async fn run(mut self, walk: &mut Walk) -> Result<(Findings, BTreeSet<Bucket>)> {
-        while let Some(next) = walk.peek().await? {
-            if let Some((record_type, bucket)) = scope_of(next) {
+    pub(super) async fn run(mut self, view: &StillView) -> Result<(Findings, BTreeSet<Bucket>)> {
+        for segment in view.segments() {
+            if let Some((_, bucket)) = scope_of(segment) {
                 self.found.insert(bucket);
-                let segment = key::record_prefix(record_type, bucket);
-                walk.seek_past(&segment).await?;
-            } else if let Some(record) = walk.take().await? {
+                continue;
+            }
+            let mut records = view.under(segment).await?;
+            while let Some(record) = records.next().await? {
                 self.record(&record);
             }
         }

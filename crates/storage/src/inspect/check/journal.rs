@@ -10,7 +10,7 @@ use icecore_records::journal::{self, Section};
 use icecore_records::{Bucket, ParsedKey, key};
 use roaring::RoaringBitmap;
 
-use super::super::walk::{Record, Walk};
+use super::super::still::{Record, StillView};
 use super::report::{Findings, ProblemKind};
 use crate::error::Result;
 
@@ -137,13 +137,13 @@ impl JournalCheck {
     }
 }
 
-/// The last journal sequence that touches a bucket. The walk goes on behind the journal.
-pub(super) async fn last_touch(walk: &mut Walk, bucket: Bucket) -> Result<Option<u64>> {
+/// The last journal sequence that touches a bucket.
+pub(super) async fn last_touch(view: &StillView, bucket: Bucket) -> Result<Option<u64>> {
     let prefix = key::journal_prefix();
     let times = bucket.start_ms()..bucket.end_ms();
     let mut last = None;
-    walk.seek(&prefix).await?;
-    while let Some(record) = walk.take_under(&prefix).await? {
+    let mut records = view.under(&prefix).await?;
+    while let Some(record) = records.next().await? {
         let Ok(ParsedKey::Journal { seq, .. }) = ParsedKey::parse(&record.key) else {
             continue;
         };

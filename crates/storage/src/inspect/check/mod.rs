@@ -28,7 +28,6 @@ use slatedb::object_store::ObjectStore;
 
 pub use report::{CheckCounts, CheckReport, Note, PROBLEM_KINDS, Problem, ProblemKind};
 
-use super::progress::segment_bytes;
 use super::{Inspector, has_vanished};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
@@ -62,14 +61,14 @@ pub async fn check(
 
 impl Inspector {
     pub async fn check(&mut self, options: CheckOptions) -> Result<CheckReport> {
-        let sizes = segment_bytes(&self.reader.view());
+        let sizes = self.reader.segment_bytes();
         self.meter.expect(sizes.values().sum());
         let is_scoped = |prefix: &[u8]| super::overview::scope_of(prefix).is_some();
         let mut all = Findings::new(options.problems_max);
         self.restarts = 0;
 
         let globals = self
-            .attempt(async |walk| GlobalCheck::new(options.problems_max).run(walk).await)
+            .attempt(async |view| GlobalCheck::new(options.problems_max).run(view).await)
             .await;
         let buckets: BTreeSet<Bucket> = match globals {
             Ok((findings, buckets)) => {
@@ -86,9 +85,9 @@ impl Inspector {
 
         for bucket in buckets {
             let checked = self
-                .attempt(async |walk| {
+                .attempt(async |view| {
                     BucketCheck::new(bucket, options.problems_max)
-                        .run(walk)
+                        .run(view)
                         .await
                 })
                 .await;

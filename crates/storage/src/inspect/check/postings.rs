@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use icecore_model::Labels;
 use icecore_records::{Bucket, SeriesId, inverted_index, key};
 
-use super::super::walk::Record;
+use super::super::still::Record;
 use super::report::{Findings, ProblemKind};
 use super::series::SeriesCheck;
 

@@ -6,7 +6,7 @@ use icecore_records::{
     Bucket, ParsedKey, exemplar_series, gorilla, histogram_series, start_timestamps,
 };
 
-use super::super::walk::Record;
+use super::super::still::Record;
 use super::report::{Findings, ProblemKind};
 use super::series::SeriesCheck;
 
@@ -76,7 +76,7 @@ impl SampleCheck {
         findings.counts.float_samples += self.timestamps.len() as u64;
         let times = std::mem::take(&mut self.timestamps);
         self.times(times.iter().copied(), true, record, findings);
-        self.note_range(times.first(), times.last());
+        self.note_range(&times);
         self.timestamps = times;
         Ok(())
     }
@@ -102,13 +102,9 @@ impl SampleCheck {
                 findings.problem(ProblemKind::Value, &record.key, reason);
             }
         }
-        let times = entries.iter().map(|entry| entry.timestamp_ms);
-        self.times(times, true, record, findings);
-        let (first, last) = (entries.first(), entries.last());
-        self.note_range(
-            first.map(|e| &e.timestamp_ms),
-            last.map(|e| &e.timestamp_ms),
-        );
+        let times: Vec<i64> = entries.iter().map(|entry| entry.timestamp_ms).collect();
+        self.times(times.iter().copied(), true, record, findings);
+        self.note_range(&times);
         Ok(())
     }
 
@@ -155,7 +151,10 @@ impl SampleCheck {
         }
     }
 
-    fn note_range(&mut self, first: Option<&i64>, last: Option<&i64>) {
+    /// What lies outside the bucket has been reported and says nothing about its range.
+    fn note_range(&mut self, times: &[i64]) {
+        let inside = |time: &&i64| self.bucket.contains(**time);
+        let (first, last) = (times.iter().find(inside), times.iter().rfind(inside));
         if let (Some(first), Some(last)) = (first, last) {
             self.first_ms = self.first_ms.min(*first);
             self.last_ms = self.last_ms.max(*last);

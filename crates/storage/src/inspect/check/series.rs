@@ -4,7 +4,7 @@ use icecore_model::Labels;
 use icecore_records::{Bucket, SeriesId, forward_index, key, series_dictionary};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::walk::Record;
+use super::super::still::Record;
 use super::postings::Postings;
 use super::report::{Findings, ProblemKind};
 
