@@ -3,6 +3,7 @@
 //! The server's configuration registry maps file keys, flags and environment variables onto these
 //! fields; nothing here parses text.
 
+use std::fmt;
 use std::time::Duration;
 
 const KIB: usize = 1 << 10;
@@ -19,7 +20,7 @@ pub struct Options {
 }
 
 /// Where the data lies and how SlateDB keeps it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StoreOptions {
     /// A directory, or a URL: `file://`, `memory://`, `s3://bucket/prefix`, `gs://`, `az://`.
     pub location: String,
@@ -38,8 +39,9 @@ pub struct StoreOptions {
     /// How long the first contact with the store may take: a wrong endpoint or bucket should be an
     /// error that a person sees, not a hang.
     pub open_timeout: Duration,
-    /// How often one request to the store is retried once the database runs. Then the process stops
-    /// acknowledging and exits rather than going on with a head that the store does not have.
+    /// How often one request to the store is retried once the database runs, which is for a few
+    /// minutes. Then the process stops acknowledging and exits rather than going on with a head that
+    /// the store does not have.
     pub retries_max: usize,
     /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
     /// cheap to fetch for a single series.
@@ -65,6 +67,15 @@ pub struct StoreOptions {
     pub gc_interval: Duration,
     /// How long such a file is kept for readers that may still use it.
     pub gc_min_age: Duration,
+}
+
+impl fmt::Debug for StoreOptions {
+    /// Names the location only: the rest includes secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreOptions")
+            .field("location", &self.location)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Codec of stored blocks.
@@ -168,10 +179,10 @@ impl Default for StoreOptions {
             path_style: true,
             fsync: true,
             open_timeout: Duration::from_secs(10),
-            retries_max: 20,
+            retries_max: 120,
             block_bytes: 16 * KIB,
             compression: Compression::default(),
-            block_cache_bytes: 128 * MIB,
+            block_cache_bytes: 64 * MIB,
             meta_cache_bytes: 32 * MIB,
             l0_sst_bytes: 16 * MIB,
             unflushed_bytes_max: 64 * MIB,

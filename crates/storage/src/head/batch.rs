@@ -316,7 +316,10 @@ impl SampleSink for WriteBatch<'_> {
             return self.refuse("metadata for a metric whose name is empty or too long".into());
         }
         truncate(&mut metadata.help, limits.help_bytes_max);
-        truncate(&mut metadata.unit, limits.label_value_bytes_max);
+        truncate(
+            &mut metadata.unit,
+            limits.label_value_bytes_max.min(PAIR_BYTES_MAX),
+        );
         self.buffers.metadata.push((family.into(), metadata));
     }
 

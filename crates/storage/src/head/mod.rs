@@ -215,7 +215,7 @@ impl Head {
         for r in series {
             let slots = self.page(r.0 as usize / PAGE_SERIES).lock();
             if let Some(part) = slots[r.0 as usize % PAGE_SERIES].frozen(hour) {
-                visited.push(visit(r, part));
+                visited.push(visit(r, &part));
             }
         }
         visited

@@ -45,6 +45,8 @@ pub(crate) struct Epoch {
     pub(crate) hours: BTreeMap<u32, u64>,
     /// Something in it could not be read: it is never drained.
     pub(crate) unreadable: bool,
+    /// The compactor has been told to drop it.
+    draining: bool,
 }
 
 impl Sequencer {
@@ -102,16 +104,28 @@ impl Sequencer {
         }
     }
 
-    /// Epochs whose every entry lies in buckets, oldest first.
-    pub(crate) fn drainable(&self) -> Vec<u32> {
+    /// Epochs whose every entry is durable and lies in buckets, oldest first: those not yet handed
+    /// to the compactor, and those that it has not dropped yet.
+    pub(crate) fn drainable(&self, durable_below: u64) -> (Vec<u32>, Vec<u32>) {
         let done = |(number, epoch): &(&u32, &Epoch)| {
-            **number != self.epoch && epoch.hours.is_empty() && !epoch.unreadable
+            **number != self.epoch
+                && epoch.hours.is_empty()
+                && epoch.last_seq < durable_below
+                && !epoch.unreadable
         };
-        self.epochs
-            .iter()
-            .filter(done)
-            .map(|(number, _)| *number)
-            .collect()
+        let done = self.epochs.iter().filter(done);
+        let (waiting, fresh): (Vec<_>, Vec<_>) = done.partition(|(_, epoch)| epoch.draining);
+        let numbers = |epochs: Vec<(&u32, &Epoch)>| epochs.into_iter().map(|(n, _)| *n).collect();
+        (numbers(fresh), numbers(waiting))
+    }
+
+    /// The compactor has been told to drop these epochs.
+    pub(crate) fn draining(&mut self, epochs: &[u32]) {
+        for epoch in epochs {
+            if let Some(epoch) = self.epochs.get_mut(epoch) {
+                epoch.draining = true;
+            }
+        }
     }
 
     /// Hours that keep epochs alive which began before `before_ms`.

@@ -9,6 +9,7 @@
 //! - A frozen part is being flushed: it is read, never written.
 //! - A histogram entry decides its timestamp: `Some` hides a float, `None` lets the float count.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,6 +30,9 @@ pub(crate) struct Slot {
     /// Seconds of the process clock at the last write.
     pub(crate) last_write_s: u32,
     pub(crate) alive: bool,
+    /// The open chunk is being flushed where it is. Moving it aside would cost a million series more
+    /// memory than they take.
+    open_frozen: bool,
     has_histograms: bool,
     has_starts: bool,
     parts: Option<Box<Vec<HourPart>>>,
@@ -90,6 +94,9 @@ impl Slot {
     /// Adds a float. The usual case, in order and in the open hour, touches only the open chunk.
     pub(crate) fn append(&mut self, hour: u32, timestamp_ms: i64, value: f64) -> HeapChange {
         let mut change = 0;
+        if self.open_frozen {
+            change += self.move_frozen_aside();
+        }
         if self.has_histograms {
             change += self.let_float_count(hour, timestamp_ms);
         }
@@ -140,6 +147,9 @@ impl Slot {
         exemplar: Exemplar,
         exemplars_max: usize,
     ) -> Option<HeapChange> {
+        if exemplars_max == 0 {
+            return None;
+        }
         let heap = size_of::<Exemplar>() + exemplar.labels.heap_bytes();
         let (part, change) = self.part(hour);
         if part.exemplars.contains(&exemplar) {
@@ -181,8 +191,13 @@ impl Slot {
         frozen: &mut Vec<u32>,
     ) -> HeapChange {
         let mut change = 0;
-        if !self.open.is_empty() && hours(self.open_hour) {
-            change += self.seal_open();
+        if !self.open.is_empty() && !self.open_frozen && hours(self.open_hour) {
+            if self.has_part(self.open_hour) {
+                change += self.seal_open();
+            } else {
+                self.open_frozen = true;
+                frozen.push(self.open_hour);
+            }
         }
         for part in self.parts.iter_mut().flat_map(|parts| parts.iter_mut()) {
             if !part.frozen && hours(part.hour.minutes()) {
@@ -194,15 +209,23 @@ impl Slot {
     }
 
     /// The part of an hour that is being flushed.
-    pub(crate) fn frozen(&self, hour: u32) -> Option<&HourPart> {
-        self.parts
-            .as_ref()?
-            .iter()
-            .find(|part| part.frozen && part.hour.minutes() == hour)
+    pub(crate) fn frozen(&self, hour: u32) -> Option<Cow<'_, HourPart>> {
+        if self.open_frozen && self.open_hour == hour {
+            return Some(Cow::Owned(self.open_as_part()));
+        }
+        let mut parts = self.parts.iter().flat_map(|parts| parts.iter());
+        let found = parts.find(|part| part.frozen && part.hour.minutes() == hour);
+        found.map(Cow::Borrowed)
     }
 
     /// Forgets the part of an hour that was flushed.
     pub(crate) fn drop_frozen(&mut self, hour: u32) -> HeapChange {
+        if self.open_frozen && self.open_hour == hour {
+            let before = self.open.heap_bytes();
+            self.open.clear();
+            self.open_frozen = false;
+            return self.open.heap_bytes() as isize - before as isize;
+        }
         let Some(parts) = &mut self.parts else {
             return 0;
         };
@@ -234,26 +257,42 @@ impl Slot {
         let mut found: Vec<HourPart> = Vec::new();
         let parts = self.parts.iter().flat_map(|parts| parts.iter());
         found.extend(parts.filter(|part| overlaps(part.hour.minutes())).cloned());
-        // Frozen parts are older than those that still grow.
-        found.sort_by_key(|part| (part.hour, !part.frozen));
-        if self.open.is_empty() || !overlaps(self.open_hour) {
-            return found;
-        }
-        let open = Bytes::from(self.open.finish());
-        let growing = found
-            .iter_mut()
-            .find(|p| !p.frozen && p.hour.minutes() == self.open_hour);
-        match growing {
-            // A growing part of the open hour has no stream of its own: sealing moves the hour on.
-            Some(part) => part.stream = open,
-            None => {
-                let mut part = HourPart::new(self.open_hour);
-                part.stream = open;
-                let at = found.partition_point(|p| p.hour <= part.hour);
-                found.insert(at, part);
+        if !self.open.is_empty() && overlaps(self.open_hour) {
+            let open = self.open_as_part();
+            let same = |p: &&mut HourPart| p.hour == open.hour && p.frozen == open.frozen;
+            match found.iter_mut().find(same) {
+                // A part of the open hour has no stream of its own: sealing moves the hour on.
+                Some(part) => part.stream = open.stream,
+                None => found.push(open),
             }
         }
+        // Frozen parts are older than those that still grow.
+        found.sort_by_key(|part| (part.hour, !part.frozen));
         found
+    }
+
+    /// The open chunk, copied.
+    fn open_as_part(&self) -> HourPart {
+        let mut part = HourPart::new(self.open_hour);
+        part.frozen = self.open_frozen;
+        part.stream = Bytes::from(self.open.finish());
+        part
+    }
+
+    /// A write comes while the open chunk is being flushed: the chunk makes room.
+    fn move_frozen_aside(&mut self) -> HeapChange {
+        let before = self.open.heap_bytes();
+        let part = self.open_as_part();
+        self.open.clear();
+        self.open_frozen = false;
+        let change = part.heap_bytes() as isize + self.open.heap_bytes() as isize - before as isize;
+        self.parts.get_or_insert_default().push(part);
+        change
+    }
+
+    fn has_part(&self, hour: u32) -> bool {
+        let mut parts = self.parts.iter().flat_map(|parts| parts.iter());
+        parts.any(|part| part.hour.minutes() == hour)
     }
 
     /// Whether the series has something in an hour that overlaps a time range.

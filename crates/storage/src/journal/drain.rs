@@ -7,67 +7,74 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use icecore_records::{key, watermark};
 use slatedb::WriteBatch;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::head::Head;
+use crate::inner::Inner;
 use crate::slate::engine::Engine;
 use crate::slate::read_view::ScanKind;
 
-/// How long to wait for the compactor to drop a segment before trying again later.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
-const DRAIN_POLL: Duration = Duration::from_millis(200);
+/// How often to look whether the compactor has dropped a segment.
+const DRAIN_POLL: Duration = Duration::from_millis(100);
 
-/// Drains what can be drained; returns how many epochs went.
-pub(crate) async fn drain_epochs(engine: &Engine, head: &Head) -> Result<usize> {
-    let epochs = head.sequencer.lock().drainable();
-    if epochs.is_empty() {
-        return Ok(0);
+/// Drains what can be drained and waits for at most `patience` until it is gone; the rest is seen to
+/// by the next call. Returns how many epochs went.
+pub(crate) async fn drain_epochs(inner: &Inner, patience: Duration) -> Result<usize> {
+    let (engine, head) = (&inner.engine, &inner.head);
+    let durable_below = inner.journal.durable_below();
+    let (fresh, mut waiting) = head.sequencer.lock().drainable(durable_below);
+    if !fresh.is_empty() {
+        failpoint::pass("drain.before_memtable");
+        engine.flush_memtable().await?;
+        failpoint::pass("drain.before");
+        for epoch in &fresh {
+            engine.drain(key::journal_epoch_prefix(*epoch));
+        }
+        failpoint::pass("drain.submitted");
+        head.sequencer.lock().draining(&fresh);
+        waiting.extend(fresh);
     }
-    failpoint::pass("drain.before_memtable");
-    engine.flush_memtable().await?;
-    failpoint::pass("drain.before");
-    for epoch in &epochs {
-        engine.drain(key::journal_epoch_prefix(*epoch));
-    }
-    failpoint::pass("drain.submitted");
+    let give_up = tokio::time::Instant::now() + patience;
     let mut drained = 0;
-    for epoch in epochs {
-        if !wait_until_gone(engine, &key::journal_epoch_prefix(epoch)).await? {
-            warn!(epoch, "journal epoch is not gone yet; trying again later");
-            continue;
+    for epoch in waiting {
+        while !is_gone(engine, epoch).await? {
+            if tokio::time::Instant::now() >= give_up {
+                return finish(inner, drained).await;
+            }
+            tokio::time::sleep(DRAIN_POLL).await;
         }
         head.sequencer.lock().epochs.remove(&epoch);
         debug!(epoch, "journal epoch drained");
         drained += 1;
     }
-    failpoint::pass("drain.done");
-    forget_cursors(engine, head).await?;
-    failpoint::pass("drain.cursors");
+    finish(inner, drained).await
+}
+
+async fn finish(inner: &Inner, drained: usize) -> Result<usize> {
+    if drained > 0 {
+        failpoint::pass("drain.done");
+        forget_cursors(&inner.engine, &inner.head).await?;
+        failpoint::pass("drain.cursors");
+        inner.metrics.drained_epochs.add(drained as u64);
+    }
     Ok(drained)
 }
 
-async fn wait_until_gone(engine: &Engine, prefix: &Bytes) -> Result<bool> {
-    let started = tokio::time::Instant::now();
-    loop {
-        let view = engine.live_view();
-        let mut records = view.scan_prefix(prefix, ScanKind::Once).await?;
-        let first = records
-            .next()
-            .await
-            .map_err(Error::store("reading the journal"))?;
-        if first.is_none() {
-            return Ok(true);
-        }
-        if started.elapsed() > DRAIN_PATIENCE {
-            return Ok(false);
-        }
-        tokio::time::sleep(DRAIN_POLL).await;
-    }
+async fn is_gone(engine: &Engine, epoch: u32) -> Result<bool> {
+    let prefix = key::journal_epoch_prefix(epoch);
+    let mut records = engine
+        .live_view()
+        .scan_prefix(&prefix, ScanKind::Once)
+        .await?;
+    let first = records
+        .next()
+        .await
+        .map_err(Error::store("reading the journal"))?;
+    Ok(first.is_none())
 }
 
 /// Deletes the cursors below everything that a replay would see. The watermark goes along, so that
