@@ -6,10 +6,15 @@
 //! To add a subcommand: a module with an `Args` struct and a `run`, and one line in [`Command`] and
 //! in [`Command::run`].
 
+mod check;
 mod config;
+mod inspect;
+mod output;
 mod serve;
 mod settings;
+mod utc;
 
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -30,12 +35,16 @@ Examples:
   icecore serve                                       a directory here, http://127.0.0.1:9090
   icecore serve --storage s3://bucket/prefix --listen 0.0.0.0:9090
   icecore serve --config prometheus.yml               our settings are in its section icecore:
-  icecore config --config prometheus.yml              which settings are in effect, and why";
+  icecore config --config prometheus.yml              which settings are in effect, and why
+  icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
+  icecore check --storage /var/lib/icecore            whether all of it fits together";
 
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Inspect(inspect::Inspect),
+    Check(check::Check),
 }
 
 impl Command {
@@ -43,6 +52,8 @@ impl Command {
         match self {
             Self::Serve(serve) => serve.run(),
             Self::Config(config) => config.run(),
+            Self::Inspect(inspect) => inspect.run(),
+            Self::Check(check) => check.run(),
         }
     }
 }
@@ -70,14 +81,40 @@ fn main() -> ExitCode {
     match arguments.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("icecore: error: {error:#}");
+            eprintln!("icecore: error: {}", with_causes(&error));
             ExitCode::from(exit_code(&error))
         }
     }
 }
 
+/// The error and its causes. Some errors say their cause themselves; it is not said again.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.contains(&cause) {
+            told.push_str(": ");
+            told.push_str(&cause);
+        }
+    }
+    told
+}
+
+/// Arguments that do not go together.
+#[derive(Debug)]
+struct WrongUsage(String);
+
+impl fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
 fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.is::<ConfigError>() {
+    if error.is::<ConfigError>() || error.is::<WrongUsage>() {
         WRONG_USAGE
     } else {
         FAILED

@@ -225,19 +225,22 @@ async fn records_overview_and_statistics_show_what_is_there() {
 /// Names, content and times of all files and directories.
 fn listing(directory: &Path) -> BTreeMap<String, (Vec<u8>, std::time::SystemTime)> {
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let entry = entry.unwrap();
-        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+    for entry in std::fs::read_dir(directory).expect("the store is readable") {
+        let entry = entry.expect("the store is readable");
+        let (path, metadata) = (
+            entry.path(),
+            entry.metadata().expect("the store is readable"),
+        );
         let content = match metadata.is_dir() {
             true => Vec::new(),
-            false => std::fs::read(&path).unwrap(),
+            false => std::fs::read(&path).expect("the store is readable"),
         };
         if metadata.is_dir() {
             found.extend(listing(&path));
         }
         found.insert(
             path.display().to_string(),
-            (content, metadata.modified().unwrap()),
+            (content, metadata.modified().expect("the store is readable")),
         );
     }
     found

@@ -1,0 +1,182 @@
+//! `inspect buckets`: what there is, at a glance.
+
+use icecore_storage::inspect::{BucketOverview, EpochOverview, Inspector, Overview, RecordType};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use crate::output::{Format, Output, Table, size};
+use crate::utc::format_ms;
+
+pub(super) async fn show(
+    inspector: &mut Inspector,
+    format: Format,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let overview = inspector.overview().await?;
+    match format {
+        Format::Json => drop(output.json(&to_json(inspector.location(), &overview))?),
+        Format::Text => print(&inspector.location(), &overview, output)?,
+    }
+    Ok(())
+}
+
+fn print(location: &str, overview: &Overview, output: &mut Output) -> anyhow::Result<()> {
+    let number = |n: Option<u64>| n.map_or_else(|| "-".into(), |n| n.to_string());
+    output.line(&format!("Database at {location}"))?;
+    output.line(&format!("\n{} buckets", overview.buckets.len()))?;
+    let mut table = Table::new(
+        2,
+        [
+            "bucket",
+            "start (UTC)",
+            "series",
+            "floats",
+            "histograms",
+            "exemplars",
+            "runs",
+            "files",
+            "index",
+            "samples",
+            "cursor",
+        ],
+    );
+    for bucket in &overview.buckets {
+        let bytes = |types: &[RecordType]| -> u64 {
+            types.iter().filter_map(|t| bucket.file_bytes.get(t)).sum()
+        };
+        table.row([
+            bucket.bucket.to_string(),
+            format_ms(bucket.bucket.start_ms()),
+            bucket.series.to_string(),
+            bucket.float_samples.to_string(),
+            bucket.histogram_samples.to_string(),
+            bucket.exemplars.to_string(),
+            bucket.runs.to_string(),
+            size(bucket.file_bytes.values().sum()),
+            size(bytes(&[
+                RecordType::SeriesDictionary,
+                RecordType::ForwardIndex,
+                RecordType::InvertedIndex,
+            ])),
+            size(bytes(&[
+                RecordType::TimeSeries,
+                RecordType::HistogramSeries,
+                RecordType::ExemplarSeries,
+            ])),
+            number(bucket.cursor),
+        ]);
+    }
+    if !overview.buckets.is_empty() {
+        table.print(output)?;
+    }
+    for bucket in &overview.unlisted {
+        let start = format_ms(bucket.start_ms());
+        output.line(&format!(
+            "{bucket} ({start}) is being flushed and not listed yet"
+        ))?;
+    }
+    output.line(&format!("\n{} journal epochs", overview.epochs.len()))?;
+    let mut table = Table::new(
+        0,
+        [
+            "epoch",
+            "records",
+            "requests",
+            "bytes",
+            "first sequence",
+            "last sequence",
+            "unreadable",
+        ],
+    );
+    for epoch in &overview.epochs {
+        table.row([
+            epoch.epoch.to_string(),
+            epoch.records.to_string(),
+            epoch.blocks.to_string(),
+            size(epoch.bytes),
+            epoch.first_sequence.to_string(),
+            epoch.last_sequence.to_string(),
+            epoch.unreadable.to_string(),
+        ]);
+    }
+    if !overview.epochs.is_empty() {
+        table.print(output)?;
+    }
+    let next_epoch = number(overview.next_epoch.map(u64::from));
+    let next_sequence = number(overview.next_sequence);
+    output.line(&format!(
+        "\nWatermark: next sequence {next_sequence}, next epoch {next_epoch}"
+    ))?;
+    let cursor = number(overview.catalog_cursor);
+    let (metadata, unknown) = (overview.metadata, overview.unknown_records);
+    output.line(&format!(
+        "Catalog: metadata of {metadata} metrics, cursor {cursor}; unknown records: {unknown}"
+    ))?;
+    let files = overview.file_bytes.iter();
+    let files: Vec<String> = files
+        .map(|(t, bytes)| format!("{t} {}", size(*bytes)))
+        .collect();
+    output.line(&format!("Files: {}", files.join(", ")))?;
+    for problem in &overview.problems {
+        output.line(&format!("Problem: {problem}"))?;
+    }
+    for bucket in &overview.buckets {
+        if let Some(problem) = &bucket.problem {
+            output.line(&format!("Problem: bucket {}: {problem}", bucket.bucket))?;
+        }
+    }
+    Ok(())
+}
+
+fn to_json(location: String, overview: &Overview) -> Value {
+    json!({
+        "location": location,
+        "buckets": overview.buckets.iter().map(bucket).collect::<Vec<_>>(),
+        "unlistedBuckets": overview.unlisted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "journal": {
+            "epochs": overview.epochs.iter().map(epoch).collect::<Vec<_>>(),
+            "nextSequence": overview.next_sequence,
+            "nextEpoch": overview.next_epoch,
+        },
+        "catalog": { "metadata": overview.metadata, "cursor": overview.catalog_cursor },
+        "unknownRecords": overview.unknown_records,
+        "problems": overview.problems,
+        "fileBytes": file_bytes(&overview.file_bytes),
+    })
+}
+
+fn bucket(found: &BucketOverview) -> Value {
+    json!({
+        "bucket": found.bucket.to_string(),
+        "start": format_ms(found.bucket.start_ms()),
+        "startMs": found.bucket.start_ms(),
+        "endMs": found.bucket.end_ms(),
+        "series": found.series,
+        "floatSamples": found.float_samples,
+        "histogramSamples": found.histogram_samples,
+        "exemplars": found.exemplars,
+        "runs": found.runs,
+        "cursor": found.cursor,
+        "fileBytes": file_bytes(&found.file_bytes),
+        "problem": found.problem,
+    })
+}
+
+fn epoch(found: &EpochOverview) -> Value {
+    json!({
+        "epoch": found.epoch,
+        "records": found.records,
+        "requests": found.blocks,
+        "bytes": found.bytes,
+        "firstSequence": found.first_sequence,
+        "lastSequence": found.last_sequence,
+        "unreadable": found.unreadable,
+    })
+}
+
+fn file_bytes(bytes: &BTreeMap<RecordType, u64>) -> Value {
+    let named = bytes
+        .iter()
+        .map(|(t, bytes)| (t.name().to_owned(), json!(bytes)));
+    Value::Object(Map::from_iter(named))
+}
