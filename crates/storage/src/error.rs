@@ -1,6 +1,9 @@
 //! What can go wrong in storage, grouped by what the caller can do about it.
 
+use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
+
+use crate::slate::engine::Closed;
 
 /// The one error of this crate.
 #[derive(Debug, Error)]
@@ -32,8 +35,12 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// For `map_err`: says what was being done when the store failed.
+    /// For `map_err`: says what was being done when the store failed. That another writer has taken
+    /// over shows in whatever is done next, and is said in plain words wherever that is.
     pub(crate) fn store(what: &'static str) -> impl FnOnce(slatedb::Error) -> Self {
-        move |source| Self::Store { what, source }
+        move |source| match source.kind() {
+            ErrorKind::Closed(CloseReason::Fenced) => Self::Closed(Closed::Fenced.to_string()),
+            _ => Self::Store { what, source },
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use icecore_records::{journal, key};
-use slatedb::{CloseReason, Db, ErrorKind, WriteBatch};
+use slatedb::{Db, WriteBatch};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::error;
@@ -20,7 +20,6 @@ use tracing::error;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::metrics::Metrics;
-use crate::slate::engine::Closed;
 
 /// A group of at least this many bytes does not wait for company.
 const GATHER_BYTES: usize = 32 << 10;
@@ -237,7 +236,8 @@ impl CommitLoop {
             last_commit = Instant::now();
             let group = self.take_group();
             if let Err(cause) = self.commit(&group).await {
-                return self.shared.fail(&failure_reason(&cause));
+                let failure = Error::store("the journal cannot be written")(cause);
+                return self.shared.fail(&failure.to_string());
             }
             self.metrics
                 .commit_seconds
@@ -308,14 +308,6 @@ impl CommitLoop {
         self.shared.epoch_bytes.fetch_add(bytes, Relaxed);
         self.metrics.journal_bytes.add(bytes as u64);
         Ok(())
-    }
-}
-
-/// Being fenced is the usual end of a writer that has a successor, so it is said in plain words.
-fn failure_reason(cause: &slatedb::Error) -> String {
-    match cause.kind() {
-        ErrorKind::Closed(CloseReason::Fenced) => Closed::Fenced.to_string(),
-        _ => format!("the journal cannot be written: {cause}"),
     }
 }
 
