@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 fn document() -> String {
@@ -15,7 +18,12 @@ fn document() -> String {
 /// Text between backticks, outside of code fences.
 fn quoted(text: &str) -> Vec<String> {
     let prose: String = text.split("```").step_by(2).collect();
-    prose.split('`').skip(1).step_by(2).map(String::from).collect()
+    prose
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(String::from)
+        .collect()
 }
 
 #[test]
@@ -32,13 +40,21 @@ fn every_path_exists() {
         }
         let mut within = folders.clone();
         for name in quoted(line) {
-            let is_path = name.ends_with(".rs") || name.ends_with(".md") || name.ends_with('/') || name.starts_with("crates/");
+            let is_path = name.ends_with(".rs")
+                || name.ends_with(".md")
+                || name.ends_with('/')
+                || name.starts_with("crates/");
             if !is_path || name.contains('*') {
                 continue;
             }
             checked += 1;
-            let found = std::iter::once(&root).chain(&within).map(|f| f.join(&name)).find(|p| p.exists());
-            let Some(found) = found else { panic!("{name} does not exist (line: {line})") };
+            let found = std::iter::once(&root)
+                .chain(&within)
+                .map(|f| f.join(&name))
+                .find(|p| p.exists());
+            let Some(found) = found else {
+                panic!("{name} does not exist (line: {line})")
+            };
             if name.ends_with('/') {
                 // Files that follow a folder in the same line are in it.
                 within.insert(0, found);
@@ -49,7 +65,10 @@ fn every_path_exists() {
             folders = within;
         }
     }
-    assert!(checked > 40, "only {checked} paths were found: has the document changed its form?");
+    assert!(
+        checked > 40,
+        "only {checked} paths were found: has the document changed its form?"
+    );
 }
 
 #[test]
@@ -57,7 +76,9 @@ fn crates_depend_on_each_other_as_drawn() {
     let mut drawn: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in document().lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.split('|').collect();
-        let [name] = &quoted(cells[1])[..] else { continue };
+        let [name] = &quoted(cells[1])[..] else {
+            continue;
+        };
         if root().join("crates").join(name).is_dir() || name == "fuzz" {
             drawn.insert(name.clone(), quoted(cells[2]).into_iter().collect());
         }
@@ -80,5 +101,8 @@ fn crates_depend_on_each_other_as_drawn() {
         let ours = names.filter(|name| name.starts_with("icecore")).map(short);
         real.insert(short(package["name"].as_str().unwrap()), ours.collect());
     }
-    assert_eq!(drawn, real, "left: the table of ARCHITECTURE.md, right: the manifests");
+    assert_eq!(
+        drawn, real,
+        "left: the table of ARCHITECTURE.md, right: the manifests"
+    );
 }

@@ -137,7 +137,7 @@ impl CrashTest {
         }
         let status = self.end(&mut served, end);
         self.note_end(&served, end, status);
-        check_is_clean(&self.database());
+        check_is_clean(self.database(), &[]);
         self.checks += 1;
     }
 
@@ -169,7 +169,11 @@ impl CrashTest {
         let quick = matches!(end, End::FailPoint(..));
         let mut flags = Vec::new();
         let mut choose = |name: &str, from: &[&str]| {
-            let value = if quick { from[0] } else { self.random.pick(from) };
+            let value = if quick {
+                from[0]
+            } else {
+                self.random.pick(from)
+            };
             flags.extend([format!("--{name}"), value.to_owned()]);
         };
         choose("head.flush-grace", &["0s", "1s", "2m"]);
@@ -221,7 +225,7 @@ impl CrashTest {
             }
             if check_beside {
                 scope.spawn(move || {
-                    check_is_clean(&database);
+                    check_is_clean(&database, &[]);
                     *checks += 1;
                 });
             }
@@ -286,7 +290,7 @@ impl CrashTest {
         served.terminate();
         let status = served.wait_exit(STOP_PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
-        check_is_clean(&self.database());
+        check_is_clean(self.database(), &[]);
         let total = |of: fn(&Writer) -> u64| self.writers.iter().map(of).sum::<u64>();
         let times: usize = self.writers.iter().map(Writer::acknowledged_times).sum();
         self.until_ready.sort_unstable();

@@ -37,7 +37,10 @@ fn a_second_writer_takes_over_and_nothing_is_lost() {
         assert!(!status.success(), "{status}\n{}", first.log());
         assert_eq!(status.code(), Some(1), "{status}\n{}", first.log());
         let log = first.log();
-        assert!(log.contains("another process"), "it does not say why:\n{log}");
+        assert!(
+            log.contains("another process"),
+            "it does not say why:\n{log}"
+        );
         let read = verify(&mut second.client(), &mut writers, true);
         assert!(read.is_some(), "{}", second.log());
         first = second;
@@ -46,7 +49,23 @@ fn a_second_writer_takes_over_and_nothing_is_lost() {
     assert!(acknowledged > 1000, "only {acknowledged} were acknowledged");
     first.terminate();
     assert!(first.wait_exit(END_PATIENCE).success(), "{}", first.log());
-    check_is_clean(&workplace.path("data"));
+    check_is_clean(workplace.path("data"), &[]);
+}
+
+/// Nobody has to write for a writer to learn that it has a successor.
+#[test]
+fn an_idle_writer_ends_when_another_takes_over() {
+    let workplace = Workplace::new();
+    let start = |log| Serve::new(workplace.path("data"), workplace.path(log)).start();
+    let mut first = start("log-1");
+    let _second = start("log-2");
+    let status = first.wait_exit(END_PATIENCE);
+    let log = first.log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(
+        log.contains("another process"),
+        "it does not say why:\n{log}"
+    );
 }
 
 /// Writers send to the first until it answers no more, then to the second, as clients do behind an

@@ -85,9 +85,7 @@ impl SeriesLedger {
                 Some((_, cell)) => {
                     differences.extend(cell.mismatch(*timestamp_ms, Some(*value)));
                 }
-                None => {
-                    differences.push(format!("at {timestamp_ms}: {value:?} was never written"))
-                }
+                None => differences.push(format!("at {timestamp_ms}: {value:?} was never written")),
             }
         }
         for (missing, cell) in expected {
@@ -121,8 +119,8 @@ impl SeriesLedger {
 
 impl Cell {
     fn mismatch(&self, timestamp_ms: i64, found: Option<Value>) -> Option<String> {
-        let right = found == self.acknowledged
-            || found.is_some_and(|value| self.possible.contains(&value));
+        let right =
+            found == self.acknowledged || found.is_some_and(|value| self.possible.contains(&value));
         (!right).then(|| format!("at {timestamp_ms}: found {found:x?}, expected {self:x?}"))
     }
 }

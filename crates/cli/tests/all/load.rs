@@ -225,7 +225,12 @@ impl Writer {
 }
 
 impl Series {
-    fn next_samples(&mut self, random: &mut Random, now_ms: i64, count: usize) -> Vec<(i64, Value)> {
+    fn next_samples(
+        &mut self,
+        random: &mut Random,
+        now_ms: i64,
+        count: usize,
+    ) -> Vec<(i64, Value)> {
         let mut samples = Vec::with_capacity(count);
         match random.below(10) {
             // In order, every few seconds; from the start again when the end is reached.

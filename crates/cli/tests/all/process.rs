@@ -73,7 +73,10 @@ fn a_taken_port_is_an_error_only_where_it_was_asked_for() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let log = served.log();
-    assert!(log.contains("WARN") && log.contains("127.0.0.1:9090"), "{log}");
+    assert!(
+        log.contains("WARN") && log.contains("127.0.0.1:9090"),
+        "{log}"
+    );
     served.terminate();
     assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
 }
@@ -116,22 +119,29 @@ fn recovery_is_healthy_but_not_ready() {
     let mut first = Serve::new(workplace.path("data"), workplace.path("log-1")).start();
     send(&first, &mut writers[0], 300);
     first.kill();
-    // Seen before it is ready: the door opens first, and opening the store alone takes longer than
-    // one request to this machine.
-    let mut second = Serve::new(workplace.path("data"), workplace.path("log-2")).spawn();
-    let deadline = Instant::now() + END_PATIENCE;
-    while second.address().is_none() {
-        assert!(Instant::now() < deadline, "{}", second.log());
-        assert!(second.exited().is_none(), "{}", second.log());
+    // The door opens before the database does, so that a start can be seen on its way. A test that was
+    // kept from looking in time starts the process again.
+    for attempt in 2..20 {
+        let log = workplace.path(&format!("log-{attempt}"));
+        let mut served = Serve::new(workplace.path("data"), log).spawn();
+        let deadline = Instant::now() + END_PATIENCE;
+        while served.address().is_none() {
+            assert!(Instant::now() < deadline, "{}", served.log());
+            assert!(served.exited().is_none(), "{}", served.log());
+        }
+        let mut client = served.client();
+        let answers = ["/-/ready", "/api/v1/labels", "/-/healthy"]
+            .map(|path| client.get(path).expect("the door is open").status);
+        if answers[0] == 200 {
+            continue;
+        }
+        assert_eq!(answers[0], 503, "{}", served.log());
+        assert!([200, 503].contains(&answers[1]), "{answers:?}");
+        assert_eq!(answers[2], 200);
+        assert!(served.wait_ready(), "{}", served.log());
+        let read = verify(&mut served.client(), &mut writers, true);
+        assert!(read.is_some(), "{}", served.log());
+        return;
     }
-    let mut client = second.client();
-    let early = client.get("/-/ready").expect("the door is open");
-    assert_eq!(early.status, 503, "{}", early.text());
-    let read = client.get("/api/v1/labels").expect("the door is open");
-    let healthy = client.get("/-/healthy").expect("the door is open");
-    assert_eq!(healthy.status, 200, "{}", healthy.text());
-    assert!(read.status == 503 || read.status == 200, "{}", read.text());
-    assert!(second.wait_ready(), "{}", second.log());
-    let read = verify(&mut second.client(), &mut writers, true);
-    assert!(read.is_some(), "{}", second.log());
+    panic!("it was ready as soon as the door was open, each time");
 }

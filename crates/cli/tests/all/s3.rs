@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::http::Client;
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, Workplace, free_address};
+use crate::served::{Serve, Workplace, check_is_clean, free_address};
 
 /// How soon a wrong setting must be an error: the default of `storage.open_timeout` and a little.
 const ERROR_PATIENCE: Duration = Duration::from_secs(20);
@@ -95,7 +95,10 @@ fn serve(bucket_and_prefix: &str, endpoint: SocketAddr, log: PathBuf) -> Serve {
     Serve::new(format!("s3://{bucket_and_prefix}"), log)
         .flags(["--storage.endpoint", &format!("http://{endpoint}")])
         .flags(["--storage.region", "us-east-1"])
-        .env("AWS_METADATA_ENDPOINT", &format!("http://{}", free_address()))
+        .env(
+            "AWS_METADATA_ENDPOINT",
+            &format!("http://{}", free_address()),
+        )
 }
 
 fn writers(count: usize, random: &mut Random) -> Vec<Writer> {
@@ -125,13 +128,22 @@ fn what_s3_acknowledged_survives_kills() {
             served.kill();
         });
     }
-    let mut last = moto.serve("metrics/kills", workplace.path("log-last")).start();
+    let mut last = moto
+        .serve("metrics/kills", workplace.path("log-last"))
+        .start();
     let read = verify(&mut last.client(), &mut writers, true);
     assert!(read.is_some(), "{}", last.log());
     let acknowledged: u64 = writers.iter().map(|w| w.acknowledged_samples).sum();
     assert!(acknowledged > 500, "only {acknowledged} were acknowledged");
     last.terminate();
     assert!(last.wait_exit(END_PATIENCE).success(), "{}", last.log());
+    let endpoint = format!("http://{}", moto.address);
+    let settings = [
+        ("ICECORE_STORAGE_ENDPOINT", endpoint.as_str()),
+        ("ICECORE_STORAGE_ACCESS_KEY_ID", "test"),
+        ("ICECORE_STORAGE_SECRET_ACCESS_KEY", "test"),
+    ];
+    check_is_clean("s3://metrics/kills", &settings);
 }
 
 #[test]
@@ -157,7 +169,10 @@ fn of_two_racing_writers_on_s3_one_survives() {
             }
         });
         let deadline = Instant::now() + END_PATIENCE;
-        while contenders.iter_mut().all(|served| served.exited().is_none()) {
+        while contenders
+            .iter_mut()
+            .all(|served| served.exited().is_none())
+        {
             assert!(Instant::now() < deadline, "both still run");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -172,7 +187,10 @@ fn of_two_racing_writers_on_s3_one_survives() {
         for served in &mut contenders {
             if served.exited().is_some() {
                 let log = served.log();
-                assert!(log.contains("another process"), "it does not say why:\n{log}");
+                assert!(
+                    log.contains("another process"),
+                    "it does not say why:\n{log}"
+                );
                 continue;
             }
             let read = verify(&mut served.client(), &mut writers, true);
@@ -197,7 +215,9 @@ fn wrong_s3_settings_are_told_within_seconds() {
         let status = served.wait_exit(ERROR_PATIENCE);
         let log = served.log();
         assert_eq!(status.code(), Some(1), "{log}");
-        let said = log.lines().find(|line| line.starts_with("icecore: error: "));
+        let said = log
+            .lines()
+            .find(|line| line.starts_with("icecore: error: "));
         let said = said.unwrap_or_else(|| panic!("no error in:\n{log}"));
         for cause in causes {
             assert!(said.contains(cause), "{cause:?} is not in: {said}");

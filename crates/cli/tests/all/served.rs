@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,10 @@ impl Drop for Workplace {
         if std::thread::panicking()
             && let Some(directory) = self.directory.take()
         {
-            eprintln!("database and logs are kept in {}", directory.keep().display());
+            eprintln!(
+                "database and logs are kept in {}",
+                directory.keep().display()
+            );
         }
     }
 }
@@ -201,17 +204,17 @@ impl Drop for Served {
 /// of a release build.
 pub(crate) fn icecore() -> Command {
     let other = std::env::var_os("ICECORE_BINARY");
-    let mut command =
-        Command::new(other.unwrap_or_else(|| env!("CARGO_BIN_EXE_icecore").into()));
+    let mut command = Command::new(other.unwrap_or_else(|| env!("CARGO_BIN_EXE_icecore").into()));
     command.env_clear();
     command
 }
 
 /// `icecore check`, which must find nothing wrong.
 #[track_caller]
-pub(crate) fn check_is_clean(storage: &Path) {
+pub(crate) fn check_is_clean(storage: impl AsRef<OsStr>, settings: &[(&str, &str)]) {
     let check = &mut icecore();
     let check = check.arg("check").arg("--storage").arg(storage);
+    let check = check.envs(settings.iter().copied());
     let output = check.output().expect("the binary was built for this test");
     assert!(
         output.status.success(),
