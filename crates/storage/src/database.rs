@@ -176,7 +176,9 @@ impl Database {
         E: Send + 'static,
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
-        self.admit()?;
+        // Before any work is done, and once more before the append: many requests may be decoded by
+        // then.
+        self.inner.admit()?;
         let inner = Arc::clone(&self.inner);
         let (outcome, durable) = self.inner.pool.run(move || append(&inner, fill)).await??;
         if let Some(durable) = durable {
@@ -191,28 +193,6 @@ impl Database {
             .rejected
             .add(outcome.rejected.iter().map(|r| r.count).sum());
         Ok(outcome)
-    }
-
-    /// Refuses before any work is done when the head or the store cannot keep up.
-    fn admit(&self) -> Result<()> {
-        let inner = &self.inner;
-        if let Some(reason) = inner.journal.failed() {
-            return Err(Error::Closed(reason.to_string()));
-        }
-        let (bytes, max) = (inner.head.bytes(), inner.options.head.bytes_max);
-        if bytes > max {
-            inner.nudge.notify_one();
-            return Err(Error::Unavailable(format!(
-                "the head holds {bytes} bytes, more than head.bytes_max = {max}: flushing, try again"
-            )));
-        }
-        let max = inner.options.journal.queue_bytes_max;
-        if inner.journal.queued_bytes() > max {
-            return Err(Error::Unavailable(format!(
-                "more than journal.queue_bytes_max = {max} bytes wait for the store: try again"
-            )));
-        }
-        Ok(())
     }
 
     /// Selects series; their samples are read as the stream is pulled.
@@ -396,6 +376,7 @@ where
     let _references = inner.head.hold_references();
     let mut batch = WriteBatch::new(&inner.head, &mut scratch.batch, time.now_ms);
     fill(&mut batch).map_err(WriteError::Decode)?;
+    inner.admit()?;
     inner.check_batch(&scratch.batch)?;
     if scratch.batch.is_empty() {
         let outcome = WriteOutcome {

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::flush::FrozenHours;
-use crate::head::{AppendTime, BatchBuffers, Head};
+use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -60,6 +60,27 @@ impl Inner {
         u32::try_from((now_ms - self.started_ms) / 1000 + 1).unwrap_or(1)
     }
 
+    /// Refuses when the head or the store cannot keep up.
+    pub(crate) fn admit(&self) -> Result<()> {
+        if let Some(reason) = self.journal.failed() {
+            return Err(Error::Closed(reason.to_string()));
+        }
+        let (bytes, max) = (self.head.bytes(), self.options.head.bytes_max);
+        if bytes > max {
+            self.nudge.notify_one();
+            return Err(Error::Unavailable(format!(
+                "the head holds {bytes} bytes, more than head.bytes_max = {max}: flushing, try again"
+            )));
+        }
+        let max = self.options.journal.queue_bytes_max;
+        if self.journal.queued_bytes() > max {
+            return Err(Error::Unavailable(format!(
+                "more than journal.queue_bytes_max = {max} bytes wait for the store: try again"
+            )));
+        }
+        Ok(())
+    }
+
     /// Limits of a request as a whole: nothing of it has been stored yet.
     pub(crate) fn check_batch(&self, batch: &BatchBuffers) -> Result<()> {
         let limits = &self.options.limits;
@@ -77,12 +98,14 @@ impl Inner {
         }
         let sequencer = self.head.sequencer.lock();
         let open = &sequencer.open_hours;
+        // The catalog is tracked like an hour, but is none.
+        let open_count = open.len() - usize::from(open.contains_key(&CATALOG_HOUR));
         let new = batch
             .hours()
             .iter()
             .filter(|hour| !open.contains_key(hour))
             .count();
-        if new > 0 && open.len() + new > limits.open_buckets_max {
+        if new > 0 && open_count + new > limits.open_buckets_max {
             self.nudge.notify_one();
             return Err(Error::Unavailable(format!(
                 "more than limits.open_buckets_max = {} hours would be open: flushing, try again",

@@ -1,6 +1,9 @@
 //! The public surface of storage, from outside.
 
+mod concurrency;
+mod faults;
 mod inspect;
+mod limits;
 mod model;
 mod precedence;
 mod process;

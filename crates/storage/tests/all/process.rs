@@ -4,6 +4,7 @@
 //! - Each process has its own runtime and its own way to the store. A crash cuts both, so nothing of
 //!   it writes afterwards, whatever its tasks were doing.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use icecore_storage::testing::{FaultPlan, FaultStore};
@@ -16,9 +17,15 @@ use crate::support::{clock, options};
 
 /// A store and a clock, which outlive processes, and the settings of the next process.
 pub(crate) struct World {
-    store: Arc<InMemory>,
+    store: Store,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) options: Options,
+}
+
+/// Where the data lies between processes.
+enum Store {
+    Memory(Arc<InMemory>),
+    Directory(PathBuf),
 }
 
 /// One life of the database.
@@ -36,14 +43,26 @@ impl World {
 
     pub(crate) fn over(store: Arc<InMemory>) -> Self {
         Self {
-            store,
+            store: Store::Memory(store),
             clock: clock(),
             options: options("memory://"),
         }
     }
 
+    pub(crate) fn in_directory(directory: &Path) -> Self {
+        Self {
+            store: Store::Directory(directory.into()),
+            clock: clock(),
+            options: options(&directory.to_string_lossy()),
+        }
+    }
+
+    /// The store of a world in memory.
     pub(crate) fn memory(&self) -> &InMemory {
-        &self.store
+        match &self.store {
+            Store::Memory(memory) => memory,
+            Store::Directory(directory) => panic!("this world lies in {}", directory.display()),
+        }
     }
 
     pub(crate) fn start(&self) -> Process {
@@ -57,7 +76,14 @@ impl World {
             .enable_all()
             .build()
             .expect("a runtime");
-        let faults = FaultStore::new(Arc::clone(&self.store) as Arc<dyn ObjectStore>, plan);
+        let faults = match &self.store {
+            Store::Memory(memory) => {
+                FaultStore::new(Arc::clone(memory) as Arc<dyn ObjectStore>, plan)
+            }
+            Store::Directory(directory) => {
+                FaultStore::local(directory, plan).expect("the directory exists")
+            }
+        };
         let opened = runtime.block_on(Database::open(
             self.options.clone(),
             Environment {
