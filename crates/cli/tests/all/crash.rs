@@ -32,6 +32,7 @@ const LOAD_MAX: Duration = Duration::from_secs(8);
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
 const SIGABRT: i32 = 6;
+const SIGKILL: i32 = 9;
 
 /// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ enum End {
     Kill,
     FailPoint(&'static str, u64),
     Terminate,
+    /// SIGTERM, and SIGKILL before the last flush may be done.
+    KillWhileStopping,
 }
 
 #[test]
@@ -49,6 +52,7 @@ fn acknowledged_samples_survive_every_end() {
     for round in 0..rounds {
         let end = match round % 6 {
             2 | 5 => End::Terminate,
+            1 if test.random.one_in(2) => End::KillWhileStopping,
             1 => End::Kill,
             _ => {
                 if points.is_empty() {
@@ -244,7 +248,7 @@ impl CrashTest {
             }
             match end {
                 End::Kill => drop(served.kill()),
-                End::Terminate => served.terminate(),
+                End::Terminate | End::KillWhileStopping => served.terminate(),
                 End::FailPoint(..) => {}
             }
         });
@@ -253,6 +257,11 @@ impl CrashTest {
     fn end(&mut self, served: &mut Served, end: End) -> ExitStatus {
         match end {
             End::Terminate => served.wait_exit(STOP_PATIENCE),
+            End::KillWhileStopping => {
+                let moment = self.random.within(0..200) as u64;
+                std::thread::sleep(Duration::from_millis(moment));
+                served.kill()
+            }
             _ => match served.exited() {
                 Some(status) => status,
                 None => served.kill(),
@@ -267,13 +276,15 @@ impl CrashTest {
                 assert!(status.success(), "SIGTERM: {status}\n{}", served.log());
                 "SIGTERM"
             }
+            End::KillWhileStopping if status.success() => "SIGTERM",
+            End::KillWhileStopping if status.signal() == Some(SIGKILL) => "SIGKILL while stopping",
             End::FailPoint(name, _) if status.signal() == Some(SIGABRT) => {
                 let log = served.log();
                 assert!(log.contains("fail point reached"), "{log}");
                 name
             }
-            End::Kill | End::FailPoint(..) => {
-                assert_eq!(status.signal(), Some(9), "{status}\n{}", served.log());
+            _ => {
+                assert_eq!(status.signal(), Some(SIGKILL), "{status}\n{}", served.log());
                 "SIGKILL"
             }
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::http::{Client, escape};
-use crate::ledger::{Found, Value};
+use crate::ledger::{Found, LabelSet, Samples, Value};
 
 const STALE_NAN: u64 = 0x7ff0_0000_0000_0002;
 const NORMAL_NAN: u64 = 0x7ff8_0000_0000_0001;
@@ -34,7 +34,7 @@ pub(crate) fn select(client: &mut Client, selector: &str) -> io::Result<Found> {
     Ok(found)
 }
 
-fn parse_line(line: &str) -> (Vec<(String, String)>, Vec<(i64, Value)>) {
+fn parse_line(line: &str) -> (LabelSet, Samples) {
     let rest = line
         .strip_prefix(r#"{"metric":"#)
         .unwrap_or_else(|| panic!("not an export line: {line:.300}"));
@@ -50,7 +50,7 @@ fn parse_line(line: &str) -> (Vec<(String, String)>, Vec<(i64, Value)>) {
     let values: Vec<Value> = values.map(|text| Value::Float(float_bits(text))).collect();
     let timestamps: Vec<i64> = timestamps.map(parse).collect();
     assert_eq!(values.len(), timestamps.len(), "{line:.300}");
-    let mut samples: Vec<(i64, Value)> = timestamps.into_iter().zip(values).collect();
+    let mut samples: Samples = timestamps.into_iter().zip(values).collect();
     if let Some(histograms) = rest.strip_prefix(r#","histograms":"#) {
         let mut histograms = serde_json::Deserializer::from_str(histograms).into_iter();
         let histograms: Vec<serde_json::Value> = histograms

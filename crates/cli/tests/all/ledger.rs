@@ -30,8 +30,14 @@ pub(crate) struct SeriesLedger {
     cells: BTreeMap<i64, Cell>,
 }
 
-/// What an export found, by label set in label order; times ascend.
-pub(crate) type Found = HashMap<Vec<(String, String)>, Vec<(i64, Value)>>;
+/// Label names and values in label order.
+pub(crate) type LabelSet = Vec<(String, String)>;
+
+/// Times, which ascend, and what lies there.
+pub(crate) type Samples = Vec<(i64, Value)>;
+
+/// What an export found.
+pub(crate) type Found = HashMap<LabelSet, Samples>;
 
 impl SeriesLedger {
     /// A request is about to be sent.
