@@ -56,7 +56,7 @@ impl Output {
     }
 }
 
-/// Columns as wide as they need to be; the first is text, the others are right-aligned.
+/// Columns as wide as they need to be: text first, then numbers, which are right-aligned.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// Leading columns that are text.

@@ -23,7 +23,7 @@ pub(super) async fn show(
 fn print(location: &str, overview: &Overview, output: &mut Output) -> anyhow::Result<()> {
     let number = |n: Option<u64>| n.map_or_else(|| "-".into(), |n| n.to_string());
     output.line(&format!("Database at {location}"))?;
-    output.line(&format!("\n{} buckets", overview.buckets.len()))?;
+    output.line(&format!("\nBuckets: {}", overview.buckets.len()))?;
     let mut table = Table::new(
         2,
         [
@@ -75,7 +75,7 @@ fn print(location: &str, overview: &Overview, output: &mut Output) -> anyhow::Re
             "{bucket} ({start}) is being flushed and not listed yet"
         ))?;
     }
-    output.line(&format!("\n{} journal epochs", overview.epochs.len()))?;
+    output.line(&format!("\nJournal epochs: {}", overview.epochs.len()))?;
     let mut table = Table::new(
         0,
         [

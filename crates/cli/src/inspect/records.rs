@@ -114,7 +114,7 @@ fn text(fact: &Fact) -> String {
         Fact::Number(number) => number.to_string(),
         Fact::Time(ms) => format_ms(*ms),
         Fact::Text(text) if text.contains([' ', '\n']) || text.is_empty() => format!("{text:?}"),
-        Fact::Text(text) => text.clone(),
+        Fact::Text(text) | Fact::Series(text) => text.clone(),
     }
 }
 
@@ -126,7 +126,7 @@ fn to_json(record: &RecordView, with_hex: bool) -> Value {
             Fact::Number(number) if !number.is_finite() => json!(number.to_string()),
             Fact::Number(number) => json!(number),
             Fact::Time(ms) => json!(ms),
-            Fact::Text(text) => json!(text),
+            Fact::Text(text) | Fact::Series(text) => json!(text),
         };
         ((*name).to_owned(), value)
     });

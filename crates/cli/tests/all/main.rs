@@ -11,6 +11,7 @@ mod crash;
 mod export;
 mod fencing;
 mod http;
+mod inspect;
 mod ledger;
 mod load;
 mod process;

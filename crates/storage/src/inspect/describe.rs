@@ -34,6 +34,8 @@ pub enum Fact {
     Number(f64),
     /// Milliseconds since the UNIX epoch.
     Time(i64),
+    /// A series as PromQL writes it.
+    Series(String),
     Text(String),
 }
 
@@ -224,7 +226,8 @@ impl Reading<'_> {
 
     fn forward(&mut self, value: &[u8]) -> Result<(), DecodeError> {
         let record = forward_index::decode(value)?;
-        self.view.fact("labels", record.labels.to_string());
+        let labels = Fact::Series(record.labels.to_string());
+        self.view.fact("labels", labels);
         self.view
             .fact("type", format!("{:?}", record.meta.metric_type));
         if !record.unit.is_empty() {

@@ -1,7 +1,11 @@
 //! How far a long look has come. An estimate: sizes are those of files, what is only in the WAL is
 //! not counted.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
 
 /// Records between two calls of the listener.
 const TELL_EVERY: u64 = 4096;
@@ -25,6 +29,8 @@ pub(super) struct Meter {
     /// File bytes of all that is to be read, and of what has been read.
     total: AtomicU64,
     done: AtomicU64,
+    /// File bytes of the segments that have not been read to their end.
+    segments: Mutex<HashMap<Bytes, u64>>,
 }
 
 impl Meter {
@@ -35,14 +41,20 @@ impl Meter {
         }
     }
 
-    pub(super) fn expect(&self, total: u64) {
-        self.total.store(total, Relaxed);
+    /// Says what is to be read.
+    pub(super) fn expect(&self, segments: HashMap<Bytes, u64>) {
+        self.total.store(segments.values().sum(), Relaxed);
         self.done.store(0, Relaxed);
+        *self.segments.lock() = segments;
     }
 
-    pub(super) fn finished(&self, weight: u64) {
-        self.done.fetch_add(weight, Relaxed);
-        self.tell();
+    /// A segment has been read to its end. One that is read again does not count again.
+    pub(super) fn finished(&self, segment: &[u8]) {
+        let bytes = self.segments.lock().remove(segment);
+        if let Some(bytes) = bytes {
+            self.done.fetch_add(bytes, Relaxed);
+            self.tell();
+        }
     }
 
     pub(super) fn read(&self, bytes: usize) {

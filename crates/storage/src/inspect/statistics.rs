@@ -9,6 +9,7 @@ use icecore_records::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::Inspector;
+use super::overview::scope_of;
 use super::still::{Record, StillView};
 use crate::error::{Error, Result};
 
@@ -88,21 +89,18 @@ impl Inspector {
             Some(only) => *bucket == only,
             None => bucket.start_ms() <= query.end_ms && bucket.end_ms() > query.start_ms,
         };
-        let buckets: Vec<Bucket> = listed.into_iter().filter(wanted).collect();
-        let sizes = self.reader.segment_bytes();
-        let weight = |bucket: Bucket| -> u64 {
-            let types = COUNTED.iter().map(|t| key::record_prefix(*t, bucket));
-            types.filter_map(|prefix| sizes.get(&prefix)).sum()
-        };
-        self.meter
-            .expect(buckets.iter().map(|bucket| weight(*bucket)).sum());
+        let buckets: Vec<Bucket> = listed.into_iter().filter(&wanted).collect();
+        let mut sizes = self.reader.segment_bytes();
+        sizes.retain(|segment, _| {
+            scope_of(segment).is_some_and(|(t, bucket)| COUNTED.contains(&t) && wanted(&bucket))
+        });
+        self.meter.expect(sizes);
         let mut totals = Totals::default();
         for bucket in buckets {
             let counted = self
                 .attempt(async |view| BucketCount::default().run(view, bucket).await)
                 .await?;
             totals.add(counted);
-            self.meter.finished(weight(bucket));
         }
         Ok(totals.rank(query.limit))
     }

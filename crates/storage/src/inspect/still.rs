@@ -51,7 +51,7 @@ impl StillView {
 
     pub(super) async fn under(&self, prefix: &[u8]) -> Result<Records> {
         let iterator = self.view.scan_prefix(prefix, ScanKind::Once).await?;
-        Ok(self.records(iterator))
+        Ok(self.records(iterator, prefix))
     }
 
     /// The records from `start` to before `end`; to the last where there is no end.
@@ -61,12 +61,13 @@ impl StillView {
             Bound::Excluded(Bytes::copy_from_slice(end))
         });
         let iterator = self.view.scan((start, end), ScanKind::Once).await?;
-        Ok(self.records(iterator))
+        Ok(self.records(iterator, &[]))
     }
 
-    fn records(&self, iterator: DbIterator) -> Records {
+    fn records(&self, iterator: DbIterator, prefix: &[u8]) -> Records {
         Records {
             iterator,
+            prefix: Bytes::copy_from_slice(prefix),
             meter: Arc::clone(&self.meter),
         }
     }
@@ -75,6 +76,8 @@ impl StillView {
 /// Records in key order.
 pub(super) struct Records {
     iterator: DbIterator,
+    /// What all their keys begin with.
+    prefix: Bytes,
     meter: Arc<Meter>,
 }
 
@@ -86,8 +89,9 @@ impl Records {
             key: found.key,
             value: found.value,
         });
-        if let Some(record) = &record {
-            self.meter.read(record.len());
+        match &record {
+            Some(record) => self.meter.read(record.len()),
+            None => self.meter.finished(&self.prefix),
         }
         Ok(record)
     }

@@ -28,6 +28,7 @@ use slatedb::object_store::ObjectStore;
 
 pub use report::{CheckCounts, CheckReport, Note, PROBLEM_KINDS, Problem, ProblemKind};
 
+use super::overview::scope_of;
 use super::{Inspector, has_vanished};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
@@ -61,9 +62,7 @@ pub async fn check(
 
 impl Inspector {
     pub async fn check(&mut self, options: CheckOptions) -> Result<CheckReport> {
-        let sizes = self.reader.segment_bytes();
-        self.meter.expect(sizes.values().sum());
-        let is_scoped = |prefix: &[u8]| super::overview::scope_of(prefix).is_some();
+        self.meter.expect(self.reader.segment_bytes());
         let mut all = Findings::new(options.problems_max);
         self.restarts = 0;
 
@@ -77,12 +76,12 @@ impl Inspector {
             }
             Err(error) => {
                 all.problem(ProblemKind::Store, &[], unreadable(error)?);
-                BTreeSet::new()
+                // What lies in buckets may still be sound.
+                let segments = self.reader.segments();
+                let scopes = segments.iter().filter_map(|segment| scope_of(segment));
+                scopes.map(|(_, bucket)| bucket).collect()
             }
         };
-        let global = sizes.iter().filter(|(prefix, _)| !is_scoped(prefix));
-        self.meter.finished(global.map(|(_, bytes)| bytes).sum());
-
         for bucket in buckets {
             let checked = self
                 .attempt(async |view| {
@@ -99,10 +98,6 @@ impl Inspector {
                     all.problem(ProblemKind::Store, &prefix, reason);
                 }
             }
-            let scoped = RecordType::ALL.into_iter().filter(|t| t.is_bucket_scoped());
-            let prefixes = scoped.map(|t| key::record_prefix(t, bucket));
-            let read = prefixes.filter_map(|prefix| sizes.get(&prefix)).sum();
-            self.meter.finished(read);
         }
         let location = self.location();
         Ok(CheckReport::new(
