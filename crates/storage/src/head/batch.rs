@@ -18,6 +18,11 @@ use crate::options::Limits;
 /// Bytes of an escaped label name plus value that fit into a key, whatever the configuration says.
 const PAIR_BYTES_MAX: usize = 32 << 10;
 
+/// Bytes of labels, exemplar labels and metadata that one request may spell out. Protocols with a
+/// table of symbols repeat a long text in two bytes, so the size of the request is no bound; and the
+/// journal holds at most 256 MiB of each kind in a block.
+const TEXT_BYTES_MAX: usize = 128 << 20;
+
 /// Different reasons that one answer spells out; further ones are only counted.
 const REASONS_MAX: usize = 8;
 
@@ -131,6 +136,8 @@ pub struct WriteBatch<'h> {
     /// The hour touched last, as `[start, end)` in ms.
     hour_ms: (i64, i64),
     latest_ms: i64,
+    /// What is left of [`TEXT_BYTES_MAX`].
+    text_bytes_left: usize,
 }
 
 enum Current {
@@ -150,6 +157,21 @@ impl<'h> WriteBatch<'h> {
             last: None,
             hour_ms: (0, 0),
             latest_ms: now_ms.saturating_add(ahead).min(MAX_TIMESTAMP_MS - 1),
+            text_bytes_left: TEXT_BYTES_MAX,
+        }
+    }
+
+    /// Takes text off the budget; an error when it is used up.
+    #[inline]
+    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+        match self.text_bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.text_bytes_left = left;
+                Ok(())
+            }
+            None => Err(format!(
+                "more than {TEXT_BYTES_MAX} bytes of labels and metadata in one request: split it"
+            )),
         }
     }
 
@@ -251,10 +273,17 @@ impl SampleSink for WriteBatch<'_> {
     fn guess_series(&mut self, bytes: &[u8]) -> Option<usize> {
         let (series, length) = self.head.registry.guess(self.last, bytes)?;
         self.announce(series);
+        if let Err(reason) = self.spend(length) {
+            self.current = Current::Refused(reason);
+        }
         Some(length)
     }
 
     fn series(&mut self, labels: RawLabels<'_>) {
+        if let Err(reason) = self.spend(labels.0.len()) {
+            self.current = Current::Refused(reason);
+            return;
+        }
         let hash = self.head.registry.hash(labels.0);
         if let Some(series) = self.head.registry.lookup(hash) {
             if let Some(last) = self.last {
@@ -302,7 +331,8 @@ impl SampleSink for WriteBatch<'_> {
 
     fn exemplar(&mut self, exemplar: Exemplar) {
         let Some(series) = self.current() else { return };
-        if let Err(reason) = check_exemplar(&self.head.limits, &exemplar) {
+        let allowed = check_exemplar(&self.head.limits, &exemplar);
+        if let Err(reason) = allowed.and_then(|bytes| self.spend(bytes)) {
             return self.refuse(reason);
         }
         if self.accept_time(exemplar.timestamp_ms) {
@@ -320,6 +350,10 @@ impl SampleSink for WriteBatch<'_> {
             &mut metadata.unit,
             limits.label_value_bytes_max.min(PAIR_BYTES_MAX),
         );
+        let bytes = family.len() + metadata.help.len() + metadata.unit.len();
+        if let Err(reason) = self.spend(bytes) {
+            return self.refuse(reason);
+        }
         self.buffers.metadata.push((family.into(), metadata));
     }
 
@@ -383,7 +417,8 @@ fn check_limits(limits: &Limits, pairs: &[(&str, &str)]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_exemplar(limits: &Limits, exemplar: &Exemplar) -> Result<(), String> {
+/// The bytes of an exemplar's labels, if it may have so many.
+fn check_exemplar(limits: &Limits, exemplar: &Exemplar) -> Result<usize, String> {
     let bytes: usize = exemplar.labels.iter().map(|(n, v)| n.len() + v.len()).sum();
     let max = limits.label_value_bytes_max.min(PAIR_BYTES_MAX);
     if bytes > max {
@@ -391,7 +426,7 @@ fn check_exemplar(limits: &Limits, exemplar: &Exemplar) -> Result<(), String> {
             "exemplar with {bytes} bytes of labels, more than {max}"
         ));
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The beginning of a text, for messages.

@@ -5,6 +5,7 @@
 
 mod ledger;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use icecore_storage::testing::{FaultPlan, Hooks};
@@ -15,8 +16,9 @@ use crate::requests::request;
 use crate::support::{everything, read};
 use ledger::{Fate, Ledger, Request};
 
-/// About 30 s on two busy cores.
+/// Together about 30 s on two busy cores.
 const SEEDS: u64 = 16;
+const RUNS_AT_ONCE: usize = 4;
 const LIVES: u64 = 4;
 const WRITERS: usize = 4;
 
@@ -45,10 +47,22 @@ fn acknowledged_samples_survive_a_failing_store() {
         Some(seed) => seed..seed + 1,
         None => 0..number("ICECORE_FAULT_SEEDS").unwrap_or(SEEDS),
     };
-    for seed in seeds {
-        let survived = std::panic::catch_unwind(|| run_seed(seed));
-        assert!(survived.is_ok(), "ICECORE_FAULT_SEED={seed} fails");
-    }
+    // Much of a run is waiting for retries and polls, so several share the cores.
+    let next = AtomicU64::new(seeds.start);
+    std::thread::scope(|scope| {
+        for _ in 0..RUNS_AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let survived = std::panic::catch_unwind(|| run_seed(seed));
+                    assert!(survived.is_ok(), "ICECORE_FAULT_SEED={seed} fails");
+                }
+            });
+        }
+    });
 }
 
 fn run_seed(seed: u64) {

@@ -1,5 +1,6 @@
 //! The public surface of storage, from outside.
 
+mod compaction;
 mod concurrency;
 mod faults;
 mod inspect;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use icecore_model::{Metadata, RawLabels, Sample, SampleSink, push_raw_label};
 use icecore_storage::Error;
 
 use super::*;
+use crate::requests::exemplar;
 use crate::support::*;
 
 #[test]
@@ -164,4 +166,46 @@ fn metadata_max_and_help_bytes_max() {
     process.close();
     let process = world.start();
     assert_eq!(known(&process), wanted, "from the catalog");
+}
+
+/// A table of symbols makes much text of few bytes; what a request may spell out is bounded.
+#[test]
+fn text_of_one_request_is_bounded() {
+    let (world, process) = with(|_| ());
+    let long = "v".repeat(4000);
+    let labels: Vec<(String, String)> = (0..60)
+        .map(|i| (format!("l{i:02}"), long.clone()))
+        .collect();
+    let mut bytes = Vec::new();
+    push_raw_label(&mut bytes, "__name__", "m");
+    for (name, value) in &labels {
+        push_raw_label(&mut bytes, name, value);
+    }
+    push_raw_label(&mut bytes, "series", "a");
+    let outcome = process
+        .run(process.db.write(move |batch| {
+            for i in 0..1000 {
+                // As a decoder does it: a guess first.
+                if batch.guess_series(&bytes).is_none() {
+                    batch.series(RawLabels(&bytes));
+                }
+                batch.sample(Sample {
+                    timestamp_ms: T0 + i,
+                    value: 1.0,
+                    start_timestamp_ms: 0,
+                });
+                batch.exemplar(exemplar(T0, "x"));
+            }
+            batch.metadata("m", Metadata::default());
+            Ok::<(), ()>(())
+        }))
+        .unwrap();
+    // 128 MiB are 557 times these labels.
+    assert!((500..600).contains(&outcome.samples), "{}", outcome.samples);
+    let rejected = rejection(&outcome, "split it");
+    assert_eq!(rejected.count, 2 * (1000 - outcome.samples));
+    assert!(!rejected.retryable);
+    process.crash();
+    let process = world.start();
+    assert_eq!(content(&process)["a"].len() as u64, outcome.samples);
 }
