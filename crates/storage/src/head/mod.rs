@@ -44,6 +44,9 @@ pub(crate) use slot::{HourPart, Slot, overlay};
 use crate::options::Limits;
 use registry::{Registry, SERIES_REFS_MAX};
 
+/// `PAGE_SERIES` neighbouring series.
+type Page = Mutex<Box<[Slot]>>;
+
 /// Samples not yet in buckets. See the module's header.
 pub(crate) struct Head {
     pub(crate) limits: Limits,
@@ -51,7 +54,7 @@ pub(crate) struct Head {
     gate: RwLock<()>,
     registry: Registry,
     index: RwLock<Index>,
-    pages: Box<[OnceLock<Mutex<Box<[Slot]>>>]>,
+    pages: Box<[OnceLock<Page>]>,
     pub(crate) sequencer: Mutex<Sequencer>,
     pub(crate) metadata: RwLock<MetadataMap>,
     /// Heap of samples; labels and tables are added by [`Head::bytes`].
@@ -102,12 +105,12 @@ impl Head {
         samples + self.index_bytes.load(Relaxed) + self.series.load(Relaxed) * SERIES_BYTES
     }
 
-    pub(crate) fn page(&self, number: usize) -> &Mutex<Box<[Slot]>> {
+    pub(crate) fn page(&self, number: usize) -> &Page {
         self.pages[number]
             .get_or_init(|| Mutex::new((0..PAGE_SERIES).map(|_| Slot::default()).collect()))
     }
 
-    fn pages(&self) -> impl Iterator<Item = (u32, &Mutex<Box<[Slot]>>)> {
+    fn pages(&self) -> impl Iterator<Item = (u32, &Page)> {
         let pages = self.pages.iter().map_while(OnceLock::get).enumerate();
         pages.map(|(number, page)| ((number * PAGE_SERIES) as u32, page))
     }

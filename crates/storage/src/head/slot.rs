@@ -35,6 +35,10 @@ pub(crate) struct Slot {
     open_frozen: bool,
     has_histograms: bool,
     has_starts: bool,
+    #[allow(
+        clippy::box_collection,
+        reason = "8 bytes instead of 24 in each of millions of slots, most of which have no parts"
+    )]
     parts: Option<Box<Vec<HourPart>>>,
 }
 

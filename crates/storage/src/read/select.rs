@@ -110,13 +110,16 @@ pub(crate) async fn read_bucket_meta(view: &View, bucket: Bucket) -> Result<Buck
 
 type FoundInBucket = (Bucket, BucketMeta, Vec<(SeriesId, Bytes)>);
 
+/// Buckets, and series that refer to them by index.
+type UnitedSeries = (Vec<(Bucket, BucketMeta)>, Vec<ResolvedSeries>);
+
 /// One entry per label set, sorted.
 fn unite(
     in_head: Vec<crate::head::HeadSeries>,
     in_buckets: Vec<FoundInBucket>,
     series_max: usize,
     limit: Option<usize>,
-) -> Result<(Vec<(Bucket, BucketMeta)>, Vec<ResolvedSeries>)> {
+) -> Result<UnitedSeries> {
     let mut series: Vec<ResolvedSeries> = Vec::with_capacity(in_head.len());
     let mut by_labels: HashMap<Labels, usize> = HashMap::with_capacity(in_head.len());
     // Most series are in many buckets under the same bytes: those are decoded once.

@@ -49,7 +49,7 @@ fn conflicting_request(seed: u64, counter: &AtomicU64) -> Vec<Entry> {
             0 => Entry::histogram(series, time, unique * 2),
             _ => Entry::float(series, time, unique as f64),
         };
-        entry.starting(if dice / 1080 % 4 == 0 {
+        entry.starting(if (dice / 1080).is_multiple_of(4) {
             unique as i64 + 1
         } else {
             0

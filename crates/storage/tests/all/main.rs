@@ -1,5 +1,7 @@
 //! The public surface of storage, from outside.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 mod compaction;
 mod concurrency;
 mod faults;
