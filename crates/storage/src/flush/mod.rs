@@ -210,36 +210,26 @@ impl HourFlush<'_> {
             let prepare = move || forward_records(&head, &order, &ids, &fresh[slice]);
             for (id, fingerprint, value) in self.inner.pool.run(prepare).await? {
                 fingerprints.push((fingerprint, id));
-                if self
-                    .writer
-                    .put(key::forward_index(bucket, id), value)
-                    .await?
-                {
-                    failpoint::pass("flush.series");
-                }
+                self.writer.put(key::forward_index(bucket, id), value);
+                self.write_if_full("flush.series").await?;
             }
         }
         fingerprints.sort_unstable();
         for same in fingerprints.chunk_by(|a, b| a.0 == b.0) {
             let found: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
             let key = key::series_dictionary(bucket, same[0].0);
-            if self
-                .writer
-                .add(key, series_dictionary::encode(&found))
-                .await?
-            {
-                failpoint::pass("flush.series");
-            }
+            self.writer.add(key, series_dictionary::encode(&found));
+            self.write_if_full("flush.series").await?;
         }
+        drop(fingerprints);
         self.writer.write_out().await?;
         failpoint::pass("flush.series");
         let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
         let (ids_of_new, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
         let prepare = move || postings(&head, &order, bucket, &ids_of_new, &fresh);
         for (key, value) in self.inner.pool.run(prepare).await? {
-            if self.writer.add(key, value).await? {
-                failpoint::pass("flush.index");
-            }
+            self.writer.add(key, value);
+            self.write_if_full("flush.index").await?;
         }
         self.writer.write_out().await?;
         failpoint::pass("flush.index");
@@ -259,12 +249,12 @@ impl HourFlush<'_> {
                 self.count(&assembled);
                 if !assembled.stream.is_empty() {
                     let stream = std::mem::take(&mut assembled.stream);
-                    self.add(key::time_series(bucket, id), stream).await?;
+                    self.writer.add(key::time_series(bucket, id), stream);
                 }
                 if let Some(starts) = assembled.starts_value() {
-                    self.add(key::time_series_starts(bucket, id), starts)
-                        .await?;
+                    self.writer.add(key::time_series_starts(bucket, id), starts);
                 }
+                self.write_if_full("flush.samples").await?;
                 if let Some(value) = assembled.histograms_value() {
                     side_records.push((key::histogram_series(bucket, id), value));
                 }
@@ -275,16 +265,18 @@ impl HourFlush<'_> {
         }
         side_records.sort_unstable();
         for (key, value) in side_records {
-            self.add(key, value).await?;
+            self.writer.add(key, value);
+            self.write_if_full("flush.samples").await?;
         }
         self.writer.write_out().await?;
         failpoint::pass("flush.samples");
         Ok(())
     }
 
-    async fn add(&mut self, key: Bytes, value: Bytes) -> Result<()> {
-        if self.writer.add(key, value).await? {
-            failpoint::pass("flush.samples");
+    /// Writes a full batch and passes the fail point behind it.
+    async fn write_if_full(&mut self, fail_point: &'static str) -> Result<()> {
+        if self.writer.write_if_full().await? {
+            failpoint::pass(fail_point);
         }
         Ok(())
     }
@@ -334,24 +326,12 @@ impl HourFlush<'_> {
         self.meta.has_start_timestamps |= self.writer.wrote_starts;
         let mark = self.inner.head.sequencer.lock().watermark();
         let writer = &mut self.writer;
-        writer
-            .merge(
-                key::bucket_list(),
-                bucket_list::encode(&BTreeSet::from([self.bucket])),
-            )
-            .await?;
-        writer
-            .put(
-                key::bucket_meta(self.bucket),
-                bucket_meta::encode(&self.meta).into(),
-            )
-            .await?;
-        writer
-            .put(key::flush_cursor(self.bucket), flush_cursor::encode(cursor))
-            .await?;
-        writer
-            .put(key::journal_watermark(), watermark::encode(mark))
-            .await?;
+        let listed = bucket_list::encode(&BTreeSet::from([self.bucket]));
+        let meta = bucket_meta::encode(&self.meta).into();
+        writer.merge(key::bucket_list(), listed);
+        writer.put(key::bucket_meta(self.bucket), meta);
+        writer.put(key::flush_cursor(self.bucket), flush_cursor::encode(cursor));
+        writer.put(key::journal_watermark(), watermark::encode(mark));
         writer.write_out_durably().await
     }
 }
