@@ -57,7 +57,6 @@ pub(super) async fn assign_ids(
     }
     let after = search.scan(known, None).await?;
     let mut next_id = known.max(after);
-    let first_new = next_id;
     let mut ids = Vec::with_capacity(search.ids.len());
     for found in &search.ids {
         let id = match found {
@@ -73,13 +72,11 @@ pub(super) async fn assign_ids(
         ids.push(id);
     }
     let mut unindexed: Vec<usize> = (0..ids.len()).filter(|at| ids[*at].0 >= known).collect();
-    let run_starts = new_run_starts(
-        known,
-        first_new,
-        next_id,
-        unindexed.iter().map(|at| ids[*at]),
-    );
     unindexed.sort_unstable_by_key(|at| ids[*at]);
+    let run_starts = match next_id > known {
+        true => new_run_starts(SeriesId(known), unindexed.iter().map(|at| (ids[*at], *at))),
+        false => Vec::new(),
+    };
     Ok(Assigned {
         ids,
         unindexed,
@@ -88,23 +85,23 @@ pub(super) async fn assign_ids(
     })
 }
 
-/// Where the ids from `known` on begin a run in label order. Those below `first_new` were given out
-/// by a flush that did not reach its commit. `in_label_order` are the ids that this flush uses.
+/// Where the ids from `known` on begin a run in label order. Flushes that did not reach their commit
+/// may have given out some of them, each its own run. `by_id` are the ids that this flush uses, with
+/// their places in label order.
 fn new_run_starts(
-    known: u32,
-    first_new: u32,
-    next_id: u32,
-    in_label_order: impl ExactSizeIterator<Item = SeriesId>,
+    known: SeriesId,
+    by_id: impl Iterator<Item = (SeriesId, usize)>,
 ) -> Vec<SeriesId> {
-    if next_id == known {
-        return Vec::new();
+    let mut starts = vec![known];
+    let mut expected = (known.0, 0);
+    for (id, place) in by_id {
+        let goes_on = id.0 == expected.0 && place >= expected.1;
+        if !goes_on && id != known {
+            starts.push(id);
+        }
+        expected = (id.0.wrapping_add(1), place);
     }
-    // When all of them are used and in order, this is the run that the earlier flush had begun.
-    let complete = in_label_order.len() == (next_id - known) as usize;
-    let one_run = complete && in_label_order.is_sorted();
-    let later =
-        (!one_run && known < first_new && first_new < next_id).then_some(SeriesId(first_new));
-    [SeriesId(known)].into_iter().chain(later).collect()
+    starts
 }
 
 struct Search<'i> {
@@ -217,4 +214,27 @@ async fn look_up(view: &View, bucket: Bucket, labels: &Labels) -> Result<Option<
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_begin_where_label_order_does() {
+        let check = |by_id: &[(u32, usize)], expected: &[u32]| {
+            let by_id = by_id.iter().map(|(id, place)| (SeriesId(*id), *place));
+            let starts: Vec<u32> = new_run_starts(SeriesId(5), by_id)
+                .iter()
+                .map(|s| s.0)
+                .collect();
+            assert_eq!(starts, expected);
+        };
+        check(&[(5, 0), (6, 1), (7, 2)], &[5]);
+        // Two flushes were cut short before this one: three runs.
+        check(&[(5, 1), (6, 3), (7, 0), (8, 4), (9, 2)], &[5, 7, 9]);
+        // An id that this flush knows nothing of.
+        check(&[(5, 0), (7, 1)], &[5, 7]);
+        check(&[(6, 0)], &[5, 6]);
+    }
 }
