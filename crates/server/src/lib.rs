@@ -15,5 +15,5 @@ pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
     LogOptions, Position, Problem, SECTIONS, SETTINGS, ServerOptions, Setting, Source,
 };
-pub use http::ROUTES;
+pub use http::{ROUTES, Route};
 pub use process::{Process, ServeError, run};

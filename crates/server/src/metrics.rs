@@ -15,6 +15,7 @@ use icecore_storage::{DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricV
 use icecore_wire::prometheus::TextWriter;
 
 pub(crate) use self::http::HttpMetrics;
+pub(crate) use self::process::open_files_max;
 use crate::http::App;
 
 /// Everything, as it stands.
@@ -253,7 +254,11 @@ fn slatedb(text: &mut TextWriter, database: &Database) {
                 SlateMetricValue::Gauge(_) => MetricType::Gauge,
                 SlateMetricValue::Histogram { .. } => MetricType::Histogram,
             };
-            text.family(&metric.name, &metric.help, metric_type);
+            let help = match metric.help.as_str() {
+                "" => "SlateDB says no more about it than its name.",
+                help => help,
+            };
+            text.family(&metric.name, help, metric_type);
             family.clone_from(&metric.name);
         }
         let labels: Vec<(&str, &str)> = metric

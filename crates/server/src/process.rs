@@ -13,6 +13,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -249,8 +250,7 @@ async fn close(
     stop: &mut mpsc::Receiver<&'static str>,
 ) -> Result<(), ServeError> {
     let began = Instant::now();
-    let closing = database.close();
-    tokio::pin!(closing);
+    let mut closing = pin!(database.close());
     let mut progress = tokio::time::interval_at(
         tokio::time::Instant::now() + PROGRESS_INTERVAL,
         PROGRESS_INTERVAL,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
+use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 
@@ -16,10 +17,14 @@ const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
 /// claim alone takes no memory.
 const CAPACITY_AHEAD_MAX: usize = 1 << 20;
 
+/// How much and for how long is read of a body that is not wanted.
+const THROWN_AWAY_BYTES_MAX: usize = 256 << 20;
+const THROWN_AWAY_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// Reads a whole body. `setting` is what the limit is called; `arrived` is told of every piece
 /// before it is kept and may refuse it.
 pub(super) async fn collect(
-    mut body: Body,
+    body: &mut Body,
     bytes_max: usize,
     setting: &str,
     mut arrived: impl FnMut(usize) -> Result<(), ApiError>,
@@ -33,14 +38,14 @@ pub(super) async fn collect(
     if declared > bytes_max {
         return Err(too_large());
     }
-    let Some(first) = next_piece(&mut body).await? else {
+    let Some(first) = next_piece(body).await? else {
         return Ok(Bytes::new());
     };
     if first.len() > bytes_max {
         return Err(too_large());
     }
     arrived(first.len())?;
-    let Some(second) = next_piece(&mut body).await? else {
+    let Some(second) = next_piece(body).await? else {
         // The usual case of small requests: one piece, no copy.
         return Ok(first);
     };
@@ -53,9 +58,29 @@ pub(super) async fn collect(
         }
         arrived(piece.len())?;
         whole.extend_from_slice(&piece);
-        next = next_piece(&mut body).await?;
+        next = next_piece(body).await?;
     }
     Ok(whole.freeze())
+}
+
+/// Reads what is left of the body of a request that is refused, and throws it away. A connection
+/// that is closed while its client still sends breaks before the client has read the answer, so that
+/// it would send the same again. Whoever asked before sending (`Expect`) has not begun.
+pub(super) async fn read_to_the_end(body: &mut Body, headers: &HeaderMap) {
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let read = async {
+        let mut left = THROWN_AWAY_BYTES_MAX;
+        while let Ok(Some(piece)) = next_piece(body).await {
+            match left.checked_sub(piece.len()) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    // In time or not, the answer goes out.
+    let _ = tokio::time::timeout(THROWN_AWAY_TIME_MAX, read).await;
 }
 
 /// The next piece of data; `None` at the end.
@@ -95,7 +120,7 @@ mod tests {
     }
 
     async fn collected(pieces: &[&'static [u8]], max: usize) -> Result<Vec<u8>, ApiError> {
-        let whole = collect(body(pieces), max, "max", |_| Ok(())).await?;
+        let whole = collect(&mut body(pieces), max, "max", |_| Ok(())).await?;
         Ok(whole.to_vec())
     }
 
@@ -111,7 +136,8 @@ mod tests {
     #[tokio::test]
     async fn a_declared_length_is_believed_when_it_is_too_much() {
         let mut asked = false;
-        let whole = collect(Body::from("abcd"), 3, "max", |_| {
+        let mut body = Body::from("abcd");
+        let whole = collect(&mut body, 3, "max", |_| {
             asked = true;
             Ok(())
         });
@@ -122,8 +148,8 @@ mod tests {
     #[tokio::test]
     async fn every_piece_is_accounted_for_before_it_is_kept() {
         let mut seen = Vec::new();
-        let pieces = body(&[b"ab", b"cde", b"f"]);
-        let whole = collect(pieces, 100, "max", |bytes| {
+        let mut pieces = body(&[b"ab", b"cde", b"f"]);
+        let whole = collect(&mut pieces, 100, "max", |bytes| {
             seen.push(bytes);
             match seen.len() {
                 3 => Err(ApiError::unavailable("full")),
@@ -136,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_pauses_for_too_long_is_told() {
-        let stuck = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        assert!(collect(stuck, 10, "max", |_| Ok(())).await.is_err());
+        let mut stuck = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        assert!(collect(&mut stuck, 10, "max", |_| Ok(())).await.is_err());
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! Holds always:
 //! - A client that sends or reads nothing for long enough loses its connection.
-//! - There are at most [`CONNECTIONS_MAX`] connections; further ones wait in the kernel.
+//! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
+//!   further ones wait in the kernel.
 //! - Every connection's task is owned by its [`Door`] and ended when that is shut.
 
 use std::io;
@@ -26,6 +27,10 @@ use tokio::time::Sleep;
 
 /// Connections at once. Many more than writes and reads at once, because most are idle.
 const CONNECTIONS_MAX: usize = 4096;
+
+/// The part of the file descriptors that connections may take. A store in a directory needs some for
+/// its files, and a store that has none left fails.
+const DESCRIPTORS_SHARE: usize = 2;
 
 /// How long a client may take for the head of its next request. It is also how long an idle
 /// connection is kept: longer than the 90 s after which Go's client, and with it Prometheus, closes
@@ -85,13 +90,14 @@ async fn accept(
     router: Router,
     mut stop: watch::Receiver<()>,
 ) -> JoinSet<()> {
+    let connections_max = connections_max(crate::metrics::open_files_max());
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             _ = stop.changed() => return connections,
             // Tasks that have ended are let go of as others come.
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+            accepted = listener.accept(), if connections.len() < connections_max => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(serve(stream, router.clone(), stop.clone()));
                 }
@@ -104,9 +110,29 @@ async fn accept(
     }
 }
 
-async fn serve(stream: TcpStream, router: Router, mut stop: watch::Receiver<()>) {
+/// Connections that fit into what the operating system allows.
+fn connections_max(open_files_max: Option<usize>) -> usize {
+    let share = open_files_max.map_or(CONNECTIONS_MAX, |files| files / DESCRIPTORS_SHARE);
+    share.clamp(1, CONNECTIONS_MAX)
+}
+
+async fn serve(stream: TcpStream, router: Router, stop: watch::Receiver<()>) {
     // Small answers must not wait for more to send. Failing to ask for it is no reason to stop.
     let _ = stream.set_nodelay(true);
+    if let Err(error) = serve_stream(stream, router, stop).await {
+        // Clients go away all the time; what matters was logged where it was noticed.
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn serve_stream<S>(
+    stream: S,
+    router: Router,
+    mut stop: watch::Receiver<()>,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let io = TokioIo::new(StallGuard::new(stream));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -114,16 +140,12 @@ async fn serve(stream: TcpStream, router: Router, mut stop: watch::Receiver<()>)
         .max_header_size(HEAD_BYTES_MAX)
         .serve_connection(io, TowerToHyperService::new(router));
     let mut connection = pin!(connection);
-    let ended = tokio::select! {
+    tokio::select! {
         ended = connection.as_mut() => ended,
         _ = stop.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-    };
-    if let Err(error) = ended {
-        // Clients go away all the time; what matters was logged where it was noticed.
-        tracing::debug!(%error, "a connection ended early");
     }
 }
 
@@ -233,5 +255,55 @@ mod tests {
         let mut near = StallGuard::new(near);
         near.write_all(b"12345678").await.unwrap();
         assert_eq!(&reader.await.unwrap(), b"12345678");
+    }
+
+    #[test]
+    fn connections_leave_descriptors_to_the_store() {
+        assert_eq!(connections_max(None), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(1024)), 512);
+        assert_eq!(connections_max(Some(1 << 20)), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(0)), 1);
+    }
+
+    /// Everything a connection answers to what is sent, and how long it stays open.
+    async fn exchange(sent: &[u8], wait: Duration) -> (String, Duration) {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let (_stop, stopped) = watch::channel(());
+        let router = Router::new().route("/", axum::routing::get(|| async { "here" }));
+        let serving = tokio::spawn(serve_stream(near, router, stopped));
+        let began = tokio::time::Instant::now();
+        let (mut answers, mut requests) = tokio::io::split(far);
+        requests.write_all(sent).await.unwrap();
+        let mut answered = String::new();
+        // An error of the connection ends the stream just as well.
+        let read = answers.read_to_string(&mut answered);
+        let _ = tokio::time::timeout(wait, read)
+            .await
+            .expect("open for too long");
+        let _ = serving.await.unwrap();
+        (answered, began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_head_is_waited_for_only_so_long() {
+        let (answered, time) = exchange(b"GET / HTTP/1.1\r\nHos", 2 * HEAD_WAIT_MAX).await;
+        assert_eq!(answered, "");
+        assert!(time >= HEAD_WAIT_MAX, "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_kept_and_then_closed() {
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let (answered, time) = exchange(&request.repeat(2), 2 * HEAD_WAIT_MAX).await;
+        assert_eq!(answered.matches("HTTP/1.1 200 OK").count(), 2, "{answered}");
+        assert!(time >= HEAD_WAIT_MAX, "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_is_too_long_is_refused() {
+        let mut request = b"GET / HTTP/1.1\r\nX: ".to_vec();
+        request.resize(HEAD_BYTES_MAX + 100, b'x');
+        let (answered, _) = exchange(&request, HEAD_WAIT_MAX / 2).await;
+        assert!(answered.starts_with("HTTP/1.1 431 "), "{answered}");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use icecore_model::Matcher;
 use icecore_storage::LabelQuery;
 use icecore_wire::prometheus::api_json::{write_series_list, write_string_list};
 use icecore_wire::prometheus::escaping::unescape_name;
@@ -23,8 +24,7 @@ pub(super) async fn series(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    params.some_selectors()?;
-    let (query, limit) = label_query(&params)?;
+    let (query, limit) = label_query(&params, params.some_selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut series = database.series(&query).await?;
     let warnings = truncate(&mut series, limit);
@@ -36,7 +36,7 @@ pub(super) async fn label_names(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let (query, limit) = label_query(&params)?;
+    let (query, limit) = label_query(&params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut names = database.label_names(&query).await?;
     let warnings = truncate(&mut names, limit);
@@ -52,7 +52,10 @@ pub(super) async fn label_values(
     let Path(name) =
         name.map_err(|error| ApiError::bad_data(format!("invalid label name: {error}")))?;
     let name = unescape_name(&name);
-    let (query, limit) = label_query(&params)?;
+    if name.is_empty() {
+        return Err(ApiError::bad_data("invalid label name: \"\""));
+    }
+    let (query, limit) = label_query(&params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut values = database.label_values(&name, &query).await?;
     let warnings = truncate(&mut values, limit);
@@ -61,11 +64,14 @@ pub(super) async fn label_values(
 
 /// The query and the limit that its results are to be cut to. The query itself asks for one more,
 /// which tells whether something is cut.
-fn label_query(params: &Params) -> Result<(LabelQuery, Option<usize>), ApiError> {
+fn label_query(
+    params: &Params,
+    selectors: Vec<Vec<Matcher>>,
+) -> Result<(LabelQuery, Option<usize>), ApiError> {
     let range = params.range()?;
     let limit = params.limit()?;
     let query = LabelQuery {
-        selectors: params.selectors()?,
+        selectors,
         start_ms: range.start_ms,
         end_ms: range.end_ms,
         limit: limit.map(|limit| limit.saturating_add(1)),

@@ -28,10 +28,11 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let (parts, body) = request.into_parts();
+        let (parts, mut body) = request.into_parts();
         let mut params = Self(Vec::new());
         if matches!(parts.method, Method::POST | Method::PUT) {
-            let form = collect(body, FORM_BYTES_MAX, "the limit for forms", |_| Ok(())).await?;
+            let form =
+                collect(&mut body, FORM_BYTES_MAX, "the limit for forms", |_| Ok(())).await?;
             if !form.is_empty() {
                 check_form(&parts.headers)?;
             }

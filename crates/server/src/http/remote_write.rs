@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use icecore_storage::{Rejection, WriteBatch, WriteOutcome};
@@ -26,7 +26,7 @@ use icecore_wire::prometheus::{
 };
 
 use super::App;
-use super::body::collect;
+use super::body::{collect, read_to_the_end};
 use super::error::ApiError;
 
 const SAMPLES_WRITTEN: HeaderName =
@@ -47,20 +47,24 @@ thread_local! {
     static DECOMPRESSED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) async fn write(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
-    let version = match negotiate(&headers) {
-        Ok(version) => version,
-        Err(error) => return ApiError::unsupported_content(&error).into_text(),
+pub(super) async fn write(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (head, mut body) = request.into_parts();
+    let version = negotiate(&head.headers);
+    let stored = match &version {
+        Ok(version) => store(&app, *version, &mut body).await,
+        Err(error) => Err(ApiError::unsupported_content(error)),
     };
-    let stored = store(&app, version, body).await;
     let (written, mut response) = match stored {
         Ok(outcome) => {
             let response = answer(&outcome);
             (outcome, response)
         }
-        Err(error) => (WriteOutcome::default(), error.into_text()),
+        Err(error) => {
+            read_to_the_end(&mut body, &head.headers).await;
+            (WriteOutcome::default(), error.into_text())
+        }
     };
-    if version == RemoteWriteVersion::V2 {
+    if version == Ok(RemoteWriteVersion::V2) {
         let headers = response.headers_mut();
         headers.insert(SAMPLES_WRITTEN, written.samples.into());
         headers.insert(HISTOGRAMS_WRITTEN, written.histograms.into());
@@ -83,7 +87,7 @@ fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, ContentError> {
 async fn store(
     app: &App,
     version: RemoteWriteVersion,
-    body: Body,
+    body: &mut Body,
 ) -> Result<WriteOutcome, ApiError> {
     let database = app.database()?;
     let _slot = app.limits.write_slot()?;

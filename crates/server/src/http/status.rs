@@ -64,12 +64,12 @@ fn ranking_limit(params: &Params) -> Result<usize, ApiError> {
 }
 
 fn write_tsdb(out: &mut Vec<u8>, cardinality: &Cardinality, gauges: &Gauges) {
-    // An empty head has no times; Prometheus then answers with the ends of its own time.
+    // Chunks are not counted. An empty head has no times; Prometheus then answers with the ends of
+    // its own time.
     let head_stats = format!(
-        "{{\"headStats\":{{\"numSeries\":{},\"numLabelPairs\":{},\"chunkCount\":{},\"minTime\":{},\"maxTime\":{}}}",
+        "{{\"headStats\":{{\"numSeries\":{},\"numLabelPairs\":{},\"chunkCount\":0,\"minTime\":{},\"maxTime\":{}}}",
         cardinality.series,
         cardinality.label_pairs,
-        gauges.open_hours,
         gauges.head_start_ms.unwrap_or(i64::MAX),
         gauges.head_end_ms.unwrap_or(i64::MIN),
     );

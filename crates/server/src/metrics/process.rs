@@ -68,6 +68,12 @@ pub(super) fn write(text: &mut TextWriter) {
     );
 }
 
+/// How many files this process may have open; `None` where there is no limit or none is known.
+pub(crate) fn open_files_max() -> Option<usize> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    Some(fds_max(&limits)? as usize)
+}
+
 /// A field of `/proc/self/stat`, counted from 1 as in proc(5). The second one, the program's name,
 /// may contain spaces and parentheses, so counting begins behind its last parenthesis.
 fn stat_field(stat: &str, number: usize) -> Option<f64> {

@@ -1,0 +1,202 @@
+//! Starting, not being ready yet, ports that are taken, stopping, and having to stop.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use icecore_server::{Process, ServeError};
+use icecore_storage::Environment;
+use icecore_storage::testing::{FaultPlan, FaultStore};
+use tokio::sync::mpsc;
+
+use crate::client::{Connection, request};
+use crate::payload::{Payload, T0, series};
+use crate::served::{Served, config, running};
+
+/// A store on which everything takes a while.
+fn slow_store(directory: &std::path::Path) -> (FaultStore, Environment) {
+    let plan = FaultPlan {
+        delay: 1.0,
+        delay_max: Duration::from_millis(400),
+        ..FaultPlan::quiet(7)
+    };
+    let store = FaultStore::local(directory, plan).expect("the directory exists");
+    let environment = Environment {
+        object_store: Some(Arc::new(store.clone())),
+        ..Environment::default()
+    };
+    (store, environment)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn healthy_at_once_and_ready_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let location = [("storage.location", directory.path().to_str().unwrap())];
+    let (store, environment) = slow_store(directory.path());
+    let served = Served::starting(config(&location), environment).await;
+    assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
+    let ready = served.get("/-/ready", &[]).await;
+    assert_eq!(ready.status, 503, "the slow store was quick");
+    for path in [
+        "/",
+        "/metrics",
+        "/api/v1/labels",
+        "/api/v1/metadata",
+        "/api/v1/status/buildinfo",
+        "/api/v1/status/tsdb",
+        "/api/v1/export?match[]=up",
+    ] {
+        let answer = served.get(path, &[]).await;
+        answer.error(503, "unavailable");
+        assert!(answer.header("retry-after").is_some(), "{path}");
+    }
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    let written = served.write(&payload).await;
+    assert_eq!(written.status, 503);
+    assert!(written.header("retry-after").is_some());
+    let flushed = served.request("POST", "/-/flush", &[], b"").await;
+    assert_eq!(flushed.status, 503);
+    store.set_enabled(false);
+    served.until_ready().await;
+    assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
+    assert_eq!(served.write(&payload).await.status, 204);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_while_the_database_opens() {
+    let directory = tempfile::tempdir().unwrap();
+    let location = [("storage.location", directory.path().to_str().unwrap())];
+    let (_, environment) = slow_store(directory.path());
+    let served = Served::starting(config(&location), environment).await;
+    assert_eq!(served.get("/-/ready", &[]).await.status, 503);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_opened_is_an_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let location = file.path().join("below-a-file");
+    let config = config(&[("storage.location", location.to_str().unwrap())]);
+    let process = Process::start(config, Environment::default())
+        .await
+        .unwrap();
+    let (_stop, stopped) = mpsc::channel(1);
+    let error = process.run_until(stopped).await.unwrap_err();
+    assert!(matches!(error, ServeError::Open { .. }), "{error}");
+    assert!(error.to_string().contains("below-a-file"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let asked_for = config(&[("server.listen", &address)]);
+    assert!(asked_for.listen_is_explicit());
+    let started = Process::start(asked_for, Environment::default()).await;
+    let error = started.err().expect("the port is taken");
+    assert!(matches!(error, ServeError::Listen { .. }));
+    assert!(error.to_string().contains(&address), "{error}");
+
+    // The same as a default.
+    let inputs = icecore_server::Inputs {
+        flags: vec![("storage.location".into(), "memory://".into())],
+        ..Default::default()
+    };
+    let mut by_default = icecore_server::Config::load(&inputs).unwrap();
+    by_default.server.listen.port = port;
+    assert!(!by_default.listen_is_explicit());
+    let process = Process::start(by_default, Environment::default())
+        .await
+        .unwrap();
+    assert_eq!(process.address(), None);
+    let (stop, stopped) = mpsc::channel(1);
+    let mut running = running(process, stopped);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(running.try_recv().is_err(), "the process goes on");
+    stop.send("test").await.unwrap();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_answers_what_is_under_way() {
+    let served = Served::start(&[]).await;
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    let whole = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
+    let (first, rest) = whole.split_at(whole.len() - 4);
+    let mut slow = Connection::open(served.address).await;
+    slow.send(first).await;
+    let idle = Connection::open(served.address).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let address = served.address;
+    let stopping = tokio::spawn(served.stop());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let refused = tokio::net::TcpStream::connect(address).await;
+    assert!(refused.is_err(), "no new connections");
+    slow.send(rest).await;
+    assert_eq!(slow.answer("POST").await.status, 204);
+    stopping.await.unwrap().unwrap();
+    drop(idle);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_waits_only_so_long() {
+    let served = Served::start(&[("server.shutdown_grace", "300ms")]).await;
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    let whole = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
+    let mut stuck = Connection::open(served.address).await;
+    stuck.send(&whole[..whole.len() - 4]).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let began = Instant::now();
+    served.stop().await.unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    assert!(stuck.head().await.is_none(), "the connection was cut");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_writer_takes_over_and_the_first_says_why_it_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let location = [("storage.location", directory.path().to_str().unwrap())];
+    let first = Served::start(&location).await;
+    let payload = |t| Payload::v1(&[series("up", &[], &[(T0 + t, 1.0)])]);
+    assert_eq!(first.write(&payload(0)).await.status, 204);
+    let second = Served::start(&location).await;
+    // The first one notices at its next write at the latest, which it must not acknowledge.
+    if let Ok(stream) = tokio::net::TcpStream::connect(first.address).await {
+        drop(stream);
+        let answer = first.write(&payload(1000)).await;
+        assert_eq!(answer.status, 503, "{}", answer.text());
+    }
+    let began = Instant::now();
+    let error = first.ended().await.unwrap_err();
+    assert!(matches!(error, ServeError::Failed(_)), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(second.write(&payload(2000)).await.status, 204);
+    let lines = second.export_all().await;
+    assert_eq!(lines[0]["timestamps"], serde_json::json!([T0, T0 + 2000]));
+    second.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_lost_ends_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = FaultStore::local(directory.path(), FaultPlan::quiet(1)).unwrap();
+    let environment = Environment {
+        object_store: Some(Arc::new(store.clone())),
+        ..Environment::default()
+    };
+    let config = config(&[
+        ("storage.location", directory.path().to_str().unwrap()),
+        ("storage.retries_max", "1"),
+    ]);
+    let served = Served::starting(config, environment).await;
+    served.until_ready().await;
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    assert_eq!(served.write(&payload).await.status, 204);
+    store.power_off();
+    let answer = served.write(&payload).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    let error = served.ended().await.unwrap_err();
+    assert!(matches!(error, ServeError::Failed(_)), "{error}");
+}

@@ -1,0 +1,12 @@
+//! The process as its clients meet it: a real socket, real requests, the public surface only.
+
+mod client;
+mod documents;
+mod exposition;
+mod lifecycle;
+mod payload;
+mod reading;
+mod refusals;
+mod served;
+mod status;
+mod writing;

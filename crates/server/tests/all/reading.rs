@@ -1,0 +1,284 @@
+//! Series, labels and exports: parameters, order, limits, and answers that break off.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client::{Connection, encoded, request};
+use crate::payload::{Payload, Series, T0, series};
+use crate::served::Served;
+
+const HOUR: i64 = 3_600_000;
+
+/// Three metrics; `old` lies two hours before the others.
+async fn with_three_metrics(settings: &[(&str, &str)]) -> Served {
+    let served = Served::start(settings).await;
+    let payload = Payload::v1(&[
+        series("cpu", &[("host", "a"), ("mode", "idle")], &[(T0, 1.0)]),
+        series(
+            "cpu",
+            &[("host", "b"), ("mode", "user")],
+            &[(T0, 2.0), (T0 + 60_000, 3.0)],
+        ),
+        series("old", &[("host", "c")], &[(T0 - 2 * HOUR, 4.0)]),
+        series("disk.größe", &[("disk.größe", "1")], &[(T0, 5.0)]),
+    ]);
+    assert_eq!(served.write(&payload).await.status, 204);
+    served
+}
+
+fn seconds(ms: i64) -> String {
+    format!("{}", ms as f64 / 1000.0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn series_by_selector_and_time() {
+    let served = with_three_metrics(&[]).await;
+    let path = "/api/v1/series";
+    let a = json!({"__name__": "cpu", "host": "a", "mode": "idle"});
+    let b = json!({"__name__": "cpu", "host": "b", "mode": "user"});
+    let c = json!({"__name__": "old", "host": "c"});
+    let both = served.read(path, &[("match[]", "cpu")]).await;
+    assert_eq!(both.data(), json!([a, b]));
+    let either = [
+        ("match[]", "cpu{host=\"a\"}"),
+        ("match[]", "{host=~\"a|c\"}"),
+    ];
+    assert_eq!(served.read(path, &either).await.data(), json!([a, c]));
+    let (start, end) = (seconds(T0 - HOUR), seconds(T0 + HOUR));
+    let recent = [
+        ("match[]", "{host!=\"\"}"),
+        ("start", &start),
+        ("end", &end),
+    ];
+    assert_eq!(served.read(path, &recent).await.data(), json!([a, b]));
+    let before = [("match[]", "{host!=\"\"}"), ("end", &start)];
+    assert_eq!(served.read(path, &before).await.data(), json!([c]));
+    let quoted = [("match[]", "{\"disk.größe\"}")];
+    let found = served.read(path, &quoted).await.data();
+    assert_eq!(
+        found,
+        json!([{"__name__": "disk.größe", "disk.größe": "1"}])
+    );
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_cut_with_a_warning() {
+    let served = with_three_metrics(&[]).await;
+    let everything = ("match[]", "{__name__!=\"\"}");
+    for (path, total) in [
+        ("/api/v1/series", 4),
+        ("/api/v1/labels", 4),
+        ("/api/v1/label/host/values", 3),
+    ] {
+        for (limit, kept) in [("1", 1), ("2", 2), ("4", total), ("9", total), ("0", total)] {
+            let answer = served.read(path, &[everything, ("limit", limit)]).await;
+            assert_eq!(
+                answer.data().as_array().unwrap().len(),
+                kept,
+                "{path} {limit}"
+            );
+            let expected = match kept < total {
+                true => json!(["results truncated due to limit"]),
+                false => Value::Null,
+            };
+            assert_eq!(answer.json()["warnings"], expected, "{path} {limit}");
+        }
+    }
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn label_names_and_values() {
+    let served = with_three_metrics(&[]).await;
+    let names = served.read("/api/v1/labels", &[]).await.data();
+    assert_eq!(names, json!(["__name__", "disk.größe", "host", "mode"]));
+    let of_old = served.read("/api/v1/labels", &[("match[]", "old")]).await;
+    assert_eq!(of_old.data(), json!(["__name__", "host"]));
+    for (path, values) in [
+        ("/api/v1/label/host/values", json!(["a", "b", "c"])),
+        (
+            "/api/v1/label/__name__/values",
+            json!(["cpu", "disk.größe", "old"]),
+        ),
+        ("/api/v1/label/absent/values", json!([])),
+        // Escaped as Prometheus 3 does, or only as URLs are.
+        ("/api/v1/label/U__disk_2e_gr_f6__df_e/values", json!(["1"])),
+        ("/api/v1/label/disk.gr%C3%B6%C3%9Fe/values", json!(["1"])),
+    ] {
+        assert_eq!(served.read(path, &[]).await.data(), values, "{path}");
+    }
+    let of_cpu = [("match[]", "cpu")];
+    let hosts = served.read("/api/v1/label/host/values", &of_cpu).await;
+    assert_eq!(hosts.data(), json!(["a", "b"]));
+    for not_a_name in ["/api/v1/label/%ff/values", "/api/v1/label//values"] {
+        let message = served.get(not_a_name, &[]).await.error(400, "bad_data");
+        assert!(message.starts_with("invalid label name: "), "{message}");
+    }
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_parameters_are_named() {
+    let served = Served::start(&[]).await;
+    for (path, params, reason) in [
+        ("/api/v1/series", &[][..], "no match[] parameter provided"),
+        ("/api/v1/export", &[], "no match[] parameter provided"),
+        ("/api/v1/series", &[("match[]", "{a=")], "\"match[]\": 1:4"),
+        ("/api/v1/labels", &[("match[]", "{a=~\"(\"}")], "match[]"),
+        (
+            "/api/v1/export",
+            &[("match[]", "{}")],
+            "at least one non-empty matcher",
+        ),
+        (
+            "/api/v1/labels",
+            &[("start", "soon")],
+            "\"start\": cannot parse \"soon\"",
+        ),
+        (
+            "/api/v1/labels",
+            &[("end", "1e99")],
+            "\"end\": cannot parse",
+        ),
+        (
+            "/api/v1/labels",
+            &[("start", "9"), ("end", "8")],
+            "before start",
+        ),
+        (
+            "/api/v1/labels",
+            &[("limit", "-1")],
+            "limit must be non-negative",
+        ),
+        ("/api/v1/label/a/values", &[("limit", "x")], "\"limit\""),
+    ] {
+        let message = served.read(path, params).await.error(400, "bad_data");
+        assert!(message.contains(reason), "{path} {params:?}: {message}");
+    }
+    let json = [("Content-Type", "application/json")];
+    let posted = served.request("POST", "/api/v1/labels", &json, b"{}").await;
+    let message = posted.error(400, "bad_data");
+    assert!(
+        message.contains("application/x-www-form-urlencoded"),
+        "{message}"
+    );
+    let long = format!("x={}", "y".repeat(2 << 20));
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let posted = served
+        .request("POST", "/api/v1/labels", &form, long.as_bytes())
+        .await;
+    posted.error(413, "bad_data");
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_by_time_and_each_series_once() {
+    let served = with_three_metrics(&[("read.batch_series", "1")]).await;
+    let (start, end) = (seconds(T0 + 1), seconds(T0 + 60_000));
+    let later = [("match[]", "cpu"), ("start", &start), ("end", &end)];
+    let lines = served.export(&later).await;
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["values"], json!([3]));
+    let twice = [
+        ("match[]", "cpu{mode=\"user\"}"),
+        ("match[]", "old"),
+        ("match[]", "{host!=\"\"}"),
+        ("match[]", "cpu"),
+    ];
+    let hosts: Vec<Value> = served
+        .export(&twice)
+        .await
+        .iter()
+        .map(|line| line["metric"]["host"].clone())
+        .collect();
+    assert_eq!(hosts, ["b", "c", "a"]);
+    let nothing = served.export(&[("match[]", "absent")]).await;
+    assert_eq!(nothing.len(), 0);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_reading_are_a_422() {
+    let served = with_three_metrics(&[("read.series_max", "3")]).await;
+    for path in ["/api/v1/series", "/api/v1/export"] {
+        let answer = served.read(path, &[("match[]", "{__name__!=\"\"}")]).await;
+        let message = answer.error(422, "execution");
+        assert!(message.contains("read.series_max"), "{message}");
+    }
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_fails_midway_is_seen_to_be_incomplete() {
+    let served = with_three_metrics(&[("read.batch_series", "1"), ("read.samples_max", "2")]).await;
+    let answer = served.get("/api/v1/export", &[("match[]", "cpu")]).await;
+    assert_eq!(answer.status, 200);
+    assert!(!answer.complete);
+    assert!(
+        answer
+            .text()
+            .starts_with("{\"metric\":{\"__name__\":\"cpu\",\"host\":\"a\"")
+    );
+    // What is within the limit is complete.
+    assert_eq!(served.export(&[("match[]", "old")]).await.len(), 1);
+    served.stop().await.unwrap();
+}
+
+/// Enough that no socket buffer holds all of it.
+fn many_samples() -> Vec<Payload> {
+    let of_series = |i: usize| {
+        let samples: Vec<(i64, f64)> = (0..10_000i64)
+            .map(|t| (T0 + t * 100, (t * 7919 % 10_007) as f64 / 7.0))
+            .collect();
+        Series {
+            labels: vec![
+                ("__name__".into(), "many".into()),
+                ("i".into(), i.to_string()),
+            ],
+            samples,
+            ..Series::default()
+        }
+    };
+    (0..10)
+        .map(|part| {
+            Payload::v1(&[4 * part, 4 * part + 1, 4 * part + 2, 4 * part + 3].map(of_series))
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_holds_its_place_and_others_are_told() {
+    let served = Served::start(&[
+        ("server.concurrent_reads_max", "1"),
+        ("server.request_timeout", "700ms"),
+    ])
+    .await;
+    for payload in many_samples() {
+        assert_eq!(served.write(&payload).await.status, 204);
+    }
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let body = encoded(&[("match[]", "many")]);
+    let asked = request("POST", "/api/v1/export", &form, body.as_bytes());
+    let mut slow = Connection::open(served.address).await;
+    slow.send(&asked).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let waited = served.get("/api/v1/labels", &[]).await;
+    let message = waited.error(503, "timeout");
+    assert!(message.contains("server.request_timeout"), "{message}");
+    assert!(waited.header("retry-after").is_some());
+    // Reading on, the slow one gets all of it although it took longer than a request may.
+    let answer = slow.answer("POST").await;
+    assert!(answer.complete);
+    assert_eq!(answer.text().lines().count(), 40);
+    assert_eq!(served.get("/api/v1/labels", &[]).await.status, 200);
+
+    // A reader that goes away gives its place back.
+    let mut gone = Connection::open(served.address).await;
+    gone.send(&asked).await;
+    assert_eq!(gone.head().await.expect("a head").0, 200);
+    drop(gone);
+    assert_eq!(served.get("/api/v1/labels", &[]).await.status, 200);
+    served.stop().await.unwrap();
+}

@@ -1,0 +1,258 @@
+//! What is not taken, and what the client is told.
+
+use std::time::Duration;
+
+use crate::client::{Connection, request};
+use crate::payload::{Payload, T0, compressed, series};
+use crate::served::Served;
+
+const WRITE: &str = "/api/v1/write";
+
+fn one_sample() -> Payload {
+    Payload::v1(&[series("up", &[], &[(T0, 1.0)])])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_content_is_a_415() {
+    let served = Served::start(&[]).await;
+    let body = one_sample().body();
+    for headers in [
+        [("Content-Type", "application/json"), ("X", "y")],
+        [
+            (
+                "Content-Type",
+                "application/x-protobuf;proto=io.prometheus.write.v3.Request",
+            ),
+            ("Content-Encoding", "snappy"),
+        ],
+        [
+            ("Content-Type", "application/x-protobuf"),
+            ("Content-Encoding", "gzip"),
+        ],
+        [("Content-Type", "text/\u{fc}"), ("X", "y")],
+    ] {
+        let answer = served.request("POST", WRITE, &headers, &body).await;
+        assert_eq!(answer.status, 415, "{headers:?}: {}", answer.text());
+        assert!(
+            answer.text().contains("is not accepted, expected"),
+            "{}",
+            answer.text()
+        );
+    }
+    // Old clients send no header at all.
+    let answer = served.request("POST", WRITE, &[], &body).await;
+    assert_eq!(answer.status, 204);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_much_is_a_413() {
+    let served = Served::start(&[
+        ("server.write_body_bytes_max", "4KiB"),
+        ("server.write_decompressed_bytes_max", "8KiB"),
+    ])
+    .await;
+    let small = one_sample();
+    let long_body = vec![0; 3_000_000];
+    let answer = served
+        .request("POST", WRITE, &small.headers(), &long_body)
+        .await;
+    assert_eq!(answer.status, 413);
+    assert!(
+        answer.text().contains("server.write_body_bytes_max = 4096"),
+        "{}",
+        answer.text()
+    );
+
+    let mut chunked = Connection::open(served.address).await;
+    let head = format!("POST {WRITE} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    chunked.send(head.as_bytes()).await;
+    for _ in 0..100 {
+        chunked
+            .send(format!("400\r\n{}\r\n", "x".repeat(1024)).as_bytes())
+            .await;
+    }
+    chunked.send(b"0\r\n\r\n").await;
+    assert_eq!(chunked.answer("POST").await.status, 413);
+
+    let bomb = compressed(&vec![0; 9 << 10]);
+    let answer = served.request("POST", WRITE, &small.headers(), &bomb).await;
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    assert_eq!(served.write(&small).await.status, 204);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_is_a_400_and_nothing_is_stored() {
+    let served = Served::start(&[]).await;
+    let good = one_sample();
+    let body = good.body();
+    let cut = &body[..body.len() - 3];
+    let in_protobuf = compressed(&[&[0x0a, 0x05][..], b"abc"].concat());
+    for (body, reason) in [
+        (&b"not snappy at all"[..], "snappy"),
+        (b"", "snappy"),
+        (cut, "snappy"),
+        (&in_protobuf, "protobuf"),
+    ] {
+        let answer = served.request("POST", WRITE, &good.headers(), body).await;
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(answer.text().contains(reason), "{}", answer.text());
+    }
+    let as_v2 = Payload::v2(&[]).headers();
+    let answer = served.request("POST", WRITE, &as_v2, &good.body()).await;
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let written = answer.header("x-prometheus-remote-write-samples-written");
+    assert_eq!(written, Some("0"));
+    assert_eq!(served.export_all().await.len(), 0);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_as_a_whole_can_be_too_much() {
+    let served = Served::start(&[
+        ("limits.samples_per_request_max", "3"),
+        ("limits.open_buckets_max", "1"),
+    ])
+    .await;
+    let four = series("up", &[], &[(T0, 1.0); 4]);
+    let answer = served.write(&Payload::v1(&[four])).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("limits.samples_per_request_max"));
+    // Room comes back as hours are flushed, so this one may be repeated.
+    let two_hours = series("up", &[], &[(T0, 1.0), (T0 + 3_600_000, 1.0)]);
+    let answer = served.write(&Payload::v2(&[two_hours])).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!(
+        answer.header("x-prometheus-remote-write-samples-written"),
+        Some("0")
+    );
+    assert_eq!(served.export_all().await.len(), 0);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_beyond_the_limit_are_told_to_come_back() {
+    let served = Served::start(&[("server.concurrent_writes_max", "1")]).await;
+    let payload = one_sample();
+    let whole = request("POST", WRITE, &payload.headers(), &payload.body());
+    let mut slow = Connection::open(served.address).await;
+    let (first, rest) = whole.split_at(whole.len() - 5);
+    slow.send(first).await;
+    // The slow one has its place once it is being read.
+    let mut refused = served.write(&payload).await;
+    for _ in 0..100 {
+        if refused.status == 503 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        refused = served.write(&payload).await;
+    }
+    assert_eq!(refused.status, 503);
+    assert!(refused.header("retry-after").is_some());
+    assert!(refused.text().contains("server.concurrent_writes_max"));
+    slow.send(rest).await;
+    assert_eq!(slow.answer("POST").await.status, 204);
+    assert_eq!(served.write(&payload).await.status, 204);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn write_bodies_have_a_common_memory() {
+    let served = Served::start(&[
+        ("server.write_body_bytes_max", "1KiB"),
+        ("server.write_decompressed_bytes_max", "1KiB"),
+    ])
+    .await;
+    // Both together may take four KiB: five bodies that have nearly arrived are too many.
+    let payload = one_sample();
+    let mut slow = Vec::new();
+    for _ in 0..5 {
+        let mut connection = Connection::open(served.address).await;
+        let whole = request("POST", WRITE, &payload.headers(), &[0; 1000]);
+        connection.send(&whole[..whole.len() - 1]).await;
+        slow.push(connection);
+    }
+    for _ in 0..200 {
+        let metrics = served.get("/metrics", &[]).await;
+        assert!(
+            metrics
+                .text()
+                .contains("\nicecore_write_body_bytes_max 4096\n")
+        );
+        let all_began = metrics
+            .text()
+            .contains("\nicecore_http_requests_in_flight 6\n");
+        if all_began && metrics.text().contains("\nicecore_write_body_bytes 3996\n") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut answers = Vec::new();
+    for connection in slow.iter_mut().rev() {
+        connection.send(&[0]).await;
+        answers.push(connection.answer("POST").await.status);
+    }
+    answers.sort_unstable();
+    assert_eq!(answers, [400, 400, 400, 400, 503]);
+    let metrics = served.get("/metrics", &[]).await;
+    assert!(metrics.text().contains("\nicecore_write_body_bytes 0\n"));
+    assert_eq!(served.write(&payload).await.status, 204);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_paths_and_methods() {
+    let served = Served::start(&[]).await;
+    let message = served
+        .get("/api/v1/nothing", &[])
+        .await
+        .error(404, "not_found");
+    assert!(message.contains("/api/v1/nothing"), "{message}");
+    for (method, path, allow) in [
+        ("GET", WRITE, "POST"),
+        ("DELETE", "/api/v1/series", "GET,HEAD,POST"),
+        ("POST", "/api/v1/metadata", "GET,HEAD"),
+        ("GET", "/-/flush", "POST,PUT"),
+        ("POST", "/metrics", "GET,HEAD"),
+    ] {
+        let answer = served.request(method, path, &[], b"").await;
+        answer.error(405, "bad_data");
+        assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
+    }
+    let head = served.request("HEAD", "/-/ready", &[], b"").await;
+    assert_eq!(head.status, 200);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_other_origins_may_read() {
+    let served = Served::start(&[]).await;
+    let origin = [("Origin", "http://elsewhere")];
+    let asked = served
+        .request("OPTIONS", "/api/v1/series", &origin, b"")
+        .await;
+    assert_eq!(asked.status, 204);
+    let labels = served.request("GET", "/api/v1/labels", &origin, b"").await;
+    let wrong = served.request("GET", "/api/v1/series", &origin, b"").await;
+    assert_eq!((labels.status, wrong.status), (200, 400));
+    for answer in [asked, labels, wrong] {
+        for (name, value) in [
+            ("access-control-allow-origin", "*"),
+            ("access-control-allow-methods", "GET, POST, OPTIONS"),
+            (
+                "access-control-allow-headers",
+                "Accept, Authorization, Content-Type, Origin",
+            ),
+            ("access-control-expose-headers", "Date"),
+        ] {
+            assert_eq!(answer.header(name), Some(value));
+        }
+    }
+    let same_origin = served.get("/api/v1/labels", &[]).await;
+    assert_eq!(same_origin.header("access-control-allow-origin"), None);
+    let not_api = served.request("GET", "/metrics", &origin, b"").await;
+    assert_eq!(not_api.header("access-control-allow-origin"), None);
+    served.stop().await.unwrap();
+}

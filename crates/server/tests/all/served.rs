@@ -1,0 +1,153 @@
+//! A process under test, on a port of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use icecore_server::{Config, Inputs, Process, ServeError};
+use icecore_storage::Environment;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::client::{Answer, Connection, encoded};
+use crate::payload::Payload;
+
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    stop: mpsc::Sender<&'static str>,
+    process: Ended,
+}
+
+/// A configuration for tests: memory, any port, quick commits, and what is given.
+pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
+    let mut flags = vec![
+        ("storage.location", "memory://"),
+        ("server.listen", "127.0.0.1:0"),
+        ("journal.commit_interval", "1ms"),
+    ];
+    flags.retain(|(key, _)| settings.iter().all(|(given, _)| given != key));
+    flags.extend(settings);
+    let flags = flags.into_iter().map(|(k, v)| (k.into(), v.into()));
+    Config::load(&Inputs {
+        flags: flags.collect(),
+        ..Inputs::default()
+    })
+    .expect("the settings of the test are valid")
+}
+
+/// Runs a process beside the test. On a thread of its own, because the compiler cannot see that the
+/// future of an opening database may be sent between threads; not one of the runtime's, which would
+/// wait for it when a test has failed.
+pub(crate) fn running(process: Process, stop: mpsc::Receiver<&'static str>) -> Ended {
+    let runtime = tokio::runtime::Handle::current();
+    let (sender, ended) = oneshot::channel();
+    std::thread::spawn(move || {
+        let result = runtime.block_on(process.run_until(stop));
+        // A test that has failed does not listen any more.
+        let _ = sender.send(result);
+    });
+    ended
+}
+
+/// How a process ended.
+pub(crate) type Ended = oneshot::Receiver<Result<(), ServeError>>;
+
+impl Served {
+    /// Starts and waits until it is ready.
+    pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
+        let served = Self::starting(config(settings), Environment::default()).await;
+        served.until_ready().await;
+        served
+    }
+
+    /// Starts and does not wait.
+    pub(crate) async fn starting(config: Config, environment: Environment) -> Self {
+        let process = Process::start(config, environment).await.expect("a door");
+        let address = process.address().expect("the door is open");
+        let (stop, stopped) = mpsc::channel(1);
+        let process = running(process, stopped);
+        Self {
+            address,
+            stop,
+            process,
+        }
+    }
+
+    pub(crate) async fn until_ready(&self) {
+        for _ in 0..1000 {
+            if self.get("/-/ready", &[]).await.status == 200 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("not ready for a long time");
+    }
+
+    /// Stops as a signal does and waits for the end.
+    pub(crate) async fn stop(self) -> Result<(), ServeError> {
+        let _ = self.stop.send("test").await;
+        self.ended().await
+    }
+
+    /// Waits for the end without asking for it.
+    pub(crate) async fn ended(self) -> Result<(), ServeError> {
+        let ended = tokio::time::timeout(Duration::from_secs(30), self.process).await;
+        ended.expect("the process ends").expect("without a panic")
+    }
+
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut connection = Connection::open(self.address).await;
+        connection.request(method, path, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str, params: &[(&str, &str)]) -> Answer {
+        let path = match params {
+            [] => path.to_owned(),
+            _ => format!("{path}?{}", encoded(params)),
+        };
+        self.request("GET", &path, &[], b"").await
+    }
+
+    pub(crate) async fn post_form(&self, path: &str, params: &[(&str, &str)]) -> Answer {
+        self.request("POST", path, &[FORM], encoded(params).as_bytes())
+            .await
+    }
+
+    /// The answer to a GET, after making sure that a POST with a form says the same.
+    pub(crate) async fn read(&self, path: &str, params: &[(&str, &str)]) -> Answer {
+        let got = self.get(path, params).await;
+        let posted = self.post_form(path, params).await;
+        assert_eq!(got.status, posted.status);
+        assert_eq!(got.text(), posted.text());
+        got
+    }
+
+    pub(crate) async fn write(&self, payload: &Payload) -> Answer {
+        let headers = payload.headers();
+        self.request("POST", "/api/v1/write", &headers, &payload.body())
+            .await
+    }
+
+    /// Lines of an export as JSON.
+    pub(crate) async fn export(&self, params: &[(&str, &str)]) -> Vec<serde_json::Value> {
+        let answer = self.read("/api/v1/export", params).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(answer.complete);
+        assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+        let lines = answer.text().lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+            .collect()
+    }
+
+    /// Everything that is stored.
+    pub(crate) async fn export_all(&self) -> Vec<serde_json::Value> {
+        self.export(&[("match[]", "{__name__!=\"\"}")]).await
+    }
+}
