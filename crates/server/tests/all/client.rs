@@ -83,7 +83,12 @@ impl Connection {
     }
 
     pub(crate) async fn answer(&mut self, method: &str) -> Answer {
-        let (status, headers) = self.head().await.expect("an answer");
+        self.answer_if_any(method).await.expect("an answer")
+    }
+
+    /// The answer; `None` when the connection was closed before its head was there.
+    pub(crate) async fn answer_if_any(&mut self, method: &str) -> Option<Answer> {
+        let (status, headers) = self.head().await?;
         let mut body = Vec::new();
         let bodiless = method == "HEAD" || status == 204;
         let complete = if bodiless {
@@ -98,12 +103,12 @@ impl Connection {
             body.resize(length.parse().expect("a number"), 0);
             self.stream.read_exact(&mut body).await.is_ok()
         };
-        Answer {
+        Some(Answer {
             status,
             headers,
             body,
             complete,
-        }
+        })
     }
 
     /// Status and headers; `None` when the connection was closed before.

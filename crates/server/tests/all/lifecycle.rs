@@ -14,10 +14,10 @@ use crate::payload::{Payload, T0, series};
 use crate::served::{Served, config, running};
 
 /// A store on which everything takes a while.
-fn slow_store(directory: &std::path::Path) -> (FaultStore, Environment) {
+fn slow_store(directory: &std::path::Path, delay_max: Duration) -> (FaultStore, Environment) {
     let plan = FaultPlan {
         delay: 1.0,
-        delay_max: Duration::from_millis(400),
+        delay_max,
         ..FaultPlan::quiet(7)
     };
     let store = FaultStore::local(directory, plan).expect("the directory exists");
@@ -32,7 +32,7 @@ fn slow_store(directory: &std::path::Path) -> (FaultStore, Environment) {
 async fn healthy_at_once_and_ready_later() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
-    let (store, environment) = slow_store(directory.path());
+    let (store, environment) = slow_store(directory.path(), Duration::from_millis(400));
     let served = Served::starting(config(&location), environment).await;
     assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
     let ready = served.get("/-/ready", &[]).await;
@@ -67,7 +67,7 @@ async fn healthy_at_once_and_ready_later() {
 async fn stopping_while_the_database_opens() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
-    let (_, environment) = slow_store(directory.path());
+    let (_, environment) = slow_store(directory.path(), Duration::from_millis(400));
     let served = Served::starting(config(&location), environment).await;
     assert_eq!(served.get("/-/ready", &[]).await.status, 503);
     served.stop().await.unwrap();
@@ -152,6 +152,32 @@ async fn stopping_waits_only_so_long() {
     served.stop().await.unwrap();
     assert!(began.elapsed() >= Duration::from_millis(300));
     assert!(stuck.head().await.is_none(), "the connection was cut");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let location = [("storage.location", directory.path().to_str().unwrap())];
+    let (store, environment) = slow_store(directory.path(), Duration::from_secs(60));
+    store.set_enabled(false);
+    let served = Served::starting(config(&location), environment).await;
+    served.until_ready().await;
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    assert_eq!(served.write(&payload).await.status, 204);
+    store.set_enabled(true);
+    let began = Instant::now();
+    let (stop, ended) = served.parts();
+    // Two at once are one wish.
+    stop.send("test").await.unwrap();
+    stop.send("test").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    stop.send("test").await.unwrap();
+    let error = ended.await.unwrap().unwrap_err();
+    assert!(matches!(error, ServeError::Interrupted), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let served = Served::start(&location).await;
+    assert_eq!(served.export_all().await.len(), 1);
+    served.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,6 +89,11 @@ impl Served {
         self.ended().await
     }
 
+    /// For whoever wants to stop it in their own way.
+    pub(crate) fn parts(self) -> (mpsc::Sender<&'static str>, Ended) {
+        (self.stop, self.process)
+    }
+
     /// Waits for the end without asking for it.
     pub(crate) async fn ended(self) -> Result<(), ServeError> {
         let ended = tokio::time::timeout(Duration::from_secs(30), self.process).await;
