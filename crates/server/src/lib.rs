@@ -1,7 +1,9 @@
 //! The running process: configuration, HTTP doors, lifecycle.
 //!
-//!     Config ─► Process ─┬─► Database (opened while the door already answers /-/healthy)
-//!                        └─► http: connections ─► router ─► handlers ─► wire, Database
+//! ```text
+//! Config ─► Process ─┬─► Database (opened while the door already answers /-/healthy)
+//!                    └─► http: connections ─► router ─► handlers ─► wire, Database
+//! ```
 //!
 //! Holds always: this is the only place where protocols and storage meet.
 

@@ -1,8 +1,10 @@
 //! One running process, from its configuration to its end.
 //!
-//!     start:  door open ─► /-/healthy answers ─► database opened, journal replayed ─► ready
-//!     end:    signal ─► door shut, requests under way answered ─► flush ─► closed ─► Ok
-//!             database failed ─► door shut ─► Err at once: nothing more can be acknowledged
+//! ```text
+//! start:  door open ─► /-/healthy answers ─► database opened, journal replayed ─► ready
+//! end:    signal ─► door shut, requests under way answered ─► flush ─► closed ─► Ok
+//!         database failed ─► door shut ─► Err at once: nothing more can be acknowledged
+//! ```
 //!
 //! Holds always:
 //! - The door is open before the database is, so that whoever supervises the process sees it alive

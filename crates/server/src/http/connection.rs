@@ -1,7 +1,9 @@
 //! Sockets: accepting, serving, and letting go of slow clients.
 //!
-//!     accept ─► one task per connection ─► hyper ─► router
-//!     shut: no new connections ─► requests under way are answered ─► after the grace time, cut
+//! ```text
+//! accept ─► one task per connection ─► hyper ─► router
+//! shut: no new connections ─► requests under way are answered ─► after the grace time, cut
+//! ```
 //!
 //! Holds always:
 //! - A client that sends or reads nothing for long enough loses its connection.

@@ -1,6 +1,8 @@
 //! `/api/v1/export`: every sample of the series that match, one line of JSON per series.
 //!
-//!     match[] ─► Database::select ─► batch of series ─► lines, on a blocking thread ─► chunk ─► client
+//! ```text
+//! match[] ─► Database::select ─► batch of series ─► lines, on a blocking thread ─► chunk ─► client
+//! ```
 //!
 //! Holds always:
 //! - The client's pace is the pace of reading: the next chunk is made when the last one is gone.

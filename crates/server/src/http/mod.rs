@@ -1,6 +1,8 @@
 //! The HTTP door: routes, and what holds for every request.
 //!
-//!     connection ─► observe (count, time limit, CORS) ─► route ─► handler ─► wire, Database
+//! ```text
+//! connection ─► observe (count, time limit, CORS) ─► route ─► handler ─► wire, Database
+//! ```
 //!
 //! Holds always:
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.

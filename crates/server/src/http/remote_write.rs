@@ -1,7 +1,9 @@
 //! `POST /api/v1/write`: Prometheus remote write 1.0 and 2.0.
 //!
-//!     negotiate ─► place and memory ─► body ─► Database::write ─► 204
-//!        415          503            413, 503      └─ on a CPU thread: snappy, protobuf, head
+//! ```text
+//! negotiate ─► place and memory ─► body ─► Database::write ─► 204
+//!    415          503            413, 503      └─ on a CPU thread: snappy, protobuf, head
+//! ```
 //!
 //! Holds always:
 //! - A success is answered after the object store holds the request.
