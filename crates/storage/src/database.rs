@@ -244,7 +244,12 @@ impl Database {
     /// Moves everything that was acknowledged into buckets and drains the journal.
     pub async fn flush(&self) -> Result<()> {
         self.flush_all().await?;
-        drain_epochs(&self.inner, DRAIN_PATIENCE).await.map(drop)
+        // Without compaction nobody here drops segments: the next process that compacts will.
+        let patience = match self.inner.options.store.compaction {
+            true => DRAIN_PATIENCE,
+            false => Duration::ZERO,
+        };
+        drain_epochs(&self.inner, patience).await.map(drop)
     }
 
     #[cfg(feature = "testing")]
@@ -392,6 +397,7 @@ where
         .head
         .encode_block(&scratch.batch, &appended, &mut scratch.encoder);
     let durable = ticket.fill(block);
+    inner.metrics.series_created.add(appended.created);
     let outcome = WriteOutcome {
         samples: appended.floats,
         histograms: appended.histograms,

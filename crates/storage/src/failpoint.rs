@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use tracing::error;
 
+/// The environment variable that arms a fail point. It is for tests, not a setting.
+pub const FAIL_POINT_VARIABLE: &str = "ICECORE_FAILPOINT";
+
 /// All fail points, in the order in which a flush passes them.
 pub const FAIL_POINTS: &[&str] = &[
     "flush.frozen",
@@ -47,7 +50,7 @@ pub(crate) fn pass(name: &'static str) {
 }
 
 fn from_environment() -> Option<Armed> {
-    let setting = std::env::var("ICECORE_FAILPOINT").ok()?;
+    let setting = std::env::var(FAIL_POINT_VARIABLE).ok()?;
     let (name, passes) = setting.split_once(':').unwrap_or((&setting, "1"));
     let passes_left = AtomicU32::new(passes.parse().unwrap_or(1));
     Some(Armed {

@@ -29,7 +29,7 @@ mod slate;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};
 pub use error::{Error, Result};
-pub use failpoint::FAIL_POINTS;
+pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use head::{Rejection, WriteBatch};
 pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};
 pub use options::{

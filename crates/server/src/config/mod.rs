@@ -251,7 +251,7 @@ impl Loading {
     fn warn_of_unknown(&mut self, variables: &HashMap<String, String>, known: &[String]) {
         let mut unknown: Vec<_> = variables
             .keys()
-            .filter(|name| !known.contains(name))
+            .filter(|name| !known.contains(name) && *name != icecore_storage::FAIL_POINT_VARIABLE)
             .map(
                 |name| match error::nearest(name, known.iter().map(String::as_str)) {
                     Some(near) => format!("{name} (did you mean {near}?)"),

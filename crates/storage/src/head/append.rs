@@ -34,6 +34,8 @@ pub(crate) struct Appended {
     pub(crate) floats: u64,
     pub(crate) histograms: u64,
     pub(crate) exemplars: u64,
+    /// Series that were new to the head.
+    pub(crate) created: u64,
     /// Series whose definition the epoch does not have yet.
     define: Vec<u32>,
 }
@@ -50,6 +52,7 @@ impl Head {
     /// the references ([`Head::hold_references`]).
     pub(crate) fn append(&self, batch: &mut BatchBuffers, time: AppendTime) -> Appended {
         let mut sequencer = self.sequencer.lock();
+        let series_before = self.series.load(Relaxed);
         let created = self.create_series(&mut sequencer, batch);
         if !created.is_empty() {
             resolve_new(batch, &created);
@@ -62,6 +65,8 @@ impl Head {
             touched: HourCounts::default(),
             appended: Appended {
                 epoch: sequencer.epoch,
+                // Only who holds the sequencer adds series, and nobody forgets any meanwhile.
+                created: (self.series.load(Relaxed) - series_before) as u64,
                 ..Appended::default()
             },
         };
@@ -127,10 +132,15 @@ impl Head {
         let pairs: Vec<(&str, &str)> = labels.iter().collect();
         self.index.write().insert(series, &pairs);
         self.registry.insert(series, hash, bytes.len());
-        self.page(series.0 as usize / PAGE_SERIES).lock()[series.0 as usize % PAGE_SERIES].alive =
-            true;
+        self.mark_alive(series);
         self.series.fetch_add(1, Relaxed);
         Some(series)
+    }
+
+    /// Lets the series be forgotten when it is idle, even if no sample of it was ever taken.
+    fn mark_alive(&self, series: SeriesRef) {
+        let mut slots = self.page(series.0 as usize / PAGE_SERIES).lock();
+        slots[series.0 as usize % PAGE_SERIES].alive = true;
     }
 
     /// After many series were entered: brings the accounting up to date.
@@ -167,6 +177,7 @@ impl Head {
             if let Some(alias) = new.alias {
                 self.registry.insert_alias(series, alias);
             }
+            self.mark_alive(series);
             self.series.fetch_add(1, Relaxed);
             made += 1;
             created.push(series.0);
@@ -309,7 +320,6 @@ impl Appender<'_> {
     fn slot(&mut self, series: u32) -> &mut Slot {
         let slot = self.pages.slot(series);
         slot.last_write_s = self.time.process_s;
-        slot.alive = true;
         if slot.defined_in != self.appended.epoch {
             slot.defined_in = self.appended.epoch;
             self.appended.define.push(series);

@@ -15,6 +15,7 @@ async fn samples_come_back_from_head_buckets_and_after_restart() {
     ];
     let outcome = write(&db, &first).await;
     assert_eq!((outcome.samples, outcome.rejected.len()), (4, 0));
+    assert_eq!(db.metrics().series_created.get(), 2);
     assert_eq!(
         read(&db, everything()).await,
         expected(&first),
