@@ -1,9 +1,11 @@
 //! Mutation fuzzing on stable Rust: every decoder gets damaged input and must answer with a value or
 //! an error, never with a panic, and never with memory that the input does not justify.
 //!
-//!     seeds ─► mutate ─► run ─► panicked? too much memory? ─► Finding (input, seed)
-//!        ▲        └── now and then kept, so that damage adds up
-//!        └────────────────┘
+//! ```text
+//! seeds ─► mutate ─► run ─► panicked? too much memory? ─► Finding (input, seed)
+//!    ▲        └── now and then kept, so that damage adds up
+//!    └────────────────┘
+//! ```
 //!
 //! A run is decided by its seed. `tests/fuzz.rs` drives it: `FUZZ_SECONDS` per target (default 1),
 //! `FUZZ_SEED`, `FUZZ_TARGET` (part of a name); `FUZZ_INPUT` (hex) replays one input.

@@ -1,6 +1,8 @@
 //! The words that every crate of Icecore shares, and the two traits that join them.
 //!
-//!     wire ──(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//! ```text
+//! wire ──(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//! ```
 //!
 //! Holds always:
 //! - A label set is sorted by name, has no empty value and no name twice.

@@ -1,6 +1,8 @@
 //! Label matchers: one condition of a PromQL selector, `name="value"`, `!=`, `=~` or `!~`.
 //!
-//!     pattern ─(go_syntax)─► regex-crate syntax ─(pattern)─► literals | glob | compiled regex
+//! ```text
+//! pattern ─(go_syntax)─► regex-crate syntax ─(pattern)─► literals | glob | compiled regex
+//! ```
 //!
 //! Holds always:
 //! - A regex has the meaning it has in Prometheus 3: RE2 as Go writes it, anchored at both ends, and

@@ -1,6 +1,8 @@
 //! Label bytes as remote write sends them, the key under which the head looks a series up.
 //!
-//!     ( 0x0a  varint(entry length)  0x0a varint(len) name  0x12 varint(len) value )*
+//! ```text
+//! ( 0x0a  varint(entry length)  0x0a varint(len) name  0x12 varint(len) value )*
+//! ```
 //!
 //! Remote write 1.0 requests carry exactly these bytes, so that door hands them on as they arrived
 //! and a known series is found without parsing a label. The other doors build the same bytes.

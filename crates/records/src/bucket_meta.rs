@@ -1,9 +1,11 @@
 //! BucketMeta: what is known about a bucket as a whole.
 //!
-//!     version u8 = 1 | state u8 | flags u8 | varint resolution, next series id
-//!     | varint count, run starts (each as difference to the one before)
-//!     | varint count, dirty hours (same) | varint floats, histograms, exemplars
-//!     | zigzag first and last timestamp
+//! ```text
+//! version u8 = 1 | state u8 | flags u8 | varint resolution, next series id
+//! | varint count, run starts (each as difference to the one before)
+//! | varint count, dirty hours (same) | varint floats, histograms, exemplars
+//! | zigzag first and last timestamp
+//! ```
 //!
 //! Written with put by the bucket's single writer; never merged.
 

@@ -1,6 +1,8 @@
 //! What the merge operator keeps when it cannot read an operand: all of them, verbatim, in order.
 //!
-//!     0xff × 8 | (varint length | bytes)*        oldest first
+//! ```text
+//! 0xff × 8 | (varint length | bytes)*        oldest first
+//! ```
 //!
 //! No valid value begins with eight 0xff bytes: a bucket size is at most 15, a dictionary never
 //! repeats an id, a Gorilla count ends within five bytes, a bitmap begins with its cookie, and

@@ -1,6 +1,8 @@
 //! ExemplarSeries: the exemplars of one series in one bucket.
 //!
-//!     version u8 = 1 | varint count | (zigzag timestamp − previous | value f64 | bindings)*
+//! ```text
+//! version u8 = 1 | varint count | (zigzag timestamp − previous | value f64 | bindings)*
+//! ```
 //!
 //! Sorted by timestamp, labels and value bits, without repetitions: merging is a set union, so it
 //! does not matter in which order or how often exemplars were written.

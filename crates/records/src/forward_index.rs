@@ -1,7 +1,9 @@
 //! ForwardIndex: what a series is called, and the nearest of five metric types.
 //!
-//!     unit: Utf8 | metric type u8 | flags u8 | label count u16 | (name: Utf8 | value: Utf8)*
-//!     Utf8 = u16 length, bytes; labels sorted by name
+//! ```text
+//! unit: Utf8 | metric type u8 | flags u8 | label count u16 | (name: Utf8 | value: Utf8)*
+//! Utf8 = u16 length, bytes; labels sorted by name
+//! ```
 //!
 //! The tail from the label count on ("bindings") is the same for equal label sets, whatever the rest
 //! says, so readers intern label sets by these bytes without decoding them. Journal definitions and

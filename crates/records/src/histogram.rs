@@ -1,16 +1,18 @@
 //! The bytes of one native histogram, relative to the histogram before it.
 //!
-//!     kind u8     bits 0–1: 1 same layout as before, 2 layout follows; bits 2–3: reset hint
-//!     [layout]    schema i8 | counts u8 (0 integer, 1 float) | zero threshold f64
-//!                 | spans positive, spans negative: varint count, (zigzag offset, varint length)*
-//!                 | custom bounds: varint count, f64*
-//!                 | varint number of positive and of negative buckets
-//!     sum         XOR with the sum before
-//!     counts      count, zero count, positive, negative buckets, each relative to the same one before
-//!                 (integers: zigzag of the difference; floats: XOR); with a new layout: to 0
+//! ```text
+//! kind u8     bits 0–1: 1 same layout as before, 2 layout follows; bits 2–3: reset hint
+//! [layout]    schema i8 | counts u8 (0 integer, 1 float) | zero threshold f64
+//!             | spans positive, spans negative: varint count, (zigzag offset, varint length)*
+//!             | custom bounds: varint count, f64*
+//!             | varint number of positive and of negative buckets
+//! sum         XOR with the sum before
+//! counts      count, zero count, positive, negative buckets, each relative to the same one before
+//!             (integers: zigzag of the difference; floats: XOR); with a new layout: to 0
 //!
-//!     XOR = u8 (leading zero bytes << 4 | number of bytes) and that many bytes of old ^ new, big-endian,
-//!           trailing zero bytes left out; 0 for no change
+//! XOR = u8 (leading zero bytes << 4 | number of bytes) and that many bytes of old ^ new, big-endian,
+//!       trailing zero bytes left out; 0 for no change
+//! ```
 //!
 //! Every bit of every field survives, also of histograms that contradict themselves.
 

@@ -1,6 +1,8 @@
 //! HistogramSeries: the native histograms of one series in one bucket.
 //!
-//!     version u8 = 1 | varint count | (zigzag timestamp − previous | histogram)*
+//! ```text
+//! version u8 = 1 | varint count | (zigzag timestamp − previous | histogram)*
+//! ```
 //!
 //! A layout (schema, spans, bounds) is written once while it does not change, counts as differences
 //! to the histogram before (see `histogram`). An entry may also say "no histogram here": a float has

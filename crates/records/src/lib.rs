@@ -1,7 +1,9 @@
 //! Stored keys and values, byte by byte, and how values merge. Pure: no clock, no I/O, no SlateDB.
 //!
-//!     model values ─► key + value ─► storage ─► bytes ─► decode ─► model values
-//!                                      └─ merge(key, operands), during flush, compaction and reads
+//! ```text
+//! model values ─► key + value ─► storage ─► bytes ─► decode ─► model values
+//!                                  └─ merge(key, operands), during flush, compaction and reads
+//! ```
 //!
 //! Holds always:
 //! - Same input, same bytes: repeating a flush changes nothing.

@@ -1,6 +1,8 @@
 //! Metric metadata in the catalog: type, unit and help of one family, as they came last.
 //!
-//!     version u8 = 1 | type u8 | varint length, unit | varint length, help
+//! ```text
+//! version u8 = 1 | type u8 | varint length, unit | varint length, help
+//! ```
 
 use icecore_model::{Metadata, MetricType};
 

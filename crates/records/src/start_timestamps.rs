@@ -1,6 +1,8 @@
 //! Start timestamps of samples: when the counter behind a sample began to count.
 //!
-//!     version u8 = 1 | varint count | (zigzag timestamp − previous | zigzag start − previous)*
+//! ```text
+//! version u8 = 1 | varint count | (zigzag timestamp − previous | zigzag start − previous)*
+//! ```
 //!
 //! Stored only where a client says so. A start of 0 means unknown; it replaces an older known one,
 //! as the sample it belongs to replaced the older sample.

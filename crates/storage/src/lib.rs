@@ -1,7 +1,9 @@
 //! Keeps samples: head, journal, buckets on SlateDB.
 //!
-//!     write ─► head ─► journal ─► acknowledged         read ◄─ head ∪ buckets, one snapshot
-//!                └──── flush ────► buckets ◄──────────────────────┘
+//! ```text
+//! write ─► head ─► journal ─► acknowledged         read ◄─ head ∪ buckets, one snapshot
+//!            └──── flush ────► buckets ◄──────────────────────┘
+//! ```
 //!
 //! Holds always:
 //! - Acknowledged means durable and visible.

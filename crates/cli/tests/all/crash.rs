@@ -1,8 +1,10 @@
 //! The process is killed again and again under load; nothing acknowledged is lost, nothing invented.
 //!
-//!     start ─► ready ─► read everything, compare ─► load ─► end (SIGKILL, fail point, SIGTERM)
-//!       ▲                                                      │
-//!       └───────────── the same directory ◄─── icecore check ◄─┘
+//! ```text
+//! start ─► ready ─► read everything, compare ─► load ─► end (SIGKILL, fail point, SIGTERM)
+//!   ▲                                                      │
+//!   └───────────── the same directory ◄─── icecore check ◄─┘
+//! ```
 //!
 //! `CRASH_ROUNDS=200` is the long form, `CRASH_SEED=…` repeats a plan (not its timing).
 

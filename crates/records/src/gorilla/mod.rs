@@ -1,14 +1,18 @@
 //! TimeSeries values of hour buckets: one Gorilla stream per series.
 //!
-//!     varint count | zigzag-varint t0 | v0 8 bytes LE | bits, most significant first, padded with 0
+//! ```text
+//! varint count | zigzag-varint t0 | v0 8 bytes LE | bits, most significant first, padded with 0
+//! ```
 //!
 //! Each sample after the first is a timestamp code and a value code:
 //!
-//!     timestamp   0                      same delta as before (before the first: 0)
-//!                 10 + 3 bits … 11111 + 64 bits   delta of delta, see `classes`
-//!     value       0                      same bits as before
-//!                 10 + window bits       XOR, within the last window
-//!                 11 + 5 bits leading zeros + 6 bits (significant bits − 1) + the bits: new window
+//! ```text
+//! timestamp   0                      same delta as before (before the first: 0)
+//!             10 + 3 bits … 11111 + 64 bits   delta of delta, see `classes`
+//! value       0                      same bits as before
+//!             10 + window bits       XOR, within the last window
+//!             11 + 5 bits leading zeros + 6 bits (significant bits − 1) + the bits: new window
+//! ```
 //!
 //! Holds always:
 //! - Samples are strictly increasing in time; all arithmetic wraps, so any i64 and every f64 bit

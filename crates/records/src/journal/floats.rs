@@ -1,10 +1,12 @@
 //! Float samples as three columns. Small numbers in each, so that lz4 finds what repeats.
 //!
-//!     varint count | references | timestamps | values
-//!     reference   zigzag of reference − (previous + 1); 0 for series in the order they arrived
-//!     timestamp   zigzag of the difference to the sample before
-//!     value       varint of zigzag(v) + 1 for whole numbers below 2^53 (not −0);
-//!                 else the byte 0 and 8 bytes
+//! ```text
+//! varint count | references | timestamps | values
+//! reference   zigzag of reference − (previous + 1); 0 for series in the order they arrived
+//! timestamp   zigzag of the difference to the sample before
+//! value       varint of zigzag(v) + 1 for whole numbers below 2^53 (not −0);
+//!             else the byte 0 and 8 bytes
+//! ```
 //!
 //! Values are absolute, not differences to earlier requests: a lost record must not change what
 //! later ones say.

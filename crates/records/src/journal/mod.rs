@@ -1,7 +1,9 @@
 //! Journal records: accepted writes that are not in buckets yet.
 //!
-//!     record   version u8 = 1 | xxh3-64 of the rest, u64 LE | varint count | (varint length | block)*
-//!     block    (kind u8 | codec u8 | varint raw length | varint stored length | bytes)*
+//! ```text
+//! record   version u8 = 1 | xxh3-64 of the rest, u64 LE | varint count | (varint length | block)*
+//! block    (kind u8 | codec u8 | varint raw length | varint stored length | bytes)*
+//! ```
 //!
 //! A record is one group commit, a block one request; blocks of a record have consecutive sequence
 //! numbers, the first of which is in the key. Requests encode and compress their block themselves;

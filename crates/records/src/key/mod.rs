@@ -1,6 +1,8 @@
 //! Keys: `version | tag | …`, big-endian, so that byte order is logical order.
 //!
-//!     tag = record type (high 4 bits) | bucket size, or 0 for global records (low 4 bits)
+//! ```text
+//! tag = record type (high 4 bits) | bucket size, or 0 for global records (low 4 bits)
+//! ```
 //!
 //! Holds always:
 //! - A scan over a prefix given here finds exactly the records it names.

@@ -1,7 +1,9 @@
 //! The flush: hours of the head become buckets.
 //!
-//!     freeze ─► wait until journalled ─► order by labels ─► ids ─► series records
-//!        ─► index ─► samples ─► commit: bucket listed, cursor moved ─► head lets go
+//! ```text
+//! freeze ─► wait until journalled ─► order by labels ─► ids ─► series records
+//!    ─► index ─► samples ─► commit: bucket listed, cursor moved ─► head lets go
+//! ```
 //!
 //! Holds always:
 //! - One flush at a time. Until its commit an unlisted bucket is invisible, and a listed one holds a

@@ -1,8 +1,10 @@
 //! The head: samples accepted but not yet flushed to SlateDB.
 //!
-//!     request ─► batch (labels → references) ─► append, in sequence ─► slots, per series
-//!                                                   └► journal block, same sequence number
-//!     slots ─ snapshot ─► query          slots ─ freeze ─► flush ─ drop_frozen
+//! ```text
+//! request ─► batch (labels → references) ─► append, in sequence ─► slots, per series
+//!                                               └► journal block, same sequence number
+//! slots ─ snapshot ─► query          slots ─ freeze ─► flush ─ drop_frozen
+//! ```
 //!
 //! Holds always:
 //! - Requests are appended one at a time, under the sequencer, and the journal keeps that order: what

@@ -1,8 +1,10 @@
 //! From label bytes to series references: the part of the head that every request walks through.
 //!
-//!     label bytes ─ guess: same bytes as the successor of the last series? ─► reference
-//!                 └ lookup: seeded XXH3-128 in a sharded table ─────────────► reference
-//!                 └ neither: a new series, created under the sequencer (`super::append`)
+//! ```text
+//! label bytes ─ guess: same bytes as the successor of the last series? ─► reference
+//!             └ lookup: seeded XXH3-128 in a sharded table ─────────────► reference
+//!             └ neither: a new series, created under the sequencer (`super::append`)
+//! ```
 //!
 //! Holds always:
 //! - References are dense and given out in arrival order, so a scrape's order is memory order.

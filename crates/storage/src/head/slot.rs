@@ -1,7 +1,9 @@
 //! What the head holds of one series: the open chunk and, beside it, everything less usual.
 //!
-//!     append ─► open chunk (newest hour) ─(hour changes)─► sealed stream ─(flush)─► gone
-//!          └──► late samples, histograms, exemplars, starts: per hour, in arrival order
+//! ```text
+//! append ─► open chunk (newest hour) ─(hour changes)─► sealed stream ─(flush)─► gone
+//!      └──► late samples, histograms, exemplars, starts: per hour, in arrival order
+//! ```
 //!
 //! Holds always:
 //! - Within one hour the order of precedence is: frozen part, sealed stream, open chunk, late samples;

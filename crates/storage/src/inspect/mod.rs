@@ -1,8 +1,10 @@
 //! Looks into a database beside its writer, for `icecore inspect` and `icecore check`.
 //!
-//!     reader ─► one state that stands still ─► overview, records, statistics, check
-//!        ▲                     │ a file has vanished
-//!        └───── fresh reader ◄─┘
+//! ```text
+//! reader ─► one state that stands still ─► overview, records, statistics, check
+//!    ▲                     │ a file has vanished
+//!    └───── fresh reader ◄─┘
+//! ```
 //!
 //! Holds always:
 //! - Nothing is written to the store, and the writer is not disturbed.

@@ -1,7 +1,9 @@
 //! The journal: the write-ahead log of the head, one SlateDB record per group of requests.
 //!
-//!     request ─ block, sequence number ─► commit ─ one record, one WAL flush ─► acknowledged
-//!     start-up: records ─► replay ─► head          flushed hours ─► drain: epochs go, oldest first
+//! ```text
+//! request ─ block, sequence number ─► commit ─ one record, one WAL flush ─► acknowledged
+//! start-up: records ─► replay ─► head          flushed hours ─► drain: epochs go, oldest first
+//! ```
 //!
 //! Holds always:
 //! - Blocks reach the store in the order of their sequence numbers, which is the order of appends.

@@ -1,8 +1,10 @@
 //! Reading: one consistent view over head and buckets.
 //!
-//!     matchers ─► head: postings ─► parts, copied        ┐
-//!             └─► per bucket: postings ─► ids ─► labels  ┴► series in label order
-//!     series ─ batch by batch ─► records (scan or gets) ─► decode, newest wins ─► columns
+//! ```text
+//! matchers ─► head: postings ─► parts, copied        ┐
+//!         └─► per bucket: postings ─► ids ─► labels  ┴► series in label order
+//! series ─ batch by batch ─► records (scan or gets) ─► decode, newest wins ─► columns
+//! ```
 //!
 //! Holds always:
 //! - The head is copied before the list of buckets is read, and that before the snapshot is taken: a

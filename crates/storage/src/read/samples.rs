@@ -1,10 +1,11 @@
 //! One series out of its parts: stored hours and what the head has, one value per timestamp.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::{FloatColumns, Histogram, HistogramSample, Labels, SeriesSamples};
+use icecore_model::{BucketStart, FloatColumns, Histogram, HistogramSample, Labels, SeriesSamples};
 use icecore_records::{
     Bucket, DecodeError, HistogramEntry, gorilla, histogram_series, start_timestamps,
 };
@@ -54,50 +55,43 @@ pub(super) fn decode_series(
         start_timestamps: Vec::new(),
     };
     let mut head = parts.head.into_iter().peekable();
+    let mut add = |stored: Option<&StoredHour>, head: Vec<HourPart>| {
+        let before = series.sample_count();
+        let hour = Hour {
+            stored,
+            head,
+            start_ms,
+            end_ms,
+        };
+        hour.add_to(&mut series)?;
+        Ok::<u64, Error>((series.sample_count() - before) as u64)
+    };
     for stored in parts.stored {
-        while let Some(part) = head.next_if(|part| part.hour < stored.bucket.start) {
-            let hour = part.hour;
-            let mut same = vec![part];
-            while let Some(more) = head.next_if(|part| part.hour == hour) {
-                same.push(more);
-            }
-            Hour {
-                stored: None,
-                head: same,
-                start_ms,
-                end_ms,
-            }
-            .add_to(&mut series)?;
+        while let Some(hour) = next_hour(&mut head, stored.bucket.start) {
+            add(None, hour)?;
         }
         let mut same = Vec::new();
         while let Some(part) = head.next_if(|part| part.hour.start_ms() < stored.bucket.end_ms()) {
             same.push(part);
         }
-        let before = series.sample_count();
-        Hour {
-            stored: Some(&stored),
-            head: same,
-            start_ms,
-            end_ms,
-        }
-        .add_to(&mut series)?;
-        from_buckets += (series.sample_count() - before) as u64;
+        from_buckets += add(Some(&stored), same)?;
     }
-    while let Some(part) = head.next() {
-        let hour = part.hour;
-        let mut same = vec![part];
-        while let Some(more) = head.next_if(|part| part.hour == hour) {
-            same.push(more);
-        }
-        Hour {
-            stored: None,
-            head: same,
-            start_ms,
-            end_ms,
-        }
-        .add_to(&mut series)?;
+    while let Some(hour) = next_hour(&mut head, BucketStart(u32::MAX)) {
+        add(None, hour)?;
     }
     Ok((series, from_buckets))
+}
+
+/// All parts of the next hour, if that is before `before`.
+fn next_hour(
+    head: &mut Peekable<impl Iterator<Item = HourPart>>,
+    before: BucketStart,
+) -> Option<Vec<HourPart>> {
+    let mut same = vec![head.next_if(|part| part.hour < before)?];
+    while let Some(part) = head.next_if(|part| part.hour == same[0].hour) {
+        same.push(part);
+    }
+    Some(same)
 }
 
 /// All parts of one hour, older writes first.

@@ -23,6 +23,12 @@ use crate::slate::read_view::View;
 /// Buckets that are resolved at once.
 const CONCURRENT_BUCKETS: usize = 8;
 
+/// A stream begins with few series, because a long range may have many samples of each.
+const FIRST_BATCH_SERIES: usize = 64;
+
+/// Samples that a batch should have, about: the memory of a stream does not depend on its range.
+const BATCH_SAMPLES: usize = 1 << 20;
+
 /// The suffix of a series' key under which its start timestamps lie.
 const STARTS_SUFFIX: u8 = 1;
 
@@ -184,6 +190,8 @@ pub(crate) struct SelectStream {
     samples_left: usize,
     samples_limit: usize,
     labels_only: bool,
+    /// Series of the next batch.
+    batch_series: usize,
 }
 
 impl SelectStream {
@@ -210,15 +218,12 @@ impl SelectStream {
             samples_left: samples_limit,
             samples_limit,
             labels_only: hints.labels_only,
+            batch_series: FIRST_BATCH_SERIES.min(inner.options.read.batch_series),
         })
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<SeriesSamples>>> {
-        let batch: Vec<ResolvedSeries> = self
-            .series
-            .by_ref()
-            .take(self.inner.options.read.batch_series)
-            .collect();
+        let batch: Vec<ResolvedSeries> = self.series.by_ref().take(self.batch_series).collect();
         if batch.is_empty() {
             return Ok(None);
         }
@@ -240,6 +245,9 @@ impl SelectStream {
             )));
         }
         self.samples_left -= samples;
+        let per_series = (samples / series.len().max(1)).max(1);
+        let wanted = (BATCH_SAMPLES / per_series).max(1);
+        self.batch_series = wanted.min(self.inner.options.read.batch_series);
         Ok(Some(series))
     }
 

@@ -1,8 +1,10 @@
 //! The check: everything is read, and everything that belongs together is compared.
 //!
-//!     globals: list, journal, cursors, catalog, what lies elsewhere ─► buckets
-//!     per bucket, in key order: dictionary ─► forward ─► inverted ─► samples ─► meta
-//!        ─► histograms ─► exemplars ─► (journal) ─► cursor ─► settle
+//! ```text
+//! globals: list, journal, cursors, catalog, what lies elsewhere ─► buckets
+//! per bucket, in key order: dictionary ─► forward ─► inverted ─► samples ─► meta
+//!    ─► histograms ─► exemplars ─► (journal) ─► cursor ─► settle
+//! ```
 //!
 //! Holds always:
 //! - Globals, and each bucket, are judged on one state of the database.
