@@ -36,10 +36,10 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 const SIGABRT: i32 = 6;
 const SIGKILL: i32 = 9;
 
-/// How a round ends.
 /// Lives in which a fail point must be reached at least once.
 const ATTEMPTS_PER_FAIL_POINT: usize = 6;
 
+/// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Kill,
