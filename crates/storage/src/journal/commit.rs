@@ -21,8 +21,12 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::metrics::Metrics;
 
-/// A group of at least this many bytes does not wait for company.
+/// A group of at least this many bytes does not wait for company...
 const GATHER_BYTES: usize = 32 << 10;
+
+/// ...where the interval is a gathering time. A longer one is there because each commit costs money, so
+/// only a full record cuts it short.
+const GATHERING_TIME_MAX: Duration = Duration::from_millis(20);
 
 /// Bytes that one record may gather; a larger backlog becomes several records of one commit.
 const RECORD_BYTES_MAX: usize = 4 << 20;
@@ -260,11 +264,15 @@ impl CommitLoop {
             }
         }
         let due = last_commit + self.commit_interval;
+        let enough = match self.commit_interval > GATHERING_TIME_MAX {
+            true => RECORD_BYTES_MAX,
+            false => GATHER_BYTES,
+        };
         loop {
             while let Ok(submitted) = self.receiver.try_recv() {
                 self.enter(submitted);
             }
-            if self.shared.queued_bytes.load(Relaxed) >= GATHER_BYTES || Instant::now() >= due {
+            if self.shared.queued_bytes.load(Relaxed) >= enough || Instant::now() >= due {
                 return true;
             }
             match tokio::time::timeout_at(due, self.receiver.recv()).await {

@@ -62,3 +62,28 @@ async fn samples_come_back_from_head_buckets_and_after_restart() {
     );
     assert_eq!(db.gauges().journal_epochs, 0, "the journal was drained");
 }
+
+/// On a remote store each commit is a PUT that is paid for, however large it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_requests_keep_the_commit_interval() {
+    let interval = std::time::Duration::from_millis(150);
+    let mut options = options("memory://");
+    options.journal.commit_interval = Some(interval);
+    let db = open(options).await;
+    let began = std::time::Instant::now();
+    for request in 0..3 {
+        let fraction = |i: i64| (i as f64).sqrt();
+        let samples =
+            (0..10_000).map(|i| ("a".to_string(), T0 + request * 10_000 + i, fraction(i)));
+        try_write(&db, samples.collect()).await.unwrap();
+    }
+    assert!(
+        db.metrics().journal_bytes.get() > 3 * (64 << 10),
+        "the requests are not large"
+    );
+    assert!(
+        began.elapsed() >= 2 * interval,
+        "three commits came within {:?}",
+        began.elapsed()
+    );
+}
