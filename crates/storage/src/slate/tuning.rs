@@ -26,9 +26,10 @@ use crate::options::{Compression, StoreOptions};
 /// seconds at most; this is out of its reach and still bounds the manifest.
 const L0_FILES_MAX: usize = 1 << 14;
 
-/// L0 files that may hold one key before memtables wait for compaction. Compaction starts at four,
-/// so this is reached only when it has fallen far behind.
-const L0_FILES_PER_KEY_MAX: usize = 32;
+/// L0 files that may hold one key before memtables wait for compaction, and writes and a clean stop
+/// with them. Compaction starts at four. With 32, sixty restarts within five minutes, each too short
+/// for a compaction, made a stop take half a minute; slower reads are the lesser evil.
+const L0_FILES_PER_KEY_MAX: usize = 512;
 
 /// Largest file that compaction writes. SlateDB's 256 MiB needs gigabytes of memory for a few jobs.
 const COMPACTED_SST_BYTES: usize = 64 << 20;
