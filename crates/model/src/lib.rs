@@ -20,6 +20,7 @@ mod sample;
 mod sink;
 mod source;
 mod time;
+mod time_column;
 
 pub use exemplar::Exemplar;
 pub use histogram::{
@@ -37,3 +38,4 @@ pub use source::{
     SeriesStream, SourceError,
 };
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
+pub use time_column::{TimeColumn, TimeColumnIdentity};

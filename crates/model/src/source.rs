@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::{Histogram, Labels, Matcher};
+use crate::{Histogram, Labels, Matcher, TimeColumn};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -33,7 +33,7 @@ pub struct SelectHints {
 /// Float samples in time order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FloatColumns {
-    pub timestamps: Vec<i64>,
+    pub timestamps: TimeColumn,
     pub values: Vec<f64>,
 }
 

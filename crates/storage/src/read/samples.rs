@@ -48,15 +48,10 @@ pub(super) fn decode_series(
     end_ms: i64,
 ) -> Result<(SeriesSamples, u64)> {
     let mut from_buckets = 0;
-    let mut series = SeriesSamples {
-        labels: parts.labels,
-        floats: FloatColumns::default(),
-        histograms: Vec::new(),
-        start_timestamps: Vec::new(),
-    };
+    let mut series = Samples::default();
     let mut head = parts.head.into_iter().peekable();
     let mut add = |stored: Option<&StoredHour>, head: Vec<HourPart>| {
-        let before = series.sample_count();
+        let before = series.count();
         let hour = Hour {
             stored,
             head,
@@ -64,7 +59,7 @@ pub(super) fn decode_series(
             end_ms,
         };
         hour.add_to(&mut series)?;
-        Ok::<u64, Error>((series.sample_count() - before) as u64)
+        Ok::<u64, Error>((series.count() - before) as u64)
     };
     for stored in parts.stored {
         while let Some(hour) = next_hour(&mut head, stored.bucket.start) {
@@ -79,7 +74,31 @@ pub(super) fn decode_series(
     while let Some(hour) = next_hour(&mut head, BucketStart(u32::MAX)) {
         add(None, hour)?;
     }
+    let series = SeriesSamples {
+        labels: parts.labels,
+        floats: FloatColumns {
+            timestamps: series.timestamps.into(),
+            values: series.values,
+        },
+        histograms: series.histograms,
+        start_timestamps: series.starts,
+    };
     Ok((series, from_buckets))
+}
+
+/// The samples of a series as they are gathered, in time order.
+#[derive(Default)]
+struct Samples {
+    timestamps: Vec<i64>,
+    values: Vec<f64>,
+    histograms: Vec<HistogramSample>,
+    starts: Vec<(i64, i64)>,
+}
+
+impl Samples {
+    fn count(&self) -> usize {
+        self.timestamps.len() + self.histograms.len()
+    }
 }
 
 /// All parts of the next hour, if that is before `before`.
@@ -108,18 +127,18 @@ enum Value {
 }
 
 impl Hour<'_> {
-    fn add_to(&self, series: &mut SeriesSamples) -> Result<()> {
+    fn add_to(&self, series: &mut Samples) -> Result<()> {
         let histograms = self.stored.is_some_and(|s| !s.histograms.is_empty())
             || self.head.iter().any(|part| !part.histograms.is_empty());
         match histograms {
             true => self.add_mixed(series)?,
-            false => self.add_floats(&mut series.floats)?,
+            false => self.add_floats(series)?,
         }
         self.add_starts(series)
     }
 
     /// Floats only, the usual case: a single stream is decoded in place.
-    fn add_floats(&self, floats: &mut FloatColumns) -> Result<()> {
+    fn add_floats(&self, floats: &mut Samples) -> Result<()> {
         let streams: Vec<&Bytes> = self.streams().filter(|stream| !stream.is_empty()).collect();
         let late = self.head.iter().any(|part| !part.late.is_empty());
         if let ([stream], false) = (streams.as_slice(), late) {
@@ -139,7 +158,7 @@ impl Hour<'_> {
     }
 
     /// Floats and histograms: layer by layer, the newer one decides.
-    fn add_mixed(&self, series: &mut SeriesSamples) -> Result<()> {
+    fn add_mixed(&self, series: &mut Samples) -> Result<()> {
         let mut values: BTreeMap<i64, Value> = BTreeMap::new();
         if let Some(stored) = self.stored {
             let (mut timestamps, mut floats) = (Vec::new(), Vec::new());
@@ -163,8 +182,8 @@ impl Hour<'_> {
         for (timestamp_ms, value) in values {
             match value {
                 Value::Float(value) => {
-                    series.floats.timestamps.push(timestamp_ms);
-                    series.floats.values.push(value);
+                    series.timestamps.push(timestamp_ms);
+                    series.values.push(value);
                 }
                 Value::Histogram(histogram) => {
                     series.histograms.push(HistogramSample {
@@ -201,7 +220,7 @@ impl Hour<'_> {
         }
     }
 
-    fn add_starts(&self, series: &mut SeriesSamples) -> Result<()> {
+    fn add_starts(&self, series: &mut Samples) -> Result<()> {
         let mut starts: BTreeMap<i64, i64> = BTreeMap::new();
         if let Some(stored) = self.stored
             && !stored.starts.is_empty()
@@ -221,7 +240,7 @@ impl Hour<'_> {
         let known = starts
             .into_iter()
             .filter(|(time, start)| *start != 0 && self.wants(*time));
-        series.start_timestamps.extend(known);
+        series.starts.extend(known);
         Ok(())
     }
 

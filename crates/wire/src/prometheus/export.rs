@@ -35,7 +35,7 @@ pub fn write_export_line(out: &mut Vec<u8>, series: &SeriesSamples) {
     out.extend_from_slice(b",\"values\":");
     write_values(out, &series.floats.values);
     out.extend_from_slice(b",\"timestamps\":");
-    write_list(out, &series.floats.timestamps, |out, t| {
+    write_list(out, series.floats.timestamps.iter(), |out, t| {
         push_signed(out, *t)
     });
     if !series.histograms.is_empty() {

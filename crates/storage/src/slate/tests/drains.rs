@@ -128,7 +128,6 @@ async fn the_files_of_what_was_drained_are_deleted() {
     put(&engine, bucket_key(60, 1), b"kept").await.unwrap();
     engine.flush_memtable().await.unwrap();
     assert!(files("compacted") >= 6, "{}", files("compacted"));
-    assert!(files("wal") >= 50, "{}", files("wal"));
     engine.drain(icecore_records::key::journal_epoch_prefix(1));
     eventually("only the bucket's file is left", async || {
         files("compacted") == 1 && files("wal") <= 3 && files("manifest") <= 10

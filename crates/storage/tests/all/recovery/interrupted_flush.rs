@@ -81,6 +81,10 @@ fn store_of(world: &World) -> InMemory {
     world.memory().fork()
 }
 
+/// Fewest puts of a flush in small steps. How many there are beyond that is up to SlateDB, which
+/// gathers more records in one put when the machine is busy.
+const PUTS_MIN: usize = 3;
+
 /// Cuts the flush of what the journal holds after each number of puts, until one is not cut.
 fn check_every_cut(journalled: &InMemory) -> InMemory {
     let world = world_of_small_steps(journalled.fork());
@@ -112,7 +116,7 @@ fn check_every_cut(journalled: &InMemory) -> InMemory {
         }
         cuts += 1;
     }
-    assert!(cuts >= 10, "only {cuts} places to cut");
+    assert!(cuts >= PUTS_MIN, "only {cuts} places to cut");
     store_of(&world)
 }
 
