@@ -1,0 +1,30 @@
+//! Why a query has no answer, by what the caller can do about it.
+
+use icecore_model::SourceError;
+use thiserror::Error;
+
+use crate::parse::ParseError;
+
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The text is not a valid query.
+    #[error("{0}")]
+    Parse(#[from] ParseError),
+    /// The request asks for what no query may have: a bad step, too many points.
+    #[error("{0}")]
+    Invalid(String),
+    /// The query is well formed but its evaluation failed, in the words of Prometheus.
+    #[error("{0}")]
+    Execution(String),
+    /// A limit of the query was reached: samples, memory, series.
+    #[error("{0}")]
+    LimitReached(String),
+    #[error("query timed out in {0}")]
+    Timeout(&'static str),
+    #[error("query was canceled in {0}")]
+    Canceled(&'static str),
+    #[error("{0}")]
+    Source(#[from] SourceError),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;

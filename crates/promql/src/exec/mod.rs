@@ -1,0 +1,11 @@
+//! What operators work with: the grid of steps, rows of values, and the context of a query.
+
+mod context;
+mod grid;
+mod kahan;
+mod row;
+
+pub(crate) use context::{Context, Limits, Reservation};
+pub(crate) use grid::Grid;
+pub(crate) use kahan::kahan_add;
+pub(crate) use row::{ABSENT, Row, ScalarColumn, Values, is_absent};

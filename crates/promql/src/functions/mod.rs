@@ -1,0 +1,70 @@
+//! The functions of the language.
+//!
+//! ```text
+//! range vector  ─ window/   ─► one value per window      rate, avg_over_time, …
+//! rows          ─ map       ─► the same rows             abs, round, hour, histogram_count, …
+//! all rows      ─ vector    ─► other rows                label_replace, histogram_quantile, sort, …
+//! ```
+//!
+//! Holds always: a function sees all steps of a series at once and writes one value per step.
+
+use crate::annotations::{Annotations, Note};
+use crate::error::Result;
+use crate::exec::{Grid, Row, ScalarColumn};
+use crate::parse::{Call, Span};
+
+/// What a call knows beside its rows.
+pub(crate) struct CallContext<'a> {
+    pub(crate) grid: Grid,
+    /// The query as a whole is a range query (`sort` cares).
+    pub(crate) is_range_query: bool,
+    pub(crate) call: &'a Call,
+    /// One per argument, as written.
+    pub(crate) args: &'a [Argument],
+    pub(crate) annotations: &'a Annotations,
+}
+
+/// The value of an argument.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument {
+    /// A vector or range vector: its rows or samples are handed over separately.
+    Series,
+    Scalar(ScalarColumn),
+    Text(String),
+}
+
+impl CallContext<'_> {
+    /// The scalar argument at `index`; NaN where the parser let something else pass.
+    pub(crate) fn scalar(&self, index: usize, step: usize) -> f64 {
+        match self.args.get(index) {
+            Some(Argument::Scalar(column)) => column.at(step),
+            _ => f64::NAN,
+        }
+    }
+
+    /// The string argument at `index`.
+    pub(crate) fn text(&self, index: usize) -> &str {
+        match self.args.get(index) {
+            Some(Argument::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// Where the argument at `index` stands; the call itself where it is missing.
+    pub(crate) fn arg_span(&self, index: usize) -> Span {
+        self.call
+            .args
+            .get(index)
+            .map_or(self.call.span, |arg| arg.span())
+    }
+
+    pub(crate) fn note(&self, span: Span, note: Note) {
+        self.annotations.add(span, note);
+    }
+}
+
+/// Works on one row at a time, in parallel.
+pub(crate) type MapFunction = fn(&CallContext<'_>, Row) -> Row;
+
+/// Works on all rows of its vector argument.
+pub(crate) type VectorFunction = fn(&CallContext<'_>, Vec<Row>) -> Result<Vec<Row>>;

@@ -1,0 +1,29 @@
+//! PromQL: answers a query by pulling series from a `SeriesSource`.
+//!
+//! ```text
+//! text ─ parse ─► Expr ─ plan ─► logical plan ─ optimise ─► operators ─► QueryValue
+//!                                                              │
+//!                                                        SeriesSource
+//! ```
+//!
+//! Holds always:
+//! - Evaluation is series-major: an operator hands out rows, and a row has the values of one series
+//!   at all steps of the query.
+//! - No input panics; time, memory and samples of a query are limited.
+//! - Nothing here knows buckets, HTTP or an async runtime.
+
+mod annotations;
+mod engine;
+mod error;
+mod exec;
+mod functions;
+mod histogram;
+pub mod parse;
+mod value;
+
+pub use engine::{Engine, EngineOptions};
+pub use error::Error;
+pub use histogram::FloatHistogram;
+pub use value::{
+    Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
+};

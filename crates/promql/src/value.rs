@@ -1,0 +1,148 @@
+//! The answer to a query.
+
+use std::sync::Arc;
+
+use icecore_model::Labels;
+
+use crate::exec::{Grid, Values};
+use crate::histogram::FloatHistogram;
+
+/// What a query asks for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub query: String,
+    pub time: QueryTime,
+    /// How far back an instant selector looks; the engine's own where absent.
+    pub lookback_ms: Option<i64>,
+    /// Most series of the answer; a warning says when there were more.
+    pub limit: Option<usize>,
+    /// Longest run time; the engine's own where absent or longer.
+    pub timeout: Option<std::time::Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryTime {
+    Instant {
+        time_ms: i64,
+    },
+    Range {
+        start_ms: i64,
+        end_ms: i64,
+        step_ms: i64,
+    },
+}
+
+/// An answer with what should be said about it.
+#[derive(Debug)]
+pub struct Answer {
+    pub value: QueryValue,
+    pub warnings: Vec<String>,
+    pub infos: Vec<String>,
+    pub stats: Stats,
+}
+
+#[derive(Clone, Debug)]
+pub enum QueryValue {
+    Scalar {
+        time_ms: i64,
+        value: f64,
+    },
+    Text {
+        time_ms: i64,
+        text: String,
+    },
+    /// One value per series, in the order of the query (`sort`, `topk`), else of the labels.
+    Vector(Vec<VectorSample>),
+    /// Sorted by labels.
+    Matrix(Vec<MatrixSeries>),
+}
+
+#[derive(Clone, Debug)]
+pub struct VectorSample {
+    pub labels: Labels,
+    pub time_ms: i64,
+    pub value: SampleValue,
+}
+
+#[derive(Clone, Debug)]
+pub enum SampleValue {
+    Float(f64),
+    Histogram(Arc<FloatHistogram>),
+}
+
+#[derive(Clone, Debug)]
+pub struct MatrixSeries {
+    pub labels: Labels,
+    points: Points,
+}
+
+#[derive(Clone, Debug)]
+enum Points {
+    /// The steps of a range query.
+    OnGrid(Grid, Values),
+    /// The samples of a range selector.
+    Samples {
+        floats: Vec<(i64, f64)>,
+        histograms: Vec<(i64, Arc<FloatHistogram>)>,
+    },
+}
+
+impl MatrixSeries {
+    pub(crate) fn on_grid(labels: Labels, grid: Grid, values: Values) -> Self {
+        Self {
+            labels,
+            points: Points::OnGrid(grid, values),
+        }
+    }
+
+    pub(crate) fn of_samples(
+        labels: Labels,
+        floats: Vec<(i64, f64)>,
+        histograms: Vec<(i64, Arc<FloatHistogram>)>,
+    ) -> Self {
+        Self {
+            labels,
+            points: Points::Samples { floats, histograms },
+        }
+    }
+
+    /// The float samples in time order.
+    pub fn floats(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
+        let (grid, listed) = match &self.points {
+            Points::OnGrid(grid, values) => (Some((grid, values)), [].as_slice()),
+            Points::Samples { floats, .. } => (None, floats.as_slice()),
+        };
+        let on_grid = grid.into_iter().flat_map(|(grid, values)| {
+            (0..grid.steps).filter_map(|step| Some((grid.time(step), values.float(step)?)))
+        });
+        on_grid.chain(listed.iter().copied())
+    }
+
+    /// The histogram samples in time order.
+    pub fn histograms(&self) -> impl Iterator<Item = (i64, &Arc<FloatHistogram>)> + '_ {
+        let (grid, listed) = match &self.points {
+            Points::OnGrid(grid, values) => (Some((grid, values)), [].as_slice()),
+            Points::Samples { histograms, .. } => (None, histograms.as_slice()),
+        };
+        let on_grid = grid.into_iter().flat_map(|(grid, values)| {
+            (0..grid.steps).filter_map(|step| Some((grid.time(step), values.histogram(step)?)))
+        });
+        on_grid.chain(listed.iter().map(|(time, histogram)| (*time, histogram)))
+    }
+}
+
+/// What a query cost.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Samples that windows and look-backs touched, counted once for each step.
+    pub samples_touched: u64,
+    /// The same by step.
+    pub samples_per_step: Vec<(i64, u64)>,
+    /// Samples read from the source.
+    pub samples_read: u64,
+    pub series_read: u64,
+    pub memory_peak_bytes: u64,
+    pub parse_seconds: f64,
+    pub plan_seconds: f64,
+    pub execute_seconds: f64,
+}
