@@ -18,12 +18,15 @@ mod error;
 mod exec;
 mod functions;
 mod histogram;
+mod operators;
 pub mod parse;
+mod plan;
 mod value;
 
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use histogram::{Bucket, FloatHistogram};
+pub use plan::Rules;
 pub use value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };

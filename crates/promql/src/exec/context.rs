@@ -1,12 +1,13 @@
 //! What all operators of one query share.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use icecore_model::SeriesSource;
 
 use crate::annotations::Annotations;
 use crate::error::{Error, Result};
+use crate::exec::Row;
 
 /// The shared state of a running query.
 pub(crate) struct Context<'q> {
@@ -16,6 +17,10 @@ pub(crate) struct Context<'q> {
     /// Set when nobody waits for the answer any more.
     pub(crate) canceled: &'q AtomicBool,
     pub(crate) deadline: Option<Instant>,
+    /// Samples that were read, and that windows and look-backs touched.
+    pub(crate) samples_read: AtomicU64,
+    pub(crate) series_read: AtomicU64,
+    pub(crate) samples_touched: AtomicU64,
     memory: AtomicUsize,
     memory_peak: AtomicUsize,
 }
@@ -40,6 +45,9 @@ impl<'q> Context<'q> {
             limits,
             canceled,
             deadline,
+            samples_read: AtomicU64::new(0),
+            series_read: AtomicU64::new(0),
+            samples_touched: AtomicU64::new(0),
             memory: AtomicUsize::new(0),
             memory_peak: AtomicUsize::new(0),
         }
@@ -80,6 +88,12 @@ impl<'q> Context<'q> {
             )));
         }
         Ok(())
+    }
+
+    /// Takes memory for rows.
+    pub(crate) fn hold(&self, reservation: &mut Reservation<'_>, rows: &[Row]) -> Result<()> {
+        let bytes = rows.iter().map(Row::heap_bytes).sum();
+        self.grow(reservation, bytes)
     }
 
     pub(crate) fn memory_peak(&self) -> usize {

@@ -8,6 +8,8 @@
 //!
 //! Holds always: a function sees all steps of a series at once and writes one value per step.
 
+use std::sync::Arc;
+
 use crate::annotations::{Annotations, Note};
 use crate::error::Result;
 use crate::exec::{Grid, Row, ScalarColumn};
@@ -20,7 +22,7 @@ pub(crate) struct CallContext<'a> {
     pub(crate) is_range_query: bool,
     pub(crate) call: &'a Call,
     /// One per argument, as written.
-    pub(crate) args: &'a [Argument],
+    pub(crate) args: Arc<[Argument]>,
     pub(crate) annotations: &'a Annotations,
 }
 
