@@ -8,6 +8,8 @@
 //!
 //! Holds always: a function sees all steps of a series at once and writes one value per step.
 
+mod window;
+
 use crate::annotations::{Annotations, Note};
 use crate::error::Result;
 use crate::exec::{Grid, Row, ScalarColumn};
