@@ -8,6 +8,8 @@
 //!
 //! Holds always: a function sees all steps of a series at once and writes one value per step.
 
+pub(crate) mod window;
+
 use std::sync::Arc;
 
 use crate::annotations::{Annotations, Note};
