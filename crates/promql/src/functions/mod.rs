@@ -8,6 +8,14 @@
 //!
 //! Holds always: a function sees all steps of a series at once and writes one value per step.
 
+mod absent;
+mod histogram;
+mod labels;
+mod math;
+mod sort;
+#[cfg(test)]
+mod testing;
+mod time;
 pub(crate) mod window;
 
 use std::sync::Arc;
@@ -16,6 +24,9 @@ use crate::annotations::{Annotations, Note};
 use crate::error::Result;
 use crate::exec::{Grid, Row, ScalarColumn};
 use crate::parse::{Call, Span};
+
+pub(crate) use absent::absent_labels;
+pub(crate) use labels::{merge_same_labels, scalar_of};
 
 /// What a call knows beside its rows.
 pub(crate) struct CallContext<'a> {
@@ -72,3 +83,20 @@ pub(crate) type MapFunction = fn(&CallContext<'_>, Row) -> Row;
 
 /// Works on all rows of its vector argument.
 pub(crate) type VectorFunction = fn(&CallContext<'_>, Vec<Row>) -> Result<Vec<Row>>;
+
+/// The function of one row with this name.
+pub(crate) fn map_function(name: &str) -> Option<MapFunction> {
+    math::function(name)
+        .or_else(|| time::function(name))
+        .or_else(|| histogram::map_function(name))
+}
+
+/// The function of all rows with this name.
+pub(crate) fn vector_function(name: &str) -> Option<VectorFunction> {
+    match name {
+        "absent" => Some(absent::absent),
+        _ => labels::function(name)
+            .or_else(|| sort::function(name))
+            .or_else(|| histogram::vector_function(name)),
+    }
+}
