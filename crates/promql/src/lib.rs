@@ -18,12 +18,15 @@ mod error;
 mod exec;
 mod functions;
 mod histogram;
+mod memory_source;
 pub mod parse;
+pub mod script;
 mod value;
 
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use histogram::FloatHistogram;
+pub use memory_source::MemorySource;
 pub use value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };
