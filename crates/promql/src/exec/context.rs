@@ -1,5 +1,6 @@
 //! What all operators of one query share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ pub(crate) struct Context<'q> {
     pub(crate) samples_read: AtomicU64,
     pub(crate) series_read: AtomicU64,
     pub(crate) samples_touched: AtomicU64,
-    memory: AtomicUsize,
+    memory: Arc<AtomicUsize>,
     memory_peak: AtomicUsize,
 }
 
@@ -48,7 +49,7 @@ impl<'q> Context<'q> {
             samples_read: AtomicU64::new(0),
             series_read: AtomicU64::new(0),
             samples_touched: AtomicU64::new(0),
-            memory: AtomicUsize::new(0),
+            memory: Arc::new(AtomicUsize::new(0)),
             memory_peak: AtomicUsize::new(0),
         }
     }
@@ -68,16 +69,16 @@ impl<'q> Context<'q> {
     }
 
     /// Takes memory for rows that an operator holds; it is given back with the reservation.
-    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation<'_>> {
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
         let mut reservation = Reservation {
-            used: &self.memory,
+            used: Arc::clone(&self.memory),
             bytes: 0,
         };
         self.grow(&mut reservation, bytes)?;
         Ok(reservation)
     }
 
-    pub(crate) fn grow(&self, reservation: &mut Reservation<'_>, bytes: usize) -> Result<()> {
+    pub(crate) fn grow(&self, reservation: &mut Reservation, bytes: usize) -> Result<()> {
         let used = self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes;
         reservation.bytes += bytes;
         self.memory_peak.fetch_max(used, Ordering::Relaxed);
@@ -91,7 +92,7 @@ impl<'q> Context<'q> {
     }
 
     /// Takes memory for rows.
-    pub(crate) fn hold(&self, reservation: &mut Reservation<'_>, rows: &[Row]) -> Result<()> {
+    pub(crate) fn hold(&self, reservation: &mut Reservation, rows: &[Row]) -> Result<()> {
         let bytes = rows.iter().map(Row::heap_bytes).sum();
         self.grow(reservation, bytes)
     }
@@ -103,12 +104,12 @@ impl<'q> Context<'q> {
 
 /// Memory that is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation<'q> {
-    used: &'q AtomicUsize,
+pub(crate) struct Reservation {
+    used: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -79,10 +79,10 @@ pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator 
 }
 
 /// Everything that an operator yields.
-pub(crate) async fn collect<'q>(
-    context: &'q Context<'q>,
-    operator: &mut (dyn Operator + 'q),
-) -> Result<(Vec<Row>, Reservation<'q>)> {
+pub(crate) async fn collect(
+    context: &Context<'_>,
+    operator: &mut (dyn Operator + '_),
+) -> Result<(Vec<Row>, Reservation)> {
     let mut held = context.reserve(0)?;
     let mut all = Vec::new();
     while let Some(rows) = operator.next().await? {

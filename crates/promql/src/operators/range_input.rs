@@ -21,7 +21,7 @@ pub(super) struct SubqueryReader<'q> {
     input: Option<Box<dyn Operator + 'q>>,
     times: TimeColumn,
     /// The rows of the subquery, kept while they are worked on.
-    held: Option<Reservation<'q>>,
+    held: Option<Reservation>,
 }
 
 impl<'q> RangeReader<'q> {
@@ -41,7 +41,7 @@ impl<'q> RangeReader<'q> {
     pub(super) async fn next<T: Send>(
         &mut self,
         values_per_series: usize,
-        make: impl Fn(RangeSeries) -> Option<T> + Sync,
+        make: impl Fn(RangeSeries) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         match self {
             Self::Scan(reader) => {

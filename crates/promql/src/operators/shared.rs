@@ -12,12 +12,12 @@ use crate::plan::Shared;
 /// The rows of a shared vector, once somebody asked.
 pub(super) struct SharedRows<'q> {
     node: &'q Shared,
-    state: Mutex<State<'q>>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State<'q> {
-    rows: Option<(Vec<Row>, Reservation<'q>)>,
+struct State {
+    rows: Option<(Vec<Row>, Reservation)>,
     uses: usize,
 }
 

@@ -29,7 +29,10 @@ impl<'q> Window<'q> {
         }
     }
 
-    async fn start(&self) -> Result<(WindowEvaluator<'q>, RangeReader<'q>)> {
+    async fn start(
+        run: &'q Run<'q>,
+        node: &'q Vector,
+    ) -> Result<(WindowEvaluator<'q>, RangeReader<'q>)> {
         let VectorKind::Window {
             call,
             args,
@@ -37,24 +40,24 @@ impl<'q> Window<'q> {
             series_arg,
             input,
             windows,
-        } = &self.node.kind
+        } = &node.kind
         else {
             unreachable!("built for functions over windows only");
         };
         let context = CallContext {
-            grid: self.node.grid,
-            is_range_query: self.run.plan.is_range,
+            grid: node.grid,
+            is_range_query: run.plan.is_range,
             call,
-            args: arguments(self.run, args).await?.into(),
-            annotations: &self.run.context.annotations,
+            args: arguments(run, args).await?.into(),
+            annotations: &run.context.annotations,
         };
         let evaluator = WindowEvaluator::new(function, context, *windows, *series_arg);
-        Ok((evaluator, RangeReader::new(self.run, input)))
+        Ok((evaluator, RangeReader::new(run, input)))
     }
 
     async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
         if self.started.is_none() {
-            self.started = Some(self.start().await?);
+            self.started = Some(Self::start(self.run, self.node).await?);
         }
         let Some((evaluator, reader)) = &mut self.started else {
             return Ok(None);

@@ -13,7 +13,7 @@ use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows, check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{
-    Aggregate, At, Binary, BinaryOp, Call, Duration, Expr, Span, Subquery, TimeModifiers,
+    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery, TimeModifiers,
     ValueType, VectorSelector,
 };
 
@@ -187,7 +187,7 @@ impl<'q> Builder<'q> {
     /// How far before the steps of `grid` the data lies. With `@` that is right for the first step
     /// only; such nodes have one step (or fixed windows).
     fn offset(&self, time: &TimeModifiers, grid: Grid) -> Result<i64> {
-        let offset_ms = self.duration(&time.offset, grid)?;
+        let offset_ms = self.duration(&time.offset)?;
         Ok(match self.at(time) {
             Some(at_ms) => grid
                 .start_ms
@@ -205,15 +205,27 @@ impl<'q> Builder<'q> {
         })
     }
 
-    fn duration(&self, duration: &Duration, _: Grid) -> Result<i64> {
-        let (step_ms, range_ms) = match self.context.is_range {
-            true => {
-                let grid = self.context.grid;
-                (grid.step_ms, grid.end_ms().saturating_sub(grid.start_ms))
-            }
+    /// A duration of either sign.
+    fn duration(&self, duration: &Duration) -> Result<i64> {
+        let (step_ms, range_ms) = self.step_and_range();
+        duration.resolve(step_ms, range_ms).map_err(invalid)
+    }
+
+    /// A duration greater than 0.
+    fn positive_duration(&self, duration: &Duration) -> Result<i64> {
+        let (step_ms, range_ms) = self.step_and_range();
+        duration
+            .resolve_positive(step_ms, range_ms)
+            .map_err(invalid)
+    }
+
+    /// What `step()` and `range()` mean: those of the query, 0 for instant queries.
+    fn step_and_range(&self) -> (i64, i64) {
+        let grid = self.context.grid;
+        match self.context.is_range {
+            true => (grid.step_ms, grid.end_ms().saturating_sub(grid.start_ms)),
             false => (0, 0),
-        };
-        Ok(duration.resolve(step_ms, range_ms)?)
+        }
     }
 
     /// The input of a function over ranges, and its windows.
@@ -225,7 +237,7 @@ impl<'q> Builder<'q> {
                     (_, true) => WindowMode::Smoothed,
                     _ => WindowMode::Plain,
                 };
-                let range_ms = self.duration(&matrix.range, grid)?;
+                let range_ms = self.positive_duration(&matrix.range)?;
                 let windows = self.windows(range_ms, &matrix.selector.time, grid, mode)?;
                 let (start_ms, end_ms) = windows.read_range();
                 let from = self.scan(&matrix.selector, start_ms, end_ms);
@@ -249,18 +261,18 @@ impl<'q> Builder<'q> {
         Ok(Windows {
             grid,
             range_ms,
-            offset_ms: self.offset(time, grid)?,
-            fixed: time.at.is_some(),
+            offset_ms: self.duration(&time.offset)?,
+            at_ms: self.at(time),
             mode,
             lookback_ms: self.context.lookback_ms,
         })
     }
 
     fn subquery(&mut self, subquery: &Subquery, grid: Grid) -> Result<(RangeInput, Windows)> {
-        let range_ms = self.duration(&subquery.range, grid)?;
+        let range_ms = self.positive_duration(&subquery.range)?;
         let windows = self.windows(range_ms, &subquery.time, grid, WindowMode::Plain)?;
         let step_ms = match &subquery.step {
-            Some(step) => self.duration(step, grid)?,
+            Some(step) => self.positive_duration(step)?,
             None => 0,
         };
         let step_ms = match step_ms > 0 {
@@ -373,7 +385,7 @@ impl<'q> Builder<'q> {
             .position(|arg| arg.value_type() == ValueType::Matrix)
             .ok_or_else(|| wrong_arguments(call))?;
         let (input, windows) = self.range(&call.args[series_arg], grid)?;
-        check_mode(windows.mode, call.function.name).map_err(Error::Execution)?;
+        check_mode(call.function.name, windows.mode)?;
         Ok(VectorKind::Window {
             call: Arc::new(call.clone()),
             args: self.args(call, series_arg, grid)?,
@@ -591,6 +603,10 @@ fn text_of(expr: &Expr) -> String {
         Expr::String(literal) => literal.value.clone(),
         _ => String::new(),
     }
+}
+
+fn invalid(error: DurationError) -> Error {
+    Error::Execution(error.to_string())
 }
 
 fn wrong_arguments(call: &Call) -> Error {

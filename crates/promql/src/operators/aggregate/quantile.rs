@@ -4,6 +4,7 @@ use super::groups::Groups;
 use super::{Fold, Say};
 use crate::annotations::Note;
 use crate::error::Result;
+use crate::functions::window::quantile_of;
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, is_absent};
 
 pub(super) struct Quantile<'a> {
@@ -53,10 +54,7 @@ impl Fold for Quantile<'_> {
                 sorted.retain(|value| !is_absent(*value));
                 *value = match sorted.is_empty() {
                     true => ABSENT,
-                    false => crate::functions::window::quantile(
-                        self.quantiles.at(step),
-                        &mut sorted,
-                    ),
+                    false => quantile_of(self.quantiles.at(step), &mut sorted),
                 };
             }
             if !values.is_empty() {
