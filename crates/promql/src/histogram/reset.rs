@@ -81,15 +81,15 @@ impl FloatHistogram {
         before: IndexedCounts<'_>,
         schema_before: i8,
     ) -> bool {
+        let threshold = self.zero_threshold;
         let in_zero =
-            |(index, _): &Entry<f64>| exponential_bound(*index, self.schema) <= self.zero_threshold;
-        let now = now.skip_while(in_zero);
+            |schema| move |(index, _): &Entry<f64>| exponential_bound(*index, schema) <= threshold;
+        let now = now.skip_while(in_zero(self.schema));
+        // Seen in the schema of then: a coarser bucket may lie within the zero bucket with a part.
+        let before = before.skip_while(in_zero(schema_before));
         match schema_before == self.schema {
-            true => counts_fell(now, before.skip_while(in_zero)),
-            false => {
-                let before = coarsen(before, schema_before, self.schema).into_iter();
-                counts_fell(now, before.skip_while(in_zero))
-            }
+            true => counts_fell(now, before),
+            false => counts_fell(now, coarsen(before, schema_before, self.schema).into_iter()),
         }
     }
 
