@@ -9,6 +9,7 @@
 //! Holds always: a function sees all steps of a series at once and writes one value per step.
 
 mod absent;
+mod histogram;
 mod labels;
 mod math;
 mod sort;
@@ -82,13 +83,17 @@ pub(crate) type VectorFunction = fn(&CallContext<'_>, Vec<Row>) -> Result<Vec<Ro
 
 /// The function of one row with this name.
 pub(crate) fn map_function(name: &str) -> Option<MapFunction> {
-    math::function(name).or_else(|| time::function(name))
+    math::function(name)
+        .or_else(|| time::function(name))
+        .or_else(|| histogram::map_function(name))
 }
 
 /// The function of all rows with this name.
 pub(crate) fn vector_function(name: &str) -> Option<VectorFunction> {
     match name {
         "absent" => Some(absent::absent),
-        _ => labels::function(name).or_else(|| sort::function(name)),
+        _ => labels::function(name)
+            .or_else(|| sort::function(name))
+            .or_else(|| histogram::vector_function(name)),
     }
 }

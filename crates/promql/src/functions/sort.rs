@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 
 use super::{CallContext, VectorFunction};
 use crate::annotations::Note;
-use crate::error::Result;
 use crate::exec::Row;
 use natural::natural_order;
 
@@ -57,16 +56,18 @@ fn by_label(
     if has_order(ctx) {
         let names: Vec<&str> = (1..ctx.args.len()).map(|index| ctx.text(index)).collect();
         rows.sort_by(|a, b| {
-            let value =
-                |row: &'_ Row, name: &str| row.labels.get(name).unwrap_or_default().to_owned();
             let mut orders = names
                 .iter()
-                .map(|name| natural_order(&value(a, name), &value(b, name)));
+                .map(|name| natural_order(label(a, name), label(b, name)));
             let by_names = orders.find(|order| order.is_ne());
             direction(by_names.unwrap_or_else(|| a.labels.iter().cmp(b.labels.iter())))
         });
     }
     rows
+}
+
+fn label<'r>(row: &'r Row, name: &str) -> &'r str {
+    row.labels.get(name).unwrap_or_default()
 }
 
 /// Whether the answer can have an order; says so where it cannot.

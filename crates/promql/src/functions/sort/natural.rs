@@ -84,27 +84,21 @@ mod tests {
             "18446744073709551616",
             "99999999999999999999999",
             "a",
-            "a-1",
-            "a-b",
             "a1",
             "a1.2.3",
             "a1.11.3",
             "a1.111.3",
+            "a-1",
+            "a-b",
             "é",
         ];
         for (i, a) in sorted.iter().enumerate() {
             for (j, b) in sorted.iter().enumerate() {
-                // `a-1` and `a1` differ in their first chunk already: `a-` and `a`.
-                let expected = i.cmp(&j);
-                let found = natural_order(a, b);
-                if !(a.starts_with('a') && b.starts_with('a')) {
-                    assert_eq!(found, expected, "{a} {b}");
-                }
+                assert_eq!(natural_order(a, b), i.cmp(&j), "{a} {b}");
             }
         }
         assert_eq!(natural_order("4m5", "4m600"), Ordering::Less);
         assert_eq!(natural_order("4m600", "4m1000"), Ordering::Less);
-        assert_eq!(natural_order("a1", "a-1"), Ordering::Less);
         assert_eq!(natural_order("1.2.3", "1.11.3"), Ordering::Less);
         assert_eq!(natural_order("1.11.3", "1.111.3"), Ordering::Less);
         assert_eq!(natural_order("01", "1"), Ordering::Less);
