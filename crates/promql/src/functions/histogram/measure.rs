@@ -25,11 +25,8 @@ pub(super) struct Remarks {
     fraction_nans: bool,
 }
 
-<<<<<<< HEAD
-=======
 type Wording = fn(ForMetric) -> Note;
 
->>>>>>> instant
 impl Remarks {
     pub(super) fn notes(&self, metric: &ForMetric) -> impl Iterator<Item = Note> {
         let Self {
@@ -39,11 +36,7 @@ impl Remarks {
             quantile_nan_skew,
             fraction_nans,
         } = *self;
-<<<<<<< HEAD
-        let notes: [(bool, fn(ForMetric) -> Note); 5] = [
-=======
         let notes: [(bool, Wording); 5] = [
->>>>>>> instant
             (mixed, Note::MixedClassicNative),
             (forced_monotonicity, Note::ForcedMonotonicity),
             (quantile_nan_result, Note::QuantileNaNResult),

@@ -86,13 +86,9 @@ fn quantiles_of_classic_histograms() {
         (f64::NAN, f64::NAN, f64::NAN),
     ] {
         let setup = Setup::new(1).scalars(&[q]).series();
-<<<<<<< HEAD
-        let found = setup.vector("histogram_quantile", test_histogram()).unwrap();
-=======
         let found = setup
             .vector("histogram_quantile", test_histogram())
             .unwrap();
->>>>>>> instant
         assert_eq!(found.len(), 2);
         let values: Vec<f64> = found.iter().map(|row| row.values.floats[0]).collect();
         let close = |(found, expected): (&f64, f64)| {
@@ -100,14 +96,10 @@ fn quantiles_of_classic_histograms() {
                 || (found - expected).abs() < 1e-9
                 || (found.is_nan() && expected.is_nan())
         };
-<<<<<<< HEAD
-        assert!(values.iter().zip([positive, negative]).all(close), "{q}: {values:?}");
-=======
         assert!(
             values.iter().zip([positive, negative]).all(close),
             "{q}: {values:?}"
         );
->>>>>>> instant
         assert_eq!(setup.notes().len(), usize::from(!(0.0..=1.0).contains(&q)));
     }
 }
@@ -115,13 +107,9 @@ fn quantiles_of_classic_histograms() {
 #[test]
 fn fractions_of_classic_histograms() {
     let setup = Setup::new(1).scalars(&[0.0, 0.2]).series();
-<<<<<<< HEAD
-    let found = setup.vector("histogram_fraction", test_histogram()).unwrap();
-=======
     let found = setup
         .vector("histogram_fraction", test_histogram())
         .unwrap();
->>>>>>> instant
     let values: Vec<f64> = found.iter().map(|row| row.values.floats[0]).collect();
     assert!((values[0] - 70.0 / 120.0).abs() < 1e-12);
     assert!(values[1].abs() < 1e-12);
@@ -326,16 +314,12 @@ fn quantiles_have_labels() {
         .series()
         .texts(&["q"])
         .scalars(&[f64::NAN, 2.0]);
-<<<<<<< HEAD
-    assert!(setup.vector("histogram_quantiles", Vec::new()).unwrap().is_empty());
-=======
     assert!(
         setup
             .vector("histogram_quantiles", Vec::new())
             .unwrap()
             .is_empty()
     );
->>>>>>> instant
     assert_eq!(
         setup.notes(),
         [
