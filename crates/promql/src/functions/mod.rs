@@ -8,10 +8,25 @@
 //!
 //! Holds always: a function sees all steps of a series at once and writes one value per step.
 
+mod absent;
+mod histogram;
+mod labels;
+mod math;
+mod sort;
+#[cfg(test)]
+mod testing;
+mod time;
+pub(crate) mod window;
+
+use std::sync::Arc;
+
 use crate::annotations::{Annotations, Note};
 use crate::error::Result;
 use crate::exec::{Grid, Row, ScalarColumn};
 use crate::parse::{Call, Span};
+
+pub(crate) use absent::absent_labels;
+pub(crate) use labels::{merge_same_labels, scalar_of};
 
 /// What a call knows beside its rows.
 pub(crate) struct CallContext<'a> {
@@ -20,7 +35,7 @@ pub(crate) struct CallContext<'a> {
     pub(crate) is_range_query: bool,
     pub(crate) call: &'a Call,
     /// One per argument, as written.
-    pub(crate) args: &'a [Argument],
+    pub(crate) args: Arc<[Argument]>,
     pub(crate) annotations: &'a Annotations,
 }
 
@@ -68,3 +83,20 @@ pub(crate) type MapFunction = fn(&CallContext<'_>, Row) -> Row;
 
 /// Works on all rows of its vector argument.
 pub(crate) type VectorFunction = fn(&CallContext<'_>, Vec<Row>) -> Result<Vec<Row>>;
+
+/// The function of one row with this name.
+pub(crate) fn map_function(name: &str) -> Option<MapFunction> {
+    math::function(name)
+        .or_else(|| time::function(name))
+        .or_else(|| histogram::map_function(name))
+}
+
+/// The function of all rows with this name.
+pub(crate) fn vector_function(name: &str) -> Option<VectorFunction> {
+    match name {
+        "absent" => Some(absent::absent),
+        _ => labels::function(name)
+            .or_else(|| sort::function(name))
+            .or_else(|| histogram::vector_function(name)),
+    }
+}
