@@ -17,6 +17,9 @@
 mod cache;
 mod edges;
 mod extremes;
+mod histogram_edges;
+mod histogram_rate;
+mod histogram_sums;
 mod instant;
 mod pick;
 mod rate;
@@ -170,16 +173,30 @@ impl<'a> WindowEvaluator<'a> {
         if plain && view.has_only_floats() && (!kind.counter || view.starts.floats.is_empty()) {
             return rate::of_floats(view, kind);
         }
-        view.each(|_, window| {
+        let resets = match plain && kind.counter {
+            true => histogram_rate::resets(view),
+            false => Vec::new(),
+        };
+        view.each(|step, window| {
             if !window.floats.is_empty() && !window.histograms.is_empty() {
                 view.notes.mixed_floats_histograms();
                 return None;
             }
-            match plain {
-                true => rate::of_window(window, &self.windows, kind, &view.notes),
-                false => edges::of_window(window, &self.windows, kind),
+            if window.histograms.is_empty() {
+                let value = match plain {
+                    true => rate::of_window(window, &self.windows, kind, &view.notes),
+                    false => edges::of_window(window, &self.windows, kind),
+                };
+                return value.map(SampleValue::Float);
             }
-            .map(SampleValue::Float)
+            let value = match plain {
+                true => {
+                    let resets = view.histogram_bounds.slots[step].of(&resets);
+                    histogram_rate::of_window(window, resets, &self.windows, kind, &view.notes)
+                }
+                false => histogram_edges::of_window(window, &self.windows, kind, &view.notes),
+            };
+            value.map(SampleValue::Histogram)
         })
     }
 

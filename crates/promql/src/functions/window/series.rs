@@ -34,12 +34,19 @@ impl RangeSeries {
     /// of times stays shared.
     pub(crate) fn from_samples(samples: SeriesSamples) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
+        let histograms = samples.histograms.iter();
         Self {
             labels: samples.labels,
             drop_name: false,
             times,
             floats,
-            histograms: Vec::new(),
+            histograms: histograms
+                .filter(|sample| !sample.histogram.is_stale())
+                .map(|sample| HistogramPoint {
+                    time_ms: sample.timestamp_ms,
+                    histogram: Arc::new(FloatHistogram::from_model(&sample.histogram)),
+                })
+                .collect(),
             starts: samples.start_timestamps,
         }
     }
