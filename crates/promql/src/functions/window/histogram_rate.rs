@@ -157,9 +157,8 @@ fn increase(
 }
 
 fn note_overlaps(window: &Window<'_>, said: &mut Vec<Note>, notes: &Notes<'_>) {
-    let started = |i: usize, point: &HistogramPoint| {
-        Started::at(i, point.time_ms, window.histogram_starts)
-    };
+    let started =
+        |i: usize, point: &HistogramPoint| Started::at(i, point.time_ms, window.histogram_starts);
     let pairs = window.histograms.windows(2).enumerate();
     let overlap = pairs
         .into_iter()

@@ -100,7 +100,11 @@ fn total(
         notes.mixed_exponential_custom();
         return None;
     }
-    let says = |hint| points.iter().any(|point| point.histogram.reset_hint == hint);
+    let says = |hint| {
+        points
+            .iter()
+            .any(|point| point.histogram.reset_hint == hint)
+    };
     let during = HistogramOperation::Aggregation;
     if says(CounterResetHint::Reset) && says(CounterResetHint::NotReset) {
         notes.add(Note::CounterResetCollision(during));

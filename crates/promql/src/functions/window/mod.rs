@@ -36,8 +36,6 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use icecore_model::TimeColumn;
-
 use crate::annotations::Note;
 use crate::error::Result;
 use crate::exec::{Values, is_absent};
@@ -129,9 +127,17 @@ impl<'a> WindowEvaluator<'a> {
             return Bounds::default();
         }
         let times = series.histograms.iter().map(|point| point.time_ms);
-        let times: TimeColumn = times.collect();
+        let times: Vec<i64> = times.collect();
         let bounds = Bounds::new(&self.windows, &times);
-        self.cache.touch(&bounds);
+        let weights = series.histograms.iter().map(|point| point.weight());
+        let mut running = vec![0];
+        running.extend(weights.scan(0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        }));
+        let slots = bounds.slots.iter();
+        let touched = slots.map(|slot| running[slot.hi as usize] - running[slot.lo as usize]);
+        self.cache.touch(touched);
         bounds
     }
 

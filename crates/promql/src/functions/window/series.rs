@@ -29,6 +29,13 @@ pub(crate) struct HistogramPoint {
     pub(crate) histogram: Arc<FloatHistogram>,
 }
 
+impl HistogramPoint {
+    /// As how many floats Prometheus counts it: sixteen bytes are one.
+    pub(super) fn weight(&self) -> u64 {
+        (self.histogram.size() as u64 + 8) / 16
+    }
+}
+
 impl RangeSeries {
     /// The samples without the stale markers. Without markers nothing is copied, and the shared column
     /// of times stays shared.
