@@ -2,6 +2,7 @@
 
 mod cases;
 mod floats;
+mod histograms;
 mod timing;
 
 use icecore_model::{FloatColumns, Labels, SeriesSamples};
