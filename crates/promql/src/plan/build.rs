@@ -13,8 +13,8 @@ use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows, check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{
-    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery, TimeModifiers,
-    ValueType, VectorSelector,
+    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery,
+    TimeModifiers, ValueType, VectorSelector,
 };
 
 /// Most steps of a subquery: one per second over eleven days. Each holds a value per series.
@@ -501,9 +501,7 @@ impl<'q> Builder<'q> {
             Expr::Call(call) => match (call.function.name, call.args.first()) {
                 ("time", _) => ScalarKind::Time,
                 ("pi", _) => ScalarKind::Constant(std::f64::consts::PI),
-                ("scalar", Some(arg)) => {
-                    ScalarKind::FromVector(Box::new(self.vector(arg, grid)?))
-                }
+                ("scalar", Some(arg)) => ScalarKind::FromVector(Box::new(self.vector(arg, grid)?)),
                 _ => return Err(wrong_arguments(call)),
             },
             other => {
@@ -555,9 +553,7 @@ impl<'q> Builder<'q> {
 fn is_worth_sharing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(_) => true,
-        Expr::Binary(binary) => {
-            expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or
-        }
+        Expr::Binary(binary) => expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or,
         Expr::Call(call) => {
             call.function.returns == ValueType::Vector
                 && call
@@ -589,9 +585,7 @@ fn first_selector(expr: &Expr) -> Option<&VectorSelector> {
         Expr::Paren(paren) => first_selector(&paren.expr),
         Expr::Unary(unary) => first_selector(&unary.expr),
         Expr::Subquery(subquery) => first_selector(&subquery.expr),
-        Expr::Binary(binary) => {
-            first_selector(&binary.lhs).or_else(|| first_selector(&binary.rhs))
-        }
+        Expr::Binary(binary) => first_selector(&binary.lhs).or_else(|| first_selector(&binary.rhs)),
         Expr::Aggregate(aggregate) => first_selector(&aggregate.expr),
         Expr::Call(call) => call.args.iter().find_map(first_selector),
         Expr::Number(_) | Expr::String(_) => None,

@@ -86,7 +86,9 @@ fn quantiles_of_classic_histograms() {
         (f64::NAN, f64::NAN, f64::NAN),
     ] {
         let setup = Setup::new(1).scalars(&[q]).series();
-        let found = setup.vector("histogram_quantile", test_histogram()).unwrap();
+        let found = setup
+            .vector("histogram_quantile", test_histogram())
+            .unwrap();
         assert_eq!(found.len(), 2);
         let values: Vec<f64> = found.iter().map(|row| row.values.floats[0]).collect();
         let close = |(found, expected): (&f64, f64)| {
@@ -94,7 +96,10 @@ fn quantiles_of_classic_histograms() {
                 || (found - expected).abs() < 1e-9
                 || (found.is_nan() && expected.is_nan())
         };
-        assert!(values.iter().zip([positive, negative]).all(close), "{q}: {values:?}");
+        assert!(
+            values.iter().zip([positive, negative]).all(close),
+            "{q}: {values:?}"
+        );
         assert_eq!(setup.notes().len(), usize::from(!(0.0..=1.0).contains(&q)));
     }
 }
@@ -102,7 +107,9 @@ fn quantiles_of_classic_histograms() {
 #[test]
 fn fractions_of_classic_histograms() {
     let setup = Setup::new(1).scalars(&[0.0, 0.2]).series();
-    let found = setup.vector("histogram_fraction", test_histogram()).unwrap();
+    let found = setup
+        .vector("histogram_fraction", test_histogram())
+        .unwrap();
     let values: Vec<f64> = found.iter().map(|row| row.values.floats[0]).collect();
     assert!((values[0] - 70.0 / 120.0).abs() < 1e-12);
     assert!(values[1].abs() < 1e-12);
@@ -307,7 +314,12 @@ fn quantiles_have_labels() {
         .series()
         .texts(&["q"])
         .scalars(&[f64::NAN, 2.0]);
-    assert!(setup.vector("histogram_quantiles", Vec::new()).unwrap().is_empty());
+    assert!(
+        setup
+            .vector("histogram_quantiles", Vec::new())
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(
         setup.notes(),
         [
