@@ -27,9 +27,9 @@ use series::HistogramSeries;
 /// The functions of one native histogram.
 pub(super) fn map_function(name: &str) -> Option<MapFunction> {
     let function: MapFunction = match name {
-        "histogram_avg" => |_, row| each_histogram(row, |h| h.sum / h.count),
+        "histogram_avg" => |_, row| each_histogram(row, FloatHistogram::average),
         "histogram_count" => |_, row| each_histogram(row, |h| h.count),
-        "histogram_stddev" => |_, row| each_histogram(row, |h| h.variance().sqrt()),
+        "histogram_stddev" => |_, row| each_histogram(row, FloatHistogram::deviation),
         "histogram_stdvar" => |_, row| each_histogram(row, FloatHistogram::variance),
         "histogram_sum" => |_, row| each_histogram(row, |h| h.sum),
         _ => return None,

@@ -10,6 +10,7 @@ use icecore_model::{AnchoredRegex, Labels, LabelsBuilder, METRIC_NAME};
 use super::{CallContext, VectorFunction};
 use crate::error::{Error, Result};
 use crate::exec::{Row, is_absent};
+use crate::parse::Expr;
 
 pub(super) fn function(name: &str) -> Option<VectorFunction> {
     match name {
@@ -28,7 +29,7 @@ fn label_replace(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> 
             "invalid regular expression in label_replace(): {pattern}"
         )));
     };
-    check_name(dst, "destination label name in label_replace()")?;
+    check_name(ctx, 1, "destination label name in label_replace()")?;
     for row in &mut rows {
         let value = row.labels.get(src).unwrap_or_default();
         if let Some(replaced) = regex.expand(value, replacement) {
@@ -41,11 +42,11 @@ fn label_replace(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> 
 /// `label_join(v, dst, separator, src…)`
 fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
     let (dst, separator) = (ctx.text(1), ctx.text(2));
-    let sources: Vec<&str> = (3..ctx.args.len()).map(|index| ctx.text(index)).collect();
-    for src in &sources {
-        check_name(src, "source label name in label_join()")?;
+    for index in 3..ctx.args.len() {
+        check_name(ctx, index, "source label name in label_join()")?;
     }
-    check_name(dst, "destination label name in label_join()")?;
+    check_name(ctx, 1, "destination label name in label_join()")?;
+    let sources: Vec<&str> = (3..ctx.args.len()).map(|index| ctx.text(index)).collect();
     for row in &mut rows {
         let values = sources.iter().map(|src| row.labels.get(src));
         let values: Vec<&str> = values.map(Option::unwrap_or_default).collect();
@@ -56,10 +57,13 @@ fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
 }
 
 /// Every text is a label name, but not the empty one.
-fn check_name(name: &str, what: &str) -> Result<()> {
-    match name.is_empty() {
-        true => Err(Error::Execution(format!("invalid {what}: {name}"))),
-        false => Ok(()),
+fn check_name(ctx: &CallContext<'_>, index: usize, what: &str) -> Result<()> {
+    let name = ctx.text(index);
+    let argument = ctx.call.args.get(index).map(Expr::unwrapped);
+    let is_text = !matches!(argument, Some(Expr::String(literal)) if literal.not_utf8.is_some());
+    match is_text && !name.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Execution(format!("invalid {what}: {name}"))),
     }
 }
 
@@ -219,6 +223,22 @@ mod tests {
             &["src", "", "", ""],
             &SERIES,
             "vector cannot contain metrics with the same labelset",
+        );
+    }
+
+    #[test]
+    fn names_are_utf8() {
+        let mut setup = Setup::new(1)
+            .series()
+            .texts(&["\u{fffd}", "", "src", "(.*)"]);
+        assert!(setup.vector("label_replace", Vec::new()).is_ok());
+        if let Expr::String(literal) = &mut setup.call.args[1] {
+            literal.not_utf8 = Some(vec![0xff]);
+        }
+        let error = setup.vector("label_replace", Vec::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid destination label name in label_replace(): \u{fffd}"
         );
     }
 

@@ -100,3 +100,77 @@ pub(crate) fn vector_function(name: &str) -> Option<VectorFunction> {
             .or_else(|| histogram::vector_function(name)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::testing::Setup;
+    use super::*;
+    use crate::exec::{ABSENT, is_absent};
+    use crate::parse::{FUNCTIONS, Signature, ValueType};
+
+    /// The functions that get rows and hand out rows, but `info`, which needs the source.
+    fn functions_of_rows() -> impl Iterator<Item = &'static Signature> {
+        FUNCTIONS.iter().filter(|function| {
+            function.args.contains(&ValueType::Vector)
+                && function.returns == ValueType::Vector
+                && function.name != "info"
+        })
+    }
+
+    #[test]
+    fn every_function_of_rows_is_here() {
+        for Signature { name, .. } in functions_of_rows() {
+            let (map, vector) = (map_function(name), vector_function(name));
+            assert!(map.is_some() != vector.is_some(), "{name}");
+        }
+        for Signature { name, args, .. } in FUNCTIONS {
+            if !args.contains(&ValueType::Vector) {
+                assert!(map_function(name).is_none() && vector_function(name).is_none());
+            }
+        }
+    }
+
+    fn any_float() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            any::<u64>().prop_map(f64::from_bits),
+            -10.0..10.0,
+            Just(ABSENT)
+        ]
+    }
+
+    proptest! {
+        /// Whatever the numbers: nothing panics, and functions of one row make nothing of nothing.
+        #[test]
+        fn any_numbers_will_do(
+            floats in prop::collection::vec(any_float(), 4),
+            scalars in prop::collection::vec(any_float(), 2),
+            bound in "([0-9.e+-]|Inf|NaN){0,4}",
+        ) {
+            for Signature { name, args, .. } in functions_of_rows() {
+                let mut setup = Setup::new(4);
+                let mut scalars = scalars.iter().cycle();
+                for arg in *args {
+                    setup = match arg {
+                        ValueType::Scalar => {
+                            let scalar = scalars.next().copied().unwrap_or_default();
+                            setup.scalars(&[scalar])
+                        }
+                        ValueType::String => setup.texts(&["a"]),
+                        _ => setup.series(),
+                    };
+                }
+                let row = Setup::row(&format!("m{{le={bound}}}"), &floats);
+                if map_function(name).is_some() {
+                    let mapped = setup.map(name, row);
+                    for (before, after) in floats.iter().zip(&mapped.values.floats) {
+                        prop_assert!(!is_absent(*before) || is_absent(*after), "{}", name);
+                    }
+                } else if let Ok(rows) = setup.vector(name, vec![row]) {
+                    prop_assert!(rows.iter().all(|row| row.values.floats.len() == 4));
+                }
+            }
+        }
+    }
+}

@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 
 use super::{CallContext, VectorFunction};
 use crate::annotations::Note;
-use crate::error::Result;
 use crate::exec::Row;
 use natural::natural_order;
 

@@ -68,6 +68,7 @@ impl Setup {
         let start = 10 * self.args.len();
         self.call.args.push(Expr::String(StringLiteral {
             value: String::new(),
+            not_utf8: None,
             span: Span {
                 start,
                 end: start + 1,

@@ -67,9 +67,7 @@ impl SubqueryReader<'_> {
         self.held = Some(held);
         let rows = merge_equal_labels(rows)?;
         let times = &self.times;
-        let series = rows
-            .into_iter()
-            .map(|row| RangeSeries::from_row(row, times));
+        let series = rows.into_iter().map(|row| RangeSeries::from_row(row, times));
         Ok(Some(series.collect()))
     }
 }

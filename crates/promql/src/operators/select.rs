@@ -57,9 +57,7 @@ impl Operator for Select<'_> {
                 // A look-back touches one sample at each step at which there is one.
                 let touched = (rows.len() * steps) as u64;
                 let context = self.run.context;
-                context
-                    .samples_touched
-                    .fetch_add(touched, Ordering::Relaxed);
+                context.samples_touched.fetch_add(touched, Ordering::Relaxed);
             }
             Ok(rows)
         })

@@ -13,8 +13,8 @@ use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows, check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{
-    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery,
-    TimeModifiers, ValueType, VectorSelector,
+    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery, TimeModifiers,
+    ValueType, VectorSelector,
 };
 
 /// Most steps of a subquery: one per second over eleven days. Each holds a value per series.
@@ -470,8 +470,12 @@ impl<'q> Builder<'q> {
             Some(Expr::Vector(selector)) => selector.matchers.clone(),
             _ => Vec::new(),
         };
-        let offset_ms = match first_selector(base) {
-            Some(selector) => self.offset(&selector.time, grid)?,
+        let offset_ms = match self.data_time(base)? {
+            Some((Some(at_ms), offset_ms)) => grid
+                .start_ms
+                .saturating_sub(at_ms)
+                .saturating_add(offset_ms),
+            Some((None, offset_ms)) => offset_ms,
             None => 0,
         };
         Ok(VectorKind::Info {
@@ -480,6 +484,42 @@ impl<'q> Builder<'q> {
             lookback_ms: self.context.lookback_ms,
             offset_ms,
         })
+    }
+
+    /// When the data of an expression is from: the moment of `@`, if there is one, and how long before
+    /// it or the step. The first selector decides.
+    fn data_time(&self, expr: &Expr) -> Result<Option<(Option<i64>, i64)>> {
+        let of_modifiers = |time: &TimeModifiers| {
+            let offset_ms = self.duration(&time.offset)?;
+            Ok::<_, Error>((self.at(time), offset_ms))
+        };
+        match expr {
+            Expr::Vector(selector) => of_modifiers(&selector.time).map(Some),
+            Expr::Matrix(matrix) => of_modifiers(&matrix.selector.time).map(Some),
+            Expr::Subquery(subquery) => {
+                let (at_ms, offset_ms) = of_modifiers(&subquery.time)?;
+                Ok(match self.data_time(&subquery.expr)? {
+                    Some((None, inner_ms)) => Some((at_ms, offset_ms.saturating_add(inner_ms))),
+                    inner => inner,
+                })
+            }
+            Expr::Paren(paren) => self.data_time(&paren.expr),
+            Expr::Unary(unary) => self.data_time(&unary.expr),
+            Expr::Aggregate(aggregate) => self.data_time(&aggregate.expr),
+            Expr::Binary(binary) => match self.data_time(&binary.lhs)? {
+                None => self.data_time(&binary.rhs),
+                found => Ok(found),
+            },
+            Expr::Call(call) => {
+                for arg in &call.args {
+                    if let Some(found) = self.data_time(arg)? {
+                        return Ok(Some(found));
+                    }
+                }
+                Ok(None)
+            }
+            Expr::Number(_) | Expr::String(_) => Ok(None),
+        }
     }
 
     fn scalar(&mut self, expr: &Expr, grid: Grid) -> Result<Scalar> {
@@ -501,7 +541,9 @@ impl<'q> Builder<'q> {
             Expr::Call(call) => match (call.function.name, call.args.first()) {
                 ("time", _) => ScalarKind::Time,
                 ("pi", _) => ScalarKind::Constant(std::f64::consts::PI),
-                ("scalar", Some(arg)) => ScalarKind::FromVector(Box::new(self.vector(arg, grid)?)),
+                ("scalar", Some(arg)) => {
+                    ScalarKind::FromVector(Box::new(self.vector(arg, grid)?))
+                }
                 _ => return Err(wrong_arguments(call)),
             },
             other => {
@@ -553,7 +595,9 @@ impl<'q> Builder<'q> {
 fn is_worth_sharing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(_) => true,
-        Expr::Binary(binary) => expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or,
+        Expr::Binary(binary) => {
+            expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or
+        }
         Expr::Call(call) => {
             call.function.returns == ValueType::Vector
                 && call
@@ -575,21 +619,6 @@ fn subquery_grid(windows: &Windows, step_ms: i64) -> Grid {
         start_ms = start_ms.saturating_add(step_ms);
     }
     Grid::range(start_ms, last_end, step_ms)
-}
-
-/// The first selector in an expression: info metrics are read at its time.
-fn first_selector(expr: &Expr) -> Option<&VectorSelector> {
-    match expr {
-        Expr::Vector(selector) => Some(selector),
-        Expr::Matrix(matrix) => Some(&matrix.selector),
-        Expr::Paren(paren) => first_selector(&paren.expr),
-        Expr::Unary(unary) => first_selector(&unary.expr),
-        Expr::Subquery(subquery) => first_selector(&subquery.expr),
-        Expr::Binary(binary) => first_selector(&binary.lhs).or_else(|| first_selector(&binary.rhs)),
-        Expr::Aggregate(aggregate) => first_selector(&aggregate.expr),
-        Expr::Call(call) => call.args.iter().find_map(first_selector),
-        Expr::Number(_) | Expr::String(_) => None,
-    }
 }
 
 fn text_of(expr: &Expr) -> String {

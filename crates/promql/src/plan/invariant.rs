@@ -32,6 +32,10 @@ pub(super) fn is_invariant(expr: &Expr) -> bool {
         Expr::Aggregate(aggregate) => {
             is_invariant(&aggregate.expr) && aggregate.parameter.iter().all(|p| is_invariant(p))
         }
+        // The second argument only says which labels are wanted.
+        Expr::Call(call) if call.function.name == "info" => {
+            call.args.first().is_some_and(is_invariant)
+        }
         Expr::Call(call) => {
             !DEPEND_ON_TIME.contains(&call.function.name) && call.args.iter().all(is_invariant)
         }

@@ -162,10 +162,7 @@ pub(crate) enum VectorKind {
         offset_ms: i64,
     },
     /// See [`Plan::shared`]. The span says where this use is written.
-    Shared {
-        id: usize,
-        span: Span,
-    },
+    Shared { id: usize, span: Span },
 }
 
 /// What of a sample a selector yields.

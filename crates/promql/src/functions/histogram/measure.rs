@@ -25,6 +25,8 @@ pub(super) struct Remarks {
     fraction_nans: bool,
 }
 
+type Wording = fn(ForMetric) -> Note;
+
 impl Remarks {
     pub(super) fn notes(&self, metric: &ForMetric) -> impl Iterator<Item = Note> {
         let Self {
@@ -34,7 +36,7 @@ impl Remarks {
             quantile_nan_skew,
             fraction_nans,
         } = *self;
-        let notes: [(bool, fn(ForMetric) -> Note); 5] = [
+        let notes: [(bool, Wording); 5] = [
             (mixed, Note::MixedClassicNative),
             (forced_monotonicity, Note::ForcedMonotonicity),
             (quantile_nan_result, Note::QuantileNaNResult),

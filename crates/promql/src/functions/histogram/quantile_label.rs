@@ -19,7 +19,7 @@ pub(super) fn quantile_label(quantile: f64) -> String {
     };
     match exponent {
         -4..6 => format!("{quantile:?}"),
-        0.. => format!("{digits}e+{exponent:02}"),
+        6.. => format!("{digits}e+{exponent:02}"),
         _ => format!("{digits}e-{:02}", -exponent),
     }
 }

@@ -2,6 +2,7 @@
 
 mod cases;
 mod floats;
+mod timing;
 
 use icecore_model::{FloatColumns, Labels, SeriesSamples};
 
@@ -64,19 +65,33 @@ fn run(
     parameters: &[f64],
     series: &RangeSeries,
 ) -> (Result<Values>, Vec<String>) {
+    evaluator(name, windows, parameters, |evaluator| {
+        let values = evaluator.evaluate(series);
+        let (mut notes, infos) = evaluator.ctx.annotations.render(&" ".repeat(100));
+        notes.extend(infos);
+        (values, notes)
+    })
+}
+
+/// Calls `with` with an evaluator, as if the call were written with its first argument at byte 5.
+fn evaluator<T>(
+    name: &str,
+    windows: Windows,
+    parameters: &[f64],
+    with: impl FnOnce(&WindowEvaluator<'_>) -> T,
+) -> T {
     let series_arg = usize::from(name == "quantile_over_time");
     let scalars = parameters.iter().copied().map(ScalarColumn::Constant);
     let mut args: Vec<_> = scalars.map(Argument::Scalar).collect();
     args.insert(series_arg, Argument::Series);
     let exprs = (0..args.len()).map(|i| {
-        let span = Span {
-            start: 10 * i + 5,
-            end: 10 * i + 9,
-        };
         Expr::Number(NumberLiteral {
             value: 0.0,
             is_duration: false,
-            span,
+            span: Span {
+                start: 10 * i + 5,
+                end: 10 * i + 9,
+            },
         })
     });
     let call = Call {
@@ -93,11 +108,7 @@ fn run(
         annotations: &annotations,
     };
     let function = window_function(name).expect("a window function");
-    let evaluator = WindowEvaluator::new(function, &ctx, windows, series_arg);
-    let values = evaluator.evaluate(series);
-    let (mut warnings, infos) = annotations.render(&" ".repeat(100));
-    warnings.extend(infos);
-    (values, warnings)
+    with(&WindowEvaluator::new(function, &ctx, windows, series_arg))
 }
 
 fn floats(

@@ -22,7 +22,9 @@ fn value_of(scalar: &Scalar) -> Option<f64> {
     };
     match &scalar.kind {
         ScalarKind::Negate(inner) => Some(-constant(inner)?),
-        ScalarKind::Binary { op, lhs, rhs } => Some(scalar_op(*op, constant(lhs)?, constant(rhs)?)),
+        ScalarKind::Binary { op, lhs, rhs } => {
+            Some(scalar_op(*op, constant(lhs)?, constant(rhs)?))
+        }
         ScalarKind::Constant(_) | ScalarKind::Time | ScalarKind::FromVector(_) => None,
     }
 }
