@@ -77,15 +77,15 @@ impl BoundsCache {
                 return made;
             }
         }
-        self.touch(&made.bounds);
+        self.touch(made.bounds.slots.iter().map(|slot| slot.len() as u64));
         made
     }
 
     /// Counts samples of windows that have no entry.
-    pub(super) fn touch(&self, bounds: &Bounds) {
+    pub(super) fn touch(&self, by_step: impl Iterator<Item = u64>) {
         let mut touched = self.others_touched.lock();
-        for (touched, slot) in touched.iter_mut().zip(&bounds.slots) {
-            *touched += slot.len() as u64;
+        for (touched, samples) in touched.iter_mut().zip(by_step) {
+            *touched += samples;
         }
     }
 

@@ -29,17 +29,31 @@ pub(crate) struct HistogramPoint {
     pub(crate) histogram: Arc<FloatHistogram>,
 }
 
+impl HistogramPoint {
+    /// As how many floats Prometheus counts it: sixteen bytes are one.
+    pub(super) fn weight(&self) -> u64 {
+        (self.histogram.size() as u64 + 8) / 16
+    }
+}
+
 impl RangeSeries {
     /// The samples without the stale markers. Without markers nothing is copied, and the shared column
     /// of times stays shared.
     pub(crate) fn from_samples(samples: SeriesSamples) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
+        let histograms = samples.histograms.iter();
         Self {
             labels: samples.labels,
             drop_name: false,
             times,
             floats,
-            histograms: Vec::new(),
+            histograms: histograms
+                .filter(|sample| !sample.histogram.is_stale())
+                .map(|sample| HistogramPoint {
+                    time_ms: sample.timestamp_ms,
+                    histogram: Arc::new(FloatHistogram::from_model(&sample.histogram)),
+                })
+                .collect(),
             starts: samples.start_timestamps,
         }
     }

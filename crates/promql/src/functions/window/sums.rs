@@ -1,4 +1,4 @@
-//! `sum_over_time` and `avg_over_time` of floats.
+//! `sum_over_time` and `avg_over_time`, above all of floats.
 //!
 //! Prometheus adds the samples of a window one after the other with Neumaier's compensation, so the
 //! result is that of twice the precision, rounded once. Any other way to add that keeps a compensation
@@ -11,9 +11,15 @@
 //!   bound is not far below the result is added by itself.
 //! - Series with infinities, NaN or numbers near the end of the range take Prometheus' way step by step.
 
-use crate::exec::{Values, kahan_add};
+use std::sync::Arc;
 
-use super::view::View;
+use crate::exec::{Values, kahan_add};
+use crate::histogram::FloatHistogram;
+use crate::value::SampleValue;
+
+use super::histogram_sums;
+use super::series::HistogramPoint;
+use super::view::{Notes, View};
 use super::windows::Bounds;
 
 /// Numbers below this cannot overflow a sum of fewer than 10^17.
@@ -24,15 +30,33 @@ const LONG_WINDOW: u64 = 32;
 const LONG_OVERLAP: u64 = 6;
 
 pub(super) fn sum(view: &View<'_>) -> Values {
-    totals(view, |window| exact_sum(window), |sum, _| sum)
+    match view.has_only_floats() {
+        true => totals(view, exact_sum, |sum, _| sum),
+        false => of_either(view, exact_sum, histogram_sums::sum),
+    }
 }
 
 pub(super) fn average(view: &View<'_>) -> Values {
-    totals(
-        view,
-        |window| exact_average(window),
-        |sum, n| sum / n as f64,
-    )
+    match view.has_only_floats() {
+        true => totals(view, exact_average, |sum, count| sum / count as f64),
+        false => of_either(view, exact_average, histogram_sums::average),
+    }
+}
+
+/// Windows of floats or of histograms; one with both has no value.
+fn of_either(
+    view: &View<'_>,
+    of_floats: impl Fn(&[f64]) -> f64,
+    of_histograms: impl Fn(&[HistogramPoint], &Notes<'_>) -> Option<Arc<FloatHistogram>>,
+) -> Values {
+    view.each(|_, window| match (window.floats, window.histograms) {
+        (floats, []) => Some(SampleValue::Float(of_floats(floats))),
+        ([], histograms) => of_histograms(histograms, &view.notes).map(SampleValue::Histogram),
+        _ => {
+            view.notes.mixed_floats_histograms();
+            None
+        }
+    })
 }
 
 fn totals(

@@ -48,7 +48,7 @@ impl Windows {
     }
 
     /// The window with what lies outside of it but counts for its edges.
-    fn touched(&self, step: usize) -> (i64, i64) {
+    pub(super) fn touched(&self, step: usize) -> (i64, i64) {
         let (start, end) = self.edges(step);
         match self.mode {
             WindowMode::Plain => (start, end),
