@@ -220,7 +220,7 @@ fn scalar_matrix(grid: Grid, column: &ScalarColumn) -> QueryValue {
 }
 
 fn matrix(grid: Grid, mut rows: Vec<Row>) -> QueryValue {
-    rows.sort_by(|a, b| a.labels.cmp(&b.labels));
+    rows.sort_by(|a, b| operators::answer_order(&a.labels, &b.labels));
     let series = rows
         .into_iter()
         .filter(|row| !row.values.is_empty())

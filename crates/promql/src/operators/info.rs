@@ -23,6 +23,9 @@ const IDENTIFYING: [&str; 2] = ["instance", "job"];
 /// The info metric when none is named.
 const DEFAULT_METRIC: &str = "target_info";
 
+/// The info metrics when the query only says which are not wanted.
+const ANY_METRIC: &str = ".+_info";
+
 pub(super) struct Info<'q> {
     run: &'q Run<'q>,
     node: &'q Vector,
@@ -77,7 +80,7 @@ impl<'q> Info<'q> {
                         found.labels
                     )));
                 }
-                series.extend(batch.into_iter().filter_map(|series| picker.row(series)));
+                series.extend(batch.into_iter().filter_map(|series| picker.row(series, &|_| {})));
             }
         }
         let targets = Targets::new(&series);
@@ -102,6 +105,8 @@ fn has_target(row: &Row) -> bool {
 struct Wanted {
     names: Vec<Matcher>,
     data: Vec<Matcher>,
+    /// The query itself says which metrics are info metrics, not only which are not.
+    is_positive: bool,
     /// Samples without info series stay as they are.
     keeps_unmatched: bool,
 }
@@ -113,8 +118,16 @@ impl Wanted {
         if names.is_empty() {
             names.push(Matcher::equal(METRIC_NAME, DEFAULT_METRIC));
         }
+        let is_positive = names.iter().any(|m| !m.is_negative());
+        // Without a positive matcher every metric of the target would be an info metric.
+        if !is_positive
+            && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC)
+        {
+            names.push(any);
+        }
         Self {
             names,
+            is_positive,
             keeps_unmatched: data.iter().all(Matcher::matches_empty),
             data,
         }
@@ -122,7 +135,7 @@ impl Wanted {
 
     /// Rows of the info metrics themselves are left alone.
     fn is_info_metric(&self, labels: &Labels) -> bool {
-        self.names.iter().any(|m| !m.is_negative())
+        self.is_positive
             && self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 

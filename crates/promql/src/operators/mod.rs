@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::exec::{Context, Reservation, Row};
 use crate::plan::{Plan, Vector, VectorKind};
 
-pub(crate) use merge::{drop_names, merge_equal_labels};
+pub(crate) use merge::{answer_order, drop_names, merge_equal_labels};
 pub(crate) use range_input::range_samples;
 pub(crate) use scalar::scalar;
 

@@ -3,16 +3,16 @@
 use icecore_model::TimeColumn;
 
 use super::scan::ScanReader;
-use super::{Operator, Run, build, collect, merge_equal_labels};
+use super::{Operator, Run, answer_order, build, collect, merge_equal_labels};
 use crate::error::Result;
 use crate::exec::Reservation;
 use crate::functions::window::{RangeSeries, Windows};
 use crate::plan::RangeInput;
 use crate::value::MatrixSeries;
 
-/// Series in batches.
+/// Series in batches. A scan knows whether counter resets are to be detected.
 pub(super) enum RangeReader<'q> {
-    Scan(ScanReader<'q>),
+    Scan(ScanReader<'q>, bool),
     Subquery(SubqueryReader<'q>),
 }
 
@@ -27,7 +27,7 @@ pub(super) struct SubqueryReader<'q> {
 impl<'q> RangeReader<'q> {
     pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput) -> Self {
         match input {
-            RangeInput::Scan(from) => Self::Scan(ScanReader::new(run, from)),
+            RangeInput::Scan(from) => Self::Scan(ScanReader::new(run, from), from.detects_resets),
             RangeInput::Subquery(inner) => Self::Subquery(SubqueryReader {
                 run,
                 input: Some(build(run, inner)),
@@ -44,8 +44,9 @@ impl<'q> RangeReader<'q> {
         make: impl Fn(RangeSeries) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         match self {
-            Self::Scan(reader) => {
-                let make = |samples| make(RangeSeries::from_samples(samples));
+            Self::Scan(reader, detects_resets) => {
+                let detects_resets = *detects_resets;
+                let make = |samples| make(RangeSeries::from_samples(samples, detects_resets));
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {
@@ -105,7 +106,7 @@ pub(crate) async fn range_samples<'q>(
         run.context.grow(&mut held, bytes)?;
         all.extend(series);
     }
-    all.sort_by(|a, b| a.labels.cmp(&b.labels));
+    all.sort_by(|a, b| answer_order(&a.labels, &b.labels));
     if all.windows(2).any(|pair| pair[0].labels == pair[1].labels) {
         return Err(crate::Error::Execution(
             "vector cannot contain metrics with the same labelset".to_string(),

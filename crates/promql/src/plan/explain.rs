@@ -70,6 +70,7 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             offset_ms,
             lookback_ms,
             what,
+            ..
         } => {
             let what = match what {
                 Picked::Value => "",
@@ -214,6 +215,11 @@ fn scalar(lines: &mut Lines, depth: usize, node: &Scalar) {
             lines.add(depth, format_args!("{} of scalars", op.symbol()));
             scalar(lines, depth + 1, lhs);
             scalar(lines, depth + 1, rhs);
+        }
+        ScalarKind::Extreme { largest, of } => {
+            let name = if *largest { "largest" } else { "smallest" };
+            lines.add(depth, format_args!("{name} of scalars"));
+            of.iter().for_each(|inner| scalar(lines, depth + 1, inner));
         }
         ScalarKind::FromVector(inner) => {
             lines.add(depth, format_args!("scalar"));

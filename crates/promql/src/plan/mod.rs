@@ -69,6 +69,9 @@ pub(crate) struct ScanUse {
     pub(crate) scan: usize,
     /// What the scan's matchers leave to be checked.
     pub(crate) filter: Vec<Matcher>,
+    /// Only counts and sums of histograms are wanted. Prometheus then compares each histogram that does
+    /// not say whether a counter was reset with the one before.
+    pub(crate) detects_resets: bool,
 }
 
 /// A vector that is computed once and read several times.
@@ -95,6 +98,7 @@ pub(crate) enum VectorKind {
         offset_ms: i64,
         lookback_ms: i64,
         what: Picked,
+        span: Span,
     },
     /// A function over a range vector.
     Window {
@@ -225,6 +229,8 @@ pub(crate) enum ScalarKind {
         lhs: Box<Scalar>,
         rhs: Box<Scalar>,
     },
+    /// `min_of(a, b)` and `max_of(a, b)`
+    Extreme { largest: bool, of: Vec<Scalar> },
     /// `scalar(v)`
     FromVector(Box<Vector>),
 }

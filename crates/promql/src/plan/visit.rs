@@ -69,6 +69,7 @@ fn scalar(node: &mut Scalar, see: &mut dyn FnMut(Place<'_>)) {
             scalar(lhs, see);
             scalar(rhs, see);
         }
+        ScalarKind::Extreme { of, .. } => of.iter_mut().for_each(|inner| scalar(inner, see)),
         ScalarKind::FromVector(inner) => vector(inner, see),
     }
     see(Place::Scalar(node));

@@ -96,7 +96,7 @@ impl<'q> Aggregate<'q> {
                 Box::new(quantile::Quantile::new(groups, quantiles, &note))
             }
             AggregateOp::CountValues => {
-                Box::new(count_values::CountValues::new(groups, text, steps)?)
+                Box::new(count_values::CountValues::new(groups, text, steps))
             }
             _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
         };
