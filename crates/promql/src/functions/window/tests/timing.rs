@@ -37,7 +37,6 @@ fn scraped(hosts: usize, per_host: usize, shared: bool) -> Vec<RangeSeries> {
 
 #[test]
 #[ignore = "a measurement"]
-#[expect(clippy::print_stdout, reason = "its result is for a person")]
 fn window_timing() {
     let shared = scraped(10, 30, true);
     let own = scraped(10, 30, false);
