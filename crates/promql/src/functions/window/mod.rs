@@ -51,6 +51,7 @@ use view::{Notes, View};
 use windows::Bounds;
 
 pub(crate) use series::{HistogramPoint, RangeSeries};
+pub(crate) use spread::quantile_of;
 pub(crate) use table::{WindowFunction, check_mode, window_function};
 pub(crate) use windows::{WindowMode, Windows};
 
@@ -59,7 +60,7 @@ use table::Kernel;
 /// Evaluates one call of a window function for many series.
 pub(crate) struct WindowEvaluator<'a> {
     function: &'static WindowFunction,
-    ctx: &'a CallContext<'a>,
+    ctx: CallContext<'a>,
     windows: Windows,
     /// Where the range vector stands among the arguments.
     series_arg: usize,
@@ -71,16 +72,16 @@ pub(crate) struct WindowEvaluator<'a> {
 impl<'a> WindowEvaluator<'a> {
     pub(crate) fn new(
         function: &'static WindowFunction,
-        ctx: &'a CallContext<'a>,
+        ctx: CallContext<'a>,
         windows: Windows,
         series_arg: usize,
     ) -> Self {
         Self {
             function,
+            span: note_span(&ctx),
             ctx,
             windows,
             series_arg,
-            span: note_span(ctx),
             cache: BoundsCache::new(windows.grid.steps),
         }
     }
@@ -107,6 +108,11 @@ impl<'a> WindowEvaluator<'a> {
             note_non_counter(series, &values, &view.notes);
         }
         Ok(values)
+    }
+
+    /// Whether results keep the metric name.
+    pub(crate) fn keeps_name(&self) -> bool {
+        self.function.keeps_name
     }
 
     /// How many samples windows touched so far, by step.

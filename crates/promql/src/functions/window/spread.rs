@@ -61,7 +61,7 @@ pub(super) fn median_deviation(view: &View<'_>) -> Values {
 
 /// The quantile of values in any order, which it changes. Between two values it is weighted by the
 /// distance to both.
-fn quantile_of(q: f64, values: &mut [f64]) -> f64 {
+pub(crate) fn quantile_of(q: f64, values: &mut [f64]) -> f64 {
     if values.is_empty() || q.is_nan() {
         return f64::NAN;
     }

@@ -34,6 +34,12 @@ impl Windows {
         (first.saturating_add(1), last)
     }
 
+    /// The end of the first window and that of the last one.
+    pub(crate) fn ends(&self) -> (i64, i64) {
+        let last = self.grid.steps.saturating_sub(1);
+        (self.edges(0).1, self.edges(last).1)
+    }
+
     /// The window of a step: its start is not in it, its end is.
     pub(super) fn edges(&self, step: usize) -> (i64, i64) {
         let moment = self.at_ms.unwrap_or_else(|| self.grid.time(step));
