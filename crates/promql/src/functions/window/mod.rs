@@ -15,6 +15,7 @@
 //! then `absent`).
 
 mod cache;
+mod compensated;
 mod edges;
 mod extremes;
 mod histogram_edges;
