@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::BoxFuture;
-use icecore_model::{
-    Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection,
-};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
 
 use super::label_key::LabelKey;
 use super::select::Picker;
@@ -65,7 +63,9 @@ impl<'q> Info<'q> {
         let at = |time: i64| time.saturating_sub(*offset_ms);
         let selection = Selection {
             matchers: wanted.selection(&rest),
-            start_ms: at(grid.start_ms).saturating_sub(*lookback_ms).saturating_add(1),
+            start_ms: at(grid.start_ms)
+                .saturating_sub(*lookback_ms)
+                .saturating_add(1),
             end_ms: at(grid.end_ms()),
             hints: SelectHints::default(),
         };
@@ -80,7 +80,11 @@ impl<'q> Info<'q> {
                         found.labels
                     )));
                 }
-                series.extend(batch.into_iter().filter_map(|series| picker.row(series, &|_| {})));
+                series.extend(
+                    batch
+                        .into_iter()
+                        .filter_map(|series| picker.row(series, &|_| {})),
+                );
             }
         }
         let targets = Targets::new(&series);
@@ -98,7 +102,9 @@ impl Operator for Info<'_> {
 }
 
 fn has_target(row: &Row) -> bool {
-    IDENTIFYING.iter().any(|name| row.labels.get(name).is_some())
+    IDENTIFYING
+        .iter()
+        .any(|name| row.labels.get(name).is_some())
 }
 
 /// What the second argument asks for.
@@ -120,9 +126,7 @@ impl Wanted {
         }
         let is_positive = names.iter().any(|m| !m.is_negative());
         // Without a positive matcher every metric of the target would be an info metric.
-        if !is_positive
-            && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC)
-        {
+        if !is_positive && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC) {
             names.push(any);
         }
         Self {
@@ -135,8 +139,7 @@ impl Wanted {
 
     /// Rows of the info metrics themselves are left alone.
     fn is_info_metric(&self, labels: &Labels) -> bool {
-        self.is_positive
-            && self.names.iter().all(|m| m.matches(labels.metric_name()))
+        self.is_positive && self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 
     /// Matchers for the info series of the targets of `rows`.
@@ -197,7 +200,10 @@ impl<'r> Targets<'r> {
         let mut target = Vec::new();
         self.key.write(&row.labels, &mut target);
         let infos = match has_target(&row) {
-            true => self.by_target.get(&target).map_or([].as_slice(), Vec::as_slice),
+            true => self
+                .by_target
+                .get(&target)
+                .map_or([].as_slice(), Vec::as_slice),
             false => &[],
         };
         let steps = row.values.floats.len();
@@ -256,12 +262,7 @@ fn latest(infos: &[&Row], step: usize) -> Result<Vec<usize>> {
     Ok(by_metric.into_values().collect())
 }
 
-fn labels_with(
-    base: &Labels,
-    chosen: &[usize],
-    infos: &[&Row],
-    wanted: &Wanted,
-) -> Result<Labels> {
+fn labels_with(base: &Labels, chosen: &[usize], infos: &[&Row], wanted: &Wanted) -> Result<Labels> {
     let mut added: BTreeMap<&str, &str> = BTreeMap::new();
     for place in chosen {
         for (name, value) in infos[*place].labels.iter() {

@@ -45,7 +45,10 @@ impl LabelKey {
     }
 
     pub(super) fn counts(&self, name: &str) -> bool {
-        let listed = self.names.binary_search_by(|n| n.as_str().cmp(name)).is_ok();
+        let listed = self
+            .names
+            .binary_search_by(|n| n.as_str().cmp(name))
+            .is_ok();
         match self.excluding {
             true => !listed && name != METRIC_NAME,
             false => listed,

@@ -45,8 +45,11 @@ impl<'q> RangeReader<'q> {
     ) -> Result<Option<Vec<T>>> {
         match self {
             Self::Scan(reader, detects_resets) => {
-                let detects_resets = *detects_resets;
-                let make = |samples| make(RangeSeries::from_samples(samples, detects_resets));
+                let series = match *detects_resets {
+                    true => RangeSeries::detecting_resets,
+                    false => RangeSeries::from_samples,
+                };
+                let make = |samples| make(series(samples));
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {
@@ -68,7 +71,9 @@ impl SubqueryReader<'_> {
         self.held = Some(held);
         let rows = merge_equal_labels(rows)?;
         let times = &self.times;
-        let series = rows.into_iter().map(|row| RangeSeries::from_row(row, times));
+        let series = rows
+            .into_iter()
+            .map(|row| RangeSeries::from_row(row, times));
         Ok(Some(series.collect()))
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
-use icecore_model::{CounterResetHint, HistogramSample, SeriesSamples, TimeColumn, TimeColumnIdentity};
+use icecore_model::{
+    CounterResetHint, HistogramSample, SeriesSamples, TimeColumn, TimeColumnIdentity,
+};
 use parking_lot::Mutex;
 
 use super::scan::ScanReader;
@@ -68,7 +70,9 @@ impl Operator for Select<'_> {
                 // A look-back touches one sample at each step at which there is one.
                 let touched = (rows.len() * steps) as u64;
                 let context = self.run.context;
-                context.samples_touched.fetch_add(touched, Ordering::Relaxed);
+                context
+                    .samples_touched
+                    .fetch_add(touched, Ordering::Relaxed);
             }
             Ok(rows)
         })
@@ -327,7 +331,8 @@ fn smoothed_histogram(
         (None, _) => return Ok(None),
     };
     let mut value = FloatHistogram::clone(after);
-    let is_counter = after.reset_hint != CounterResetHint::Gauge;
+    let mixed = after.uses_custom_buckets() != before.uses_custom_buckets();
+    let is_counter = !mixed && after.reset_hint != CounterResetHint::Gauge;
     if is_counter && after.detect_reset(before) {
         value.mul(share(t0, at, t1));
     } else {

@@ -13,8 +13,8 @@ use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows, check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{
-    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery, TimeModifiers,
-    ValueType, VectorSelector,
+    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery,
+    TimeModifiers, ValueType, VectorSelector,
 };
 
 /// Most steps of a subquery: one per second over eleven days. Each holds a value per series.
@@ -586,16 +586,11 @@ impl<'q> Builder<'q> {
                 ("min_of" | "max_of", Some(first)) => ScalarKind::Extreme {
                     largest: call.function.name == "max_of",
                     of: match call.args.get(1) {
-                        Some(second) => vec![
-                            self.scalar(first, grid)?,
-                            self.scalar(second, grid)?,
-                        ],
+                        Some(second) => vec![self.scalar(first, grid)?, self.scalar(second, grid)?],
                         None => return Err(wrong_arguments(call)),
                     },
                 },
-                ("scalar", Some(arg)) => {
-                    ScalarKind::FromVector(Box::new(self.vector(arg, grid)?))
-                }
+                ("scalar", Some(arg)) => ScalarKind::FromVector(Box::new(self.vector(arg, grid)?)),
                 _ => return Err(wrong_arguments(call)),
             },
             other => {
@@ -647,9 +642,7 @@ impl<'q> Builder<'q> {
 fn is_worth_sharing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(_) => true,
-        Expr::Binary(binary) => {
-            expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or
-        }
+        Expr::Binary(binary) => expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or,
         Expr::Call(call) => {
             call.function.returns == ValueType::Vector
                 && call

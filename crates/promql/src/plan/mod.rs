@@ -166,7 +166,10 @@ pub(crate) enum VectorKind {
         offset_ms: i64,
     },
     /// See [`Plan::shared`]. The span says where this use is written.
-    Shared { id: usize, span: Span },
+    Shared {
+        id: usize,
+        span: Span,
+    },
 }
 
 /// What of a sample a selector yields.
@@ -230,7 +233,10 @@ pub(crate) enum ScalarKind {
         rhs: Box<Scalar>,
     },
     /// `min_of(a, b)` and `max_of(a, b)`
-    Extreme { largest: bool, of: Vec<Scalar> },
+    Extreme {
+        largest: bool,
+        of: Vec<Scalar>,
+    },
     /// `scalar(v)`
     FromVector(Box<Vector>),
 }

@@ -1,6 +1,8 @@
 //! Walking a plan.
 
-use super::{Arg, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind};
+use super::{
+    Arg, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind,
+};
 
 /// A place in a plan that may be changed.
 pub(super) enum Place<'p> {

@@ -41,9 +41,17 @@ impl HistogramPoint {
 impl RangeSeries {
     /// The samples without the stale markers. Without markers nothing is copied, and the shared column
     /// of times stays shared.
-    /// With `detects_resets` histograms that do not say whether a counter was reset before them are
-    /// compared with the one before.
-    pub(crate) fn from_samples(samples: SeriesSamples, detects_resets: bool) -> Self {
+    pub(crate) fn from_samples(samples: SeriesSamples) -> Self {
+        Self::of(samples, false)
+    }
+
+    /// The same; histograms that do not say whether a counter was reset before them are compared with
+    /// the one before.
+    pub(crate) fn detecting_resets(samples: SeriesSamples) -> Self {
+        Self::of(samples, true)
+    }
+
+    fn of(samples: SeriesSamples, detects_resets: bool) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
         Self {
             labels: samples.labels,

@@ -76,7 +76,12 @@ impl<'q> Aggregate<'q> {
                 };
                 let largest = *op == AggregateOp::TopK;
                 Box::new(choose::Extremes::new(
-                    groups, counts, largest, *fused, op.name(), &note,
+                    groups,
+                    counts,
+                    largest,
+                    *fused,
+                    op.name(),
+                    &note,
                 ))
             }
             AggregateOp::LimitK => {

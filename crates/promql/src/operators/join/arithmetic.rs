@@ -123,14 +123,7 @@ impl Join<'_> {
             true => (one, many),
             false => (many, one),
         };
-        values(
-            self.op,
-            self.return_bool,
-            lhs,
-            rhs,
-            self.steps,
-            &self.note,
-        )
+        values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
     }
 
     fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
@@ -185,7 +178,9 @@ impl Join<'_> {
             let joined = match matching.cardinality {
                 Cardinality::OneToOne => {
                     matching.on == matching.labels.iter().any(|label| label == name)
-                        || (!matching.on && name == METRIC_NAME && !matching.labels.iter().any(|l| l == name))
+                        || (!matching.on
+                            && name == METRIC_NAME
+                            && !matching.labels.iter().any(|l| l == name))
                 }
                 _ => true,
             };

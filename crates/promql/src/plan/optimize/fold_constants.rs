@@ -22,9 +22,7 @@ fn value_of(scalar: &Scalar) -> Option<f64> {
     };
     match &scalar.kind {
         ScalarKind::Negate(inner) => Some(-constant(inner)?),
-        ScalarKind::Binary { op, lhs, rhs } => {
-            Some(scalar_op(*op, constant(lhs)?, constant(rhs)?))
-        }
+        ScalarKind::Binary { op, lhs, rhs } => Some(scalar_op(*op, constant(lhs)?, constant(rhs)?)),
         ScalarKind::Extreme { largest, of } => {
             let values: Option<Vec<f64>> = of.iter().map(constant).collect();
             Some(extreme(*largest, values?.into_iter()))
