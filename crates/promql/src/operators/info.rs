@@ -10,9 +10,9 @@ use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, Select
 
 use super::label_key::LabelKey;
 use super::select::Picker;
-use super::{Operator, Run, build, collect, merge_equal_labels};
+use super::{Operator, Run, build, collect};
 use crate::error::{Error, Result};
-use crate::exec::{Row, Values};
+use crate::exec::{Row, Values, merge_equal_labels};
 use crate::plan::{Picked, Vector, VectorKind};
 
 /// The labels that name a target.

@@ -3,9 +3,9 @@
 use icecore_model::TimeColumn;
 
 use super::scan::ScanReader;
-use super::{Operator, Run, answer_order, build, collect, merge_equal_labels};
+use super::{Operator, Run, answer_order, build, collect};
 use crate::error::Result;
-use crate::exec::Reservation;
+use crate::exec::{Reservation, merge_equal_labels};
 use crate::functions::window::{RangeSeries, Windows};
 use crate::plan::RangeInput;
 use crate::value::MatrixSeries;

@@ -79,6 +79,9 @@ impl Operator for Select<'_> {
     }
 }
 
+/// A column and the index of the sample for each step.
+type PicksOfColumn = (TimeColumn, Arc<[u32]>);
+
 /// Picks samples for steps.
 pub(super) struct Picker {
     grid: Grid,
@@ -86,7 +89,7 @@ pub(super) struct Picker {
     lookback_ms: i64,
     what: Picked,
     detects_resets: bool,
-    columns: Mutex<HashMap<TimeColumnIdentity, (TimeColumn, Arc<[u32]>)>>,
+    columns: Mutex<HashMap<TimeColumnIdentity, PicksOfColumn>>,
 }
 
 impl Picker {
@@ -108,7 +111,7 @@ impl Picker {
             _ if series.histograms.is_empty() => self.floats(&series),
             _ => self.mixed(&series),
         };
-        (!values.is_empty()).then(|| Row {
+        (!values.is_empty()).then_some(Row {
             labels: series.labels,
             drop_name: matches!(self.what, Picked::Timestamp | Picked::StartTimestamp),
             values,
@@ -297,8 +300,11 @@ fn within<T>(samples: &[(i64, T)], (after, until): (i64, i64)) -> &[(i64, T)] {
     samples.get(start..end).unwrap_or_default()
 }
 
+/// A sample, if there is one.
+type Neighbour<'s, T> = Option<&'s (i64, T)>;
+
 /// The samples around a moment: the last one before it, and the first one at it or after.
-fn around<T>(samples: &[(i64, T)], at: i64) -> (Option<&(i64, T)>, Option<&(i64, T)>) {
+fn around<T>(samples: &[(i64, T)], at: i64) -> (Neighbour<'_, T>, Neighbour<'_, T>) {
     let next = samples.partition_point(|(time, _)| *time < at);
     let before = next.checked_sub(1).and_then(|index| samples.get(index));
     (before, samples.get(next))

@@ -336,7 +336,6 @@ impl<'q> Builder<'q> {
             }),
             parameter,
             input: Box::new(self.vector(&aggregate.expr, grid)?),
-            span: aggregate.span,
             parameter_span: aggregate
                 .parameter
                 .as_ref()
@@ -616,7 +615,7 @@ impl<'q> Builder<'q> {
                 self.count_occurrences(&binary.rhs);
             }
             Expr::Aggregate(aggregate) => {
-                for parameter in &aggregate.parameter {
+                if let Some(parameter) = &aggregate.parameter {
                     self.count_occurrences(parameter);
                 }
                 self.count_occurrences(&aggregate.expr);

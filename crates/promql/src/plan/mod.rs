@@ -128,7 +128,6 @@ pub(crate) enum VectorKind {
         grouping: Arc<Grouping>,
         parameter: Option<Parameter>,
         input: Box<Vector>,
-        span: Span,
         parameter_span: Span,
         input_span: Span,
         /// Rows that can no longer be chosen are dropped as others arrive.

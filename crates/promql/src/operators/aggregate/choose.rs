@@ -9,7 +9,7 @@ use super::groups::Groups;
 use super::{Fold, Say};
 use crate::annotations::Note;
 use crate::error::Result;
-use crate::exec::{ABSENT, Row, Values, is_absent};
+use crate::exec::{Row, Values, is_absent};
 
 /// `topk` and `bottomk`.
 pub(super) struct Extremes<'a> {
@@ -178,9 +178,9 @@ impl Fold for First {
             let steps = self.counts.len();
             self.taken.resize_with(self.groups.len(), || vec![0; steps]);
             let taken = &mut self.taken[group];
-            for step in 0..steps {
-                match row.values.is_present(step) && taken[step] < self.counts[step] {
-                    true => taken[step] += 1,
+            for (step, (taken, count)) in taken.iter_mut().zip(&self.counts).enumerate() {
+                match row.values.is_present(step) && *taken < *count {
+                    true => *taken += 1,
                     false => row.values.clear(step),
                 }
             }
@@ -271,6 +271,7 @@ fn prometheus_hash(labels: &Labels) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::ABSENT;
 
     #[test]
     fn nan_is_never_better() {

@@ -46,7 +46,6 @@ impl<'q> Aggregate<'q> {
             grouping,
             parameter,
             input,
-            span: _,
             parameter_span,
             input_span,
             fused,
