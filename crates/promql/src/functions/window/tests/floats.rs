@@ -3,8 +3,8 @@
 use icecore_model::STALE_NAN_BITS;
 use proptest::prelude::*;
 
-use super::super::{RangeSeries, WindowMode, Windows};
-use super::{close, floats, samples, windows};
+use super::super::{WindowMode, Windows};
+use super::{close, floats, range_series, samples, windows};
 
 type Point = (f64, f64);
 
@@ -206,7 +206,7 @@ proptest! {
 
     #[test]
     fn every_function_is_the_textbooks(points in series(), windows in any_windows()) {
-        let series = RangeSeries::from_samples(samples("a_total", &points));
+        let series = range_series(samples("a_total", &points));
         let alive = points.iter().filter(|p| p.1.to_bits() != STALE_NAN_BITS);
         let alive: Vec<(i64, f64)> = alive.copied().collect();
         for (name, parameters) in FUNCTIONS {
