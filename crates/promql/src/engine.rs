@@ -120,13 +120,13 @@ impl Engine {
     }
 
     fn plan(&self, request: &Request, expr: &crate::parse::Expr) -> Result<Plan> {
-        let (grid, is_range) = match request.time {
-            QueryTime::Instant { time_ms } => (Grid::instant(time_ms), false),
+        let (grid, end_ms, is_range) = match request.time {
+            QueryTime::Instant { time_ms } => (Grid::instant(time_ms), time_ms, false),
             QueryTime::Range {
                 start_ms,
                 end_ms,
                 step_ms,
-            } => (self.range_grid(start_ms, end_ms, step_ms)?, true),
+            } => (self.range_grid(start_ms, end_ms, step_ms)?, end_ms, true),
         };
         let lookback_ms = match request.lookback_ms {
             Some(lookback_ms) if lookback_ms > 0 => lookback_ms,
@@ -136,6 +136,7 @@ impl Engine {
             query: &request.query,
             grid,
             is_range,
+            end_ms,
             lookback_ms,
             default_step_ms: millis(self.options.default_step),
         };

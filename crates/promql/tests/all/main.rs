@@ -7,4 +7,5 @@
 )]
 
 mod conformance;
+mod differential;
 mod generated;

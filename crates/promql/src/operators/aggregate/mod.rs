@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 
 use super::{Operator, Run, build, scalar};
 use crate::error::Result;
-use crate::exec::{Row, ScalarColumn};
+use crate::exec::{Context, Row, ScalarColumn};
 use crate::parse::AggregateOp;
 use crate::plan::{Parameter, Vector, VectorKind};
 
@@ -71,7 +71,7 @@ impl<'q> Aggregate<'q> {
         let mut fold: Box<dyn Fold> = match op {
             AggregateOp::TopK | AggregateOp::BottomK => {
                 let Some(counts) = parameter::counts(&number, steps)? else {
-                    return Ok(None);
+                    return only_failures(context, input).await;
                 };
                 let largest = *op == AggregateOp::TopK;
                 Box::new(choose::Extremes::new(
@@ -85,13 +85,13 @@ impl<'q> Aggregate<'q> {
             }
             AggregateOp::LimitK => {
                 let Some(counts) = parameter::counts(&number, steps)? else {
-                    return Ok(None);
+                    return only_failures(context, input).await;
                 };
                 Box::new(choose::First::new(groups, counts))
             }
             AggregateOp::LimitRatio => {
                 let Some(ratios) = parameter::ratios(&number, steps, &parameter_note)? else {
-                    return Ok(None);
+                    return only_failures(context, input).await;
                 };
                 Box::new(choose::Ratio::new(ratios))
             }
@@ -114,6 +114,17 @@ impl<'q> Aggregate<'q> {
         }
         Ok(Some(fold.finish()))
     }
+}
+
+/// Evaluates an input whose rows nobody wants: what is wrong with it must be said all the same.
+async fn only_failures(
+    context: &Context<'_>,
+    mut input: Box<dyn Operator + '_>,
+) -> Result<Option<Vec<Row>>> {
+    while input.next().await?.is_some() {
+        context.check()?;
+    }
+    Ok(None)
 }
 
 impl Operator for Aggregate<'_> {
