@@ -58,14 +58,14 @@ impl Join<'_> {
     fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
         for places in sides.one_of.iter().filter(|places| places.len() > 1) {
             let rows: Vec<&Row> = places.iter().map(|place| &sides.one.rows[*place]).collect();
-            let Some((step, first, second)) = first_overlap(&rows, self.steps) else {
+            // Without anything on the other side at a step nothing is matched, so nothing is wrong.
+            let is_matched = |step: usize| {
+                let mut many = sides.many.rows.iter();
+                fills || many.any(|row| row.values.is_present(step))
+            };
+            let Some((first, second)) = first_overlap(&rows, self.steps, is_matched) else {
                 continue;
             };
-            // Without partners at that step nothing is matched, so nothing is wrong.
-            let has_many = |row: &Row| row.values.is_present(step);
-            if !fills && !sides.many.rows.iter().any(has_many) {
-                continue;
-            }
             let side = if sides.swapped { "left" } else { "right" };
             let group = self.keys.project(&first.labels);
             return Err(Error::Execution(format!(
@@ -210,11 +210,16 @@ fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
     places.iter().map(|place| &rows[*place]).collect()
 }
 
-/// The first step at which two rows have a value, with these rows.
-fn first_overlap<'r>(rows: &[&'r Row], steps: usize) -> Option<(usize, &'r Row, &'r Row)> {
+/// Two rows that have a value at the same step, among the steps that count.
+fn first_overlap<'r>(
+    rows: &[&'r Row],
+    steps: usize,
+    counts: impl Fn(usize) -> bool,
+) -> Option<(&'r Row, &'r Row)> {
     (0..steps).find_map(|step| {
         let mut present = rows.iter().filter(|row| row.values.is_present(step));
-        Some((step, *present.next()?, *present.next()?))
+        let both = (*present.next()?, *present.next()?);
+        counts(step).then_some(both)
     })
 }
 

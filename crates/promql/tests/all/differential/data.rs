@@ -88,12 +88,15 @@ fn times(random: &mut Random) -> Vec<i64> {
     jittered.collect()
 }
 
+/// Scrapes before which no counter is reset.
+const STEADY: usize = 24;
+
 /// Starts high and without gaps: see the known difference about extrapolation.
 fn counter(random: &mut Random) -> Vec<(i64, f64)> {
     let mut value = random.within(1000..100_000) as f64;
     let speed = random.within(1..200);
-    let samples = times(random).into_iter().map(|time| {
-        match random.one_in(60) {
+    let samples = times(random).into_iter().enumerate().map(|(scrape, time)| {
+        match random.one_in(60) && scrape >= STEADY {
             true => value = random.within(0..20) as f64,
             false => value += random.within(0..speed) as f64,
         }
@@ -142,8 +145,8 @@ fn histogram(random: &mut Random) -> Vec<Vec<(i64, f64)>> {
     let times = times(random);
     let mut counts = [5000.0; BOUNDS.len()];
     let mut buckets = vec![Vec::new(); BOUNDS.len()];
-    for time in times {
-        if random.one_in(90) {
+    for (scrape, time) in times.into_iter().enumerate() {
+        if random.one_in(90) && scrape >= STEADY {
             counts = [0.0; BOUNDS.len()];
         }
         for count in &mut counts {

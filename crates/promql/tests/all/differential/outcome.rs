@@ -116,6 +116,26 @@ impl Outcome {
         matches!(self, Self::Failed(_))
     }
 
+    pub(crate) fn failed_with(&self, words: &str) -> bool {
+        matches!(self, Self::Failed(error) if error.contains(words))
+    }
+
+    /// Whether both are values of the same series.
+    pub(crate) fn has_same_series(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Value { series: a, .. }, Self::Value { series: b, .. }) => a.keys().eq(b.keys()),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn has(&self, is_meant: fn(f64) -> bool) -> bool {
+        let Self::Value { series, .. } = self else {
+            return false;
+        };
+        let mut values = series.values().flat_map(|points| points.values());
+        values.any(|value| is_meant(*value))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Value { series, .. } if series.is_empty())
     }
