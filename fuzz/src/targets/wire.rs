@@ -6,7 +6,7 @@ use icecore_wire::prometheus::{
     parse_time_ms, snappy,
 };
 
-use crate::Target;
+use crate::{MEMORY_BASE, Target};
 
 const V1: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v1.snappy");
 const V2: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v2.snappy");
@@ -15,6 +15,7 @@ const METADATA: &[u8] = include_bytes!("../../../testdata/wire/prometheus-2.42-m
 pub fn targets() -> Vec<Target> {
     vec![
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_remote_write_v1",
             seeds: || vec![decompressed(V1), decompressed(METADATA)],
             run: |input| {
@@ -22,6 +23,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_remote_write_v2",
             seeds: || vec![decompressed(V2)],
             run: |input| {
@@ -29,6 +31,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_snappy",
             seeds: || vec![V1.into(), V2.into(), METADATA.into()],
             run: |input| {
@@ -36,6 +39,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_selector",
             seeds: || {
                 texts(&[
@@ -46,6 +50,7 @@ pub fn targets() -> Vec<Target> {
             run: |input| on_text(input, |text| drop(parse_selector(text))),
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_params",
             seeds: || {
                 texts(&[
@@ -64,6 +69,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_unescape",
             seeds: || texts(&["U__mysystem_2e_prod__total_1f631_", "plain"]),
             run: |input| {

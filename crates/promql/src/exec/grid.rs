@@ -22,7 +22,10 @@ impl Grid {
     pub(crate) fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Self {
         let step_ms = step_ms.max(1);
         let steps = match end_ms >= start_ms {
-            true => (end_ms.abs_diff(start_ms) / step_ms.unsigned_abs()) as usize + 1,
+            true => {
+                let after_first = end_ms.abs_diff(start_ms) / step_ms.unsigned_abs();
+                usize::try_from(after_first).map_or(usize::MAX, |steps| steps.saturating_add(1))
+            }
             false => 0,
         };
         Self {
@@ -44,5 +47,18 @@ impl Grid {
 
     pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
         (0..self.steps).map(|step| self.time(step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_time_are_in_range() {
+        let all = Grid::range(i64::MIN, i64::MAX, 1);
+        assert_eq!(all.steps, usize::MAX);
+        assert_eq!(Grid::range(i64::MIN, i64::MAX, i64::MAX).steps, 3);
+        assert_eq!(Grid::range(5, 4, 1).steps, 0);
     }
 }

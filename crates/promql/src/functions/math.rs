@@ -184,7 +184,10 @@ mod tests {
         check_floats(&apply("abs", &[], &[-2.5, -INF]), &[2.5, INF]);
         // The true value is just below the largest float; Prometheus says infinity.
         check_floats(&apply("cosh", &[], &[710.0, -710.0, NAN]), &[INF, INF, NAN]);
-        check_floats(&apply("sinh", &[], &[710.0, -710.0, NAN]), &[INF, -INF, NAN]);
+        check_floats(
+            &apply("sinh", &[], &[710.0, -710.0, NAN]),
+            &[INF, -INF, NAN],
+        );
     }
 
     #[test]

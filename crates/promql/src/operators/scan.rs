@@ -148,17 +148,21 @@ impl<'q> ScanReader<'q> {
                 .iter()
                 .all(|m| m.matches(series.labels.get(m.name()).unwrap_or_default()))
         };
+        let context = self.run.context;
         Ok(Some(match series {
             Series::Owned(mut series) => {
                 if !self.from.filter.is_empty() {
                     series.retain(is_wanted);
                 }
+                let _made = context.reserve_rows(series.len(), values_per_series)?;
                 match is_large(series.len(), values_per_series) {
                     true => series.into_par_iter().filter_map(make).collect(),
                     false => series.into_iter().filter_map(make).collect(),
                 }
             }
             Series::Shared(series) => {
+                let wanted = series.iter().filter(|s| is_wanted(s)).count();
+                let _made = context.reserve_rows(wanted, values_per_series)?;
                 let make = |series: &SeriesSamples| make(series.clone());
                 match is_large(series.len(), values_per_series) {
                     true => series

@@ -9,3 +9,4 @@
 mod conformance;
 mod differential;
 mod generated;
+mod limits;

@@ -7,7 +7,7 @@ use icecore_model::{Labels, LabelsBuilder};
 use super::Fold;
 use super::groups::Groups;
 use crate::error::Result;
-use crate::exec::{Row, Values};
+use crate::exec::{Limits, Row, Values};
 
 pub(super) struct CountValues {
     groups: Groups,
@@ -18,11 +18,13 @@ pub(super) struct CountValues {
     /// Groups may meet again when the label replaces one of theirs.
     by_labels: HashMap<Labels, usize>,
     rows: Vec<Row>,
+    limits: Limits,
 }
 
 impl CountValues {
-    pub(super) fn new(groups: Groups, label: &str, steps: usize) -> Self {
+    pub(super) fn new(groups: Groups, label: &str, steps: usize, limits: Limits) -> Self {
         Self {
+            limits,
             groups,
             label: label.to_string(),
             steps,
@@ -32,21 +34,23 @@ impl CountValues {
         }
     }
 
-    fn count(&mut self, group: usize, text: String, step: usize) {
+    fn count(&mut self, group: usize, text: String, step: usize) -> Result<()> {
         let place = match self.places[group].get(&text) {
             Some(place) => *place,
             None => {
-                let place = self.place(group, &text);
+                let place = self.place(group, &text)?;
                 self.places[group].insert(text, place);
                 place
             }
         };
         let row = &mut self.rows[place];
         row.values.floats[step] = row.values.float(step).unwrap_or(0.0) + 1.0;
+        Ok(())
     }
 
-    /// The row of a value, which may be new.
-    fn place(&mut self, group: usize, text: &str) -> usize {
+    /// The row of a value, which may be new. One row of the input can make as many rows as it has steps,
+    /// so memory is looked after here and not only behind each batch.
+    fn place(&mut self, group: usize, text: &str) -> Result<usize> {
         let group = self.groups.get(group);
         let mut builder = LabelsBuilder::from_labels(&group.labels);
         builder.set(&self.label, text);
@@ -54,13 +58,16 @@ impl CountValues {
         let next = self.rows.len();
         let place = *self.by_labels.entry(labels.clone()).or_insert(next);
         if place == next {
+            if self.heap_bytes() > self.limits.memory_bytes {
+                return Err(self.limits.out_of_memory());
+            }
             self.rows.push(Row {
                 labels,
                 drop_name: group.drop_name,
                 values: Values::absent(self.steps),
             });
         }
-        place
+        Ok(place)
     }
 }
 
@@ -75,7 +82,7 @@ impl Fold for CountValues {
                     (None, Some(value)) => plain_float(value),
                     (None, None) => continue,
                 };
-                self.count(number, text, step);
+                self.count(number, text, step)?;
             }
         }
         Ok(())

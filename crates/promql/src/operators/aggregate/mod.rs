@@ -100,7 +100,8 @@ impl<'q> Aggregate<'q> {
                 Box::new(quantile::Quantile::new(groups, quantiles, &note))
             }
             AggregateOp::CountValues => {
-                Box::new(count_values::CountValues::new(groups, text, steps))
+                let limits = context.limits;
+                Box::new(count_values::CountValues::new(groups, text, steps, limits))
             }
             _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
         };
