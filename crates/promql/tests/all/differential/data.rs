@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use icecore_model::{Labels, STALE_NAN_BITS};
+use icecore_model::{CounterResetHint, Histogram, HistogramCounts, Labels, STALE_NAN_BITS, Span};
 use icecore_promql::testing::{MetricKind, Random, Vocabulary};
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -74,6 +74,46 @@ pub(crate) fn series(seed: u64) -> Series {
             labels,
             flag.map(|time| (time, random.below(2) as f64)).collect(),
         );
+    }
+    all
+}
+
+/// Native histograms that grow, are reset and change their resolution.
+pub(crate) fn native_histograms(seed: u64) -> BTreeMap<Labels, Vec<(i64, Histogram)>> {
+    let random = &mut Random::new(seed);
+    let mut all = BTreeMap::new();
+    for job in JOBS {
+        for instance in INSTANCES {
+            let name = ("__name__", "duration");
+            let labels = Labels::from_pairs([name, ("instance", instance), ("job", job)]);
+            let mut counts = [0.0; 5];
+            let samples = times(random).into_iter().map(|time| {
+                if random.one_in(60) {
+                    counts = [0.0; 5];
+                }
+                counts
+                    .iter_mut()
+                    .for_each(|count| *count += random.below(4) as f64);
+                let length = counts.len() as u32;
+                let histogram = Histogram {
+                    schema: random.pick(&[1, 1, 1, 0]),
+                    reset_hint: CounterResetHint::Unknown,
+                    zero_threshold: 0.001,
+                    sum: counts.iter().sum::<f64>() * 2.0,
+                    counts: HistogramCounts::Float {
+                        count: counts.iter().sum(),
+                        zero_count: 0.0,
+                        positive: counts.to_vec(),
+                        negative: Vec::new(),
+                    },
+                    positive_spans: vec![Span { offset: 0, length }],
+                    negative_spans: Vec::new(),
+                    custom_bounds: [].into(),
+                };
+                (time, histogram)
+            });
+            all.insert(labels, samples.collect());
+        }
     }
     all
 }

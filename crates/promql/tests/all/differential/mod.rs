@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 
 use futures::executor::block_on;
 use icecore_promql::script::{LoadedSample, LoadedValue};
-use icecore_promql::testing::{Language, Options, QueryGenerator, Random};
+use icecore_promql::testing::{Language, MetricKind, Options, QueryGenerator, Random};
 use icecore_promql::{Engine, EngineOptions, MemorySource, QueryTime, Request, Rules};
 
 use known::{KNOWN, in_old_words};
@@ -39,11 +39,6 @@ const SHOWN: usize = 40;
 
 #[test]
 fn answers_are_those_of_prometheus() {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .map(|text| text.parse::<u64>().unwrap())
-    };
     let queries = number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES);
     let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
     let Some(prometheus) = Prometheus::start() else {
@@ -90,6 +85,49 @@ fn answers_are_those_of_prometheus() {
     );
 }
 
+/// The whole language: whatever a query means, rewriting its plan does not change it.
+#[test]
+fn rewriting_changes_no_answer() {
+    let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
+    let mut source = memory_source(&data::series(seed));
+    for (labels, samples) in data::native_histograms(seed) {
+        for (timestamp_ms, histogram) in samples {
+            let sample = LoadedSample {
+                timestamp_ms,
+                value: LoadedValue::Histogram(histogram.into()),
+                start_ms: None,
+            };
+            source.add(&labels, sample);
+        }
+    }
+    let mut vocabulary = data::vocabulary();
+    let native = ("duration".to_string(), MetricKind::NativeHistogram);
+    vocabulary.metrics.push(native);
+    let options = Options {
+        language: Language::Everything,
+        depth: number("DIFFERENTIAL_DEPTH").unwrap_or(DEPTH) as usize,
+        hostile: false,
+    };
+    let mut generator = QueryGenerator::new(seed, vocabulary, options);
+    let mut times = Random::new(seed ^ 2);
+    let subject = Subject::Engine(Box::new((Engine::default(), source)));
+    let mut tally = Tally::default();
+    for _ in 0..number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES) {
+        let (query, time) = (generator.query(), query_time(&mut times));
+        let rewritten = subject.answer(&query, time);
+        let as_written = subject.answer_as_written(&query, time);
+        tally.add(&query, time, &rewritten, &as_written, &as_written);
+    }
+    tally.print(seed);
+    assert_eq!(tally.different, 0, "rewriting changes answers");
+    assert!(tally.with_values * 2 > tally.compared);
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap())
+}
+
 fn asked_time() -> QueryTime {
     let text = std::env::var("DIFFERENTIAL_TIME").unwrap();
     let numbers: Vec<i64> = text.split(',').map(|ms| ms.parse().unwrap()).collect();
@@ -119,18 +157,7 @@ impl Subject {
             api.write(data);
             return Self::Served(api);
         }
-        let mut source = MemorySource::default();
-        for (labels, samples) in data {
-            for (timestamp_ms, value) in samples.iter().copied() {
-                let value = LoadedValue::Float(value);
-                let sample = LoadedSample {
-                    timestamp_ms,
-                    value,
-                    start_ms: None,
-                };
-                source.add(labels, sample);
-            }
-        }
+        let source = memory_source(data);
         Self::Engine(Box::new((Engine::default(), source)))
     }
 
@@ -154,6 +181,21 @@ impl Subject {
             }
         }
     }
+}
+
+fn memory_source(data: &data::Series) -> MemorySource {
+    let mut source = MemorySource::default();
+    for (labels, samples) in data {
+        for (timestamp_ms, value) in samples.iter().copied() {
+            let sample = LoadedSample {
+                timestamp_ms,
+                value: LoadedValue::Float(value),
+                start_ms: None,
+            };
+            source.add(labels, sample);
+        }
+    }
+    source
 }
 
 fn answer_of(engine: &Engine, source: &MemorySource, query: &str, time: QueryTime) -> Outcome {

@@ -20,6 +20,8 @@ pub(crate) enum Outcome {
         kind: &'static str,
         /// By their labels as text.
         series: BTreeMap<String, Points>,
+        /// Native histograms as text, by the labels of their series and their time.
+        histograms: BTreeMap<(String, i64), String>,
         /// The values of an instant vector in the order of the answer.
         in_order: Vec<f64>,
     },
@@ -32,6 +34,7 @@ impl Outcome {
             Err(error) => return Self::Failed(error.to_string()),
         };
         let mut series = BTreeMap::new();
+        let mut histograms = BTreeMap::new();
         let mut in_order = Vec::new();
         let kind = match value {
             QueryValue::Scalar { time_ms, value } => {
@@ -41,25 +44,30 @@ impl Outcome {
             QueryValue::Text { .. } => "string",
             QueryValue::Vector(samples) => {
                 for sample in samples {
-                    let SampleValue::Float(value) = sample.value else {
-                        panic!("there are no histograms in the data");
-                    };
                     let labels = labels_text(sample.labels.iter());
-                    let before = series.insert(labels, Points::from([(sample.time_ms, value)]));
-                    assert!(
-                        before.is_none(),
-                        "two samples with labels {}",
-                        sample.labels
-                    );
-                    in_order.push(value);
+                    match sample.value {
+                        SampleValue::Histogram(histogram) => {
+                            histograms.insert((labels, sample.time_ms), histogram.to_string());
+                        }
+                        SampleValue::Float(value) => {
+                            let points = Points::from([(sample.time_ms, value)]);
+                            let before = series.insert(labels, points);
+                            assert!(before.is_none(), "twice {}", sample.labels);
+                            in_order.push(value);
+                        }
+                    }
                 }
                 "vector"
             }
             QueryValue::Matrix(matrix) => {
                 for one in matrix {
-                    let before =
-                        series.insert(labels_text(one.labels.iter()), one.floats().collect());
-                    assert!(before.is_none(), "two series with labels {}", one.labels);
+                    let labels = labels_text(one.labels.iter());
+                    for (time_ms, histogram) in one.histograms() {
+                        histograms.insert((labels.clone(), time_ms), histogram.to_string());
+                    }
+                    let floats: Points = one.floats().collect();
+                    let before = series.insert(labels, floats);
+                    assert!(before.is_none(), "twice {}", one.labels);
                 }
                 "matrix"
             }
@@ -67,6 +75,7 @@ impl Outcome {
         Self::Value {
             kind,
             series,
+            histograms,
             in_order,
         }
     }
@@ -108,6 +117,7 @@ impl Outcome {
         Self::Value {
             kind,
             series,
+            histograms: BTreeMap::new(),
             in_order,
         }
     }
@@ -128,6 +138,28 @@ impl Outcome {
         }
     }
 
+    pub(crate) fn is_same_but_for_signs_of_infinity(&self, other: &Self) -> bool {
+        let (Self::Value { series: ours, .. }, Self::Value { series: theirs, .. }) = (self, other)
+        else {
+            return false;
+        };
+        let points = |series: &BTreeMap<String, Points>| -> Vec<f64> {
+            let values = series.values().flat_map(|points| points.values());
+            let unsigned = values.map(|value| {
+                if value.is_infinite() {
+                    value.abs()
+                } else {
+                    *value
+                }
+            });
+            unsigned.collect()
+        };
+        let (ours, theirs) = (points(ours), points(theirs));
+        self.has_same_series(other)
+            && ours.len() == theirs.len()
+            && ours.iter().zip(&theirs).all(|(a, b)| same(*a, *b))
+    }
+
     pub(crate) fn has(&self, is_meant: fn(f64) -> bool) -> bool {
         let Self::Value { series, .. } = self else {
             return false;
@@ -137,7 +169,8 @@ impl Outcome {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        matches!(self, Self::Value { series, .. } if series.is_empty())
+        matches!(self, Self::Value { series, histograms, .. }
+            if series.is_empty() && histograms.is_empty())
     }
 
     /// The first difference, in words; `is_ordered` where the order of a vector has a meaning.
@@ -168,11 +201,13 @@ impl Outcome {
         let (
             Self::Value {
                 series: ours,
+                histograms: our_histograms,
                 in_order: our_order,
                 ..
             },
             Self::Value {
                 series: theirs,
+                histograms: their_histograms,
                 in_order: their_order,
                 ..
             },
@@ -180,6 +215,9 @@ impl Outcome {
         else {
             return None;
         };
+        if our_histograms != their_histograms {
+            return Some(format!("{our_histograms:?} and {their_histograms:?}"));
+        }
         if let Some(more) = ours.keys().find(|labels| !theirs.contains_key(*labels)) {
             return Some(format!("only we have {{{more}}}: {:?}", ours[more]));
         }
