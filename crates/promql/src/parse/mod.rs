@@ -35,6 +35,7 @@ use icecore_model::Matcher;
 
 pub use ast::*;
 pub use go_float::go_float;
+pub(crate) use go_float::go_float_of_digits;
 pub use json::ast_json;
 pub use position::line_and_column;
 pub use pretty::pretty;
