@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::functions::rfc3339;
 use crate::histogram::ForcedMonotonic;
-use crate::parse::{Span, go_float, go_float_of_digits, line_and_column};
+use crate::parse::{Span, go_float, go_float_of_digits, line_and_column, quoted};
 
 /// What may be said about an answer, in the words of Prometheus.
 #[derive(Clone, Debug, Error, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,20 +18,24 @@ pub(crate) enum Note {
     InvalidRatio { got: GoFloat, capped: GoFloat },
     #[error("quantile value should be between 0 and 1, got {0}")]
     InvalidQuantile(GoFloat),
-    #[error("bucket label \"le\" is missing or has a malformed value of {value:?}{metric}")]
+    #[error(
+        "bucket label \"le\" is missing or has a malformed value of {}{metric}",
+        quoted(value)
+    )]
     BadBucketLabel { value: String, metric: ForMetric },
-    #[error("encountered a mix of histograms and floats for metric name {0:?}")]
+    #[error("encountered a mix of histograms and floats for metric name {}", quoted(.0))]
     MixedFloatsHistograms(String),
     #[error("encountered a mix of histograms and floats for aggregation")]
     MixedFloatsHistogramsInAggregation,
     #[error("vector contains a mix of classic and native histograms{0}")]
     MixedClassicNative(ForMetric),
-    #[error("this native histogram metric is not a counter: {0:?}")]
+    #[error("this native histogram metric is not a counter: {}", quoted(.0))]
     NativeHistogramNotCounter(String),
-    #[error("this native histogram metric is not a gauge: {0:?}")]
+    #[error("this native histogram metric is not a gauge: {}", quoted(.0))]
     NativeHistogramNotGauge(String),
     #[error(
-        "vector contains a mix of histograms with exponential and custom buckets schemas for metric name {0:?}"
+        "vector contains a mix of histograms with exponential and custom buckets schemas for metric name {}",
+        quoted(.0)
     )]
     MixedExponentialCustom(String),
     #[error("incompatible bucket layout encountered for binary operator {0}")]
@@ -40,10 +44,11 @@ pub(crate) enum Note {
     SortInRangeQuery,
     #[error("conflicting counter resets during histogram {0}")]
     CounterResetCollision(HistogramOperation),
-    #[error("sample has start time that overlaps with previous sample timestamp for metric {0:?}")]
+    #[error("sample has start time that overlaps with previous sample timestamp for metric {}", quoted(.0))]
     StartTimeOverlap(String),
     #[error(
-        "metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {0:?}"
+        "metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {}",
+        quoted(.0)
     )]
     PossibleNonCounter(String),
     #[error(
@@ -59,7 +64,8 @@ pub(crate) enum Note {
     #[error("ignored histogram in {0} aggregation")]
     HistogramIgnoredInAggregation(&'static str),
     #[error(
-        "ignored histograms in a range containing both floats and histograms for metric name {0:?}"
+        "ignored histograms in a range containing both floats and histograms for metric name {}",
+        quoted(.0)
     )]
     HistogramIgnoredInMixedRange(String),
     #[error("input to histogram_quantile has NaN observations, result is NaN{0}")]
@@ -100,7 +106,7 @@ impl fmt::Display for ForMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.is_empty() {
             true => Ok(()),
-            false => write!(f, " for metric name {:?}", self.0),
+            false => write!(f, " for metric name {}", quoted(&self.0)),
         }
     }
 }
@@ -335,6 +341,18 @@ mod tests {
             [
                 "PromQL info: input to histogram_quantile needed to be fixed for monotonicity (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile) for metric name \"series_1\", from buckets 2.5 to 100, with a max diff of 10, over 3 samples from 2023-12-25T00:00:00Z to 2024-12-25T00:00:00Z (1:4)"
             ]
+        );
+    }
+
+    #[test]
+    fn names_are_quoted_as_go_does() {
+        let note = Note::BadBucketLabel {
+            value: "\u{1}\n".to_string(),
+            metric: ForMetric("größe \"1\"".to_string()),
+        };
+        assert_eq!(
+            note.to_string(),
+            r#"bucket label "le" is missing or has a malformed value of "\x01\n" for metric name "größe \"1\"""#
         );
     }
 

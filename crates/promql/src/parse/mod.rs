@@ -41,6 +41,7 @@ pub use position::line_and_column;
 pub use pretty::pretty;
 pub use resolve::DurationError;
 pub use signature::{FUNCTIONS, Signature, function};
+pub(crate) use text::quoted;
 
 use grammar::Parser;
 use lexer::Fault;
