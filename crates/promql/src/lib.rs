@@ -23,7 +23,7 @@ mod value;
 
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
-pub use histogram::FloatHistogram;
+pub use histogram::{Bucket, FloatHistogram};
 pub use value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };
