@@ -66,15 +66,14 @@ impl<C: Count> Parts<C> {
             (&mut self.positive, positive_counts(other)),
             (&mut self.negative, negative_counts(other)),
         ] {
-            let signed = counts.map(|(index, count)| (index, C::of(sign * count)));
-            // What lies within the zero bucket was added to it.
-            let in_zero = |(index, _): &Entry<C>| exponential_bound(*index, schema) <= threshold;
+            // What lies within the zero bucket was added to it. That is seen in the schema of the
+            // other only: a coarser bucket may lie within the zero bucket with a part.
+            let outside_zero = counts
+                .skip_while(|(index, _)| exponential_bound(*index, other.schema) <= threshold);
+            let signed = outside_zero.map(|(index, count)| (index, C::of(sign * count)));
             match other.schema > schema {
-                true => {
-                    let coarser = coarsen(signed, other.schema, schema);
-                    add_entries(sums, coarser.into_iter().skip_while(in_zero));
-                }
-                false => add_entries(sums, signed.skip_while(in_zero)),
+                true => add_entries(sums, coarsen(signed, other.schema, schema).into_iter()),
+                false => add_entries(sums, signed),
             }
         }
     }

@@ -13,10 +13,18 @@
 mod arithmetic;
 mod bounds;
 mod buckets;
+mod classic;
 mod combine;
 mod convert;
 mod kahan;
 mod layout;
+mod moments;
+mod quantile;
+mod reset;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trim;
 
 use std::sync::Arc;
 
@@ -24,7 +32,11 @@ use icecore_model::{CounterResetHint, Span};
 
 pub(crate) use arithmetic::{AddOutcome, HistogramOpError};
 pub use buckets::Bucket;
+pub(crate) use classic::{
+    ClassicBucket, ClassicQuantile, ForcedMonotonic, bucket_fraction, bucket_quantile,
+};
 pub(crate) use kahan::CompensatedSum;
+pub(crate) use quantile::QuantileNote;
 
 /// A native histogram with absolute float counts.
 #[derive(Clone, Debug, Default)]

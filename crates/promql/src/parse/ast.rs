@@ -324,6 +324,20 @@ impl BinaryOp {
         )
     }
 
+    /// Yields a new quantity, so that the metric name no longer fits.
+    pub fn is_arithmetic(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::Subtract
+                | Self::Multiply
+                | Self::Divide
+                | Self::Modulo
+                | Self::Power
+                | Self::Atan2
+        )
+    }
+
     pub fn is_set(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Unless)
     }

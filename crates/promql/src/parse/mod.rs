@@ -12,12 +12,15 @@
 
 mod ast;
 mod check;
+mod display;
 mod go_float;
 mod grammar;
+mod json;
 mod lexer;
 mod literal;
 mod names;
 mod position;
+mod pretty;
 mod resolve;
 mod signature;
 mod text;
@@ -32,7 +35,9 @@ use icecore_model::Matcher;
 
 pub use ast::*;
 pub use go_float::go_float;
+pub use json::ast_json;
 pub use position::line_and_column;
+pub use pretty::pretty;
 pub use resolve::DurationError;
 pub use signature::{FUNCTIONS, Signature, function};
 

@@ -63,7 +63,8 @@ impl Lexer<'_> {
             // That of `ms`; other units with it are found invalid later.
             self.take_if('s');
             if !self.peek().is_some_and(|c| c.is_ascii_digit()) {
-                return !self.name_follows();
+                // The letter that is too many is part of the complaint.
+                return !self.take_any(is_alphanumeric);
             }
             self.take_while(|c| c.is_ascii_digit());
         }
