@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(request.time, QueryTime::Instant { time_ms: 1500 });
         assert_eq!((request.limit, request.lookback_ms), (Some(3), Some(2500)));
         assert_eq!(request.timeout, Some(Duration::from_secs(60)));
-        let odd = "timeout=-1&lookback_delta=-5m";
+        let odd = "timeout=-1&lookback_delta=-5";
         let request = instant_request(&params(odd).await, 7).unwrap();
         assert_eq!(request.timeout, Some(Duration::ZERO));
         assert_eq!(request.lookback_ms, None);
