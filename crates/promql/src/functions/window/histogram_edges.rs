@@ -34,7 +34,8 @@ pub(super) fn of_window(
         false => points[last].histogram.as_ref().clone(),
     };
     let is_gauge = |histogram: &FloatHistogram| histogram.reset_hint == CounterResetHint::Gauge;
-    if !kind.counter && !(is_gauge(&left) && is_gauge(&right)) {
+    let gauges = is_gauge(&left) && is_gauge(&right);
+    if !kind.counter && !gauges {
         notes.add(Note::NativeHistogramNotGauge(notes.metric_name()));
     }
     let mut increase = right.clone();

@@ -15,6 +15,7 @@
 //! then `absent`).
 
 mod cache;
+mod compensated;
 mod edges;
 mod extremes;
 mod histogram_edges;
@@ -49,7 +50,7 @@ use starts::Starts;
 use view::{Notes, View};
 use windows::Bounds;
 
-pub(crate) use series::{HistogramPoint, RangeSeries};
+pub(crate) use series::{HistogramPoint, RangeSeries, histogram_points};
 pub(crate) use spread::quantile_of;
 pub(crate) use table::{WindowFunction, check_mode, window_function};
 pub(crate) use windows::{WindowMode, Windows};

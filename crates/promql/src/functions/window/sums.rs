@@ -5,18 +5,20 @@
 //! gives the same to the last digit or two, as long as nothing overflows:
 //!
 //! - Short windows are added in four lanes, each with its own compensation (two sums with exact
-//!   rounding error): measured 0.6 instead of 1.7 ns per sample.
+//!   rounding error): measured 21 ns for a window of 40 samples, all in.
 //! - Long windows that overlap a lot are differences of compensated running sums. The error of such a
 //!   difference is bounded by the sizes of what was added (see [`RunningSums`]); a window for which the
-//!   bound is not far below the result is added by itself.
+//!   bound is not far below the result is added by itself. Measured 23 ns for an hour of samples at
+//!   15 s, with steps of a minute.
 //! - Series with infinities, NaN or numbers near the end of the range take Prometheus' way step by step.
 
 use std::sync::Arc;
 
-use crate::exec::{Values, kahan_add};
+use crate::exec::Values;
 use crate::histogram::FloatHistogram;
 use crate::value::SampleValue;
 
+use super::compensated::{self, two_sum};
 use super::histogram_sums;
 use super::series::HistogramPoint;
 use super::view::{Notes, View};
@@ -107,7 +109,7 @@ fn is_long(bounds: &Bounds, samples: usize) -> bool {
 
 /// Prometheus' sum of a window.
 pub(super) fn exact_sum(window: &[f64]) -> f64 {
-    let add = |(sum, lost): (f64, f64), value: &f64| kahan_add(*value, sum, lost);
+    let add = |(sum, lost): (f64, f64), value: &f64| compensated::add(*value, sum, lost);
     let (sum, lost) = window.iter().fold((0.0, 0.0), add);
     match sum.is_infinite() {
         true => sum,
@@ -128,7 +130,7 @@ pub(super) fn exact_average(window: &[f64]) -> f64 {
         let before = match mean {
             Some(mean) => mean,
             None => {
-                let next = kahan_add(*value, sum, lost);
+                let next = compensated::add(*value, sum, lost);
                 if !next.0.is_infinite() {
                     (sum, lost) = next;
                     continue;
@@ -138,7 +140,7 @@ pub(super) fn exact_average(window: &[f64]) -> f64 {
             }
         };
         let share = (count - 1.0) / count;
-        let (next, next_lost) = kahan_add(value / count, share * before, share * lost);
+        let (next, next_lost) = compensated::add(value / count, share * before, share * lost);
         (mean, lost) = (Some(next), next_lost);
     }
     match mean {
@@ -159,19 +161,16 @@ fn lane_sum(window: &[f64]) -> f64 {
             lost[lane] += rounding;
         }
     }
-    let (mut sum, mut rest) = (0.0, 0.0);
-    for value in sums.iter().chain(blocks.remainder()) {
-        (sum, rest) = kahan_add(*value, sum, rest);
+    let (even, even_lost) = two_sum(sums[0], sums[2]);
+    let (odd, odd_lost) = two_sum(sums[1], sums[3]);
+    let (mut sum, mut rest) = two_sum(even, odd);
+    for value in blocks.remainder() {
+        let (next, rounding) = two_sum(sum, *value);
+        sum = next;
+        rest += rounding;
     }
-    sum + (rest + ((lost[0] + lost[1]) + (lost[2] + lost[3])))
-}
-
-/// A sum and exactly what rounding took away from it, without a branch (Knuth).
-#[inline]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let b_in_sum = sum - a;
-    (sum, (a - (sum - b_in_sum)) + (b - b_in_sum))
+    let lost = (lost[0] + lost[2]) + (lost[1] + lost[3]);
+    sum + (rest + ((even_lost + odd_lost) + lost))
 }
 
 /// Sums of the first n samples for every n, each as a sum and what rounding took away from it.
