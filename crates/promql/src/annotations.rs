@@ -1,6 +1,7 @@
 //! Warnings and infos: what a person should know about an answer, and which part of the query it is
 //! about.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -280,7 +281,11 @@ impl Annotations {
         for (span, note) in &said.notes {
             let place = places.entry(note).or_insert(*span);
             // What is summed up stays where it was said first.
-            if !matches!(note, Note::ForcedMonotonicity(_)) {
+            let replaces = match note {
+                Note::ForcedMonotonicity(_) => evaluated(span) < evaluated(place),
+                _ => evaluated(span) > evaluated(place),
+            };
+            if replaces {
                 *place = *span;
             }
         }
@@ -298,6 +303,11 @@ impl Annotations {
         }
         (warnings, infos)
     }
+}
+
+/// When an expression is evaluated: the left side before the right one, and what is inside first.
+fn evaluated(span: &Span) -> (usize, Reverse<usize>) {
+    (span.end, Reverse(span.start))
 }
 
 impl Said {
@@ -359,15 +369,17 @@ mod tests {
     #[test]
     fn the_same_note_is_given_once_at_its_last_place() {
         let annotations = Annotations::default();
-        for start in [9, 2] {
-            let span = Span {
-                start,
-                end: start + 1,
-            };
-            annotations.add(span, Note::SortInRangeQuery);
-        }
-        let (warnings, _) = annotations.render("a query of one line");
-        assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].ends_with("(1:10)"));
+        let say = |start, end| annotations.add(Span { start, end }, Note::SortInRangeQuery);
+        let place = || {
+            let (warnings, _) = annotations.render("a query of one line");
+            assert_eq!(warnings.len(), 1);
+            warnings[0].split(' ').next_back().map(str::to_string)
+        };
+        say(2, 3);
+        say(9, 10);
+        assert_eq!(place().as_deref(), Some("(1:10)"));
+        // The outer expression is evaluated after the inner one.
+        say(4, 10);
+        assert_eq!(place().as_deref(), Some("(1:5)"));
     }
 }

@@ -66,12 +66,11 @@ impl CallContext<'_> {
         }
     }
 
-    /// Where the argument at `index` stands; the call itself where it is missing.
+    /// Where the argument at `index` stands, without the parentheses around it; the call itself where
+    /// it is missing.
     pub(crate) fn arg_span(&self, index: usize) -> Span {
-        self.call
-            .args
-            .get(index)
-            .map_or(self.call.span, |arg| arg.span())
+        let arg = self.call.args.get(index);
+        arg.map_or(self.call.span, |arg| arg.unwrapped().span())
     }
 
     pub(crate) fn note(&self, span: Span, note: Note) {
