@@ -21,9 +21,15 @@ pub(crate) fn scalar_op(op: BinaryOp, lhs: f64, rhs: f64) -> f64 {
     }
 }
 
-/// The largest or smallest of some floats; NaN where one is.
+/// The largest or smallest of some floats; NaN where one is, but for an infinity that nothing exceeds.
 pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
+    let limit = if largest {
+        f64::INFINITY
+    } else {
+        f64::NEG_INFINITY
+    };
     let choose = |a: f64, b: f64| match a.is_nan() || b.is_nan() {
+        true if a == limit || b == limit => limit,
         true => f64::NAN,
         false if largest => a.max(b),
         false => a.min(b),

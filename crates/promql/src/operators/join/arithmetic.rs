@@ -1,12 +1,14 @@
 //! Arithmetic and comparison of matched rows: one to one, many to one, one to many.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 
+use super::super::answer_labels::{answer_order, text_of};
 use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
+use super::Numbered;
 use super::pair::{Side, values};
-use super::{Numbered, text_of};
 use crate::annotations::Note;
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, Values};
@@ -57,15 +59,22 @@ impl Join<'_> {
     /// No two rows of the "one" side may have the same join labels at the same step.
     fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
         for places in sides.one_of.iter().filter(|places| places.len() > 1) {
-            let rows: Vec<&Row> = places.iter().map(|place| &sides.one.rows[*place]).collect();
-            let Some((step, first, second)) = first_overlap(&rows, self.steps) else {
+            let rows = pick(&sides.one.rows, places);
+            // Without the other side nothing is matched at a step, so nothing is wrong.
+            let matches = |step: usize| {
+                fills || (sides.many.rows.iter()).any(|row| row.values.is_present(step))
+            };
+            let Some(step) = overlaps(&rows, self.steps).find(|step| matches(*step)) else {
                 continue;
             };
-            // Without partners at that step nothing is matched, so nothing is wrong.
-            let has_many = |row: &Row| row.values.is_present(step);
-            if !fills && !sides.many.rows.iter().any(has_many) {
+            let mut present = rows.iter().filter(|row| row.values.is_present(step));
+            let (Some(first), Some(second)) = (present.next(), present.next()) else {
                 continue;
-            }
+            };
+            let (first, second) = match answer_order(&first.labels, &second.labels) {
+                Ordering::Greater => (second, first),
+                _ => (first, second),
+            };
             let side = if sides.swapped { "left" } else { "right" };
             let group = self.keys.project(&first.labels);
             return Err(Error::Execution(format!(
@@ -208,14 +217,6 @@ struct Sides {
 
 fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
     places.iter().map(|place| &rows[*place]).collect()
-}
-
-/// The first step at which two rows have a value, with these rows.
-fn first_overlap<'r>(rows: &[&'r Row], steps: usize) -> Option<(usize, &'r Row, &'r Row)> {
-    (0..steps).find_map(|step| {
-        let mut present = rows.iter().filter(|row| row.values.is_present(step));
-        Some((step, *present.next()?, *present.next()?))
-    })
 }
 
 /// The steps at which two rows or more have a value.
