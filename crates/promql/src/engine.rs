@@ -82,7 +82,10 @@ impl Engine {
             memory_bytes: self.options.memory_max,
             samples: self.options.samples_max,
         };
-        let context = Context::new(source, limits, canceled, started.checked_add(timeout));
+        let mut context = Context::new(source, limits, canceled, started.checked_add(timeout));
+        if request.counts_touched {
+            context.count_touched(plan.grid);
+        }
         context.check()?;
         let run = Run::new(&context, &plan);
         let value = value_of(&run).await?;
@@ -91,9 +94,10 @@ impl Engine {
         if truncated {
             warnings.push("results truncated due to limit".to_string());
         }
+        let (samples_touched, samples_per_step) = context.touched();
         let stats = Stats {
-            samples_touched: context.samples_touched.load(Ordering::Relaxed),
-            samples_per_step: Vec::new(),
+            samples_touched,
+            samples_per_step,
             samples_read: context.samples_read.load(Ordering::Relaxed),
             series_read: context.series_read.load(Ordering::Relaxed),
             memory_peak_bytes: context.memory_peak() as u64,

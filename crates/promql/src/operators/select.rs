@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 use icecore_model::{
@@ -68,11 +67,13 @@ impl Operator for Select<'_> {
             let rows = self.reader.next(steps, make).await?;
             if let Some(rows) = &rows {
                 // A look-back touches one sample at each step at which there is one.
-                let touched = (rows.len() * steps) as u64;
-                let context = self.run.context;
-                context
-                    .samples_touched
-                    .fetch_add(touched, Ordering::Relaxed);
+                let present = |step| rows.iter().filter(move |row| row.values.is_present(step));
+                let counts = || {
+                    (0..steps)
+                        .map(|step| present(step).count() as u64)
+                        .collect()
+                };
+                self.run.context.touch(picker.grid, counts);
             }
             Ok(rows)
         })

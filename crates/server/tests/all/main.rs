@@ -1,10 +1,15 @@
 //! The process as its clients meet it: a real socket, real requests, the public surface only.
 
 mod client;
+mod compression;
+mod conformance;
 mod documents;
 mod exposition;
+mod expressions;
 mod lifecycle;
 mod payload;
+mod query;
+mod query_limits;
 mod reading;
 mod refusals;
 mod served;

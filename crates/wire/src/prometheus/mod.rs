@@ -10,6 +10,7 @@ mod histogram;
 mod number;
 pub mod params;
 pub mod protobuf;
+pub mod query_json;
 pub mod remote_write_v1;
 pub mod remote_write_v2;
 mod sample;
