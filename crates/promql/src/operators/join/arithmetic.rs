@@ -8,7 +8,7 @@ use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 use super::super::answer_labels::{answer_order, text_of};
 use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
 use super::Numbered;
-use super::pair::{Side, values};
+use super::pair::{Side, fits, values};
 use crate::annotations::Note;
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, Values};
@@ -98,7 +98,7 @@ impl Join<'_> {
     ) -> Result<()> {
         let many: Vec<&Row> = pick(&sides.many.rows, &sides.many_of[number]);
         let one: Vec<&Row> = pick(&sides.one.rows, &sides.one_of[number]);
-        self.check_matches(&many, &one, fill_one.is_some())?;
+        self.check_matches(sides, &many, &one, fill_one)?;
         for many_row in &many {
             for one_row in &one {
                 let many_side = Side::Values(&many_row.values);
@@ -128,10 +128,7 @@ impl Join<'_> {
     }
 
     fn values(&self, sides: &Sides, many: Side<'_>, one: Side<'_>) -> Values {
-        let (lhs, rhs) = match sides.swapped {
-            true => (one, many),
-            false => (many, one),
-        };
+        let (lhs, rhs) = sides.in_order(many, one);
         values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
     }
 
@@ -146,32 +143,53 @@ impl Join<'_> {
     }
 
     /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
-    /// results must have different labels. A comparison that turns out false is a match, too.
-    fn check_matches(&self, many: &[&Row], one: &[&Row], filled: bool) -> Result<()> {
-        if many.len() < 2 || (one.is_empty() && !filled) {
+    /// results must have different labels. A comparison that turns out false is a match, too; values of
+    /// types that do not fit are none.
+    fn check_matches(
+        &self,
+        sides: &Sides,
+        many: &[&Row],
+        one: &[&Row],
+        fill_one: Option<f64>,
+    ) -> Result<()> {
+        if many.len() < 2 || (one.is_empty() && fill_one.is_none()) {
             return Ok(());
         }
-        let partner = |step: usize| filled || one.iter().any(|row| row.values.is_present(step));
+        let is_match = |row: &Row, step: usize| {
+            let partner = one.iter().find(|row| row.values.is_present(step));
+            let partner = match (partner, fill_one) {
+                (Some(row), _) => Side::Values(&row.values),
+                (None, Some(fill)) => Side::Fill(fill),
+                (None, None) => return false,
+            };
+            let (lhs, rhs) = sides.in_order(Side::Values(&row.values), partner);
+            fits(self.op, lhs, rhs, step)
+        };
+        let match_twice = |rows: &[&Row]| {
+            overlaps(rows, self.steps).any(|step| {
+                let matches = rows.iter().filter(|row| is_match(row, step));
+                matches.take(2).count() > 1
+            })
+        };
         if self.matching.cardinality == Cardinality::OneToOne {
-            return match overlaps(many, self.steps).any(partner) {
+            return match match_twice(many) {
                 true => Err(Error::Execution(
                     "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
                 )),
                 false => Ok(()),
             };
         }
-        let Some(one_labels) = one.first().map(|row| &row.labels) else {
-            return Ok(());
+        let one_labels = match (one.first(), many.first()) {
+            (Some(row), _) => row.labels.clone(),
+            (None, Some(row)) => self.keys.project(&row.labels),
+            (None, None) => return Ok(()),
         };
         let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::new();
         for row in many {
-            let labels = self.result_labels(&row.labels, one_labels);
+            let labels = self.result_labels(&row.labels, &one_labels);
             by_labels.entry(labels).or_default().push(row);
         }
-        match by_labels
-            .values()
-            .any(|rows| rows.len() > 1 && overlaps(rows, self.steps).any(partner))
-        {
+        match by_labels.values().any(|rows| match_twice(rows)) {
             true => Err(Error::Execution(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                     .to_string(),
@@ -213,6 +231,16 @@ struct Sides {
     one_of: Vec<Vec<usize>>,
     /// The "many" side is the right one.
     swapped: bool,
+}
+
+impl Sides {
+    /// Left and right as they are written.
+    fn in_order<T>(&self, many: T, one: T) -> (T, T) {
+        match self.swapped {
+            true => (one, many),
+            false => (many, one),
+        }
+    }
 }
 
 fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
