@@ -6,6 +6,7 @@ use icecore_model::CounterResetHint;
 
 use crate::annotations::{HistogramOperation, Note};
 use crate::exec::is_absent;
+use crate::functions::{go_max, go_min};
 use crate::histogram::FloatHistogram;
 use crate::parse::BinaryOp;
 
@@ -21,19 +22,10 @@ pub(crate) fn scalar_op(op: BinaryOp, lhs: f64, rhs: f64) -> f64 {
     }
 }
 
-/// The largest or smallest of some floats; NaN where one is, but for an infinity that nothing exceeds.
+/// The largest or smallest of some floats, as Go has it: NaN where one is, unless another cannot be
+/// outdone.
 pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
-    let limit = if largest {
-        f64::INFINITY
-    } else {
-        f64::NEG_INFINITY
-    };
-    let choose = |a: f64, b: f64| match a.is_nan() || b.is_nan() {
-        true if a == limit || b == limit => limit,
-        true => f64::NAN,
-        false if largest => a.max(b),
-        false => a.min(b),
-    };
+    let choose = if largest { go_max } else { go_min };
     values.reduce(choose).unwrap_or(f64::NAN)
 }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::scan::ScanReader;
 use super::{Operator, Run};
-use crate::annotations::Note;
+use crate::annotations::{HistogramOperation, Note};
 use crate::error::Result;
 use crate::exec::{ABSENT, Grid, Row, Values, is_absent};
 use crate::functions::window::{HistogramPoint, histogram_points};
@@ -197,7 +197,7 @@ impl Picker {
                         values.floats[step] = value;
                     }
                 }
-                ([], histograms) => match smoothed_histogram(histograms, at) {
+                ([], histograms) => match smoothed_histogram(histograms, at, note) {
                     Ok(Some(value)) => values.set_histogram(step, value),
                     Ok(None) => {}
                     Err(_) => note(Note::MixedExponentialCustom(metric())),
@@ -330,6 +330,7 @@ fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
 fn smoothed_histogram(
     samples: &[(i64, Arc<FloatHistogram>)],
     at: i64,
+    note: &dyn Fn(Note),
 ) -> Result<Option<Arc<FloatHistogram>>, HistogramOpError> {
     let (t0, before, t1, after) = match around(samples, at) {
         (_, Some((time, value))) if *time == at => return Ok(Some(Arc::clone(value))),
@@ -343,9 +344,17 @@ fn smoothed_histogram(
     if is_counter && after.detect_reset(before) {
         value.mul(share(t0, at, t1));
     } else {
-        value.sub(before)?;
+        let subtracted = value.sub(before)?;
         value.mul(share(t0, at, t1));
-        value.add(before)?;
+        let added = value.add(before)?;
+        for (outcome, during) in [
+            (subtracted, HistogramOperation::Subtraction),
+            (added, HistogramOperation::Addition),
+        ] {
+            if outcome.bounds_reconciled {
+                note(Note::MismatchedCustomBuckets(during));
+            }
+        }
     }
     Ok(Some(Arc::new(value)))
 }
