@@ -121,6 +121,24 @@ pub(super) fn value_op(
     }
 }
 
+/// Whether an operator is one for values of these types: [`value_op`] has an outcome.
+pub(super) fn types_fit(op: BinaryOp, lhs: &Value<'_>, rhs: &Value<'_>) -> bool {
+    let trims = matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
+    match (lhs, rhs) {
+        (Value::Float(_), Value::Float(_)) => !trims,
+        (Value::Float(_), Value::Histogram(_)) => op == BinaryOp::Multiply,
+        (Value::Histogram(_), Value::Float(_)) => {
+            trims || matches!(op, BinaryOp::Multiply | BinaryOp::Divide)
+        }
+        (Value::Histogram(lhs), Value::Histogram(rhs)) => match op {
+            BinaryOp::Add | BinaryOp::Subtract => {
+                lhs.uses_custom_buckets() == rhs.uses_custom_buckets()
+            }
+            _ => matches!(op, BinaryOp::Equal | BinaryOp::NotEqual),
+        },
+    }
+}
+
 fn scaled(histogram: &FloatHistogram, change: impl FnOnce(&mut FloatHistogram)) -> Outcome {
     let mut histogram = histogram.clone();
     change(&mut histogram);

@@ -313,7 +313,7 @@ fn around<T>(samples: &[(i64, T)], at: i64) -> (Neighbour<'_, T>, Neighbour<'_, 
 
 /// How far a moment lies between two others.
 fn share(from: i64, at: i64, to: i64) -> f64 {
-    (at - from) as f64 / (to - from) as f64
+    at.abs_diff(from) as f64 / to.abs_diff(from) as f64
 }
 
 /// The value on the line between the samples around a moment; the last value where none follows.
