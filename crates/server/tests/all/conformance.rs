@@ -138,7 +138,7 @@ fn raw(labels: &Labels) -> Vec<u8> {
     bytes
 }
 
-/// Runs one script; how many samples its queries read from buckets.
+/// Runs one script; how many samples its queries read from buckets, which is where all of them are.
 fn run_stored(name: &str, text: &str, runtime: &Handle) -> (Report, u64) {
     let script = Script::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut backend = StoredBackend::new(runtime.clone());
@@ -148,6 +148,8 @@ fn run_stored(name: &str, text: &str, runtime: &Handle) -> (Report, u64) {
     report.name = name.to_owned();
     backend.stop_reading();
     backend.stop_writing();
+    let loads = text.lines().any(|line| line.starts_with("load"));
+    assert_eq!(backend.bucket_samples_read > 0, loads, "{name}");
     (report, backend.bucket_samples_read)
 }
 
@@ -183,7 +185,7 @@ fn scripts_in(directory: &Path) -> Vec<(String, String)> {
     scripts
 }
 
-/// Runs all scripts of a directory; all must pass, and most must have read from buckets.
+/// Runs all scripts of a directory; all must pass.
 fn run_all(directory: &Path) -> usize {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -214,7 +216,6 @@ fn run_all(directory: &Path) -> usize {
     }
     println!("{evals} evaluations read {samples} samples from buckets");
     assert_eq!(failures, 0, "failures in {}", directory.display());
-    assert!(samples > 0, "nothing was read from buckets");
     evals
 }
 
