@@ -101,6 +101,11 @@ fn state(text: &mut TextWriter, gauges: &Gauges) {
             gauges.series as f64,
         ),
         (
+            "icecore_chunk_cache_bytes",
+            "Memory of the chunk cache; read.chunk_cache_bytes bounds it.",
+            gauges.chunk_cache_bytes as f64,
+        ),
+        (
             "icecore_head_bytes",
             "Memory of the head; head.flush_bytes and head.bytes_max bound it.",
             gauges.head_bytes as f64,
@@ -225,8 +230,23 @@ fn reads(text: &mut TextWriter, database: &Database) {
         ),
         (
             "icecore_read_bucket_samples_total",
-            "Samples that selections decoded from buckets.",
+            "Samples that selections took from buckets.",
             &metrics.bucket_samples_read,
+        ),
+        (
+            "icecore_chunk_cache_hits_total",
+            "Hours of series that selections found decoded.",
+            &metrics.chunk_cache_hits,
+        ),
+        (
+            "icecore_chunk_cache_misses_total",
+            "Hours of series that selections had to decode.",
+            &metrics.chunk_cache_misses,
+        ),
+        (
+            "icecore_chunk_cache_evicted_bytes_total",
+            "Memory that the chunk cache gave up to stay within its limit.",
+            &metrics.chunk_cache_evicted_bytes,
         ),
     ] {
         counter(text, name, help, count.get());

@@ -306,6 +306,8 @@ pub static SETTINGS: &[Setting] = &[
         "Exemplars that one query may return; more is an error that names this setting. They are held in memory together."),
     setting!("read.concurrent_gets", Integer, storage.read.concurrent_gets, "1" to "10000",
         "Single records that one selection fetches at once: hides the latency of a remote store without flooding it."),
+    setting!("read.chunk_cache_bytes", Size, storage.read.chunk_cache_bytes, "0" to "",
+        "Memory for decoded samples, labels and index records of what was read before; the least used goes first. An hour of a series takes about 0.6 KiB, so this is 10 000 series for half a day; only queries fill it."),
     setting!("read.batch_series", Integer, storage.read.batch_series, "1" to "",
         "Series per batch of a streamed answer: what a reader holds in memory at a time."),
     setting!("query.lookback_delta", Time, query.engine.lookback, "1ms" to "",

@@ -227,6 +227,3 @@ impl Part<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

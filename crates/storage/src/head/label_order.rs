@@ -3,6 +3,8 @@
 //! Comparing strings for every pair of series would be slow: the pairs in use are ranked once, and
 //! series are compared by their lists of ranks.
 
+use std::ops::Range;
+
 use icecore_model::METRIC_NAME;
 
 use super::index::Index;
@@ -20,7 +22,8 @@ pub(crate) struct LabelOrder {
 
 impl LabelOrder {
     pub(crate) fn new(index: &Index, series: &[SeriesRef]) -> Self {
-        let (ranked, sorted) = Ranked::sort(index, series);
+        let ranked = Ranked::new(index, series);
+        let sorted = ranked.sorted();
         let mut ranks = Vec::with_capacity(ranked.ranks.len());
         let mut sorted_ends = Vec::with_capacity(ranked.ends.len());
         for at in &sorted {
@@ -33,11 +36,6 @@ impl LabelOrder {
             ranks,
             ends: sorted_ends,
         }
-    }
-
-    /// Where each series stands in `series`, in label order.
-    pub(crate) fn places(index: &Index, series: &[SeriesRef]) -> Vec<u32> {
-        Ranked::sort(index, series).1
     }
 
     /// The series in label order.
@@ -56,23 +54,26 @@ impl LabelOrder {
     }
 }
 
-/// Series in the order in which they were given, with their pairs as ranks.
-struct Ranked {
+/// Series in the order in which they were given, with their pairs as ranks. Sorting them needs the
+/// index no more.
+pub(super) struct Ranked {
     pairs: Vec<u32>,
     ranks: Vec<u32>,
     ends: Vec<u32>,
+    /// The ranks of metric names.
+    names: Range<u32>,
 }
 
 impl Ranked {
-    fn sort(index: &Index, series: &[SeriesRef]) -> (Self, Vec<u32>) {
-        let mut numbers = Vec::with_capacity(series.len() * 8);
+    pub(super) fn new(index: &Index, series: &[SeriesRef]) -> Self {
+        let mut ranks = Vec::with_capacity(series.len() * 8);
         let mut ends = Vec::with_capacity(series.len());
         for r in series {
-            numbers.extend(index.pairs_of(*r));
-            ends.push(numbers.len() as u32);
+            ranks.extend(index.pairs_of(*r));
+            ends.push(ranks.len() as u32);
         }
         let mut used = vec![false; index.pair_numbers()];
-        numbers.iter().for_each(|pair| used[*pair as usize] = true);
+        ranks.iter().for_each(|pair| used[*pair as usize] = true);
         let mut pairs: Vec<u32> = (0..used.len() as u32)
             .filter(|p| used[*p as usize])
             .collect();
@@ -81,26 +82,31 @@ impl Ranked {
         for (rank, pair) in pairs.iter().enumerate() {
             rank_of[*pair as usize] = rank as u32;
         }
-        numbers
+        ranks
             .iter_mut()
             .for_each(|number| *number = rank_of[*number as usize]);
-        // Series without a metric name come first, as if their name were empty.
         let name_of = |pair: &u32| index.pair(*pair).0;
-        let first_name = pairs.partition_point(|pair| name_of(pair) < METRIC_NAME) as u32;
-        let after_names = pairs.partition_point(|pair| name_of(pair) <= METRIC_NAME) as u32;
-        let names = |rank: &u32| (first_name..after_names).contains(rank);
-        let key = |at: &u32| {
-            let list = list_at(&numbers, &ends, *at as usize);
-            (list.first().is_some_and(names), list)
-        };
-        let mut sorted: Vec<u32> = (0..series.len() as u32).collect();
-        sorted.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        let ranked = Self {
+        let first = pairs.partition_point(|pair| name_of(pair) < METRIC_NAME) as u32;
+        let end = pairs.partition_point(|pair| name_of(pair) <= METRIC_NAME) as u32;
+        Self {
             pairs,
-            ranks: numbers,
+            ranks,
             ends,
+            names: first..end,
+        }
+    }
+
+    /// Where each series stood, in label order.
+    pub(super) fn sorted(&self) -> Vec<u32> {
+        let key = |at: &u32| {
+            let list = list_at(&self.ranks, &self.ends, *at as usize);
+            // Series without a metric name come first, as if their name were empty.
+            let named = list.first().is_some_and(|rank| self.names.contains(rank));
+            (named, list)
         };
-        (ranked, sorted)
+        let mut sorted: Vec<u32> = (0..self.ends.len() as u32).collect();
+        sorted.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+        sorted
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) use batch::BatchBuffers;
 pub use batch::{Rejection, WriteBatch};
 pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
+use label_order::Ranked;
 pub(crate) use registry::{PAGE_SERIES, SeriesRef};
 pub(crate) use replay::ReplayedBlock;
 pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer};
@@ -161,21 +162,8 @@ impl Head {
                 }
             }
         }
-        let index = self.index();
-        let numbers: Vec<u32> = found.iter().map(|series| series.0).collect();
-        let make = |series| index.labels(SeriesRef(series));
-        let labels = cache
-            .head_labels
-            .of(&numbers, index.removals(), &cache.label_sets, make);
-        // Ranking walks over all pairs of the head, which a few series are not worth.
-        let places = match found.len() < index.pair_numbers() / 64 {
-            true => {
-                let mut places: Vec<u32> = (0..found.len() as u32).collect();
-                places.sort_unstable_by(|a, b| labels[*a as usize].cmp(&labels[*b as usize]));
-                places
-            }
-            false => LabelOrder::places(&index, &found),
-        };
+        let labels = self.labels_of(&found, cache);
+        let places = self.label_places(&found, &labels);
         let series = places.into_iter().map(|at| {
             let at = at as usize;
             HeadSeries {
@@ -188,6 +176,36 @@ impl Head {
             series: series.collect(),
             parts,
         }
+    }
+
+    /// The labels of series, from the cache where it has them. The caller holds the references.
+    fn labels_of(&self, series: &[SeriesRef], cache: &ReadCache) -> Vec<Labels> {
+        let mut labels = Vec::with_capacity(series.len());
+        for some in series.chunks(PAGE_SERIES) {
+            let numbers: Vec<u32> = some.iter().map(|series| series.0).collect();
+            let index = self.index();
+            let make = |series| index.labels(SeriesRef(series));
+            let removals = index.removals();
+            let known = &cache.head_labels;
+            labels.extend(known.of(&numbers, removals, &cache.label_sets, make));
+        }
+        labels
+    }
+
+    /// Where each series stands, in label order.
+    fn label_places(&self, series: &[SeriesRef], labels: &[Labels]) -> Vec<u32> {
+        let index = self.index();
+        // Ranking walks over all pairs of the head, which a few series are not worth.
+        if series.len() < index.pair_numbers() / 64 {
+            drop(index);
+            let mut places: Vec<u32> = (0..series.len() as u32).collect();
+            places.sort_unstable_by(|a, b| labels[*a as usize].cmp(&labels[*b as usize]));
+            return places;
+        }
+        let ranked = Ranked::new(&index, series);
+        // New series are entered meanwhile.
+        drop(index);
+        ranked.sorted()
     }
 
     /// Copies the exemplars that `keep` accepts of the series that match any of the selectors; `None`

@@ -1,7 +1,7 @@
 //! A batch of series out of chunks: which columns they share, then their values.
 //!
 //! Holds always:
-//! - Hours that follow one another and hold only floats are copied value by value and nothing else;
+//! - Parts that follow one another in time and hold only floats are copied value by value and nothing else;
 //!   everything less usual goes through `super::samples`.
 //! - Columns are found one series after the other, values are unpacked in parallel: the answer does
 //!   not depend on the number of threads.
@@ -15,6 +15,7 @@ use super::columns::Columns;
 use super::resolve::{Resolved, ResolvedSeries};
 use super::samples::{HeadHour, Hour, Samples, StoredHour, gather};
 use crate::cache::Chunk;
+use crate::head::PartCopy;
 
 /// Samples from which a batch is worth the trouble of several threads (`query-study.md`, §4).
 const PARALLEL_SAMPLES_MIN: usize = 500_000;
@@ -76,41 +77,55 @@ pub(super) fn assemble(
     (series, from_buckets)
 }
 
-/// The chunks of a series in time order, if they hold only floats and no two are of the same hour.
+/// The chunks of a series in time order, if they hold only floats and no two overlap.
 fn hours_of(resolved: &Resolved, chunked: &Chunked<'_>) -> Option<Vec<Arc<Chunk>>> {
-    let mut hours = Vec::with_capacity(chunked.stored.len() + chunked.head.len());
-    let mut end_ms = i64::MIN;
-    let mut parts = parts_of(resolved, chunked).peekable();
-    let add_part =
-        |hours: &mut Vec<Arc<Chunk>>, end_ms: &mut i64, hour: HeadHour<'_>, at: usize| {
-            let part = hour.part;
-            let starts = part.hour.start_ms() >= *end_ms;
-            *end_ms = part.hour.end_ms(icecore_model::BucketSize::HOUR);
-            hours.extend(chunked.head[at].clone());
-            starts && part.late().is_empty() && part.histograms().is_empty()
-        };
-    for (place, chunk) in stored_of(resolved, chunked) {
-        while let Some((at, hour)) = parts.next_if(|(_, h)| h.part.hour < place.start) {
-            if !add_part(&mut hours, &mut end_ms, hour, at) {
+    let mut hours = InOrder {
+        chunks: Vec::with_capacity(chunked.stored.len() + chunked.head.len()),
+        last_ms: i64::MIN,
+    };
+    let mut parts = parts_of(resolved, chunked).zip(chunked.head).peekable();
+    for (bucket, chunk) in stored_of(resolved, chunked) {
+        while let Some((hour, chunk)) = parts.next_if(|(h, _)| h.part.hour < bucket.start) {
+            hours.add_part(hour.part, chunk.as_ref())?;
+        }
+        let side = chunk.side.as_ref();
+        if side.is_some_and(|side| !side.histograms.is_empty()) {
+            return None;
+        }
+        hours.add(chunk)?;
+    }
+    for (hour, chunk) in parts {
+        hours.add_part(hour.part, chunk.as_ref())?;
+    }
+    Some(hours.chunks)
+}
+
+/// Chunks that follow one another.
+struct InOrder {
+    chunks: Vec<Arc<Chunk>>,
+    last_ms: i64,
+}
+
+impl InOrder {
+    /// `None` when the chunk does not begin after the last one.
+    fn add(&mut self, chunk: &Arc<Chunk>) -> Option<()> {
+        if let (Some(first), Some(last)) = (chunk.times.first(), chunk.times.last()) {
+            if *first <= self.last_ms {
                 return None;
             }
+            self.last_ms = *last;
+            self.chunks.push(Arc::clone(chunk));
         }
-        let mixed = chunk
-            .side
-            .as_ref()
-            .is_some_and(|side| !side.histograms.is_empty());
-        if mixed || place.start_ms() < end_ms {
+        Some(())
+    }
+
+    /// The same for a part of the head; also `None` when it holds more than its stream.
+    fn add_part(&mut self, part: &PartCopy, chunk: Option<&Arc<Chunk>>) -> Option<()> {
+        if !part.late().is_empty() || !part.histograms().is_empty() {
             return None;
         }
-        end_ms = place.end_ms();
-        hours.push(Arc::clone(chunk));
+        chunk.map_or(Some(()), |chunk| self.add(chunk))
     }
-    for (at, hour) in parts {
-        if !add_part(&mut hours, &mut end_ms, hour, at) {
-            return None;
-        }
-    }
-    Some(hours)
 }
 
 fn stored_of<'r>(
@@ -128,21 +143,17 @@ fn stored_of<'r>(
 fn parts_of<'r>(
     resolved: &'r Resolved,
     chunked: &Chunked<'r>,
-) -> impl Iterator<Item = (usize, HeadHour<'r>)> {
-    let range = chunked
-        .series
-        .head
-        .as_ref()
-        .map_or(0..0, |(_, r)| r.clone());
+) -> impl Iterator<Item = HeadHour<'r>> {
+    let head = chunked.series.head.as_ref();
+    let range = head.map_or(0..0, |(_, range)| range.clone());
     let parts = &resolved.head_parts[range.start as usize..range.end as usize];
-    let hours = parts
+    parts
         .iter()
         .zip(chunked.head)
         .map(|(part, chunk)| HeadHour {
             part,
             chunk: chunk.as_deref(),
-        });
-    hours.enumerate()
+        })
 }
 
 fn plain(
@@ -171,7 +182,7 @@ fn plain(
     for (_, chunk) in stored_of(resolved, chunked).filter(|(_, chunk)| chunk.side.is_some()) {
         add_starts(Some(chunk), Vec::new(), range_ms, &mut starts);
     }
-    for (_, hour) in parts_of(resolved, chunked).filter(|(_, h)| !h.part.starts().is_empty()) {
+    for hour in parts_of(resolved, chunked).filter(|h| !h.part.starts().is_empty()) {
         add_starts(None, vec![hour], range_ms, &mut starts);
     }
     starts.sort_unstable();
@@ -211,7 +222,7 @@ fn overlapping(
     let stored = stored_of(resolved, chunked)
         .map(|(bucket, chunk)| StoredHour { bucket, chunk })
         .collect();
-    let head = parts_of(resolved, chunked).map(|(_, hour)| hour).collect();
+    let head = parts_of(resolved, chunked).collect();
     let mut gathered = gather(stored, head, start_ms, end_ms);
     let series = SeriesSamples {
         labels: chunked.series.labels.clone(),
