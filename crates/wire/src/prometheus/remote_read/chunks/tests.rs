@@ -20,11 +20,13 @@ const SAMPLES: &[u8] =
     include_bytes!("../../../../../../testdata/wire/prometheus-2.42-read.samples");
 const FRAMES: &[u8] = include_bytes!("../../../../../../testdata/wire/prometheus-2.42-read.frames");
 
+type Gathered = (Vec<(i64, f64)>, Vec<HistogramSample>);
+
 /// Gathers what was written, as a storage would answer it.
 #[derive(Default)]
 struct Stored {
     current: Option<Labels>,
-    series: BTreeMap<Labels, (Vec<(i64, f64)>, Vec<HistogramSample>)>,
+    series: BTreeMap<Labels, Gathered>,
 }
 
 impl Stored {
