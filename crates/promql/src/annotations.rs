@@ -178,6 +178,27 @@ impl Annotations {
         }
     }
 
+    /// Says again, for the same text written at `start`, what was said about `span`.
+    pub(crate) fn repeat(&self, span: Span, start: usize) {
+        if span.start == start {
+            return;
+        }
+        let mut notes = self.0.lock();
+        let within = |inner: &Span| span.start <= inner.start && inner.end <= span.end;
+        let moved: Vec<(Span, Note)> = notes
+            .iter()
+            .filter(|(inner, _)| within(inner))
+            .map(|(inner, note)| {
+                let moved = Span {
+                    start: inner.start - span.start + start,
+                    end: inner.end - span.start + start,
+                };
+                (moved, note.clone())
+            })
+            .collect();
+        notes.extend(moved);
+    }
+
     /// The warnings and the infos, each with its place in the query.
     pub(crate) fn render(&self, query: &str) -> (Vec<String>, Vec<String>) {
         let (mut warnings, mut infos) = (Vec::new(), Vec::new());

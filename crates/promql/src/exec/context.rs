@@ -1,12 +1,14 @@
 //! What all operators of one query share.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use icecore_model::SeriesSource;
 
 use crate::annotations::Annotations;
 use crate::error::{Error, Result};
+use crate::exec::Row;
 
 /// The shared state of a running query.
 pub(crate) struct Context<'q> {
@@ -16,7 +18,11 @@ pub(crate) struct Context<'q> {
     /// Set when nobody waits for the answer any more.
     pub(crate) canceled: &'q AtomicBool,
     pub(crate) deadline: Option<Instant>,
-    memory: AtomicUsize,
+    /// Samples that were read, and that windows and look-backs touched.
+    pub(crate) samples_read: AtomicU64,
+    pub(crate) series_read: AtomicU64,
+    pub(crate) samples_touched: AtomicU64,
+    memory: Arc<AtomicUsize>,
     memory_peak: AtomicUsize,
 }
 
@@ -40,7 +46,10 @@ impl<'q> Context<'q> {
             limits,
             canceled,
             deadline,
-            memory: AtomicUsize::new(0),
+            samples_read: AtomicU64::new(0),
+            series_read: AtomicU64::new(0),
+            samples_touched: AtomicU64::new(0),
+            memory: Arc::new(AtomicUsize::new(0)),
             memory_peak: AtomicUsize::new(0),
         }
     }
@@ -60,16 +69,16 @@ impl<'q> Context<'q> {
     }
 
     /// Takes memory for rows that an operator holds; it is given back with the reservation.
-    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation<'_>> {
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
         let mut reservation = Reservation {
-            used: &self.memory,
+            used: Arc::clone(&self.memory),
             bytes: 0,
         };
         self.grow(&mut reservation, bytes)?;
         Ok(reservation)
     }
 
-    pub(crate) fn grow(&self, reservation: &mut Reservation<'_>, bytes: usize) -> Result<()> {
+    pub(crate) fn grow(&self, reservation: &mut Reservation, bytes: usize) -> Result<()> {
         let used = self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes;
         reservation.bytes += bytes;
         self.memory_peak.fetch_max(used, Ordering::Relaxed);
@@ -82,6 +91,12 @@ impl<'q> Context<'q> {
         Ok(())
     }
 
+    /// Takes memory for rows.
+    pub(crate) fn hold(&self, reservation: &mut Reservation, rows: &[Row]) -> Result<()> {
+        let bytes = rows.iter().map(Row::heap_bytes).sum();
+        self.grow(reservation, bytes)
+    }
+
     pub(crate) fn memory_peak(&self) -> usize {
         self.memory_peak.load(Ordering::Relaxed)
     }
@@ -89,12 +104,12 @@ impl<'q> Context<'q> {
 
 /// Memory that is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation<'q> {
-    used: &'q AtomicUsize,
+pub(crate) struct Reservation {
+    used: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }

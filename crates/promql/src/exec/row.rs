@@ -24,6 +24,13 @@ pub struct Row {
     pub values: Values,
 }
 
+impl Row {
+    /// Bytes held, for accounting. Labels are shared with the source and count as a pointer.
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + self.values.heap_bytes()
+    }
+}
+
 /// The values of a series, one place per step. A step has a float, a histogram, or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Values {

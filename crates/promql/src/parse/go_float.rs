@@ -1,7 +1,6 @@
 //! Floats as Go writes them.
 
-/// A float as Go's `strconv.FormatFloat(v, 'g', -1, 64)` writes it: shortest digits, an exponent below
-/// 1e-4 and from 1e21 on (`%g` and `%v` of Go agree there).
+/// A float as Go's `%g` and `%v` write it: shortest digits, an exponent below 1e-4 and from 1e6 on.
 pub fn go_float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_string();
@@ -10,7 +9,7 @@ pub fn go_float(value: f64) -> String {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_string();
     }
     let magnitude = value.abs();
-    if value == 0.0 || (1e-4..1e21).contains(&magnitude) {
+    if value == 0.0 || (1e-4..1e6).contains(&magnitude) {
         return format!("{value}");
     }
     let written = format!("{value:e}");
@@ -36,7 +35,9 @@ mod tests {
             (0.0, "0"),
             (-0.0, "-0"),
             (1.5, "1.5"),
-            (1e20, "100000000000000000000"),
+            (999999.5, "999999.5"),
+            (1e6, "1e+06"),
+            (1234567.0, "1.234567e+06"),
             (1e21, "1e+21"),
             (1e-4, "0.0001"),
             (1.25e-5, "1.25e-05"),

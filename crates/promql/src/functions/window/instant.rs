@@ -1,0 +1,73 @@
+//! `irate` and `idelta`: the difference of the last two samples of a window.
+
+use crate::exec::Values;
+use crate::value::SampleValue;
+
+use super::series::HistogramPoint;
+use super::starts::{Started, is_restart};
+use super::view::{View, Window};
+
+/// A sample of either kind.
+#[derive(Clone, Copy)]
+enum Last<'a> {
+    Float(f64, Started),
+    Histogram(&'a HistogramPoint, Started),
+}
+
+impl Last<'_> {
+    fn started(&self) -> Started {
+        match self {
+            Self::Float(_, started) | Self::Histogram(_, started) => *started,
+        }
+    }
+}
+
+pub(super) fn change(view: &View<'_>, per_second: bool) -> Values {
+    view.each(|_, window| {
+        let (before, after) = last_two(window)?;
+        let elapsed_ms = after.started().time.saturating_sub(before.started().time);
+        if elapsed_ms == 0 {
+            return None;
+        }
+        let seconds = elapsed_ms as f64 / 1000.0;
+        match (before, after) {
+            (Last::Float(before, since), Last::Float(after, started)) => {
+                let reset = per_second && (after < before || is_restart(since, started));
+                let change = if reset { after } else { after - before };
+                Some(SampleValue::Float(match per_second {
+                    true => change / seconds,
+                    false => change,
+                }))
+            }
+            _ => {
+                view.notes.mixed_floats_histograms();
+                None
+            }
+        }
+    })
+}
+
+/// The last two samples of a window in time order.
+fn last_two<'a>(window: &Window<'a>) -> Option<(Last<'a>, Last<'a>)> {
+    let (mut floats, mut points) = (window.floats.len(), window.histograms.len());
+    let mut take = || {
+        let float = floats.checked_sub(1).map(|i| (i, window.times[i]));
+        let point = points.checked_sub(1).map(|i| (i, &window.histograms[i]));
+        match (float, point) {
+            (Some((i, time)), point) if point.is_none_or(|(_, point)| point.time_ms < time) => {
+                floats = i;
+                let started = Started::at(i, time, window.float_starts);
+                Some(Last::Float(window.floats[i], started))
+            }
+            (_, Some((i, point))) => {
+                points = i;
+                let started = Started::at(i, point.time_ms, window.histogram_starts);
+                Some(Last::Histogram(point, started))
+            }
+            _ => None,
+        }
+    };
+    let after = take()?;
+    let before = take()?;
+    Some((before, after))
+}

@@ -1,0 +1,56 @@
+//! Which group a row belongs to.
+
+use icecore_model::{Labels, METRIC_NAME};
+
+use super::super::label_key::{KeyNumbers, LabelKey};
+use crate::exec::Row;
+use crate::plan::Grouping;
+
+/// Numbers groups in the order in which they are first seen.
+pub(super) struct Groups {
+    keys: LabelKey,
+    numbers: KeyNumbers,
+    key: Vec<u8>,
+    groups: Vec<Group>,
+}
+
+pub(super) struct Group {
+    pub(super) labels: Labels,
+    pub(super) drop_name: bool,
+}
+
+impl Groups {
+    pub(super) fn new(grouping: &Grouping) -> Self {
+        Self {
+            keys: LabelKey::new(&grouping.labels, grouping.without),
+            numbers: KeyNumbers::default(),
+            key: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// The number of the row's group; groups get numbers from 0 upwards.
+    pub(super) fn of(&mut self, row: &Row) -> usize {
+        self.keys.write(&row.labels, &mut self.key);
+        let (number, is_new) = self.numbers.number(&self.key);
+        if is_new {
+            self.groups.push(Group {
+                labels: self.keys.project(&row.labels),
+                drop_name: false,
+            });
+        }
+        // A name that is to be removed later must not come back through `by (__name__)`.
+        if row.drop_name && self.keys.counts(METRIC_NAME) {
+            self.groups[number].drop_name = true;
+        }
+        number
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub(super) fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+}

@@ -1,0 +1,238 @@
+//! Arithmetic and comparison of matched rows: one to one, many to one, one to many.
+
+use std::collections::HashMap;
+
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
+
+use super::super::label_key::{KeyNumbers, LabelKey};
+use super::pair::{Side, values};
+use super::{Numbered, text_of};
+use crate::annotations::Note;
+use crate::error::{Error, Result};
+use crate::exec::{ABSENT, Row, Values};
+use crate::parse::{BinaryOp, Cardinality, VectorMatching};
+
+pub(super) struct Join<'a> {
+    pub(super) op: BinaryOp,
+    pub(super) return_bool: bool,
+    pub(super) matching: &'a VectorMatching,
+    pub(super) keys: &'a LabelKey,
+    pub(super) steps: usize,
+    pub(super) note: &'a dyn Fn(Note),
+}
+
+impl Join<'_> {
+    pub(super) fn rows(&self, lhs: Vec<Row>, rhs: Vec<Row>) -> Result<Vec<Row>> {
+        // The "one" side is the right one, except with group_right.
+        let swapped = self.matching.cardinality == Cardinality::OneToMany;
+        let (many, one) = match swapped {
+            true => (rhs, lhs),
+            false => (lhs, rhs),
+        };
+        let (fill_many, fill_one) = match swapped {
+            true => (self.matching.fill_right, self.matching.fill_left),
+            false => (self.matching.fill_left, self.matching.fill_right),
+        };
+        let fills = fill_many.is_some() || fill_one.is_some();
+        if (many.is_empty() || one.is_empty()) && !fills {
+            return Ok(Vec::new());
+        }
+        let mut known = KeyNumbers::default();
+        let many = Numbered::new(many, self.keys, &mut known);
+        let one = Numbered::new(one, self.keys, &mut known);
+        let count = known.len();
+        let sides = Sides {
+            many_of: many.by_number(count),
+            one_of: one.by_number(count),
+            many,
+            one,
+            swapped,
+        };
+        self.check_one_side(&sides, fills)?;
+        let mut rows = Vec::new();
+        for number in 0..count {
+            self.join_group(&sides, number, fill_many, fill_one, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// No two rows of the "one" side may have the same join labels at the same step.
+    fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
+        for places in sides.one_of.iter().filter(|places| places.len() > 1) {
+            let rows: Vec<&Row> = places.iter().map(|place| &sides.one.rows[*place]).collect();
+            let Some((step, first, second)) = first_overlap(&rows, self.steps) else {
+                continue;
+            };
+            // Without partners at that step nothing is matched, so nothing is wrong.
+            let has_many = |row: &Row| row.values.is_present(step);
+            if !fills && !sides.many.rows.iter().any(has_many) {
+                continue;
+            }
+            let side = if sides.swapped { "left" } else { "right" };
+            let group = self.keys.project(&first.labels);
+            return Err(Error::Execution(format!(
+                "found duplicate series for the match group {} on the {side} hand-side of the operation: [{}, {}];many-to-many matching not allowed: matching labels must be unique on one side",
+                text_of(&group),
+                text_of(&first.labels),
+                text_of(&second.labels)
+            )));
+        }
+        Ok(())
+    }
+
+    /// All pairs with the same join labels.
+    fn join_group(
+        &self,
+        sides: &Sides,
+        number: usize,
+        fill_many: Option<f64>,
+        fill_one: Option<f64>,
+        rows: &mut Vec<Row>,
+    ) -> Result<()> {
+        let many: Vec<&Row> = pick(&sides.many.rows, &sides.many_of[number]);
+        let one: Vec<&Row> = pick(&sides.one.rows, &sides.one_of[number]);
+        let from = rows.len();
+        for many_row in &many {
+            for one_row in &one {
+                let many_side = Side::Values(&many_row.values);
+                let values = self.values(sides, many_side, Side::Values(&one_row.values));
+                self.push(rows, many_row, &one_row.labels, values);
+            }
+            if let Some(fill) = fill_one {
+                let lonely = without_steps_of(&many_row.values, &one);
+                let values = self.values(sides, Side::Values(&lonely), Side::Fill(fill));
+                let group = self.keys.project(&many_row.labels);
+                self.push(rows, many_row, &group, values);
+            }
+        }
+        self.check_matches(&many, &rows[from..])?;
+        if let Some(fill) = fill_many {
+            for one_row in &one {
+                let lonely = without_steps_of(&one_row.values, &many);
+                let values = self.values(sides, Side::Fill(fill), Side::Values(&lonely));
+                let stand_in = Row {
+                    labels: self.keys.project(&one_row.labels),
+                    drop_name: false,
+                    values: Values::default(),
+                };
+                self.push(rows, &stand_in, &one_row.labels, values);
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, sides: &Sides, many: Side<'_>, one: Side<'_>) -> Values {
+        let (lhs, rhs) = match sides.swapped {
+            true => (one, many),
+            false => (many, one),
+        };
+        values(
+            self.op,
+            self.return_bool,
+            lhs,
+            rhs,
+            self.steps,
+            &self.note,
+        )
+    }
+
+    fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
+        if !values.is_empty() {
+            rows.push(Row {
+                labels: self.result_labels(&many.labels, one_labels),
+                drop_name: self.return_bool || many.drop_name,
+                values,
+            });
+        }
+    }
+
+    /// At no step may a row of the "one" side match several rows, unless grouping says so; then the
+    /// results must differ.
+    fn check_matches(&self, many: &[&Row], results: &[Row]) -> Result<()> {
+        if many.len() < 2 {
+            return Ok(());
+        }
+        if self.matching.cardinality == Cardinality::OneToOne {
+            // A comparison that is false at a step is no match there.
+            return match has_overlap(&results.iter().collect::<Vec<_>>(), self.steps) {
+                true => Err(Error::Execution(
+                    "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
+                )),
+                false => Ok(()),
+            };
+        }
+        let mut by_labels: HashMap<&Labels, Vec<&Row>> = HashMap::new();
+        for row in results {
+            by_labels.entry(&row.labels).or_default().push(row);
+        }
+        match by_labels.values().any(|rows| has_overlap(rows, self.steps)) {
+            true => Err(Error::Execution(
+                "multiple matches for labels: grouping labels must ensure unique matches"
+                    .to_string(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn result_labels(&self, many: &Labels, one: &Labels) -> Labels {
+        let matching = self.matching;
+        let drops_name = self.op.is_arithmetic();
+        let is_kept = |name: &str| {
+            let joined = match matching.cardinality {
+                Cardinality::OneToOne => {
+                    matching.on == matching.labels.iter().any(|label| label == name)
+                        || (!matching.on && name == METRIC_NAME && !matching.labels.iter().any(|l| l == name))
+                }
+                _ => true,
+            };
+            joined && !(drops_name && name == METRIC_NAME)
+        };
+        let mut builder = LabelsBuilder::default();
+        for (name, value) in many.iter().filter(|(name, _)| is_kept(name)) {
+            builder.set(name, value);
+        }
+        for name in &matching.include {
+            builder.set(name, one.get(name).unwrap_or_default());
+        }
+        builder.build()
+    }
+}
+
+struct Sides {
+    many: Numbered,
+    one: Numbered,
+    many_of: Vec<Vec<usize>>,
+    one_of: Vec<Vec<usize>>,
+    /// The "many" side is the right one.
+    swapped: bool,
+}
+
+fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
+    places.iter().map(|place| &rows[*place]).collect()
+}
+
+/// The first step at which two rows have a value, with these rows.
+fn first_overlap<'r>(rows: &[&'r Row], steps: usize) -> Option<(usize, &'r Row, &'r Row)> {
+    (0..steps).find_map(|step| {
+        let mut present = rows.iter().filter(|row| row.values.is_present(step));
+        Some((step, *present.next()?, *present.next()?))
+    })
+}
+
+fn has_overlap(rows: &[&Row], steps: usize) -> bool {
+    rows.len() > 1 && first_overlap(rows, steps).is_some()
+}
+
+/// Values at the steps at which none of `others` has one.
+fn without_steps_of(values: &Values, others: &[&Row]) -> Values {
+    let mut lonely = values.clone();
+    for step in 0..lonely.floats.len() {
+        if others.iter().any(|row| row.values.is_present(step)) {
+            lonely.floats[step] = ABSENT;
+            if let Some(histogram) = lonely.histograms.get_mut(step) {
+                *histogram = None;
+            }
+        }
+    }
+    lonely
+}

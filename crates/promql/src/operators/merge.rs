@@ -1,0 +1,55 @@
+//! Rows that turn out to be the same series.
+
+use std::collections::HashMap;
+
+use icecore_model::{Labels, METRIC_NAME};
+
+use super::label_key::without_name;
+use crate::error::{Error, Result};
+use crate::exec::Row;
+
+/// Removes the metric names that functions gave up, at the end of an evaluation.
+pub(crate) fn drop_names(rows: &mut [Row]) {
+    for row in rows.iter_mut().filter(|row| row.drop_name) {
+        if row.labels.get(METRIC_NAME).is_some() {
+            row.labels = without_name(&row.labels);
+        }
+        row.drop_name = false;
+    }
+}
+
+/// Makes one row of those with equal labels. That two of them have a value at the same step is an
+/// error: the answer would have one series twice.
+pub(crate) fn merge_equal_labels(rows: Vec<Row>) -> Result<Vec<Row>> {
+    let mut places: HashMap<Labels, usize> = HashMap::with_capacity(rows.len());
+    let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match places.get(&row.labels) {
+            None => {
+                places.insert(row.labels.clone(), merged.len());
+                merged.push(row);
+            }
+            Some(place) => merge_into(&mut merged[*place], row)?,
+        }
+    }
+    Ok(merged)
+}
+
+fn merge_into(target: &mut Row, row: Row) -> Result<()> {
+    for step in 0..row.values.floats.len() {
+        if !row.values.is_present(step) {
+            continue;
+        }
+        if target.values.is_present(step) {
+            return Err(Error::Execution(
+                "vector cannot contain metrics with the same labelset".to_string(),
+            ));
+        }
+        match row.values.histogram(step) {
+            Some(histogram) => target.values.set_histogram(step, histogram.clone()),
+            None => target.values.set_float(step, row.values.floats[step]),
+        }
+    }
+    target.drop_name |= row.drop_name;
+    Ok(())
+}
