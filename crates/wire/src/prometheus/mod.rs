@@ -11,6 +11,7 @@ mod message;
 mod number;
 pub mod params;
 pub mod protobuf;
+pub mod query_json;
 pub mod remote_read;
 pub mod remote_write_v1;
 pub mod remote_write_v2;
