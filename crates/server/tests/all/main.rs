@@ -3,10 +3,12 @@
 mod client;
 mod documents;
 mod exposition;
+mod federate;
 mod lifecycle;
 mod payload;
 mod reading;
 mod refusals;
+mod remote_read;
 mod served;
 mod status;
 mod writing;

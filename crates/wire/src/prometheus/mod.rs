@@ -6,6 +6,7 @@ pub mod content;
 pub mod escaping;
 mod exemplar;
 pub mod export;
+pub mod federate;
 mod histogram;
 mod message;
 mod number;

@@ -8,8 +8,8 @@
 use icecore_model::{Histogram, HistogramCounts, HistogramSample, Labels, SeriesSamples, Span};
 
 use crate::prometheus::message::{
-    put_bytes, put_double, put_message, put_number, put_packed_doubles, put_packed_zigzag,
-    put_present_double, put_present_number, zigzag,
+    push_u64, put_bytes, put_double, put_message, put_number, put_packed_doubles,
+    put_packed_zigzag, put_present_double, put_present_number, zigzag,
 };
 
 /// Appends one series to the content of a `QueryResult`.
@@ -29,9 +29,14 @@ pub fn push_time_series(out: &mut Vec<u8>, series: &SeriesSamples) {
     });
 }
 
-/// Appends a whole `QueryResult`, whose content [`push_time_series`] has written, to a response.
-pub fn push_query_result(out: &mut Vec<u8>, content: &[u8]) {
-    put_bytes(out, 1, content);
+/// Appends a whole `QueryResult` to a response, made of series that [`push_time_series`] has written.
+pub fn push_query_result<T: AsRef<[u8]>>(out: &mut Vec<u8>, series: &[T]) {
+    let length: usize = series.iter().map(|series| series.as_ref().len()).sum();
+    push_u64(out, 1 << 3 | 2);
+    push_u64(out, length as u64);
+    for series in series {
+        out.extend_from_slice(series.as_ref());
+    }
 }
 
 /// Compresses a response; `None` when it has more than the 4 GiB that snappy can say.

@@ -110,7 +110,7 @@ fn the_answer_with_samples_is_that_of_prometheus() {
         push_time_series(&mut content, &series);
     }
     let mut response = Vec::new();
-    push_query_result(&mut response, &content);
+    push_query_result(&mut response, &[content]);
     let mut buffer = Vec::new();
     let expected = snappy::decompress(SAMPLES, &mut buffer, 1 << 20).unwrap();
     assert!(response == expected, "the two messages differ");
