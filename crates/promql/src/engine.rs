@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use icecore_model::{Labels, SeriesSource};
 
 use crate::error::{Error, Result};
-use crate::exec::{Context, Grid, Limits, Row, ScalarColumn, Values};
+use crate::exec::{Context, Grid, Limits, Row, ScalarColumn, Values, merge_equal_labels};
 use crate::operators::{self, Run};
 use crate::parse::parse;
 use crate::plan::{self, Plan, PlanContext, Root, Rules};
@@ -190,7 +190,7 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
             let mut operator = operators::build(run, node);
             let (mut rows, _held) = operators::collect(run.context, &mut *operator).await?;
             operators::drop_names(&mut rows);
-            let rows = operators::merge_equal_labels(rows)?;
+            let rows = merge_equal_labels(rows)?;
             check_samples(&rows, run.context.limits.samples)?;
             Ok(match plan.is_range {
                 true => matrix(plan.grid, rows),
@@ -220,7 +220,7 @@ fn scalar_matrix(grid: Grid, column: &ScalarColumn) -> QueryValue {
 }
 
 fn matrix(grid: Grid, mut rows: Vec<Row>) -> QueryValue {
-    rows.sort_by(|a, b| a.labels.cmp(&b.labels));
+    rows.sort_by(|a, b| operators::answer_order(&a.labels, &b.labels));
     let series = rows
         .into_iter()
         .filter(|row| !row.values.is_empty())

@@ -2,7 +2,7 @@
 
 /// Adds `increment` to a sum and its compensation.
 #[inline]
-pub fn kahan_add(increment: f64, sum: f64, compensation: f64) -> (f64, f64) {
+pub(crate) fn kahan_add(increment: f64, sum: f64, compensation: f64) -> (f64, f64) {
     let total = sum + increment;
     let lost = if total.is_infinite() {
         return (total, 0.0);

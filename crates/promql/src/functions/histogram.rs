@@ -14,11 +14,11 @@ mod series;
 
 use std::collections::BTreeMap;
 
-use super::labels::{merge_same_labels, with_label};
+use super::labels::with_label;
 use super::{Argument, CallContext, MapFunction, VectorFunction};
 use crate::annotations::{GoFloat, Note};
 use crate::error::{Error, Result};
-use crate::exec::{ABSENT, Row, ScalarColumn, Values};
+use crate::exec::{ABSENT, Row, ScalarColumn, Values, merge_equal_labels};
 use crate::histogram::FloatHistogram;
 use measure::{Fraction, Quantile};
 use quantile_label::quantile_label;
@@ -89,7 +89,7 @@ fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>
         let measured = series.measure(ctx, 0, &quantile);
         label_rows(label, &quantile.0, measured, &mut labelled)?;
     }
-    merge_same_labels(labelled)
+    merge_equal_labels(labelled)
 }
 
 fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {

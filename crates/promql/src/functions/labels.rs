@@ -3,13 +3,11 @@
 //! Holds always: values stay as they are. Series that get the same labels become one series, which is
 //! an error where two of them have a value at the same step.
 
-use std::collections::HashMap;
-
 use icecore_model::{AnchoredRegex, Labels, LabelsBuilder, METRIC_NAME};
 
 use super::{CallContext, VectorFunction};
 use crate::error::{Error, Result};
-use crate::exec::{Row, is_absent};
+use crate::exec::{Row, is_absent, merge_equal_labels};
 use crate::parse::Expr;
 
 pub(super) fn function(name: &str) -> Option<VectorFunction> {
@@ -36,7 +34,7 @@ fn label_replace(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> 
             set_label(row, dst, &replaced);
         }
     }
-    merge_same_labels(rows)
+    merge_equal_labels(rows)
 }
 
 /// `label_join(v, dst, separator, src…)`
@@ -53,7 +51,7 @@ fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
         let joined = values.join(separator);
         set_label(row, dst, &joined);
     }
-    merge_same_labels(rows)
+    merge_equal_labels(rows)
 }
 
 /// Every text is a label name, but not the empty one.
@@ -82,40 +80,6 @@ pub(crate) fn with_label(labels: &Labels, name: &str, value: &str) -> Labels {
     let mut builder = LabelsBuilder::from_labels(labels);
     builder.set(name, value);
     builder.build()
-}
-
-/// Makes one row of those with the same labels; the first one says whether the name goes.
-pub(crate) fn merge_same_labels(rows: Vec<Row>) -> Result<Vec<Row>> {
-    let mut places: HashMap<Labels, usize> = HashMap::with_capacity(rows.len());
-    let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
-    for row in rows {
-        match places.get(&row.labels) {
-            Some(place) => merge_into(&mut merged[*place], row)?,
-            None => {
-                places.insert(row.labels.clone(), merged.len());
-                merged.push(row);
-            }
-        }
-    }
-    Ok(merged)
-}
-
-fn merge_into(target: &mut Row, other: Row) -> Result<()> {
-    for step in 0..other.values.floats.len() {
-        if !other.values.is_present(step) {
-            continue;
-        }
-        if target.values.is_present(step) {
-            return Err(Error::Execution(
-                "vector cannot contain metrics with the same labelset".to_string(),
-            ));
-        }
-        match other.values.histogram(step) {
-            Some(histogram) => target.values.set_histogram(step, histogram.clone()),
-            None => target.values.set_float(step, other.values.floats[step]),
-        }
-    }
-    Ok(())
 }
 
 /// The vector as a scalar: its float at each step that has exactly one, else NaN.

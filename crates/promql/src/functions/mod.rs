@@ -25,8 +25,7 @@ use crate::error::Result;
 use crate::exec::{Grid, Row, ScalarColumn};
 use crate::parse::{Call, Span};
 
-pub(crate) use absent::absent_labels;
-pub(crate) use labels::{merge_same_labels, scalar_of};
+pub(crate) use labels::scalar_of;
 
 /// What a call knows beside its rows.
 pub(crate) struct CallContext<'a> {

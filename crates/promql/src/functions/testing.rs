@@ -109,7 +109,7 @@ impl Setup {
             grid: self.grid,
             is_range_query: self.is_range_query,
             call: &self.call,
-            args: &self.args,
+            args: self.args.clone().into(),
             annotations: &self.annotations,
         }
     }

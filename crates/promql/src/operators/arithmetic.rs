@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use icecore_model::CounterResetHint;
+
 use crate::annotations::{HistogramOperation, Note};
 use crate::exec::is_absent;
 use crate::histogram::FloatHistogram;
@@ -17,6 +19,16 @@ pub(crate) fn scalar_op(op: BinaryOp, lhs: f64, rhs: f64) -> f64 {
         Some(value) => value,
         None => 0.0,
     }
+}
+
+/// The largest or smallest of some floats; NaN where one is.
+pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
+    let choose = |a: f64, b: f64| match a.is_nan() || b.is_nan() {
+        true => f64::NAN,
+        false if largest => a.max(b),
+        false => a.min(b),
+    };
+    values.reduce(choose).unwrap_or(f64::NAN)
 }
 
 /// An operator on two floats: the value, `None` where a comparison is false or the operator is none
@@ -137,6 +149,10 @@ fn combined(
             }
             if outcome.bounds_reconciled {
                 note(Note::MismatchedCustomBuckets(operation));
+            }
+            // A difference is no counter.
+            if op == BinaryOp::Subtract {
+                histogram.reset_hint = CounterResetHint::Gauge;
             }
             histogram.compact(0);
             Outcome::Histogram(Arc::new(histogram))

@@ -6,15 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::BoxFuture;
-use icecore_model::{
-    Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection,
-};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
 
 use super::label_key::LabelKey;
 use super::select::Picker;
-use super::{Operator, Run, build, collect, merge_equal_labels};
+use super::{Operator, Run, build, collect};
 use crate::error::{Error, Result};
-use crate::exec::{Row, Values};
+use crate::exec::{Row, Values, merge_equal_labels};
 use crate::plan::{Picked, Vector, VectorKind};
 
 /// The labels that name a target.
@@ -22,6 +20,9 @@ const IDENTIFYING: [&str; 2] = ["instance", "job"];
 
 /// The info metric when none is named.
 const DEFAULT_METRIC: &str = "target_info";
+
+/// The info metrics when the query only says which are not wanted.
+const ANY_METRIC: &str = ".+_info";
 
 pub(super) struct Info<'q> {
     run: &'q Run<'q>,
@@ -62,7 +63,9 @@ impl<'q> Info<'q> {
         let at = |time: i64| time.saturating_sub(*offset_ms);
         let selection = Selection {
             matchers: wanted.selection(&rest),
-            start_ms: at(grid.start_ms).saturating_sub(*lookback_ms).saturating_add(1),
+            start_ms: at(grid.start_ms)
+                .saturating_sub(*lookback_ms)
+                .saturating_add(1),
             end_ms: at(grid.end_ms()),
             hints: SelectHints::default(),
         };
@@ -77,7 +80,11 @@ impl<'q> Info<'q> {
                         found.labels
                     )));
                 }
-                series.extend(batch.into_iter().filter_map(|series| picker.row(series)));
+                series.extend(
+                    batch
+                        .into_iter()
+                        .filter_map(|series| picker.row(series, &|_| {})),
+                );
             }
         }
         let targets = Targets::new(&series);
@@ -95,13 +102,17 @@ impl Operator for Info<'_> {
 }
 
 fn has_target(row: &Row) -> bool {
-    IDENTIFYING.iter().any(|name| row.labels.get(name).is_some())
+    IDENTIFYING
+        .iter()
+        .any(|name| row.labels.get(name).is_some())
 }
 
 /// What the second argument asks for.
 struct Wanted {
     names: Vec<Matcher>,
     data: Vec<Matcher>,
+    /// The query itself says which metrics are info metrics, not only which are not.
+    is_positive: bool,
     /// Samples without info series stay as they are.
     keeps_unmatched: bool,
 }
@@ -113,8 +124,14 @@ impl Wanted {
         if names.is_empty() {
             names.push(Matcher::equal(METRIC_NAME, DEFAULT_METRIC));
         }
+        let is_positive = names.iter().any(|m| !m.is_negative());
+        // Without a positive matcher every metric of the target would be an info metric.
+        if !is_positive && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC) {
+            names.push(any);
+        }
         Self {
             names,
+            is_positive,
             keeps_unmatched: data.iter().all(Matcher::matches_empty),
             data,
         }
@@ -122,8 +139,7 @@ impl Wanted {
 
     /// Rows of the info metrics themselves are left alone.
     fn is_info_metric(&self, labels: &Labels) -> bool {
-        self.names.iter().any(|m| !m.is_negative())
-            && self.names.iter().all(|m| m.matches(labels.metric_name()))
+        self.is_positive && self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 
     /// Matchers for the info series of the targets of `rows`.
@@ -184,7 +200,10 @@ impl<'r> Targets<'r> {
         let mut target = Vec::new();
         self.key.write(&row.labels, &mut target);
         let infos = match has_target(&row) {
-            true => self.by_target.get(&target).map_or([].as_slice(), Vec::as_slice),
+            true => self
+                .by_target
+                .get(&target)
+                .map_or([].as_slice(), Vec::as_slice),
             false => &[],
         };
         let steps = row.values.floats.len();
@@ -243,12 +262,7 @@ fn latest(infos: &[&Row], step: usize) -> Result<Vec<usize>> {
     Ok(by_metric.into_values().collect())
 }
 
-fn labels_with(
-    base: &Labels,
-    chosen: &[usize],
-    infos: &[&Row],
-    wanted: &Wanted,
-) -> Result<Labels> {
+fn labels_with(base: &Labels, chosen: &[usize], infos: &[&Row], wanted: &Wanted) -> Result<Labels> {
     let mut added: BTreeMap<&str, &str> = BTreeMap::new();
     for place in chosen {
         for (name, value) in infos[*place].labels.iter() {

@@ -45,7 +45,10 @@ impl LabelKey {
     }
 
     pub(super) fn counts(&self, name: &str) -> bool {
-        let listed = self.names.binary_search_by(|n| n.as_str().cmp(name)).is_ok();
+        let listed = self
+            .names
+            .binary_search_by(|n| n.as_str().cmp(name))
+            .is_ok();
         match self.excluding {
             true => !listed && name != METRIC_NAME,
             false => listed,
@@ -80,7 +83,14 @@ impl KeyNumbers {
     }
 }
 
-/// A label set without the metric name.
+/// Labels that say what a metric is: its name, and type and unit, which go when the name goes.
+const METRIC_LABELS: [&str; 3] = [METRIC_NAME, "__type__", "__unit__"];
+
+pub(super) fn is_metric_label(name: &str) -> bool {
+    METRIC_LABELS.contains(&name)
+}
+
+/// A label set without metric name, type and unit.
 pub(super) fn without_name(labels: &Labels) -> Labels {
-    Labels::from_sorted(labels.iter().filter(|(name, _)| *name != METRIC_NAME))
+    Labels::from_sorted(labels.iter().filter(|(name, _)| !is_metric_label(name)))
 }

@@ -10,11 +10,11 @@
 //! - Whether to go on (cancellation, deadline) is asked once per batch.
 
 mod aggregate;
+mod answer_labels;
 pub(crate) mod arithmetic;
 pub(crate) mod info;
 mod join;
 mod label_key;
-mod merge;
 mod range_input;
 mod repeat;
 mod rows;
@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::exec::{Context, Reservation, Row};
 use crate::plan::{Plan, Vector, VectorKind};
 
-pub(crate) use merge::{drop_names, merge_equal_labels};
+pub(crate) use answer_labels::{answer_order, drop_names};
 pub(crate) use range_input::range_samples;
 pub(crate) use scalar::scalar;
 

@@ -3,16 +3,16 @@
 use icecore_model::TimeColumn;
 
 use super::scan::ScanReader;
-use super::{Operator, Run, build, collect, merge_equal_labels};
+use super::{Operator, Run, answer_order, build, collect};
 use crate::error::Result;
-use crate::exec::Reservation;
+use crate::exec::{Reservation, merge_equal_labels};
 use crate::functions::window::{RangeSeries, Windows};
 use crate::plan::RangeInput;
 use crate::value::MatrixSeries;
 
-/// Series in batches.
+/// Series in batches. A scan knows whether counter resets are to be detected.
 pub(super) enum RangeReader<'q> {
-    Scan(ScanReader<'q>),
+    Scan(ScanReader<'q>, bool),
     Subquery(SubqueryReader<'q>),
 }
 
@@ -27,7 +27,7 @@ pub(super) struct SubqueryReader<'q> {
 impl<'q> RangeReader<'q> {
     pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput) -> Self {
         match input {
-            RangeInput::Scan(from) => Self::Scan(ScanReader::new(run, from)),
+            RangeInput::Scan(from) => Self::Scan(ScanReader::new(run, from), from.detects_resets),
             RangeInput::Subquery(inner) => Self::Subquery(SubqueryReader {
                 run,
                 input: Some(build(run, inner)),
@@ -44,8 +44,12 @@ impl<'q> RangeReader<'q> {
         make: impl Fn(RangeSeries) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         match self {
-            Self::Scan(reader) => {
-                let make = |samples| make(RangeSeries::from_samples(samples));
+            Self::Scan(reader, detects_resets) => {
+                let series = match *detects_resets {
+                    true => RangeSeries::detecting_resets,
+                    false => RangeSeries::from_samples,
+                };
+                let make = |samples| make(series(samples));
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {
@@ -67,7 +71,9 @@ impl SubqueryReader<'_> {
         self.held = Some(held);
         let rows = merge_equal_labels(rows)?;
         let times = &self.times;
-        let series = rows.into_iter().map(|row| RangeSeries::from_row(row, times));
+        let series = rows
+            .into_iter()
+            .map(|row| RangeSeries::from_row(row, times));
         Ok(Some(series.collect()))
     }
 }
@@ -105,7 +111,7 @@ pub(crate) async fn range_samples<'q>(
         run.context.grow(&mut held, bytes)?;
         all.extend(series);
     }
-    all.sort_by(|a, b| a.labels.cmp(&b.labels));
+    all.sort_by(|a, b| answer_order(&a.labels, &b.labels));
     if all.windows(2).any(|pair| pair[0].labels == pair[1].labels) {
         return Err(crate::Error::Execution(
             "vector cannot contain metrics with the same labelset".to_string(),

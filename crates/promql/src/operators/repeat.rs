@@ -33,7 +33,10 @@ impl Operator for Repeat<'_> {
 
 fn repeated(values: &Values, steps: usize) -> Values {
     Values {
-        floats: values.floats.first().map_or(Vec::new(), |v| vec![*v; steps]),
+        floats: values
+            .floats
+            .first()
+            .map_or(Vec::new(), |v| vec![*v; steps]),
         histograms: match values.histogram(0) {
             Some(histogram) => vec![Some(histogram.clone()); steps],
             None => Vec::new(),

@@ -10,8 +10,8 @@ use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::Row;
 use crate::functions::{Argument, CallContext, MapFunction};
-use crate::plan::{Arg, Vector, VectorKind};
 use crate::parse::Call;
+use crate::plan::{Arg, Vector, VectorKind};
 
 /// A function that sees one row at a time.
 pub(super) struct Map<'q> {

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::arithmetic::scalar_op;
+use super::arithmetic::{extreme, scalar_op};
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Row, ScalarColumn, Values};
@@ -32,6 +32,14 @@ pub(crate) fn scalar<'q>(
                 let (lhs, rhs) = (scalar(run, lhs).await?, scalar(run, rhs).await?);
                 let values = (0..node.grid.steps).map(|i| scalar_op(*op, lhs.at(i), rhs.at(i)));
                 ScalarColumn::PerStep(values.collect())
+            }
+            ScalarKind::Extreme { largest, of } => {
+                let mut columns = Vec::with_capacity(of.len());
+                for inner in of {
+                    columns.push(scalar(run, inner).await?);
+                }
+                let value = |step| extreme(*largest, columns.iter().map(|c| c.at(step)));
+                ScalarColumn::PerStep((0..node.grid.steps).map(value).collect())
             }
             ScalarKind::FromVector(inner) => {
                 let mut input = build(run, inner);

@@ -182,7 +182,10 @@ fn is_large(rows: usize, values_per_row: usize) -> bool {
 }
 
 /// Changes rows, on several threads when there is much to do.
-pub(super) fn map_rows(rows: Vec<Row>, change: impl Fn(Row) -> Option<Row> + Send + Sync) -> Vec<Row> {
+pub(super) fn map_rows(
+    rows: Vec<Row>,
+    change: impl Fn(Row) -> Option<Row> + Send + Sync,
+) -> Vec<Row> {
     let steps = rows.first().map_or(0, |row| row.values.floats.len());
     match is_large(rows.len(), steps) {
         true => rows.into_par_iter().filter_map(change).collect(),

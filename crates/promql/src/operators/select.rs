@@ -5,14 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
-use icecore_model::{HistogramSample, SeriesSamples, TimeColumn, TimeColumnIdentity};
+use icecore_model::{
+    CounterResetHint, HistogramSample, SeriesSamples, TimeColumn, TimeColumnIdentity,
+};
 use parking_lot::Mutex;
 
 use super::scan::ScanReader;
 use super::{Operator, Run};
+use crate::annotations::Note;
 use crate::error::Result;
 use crate::exec::{ABSENT, Grid, Row, Values, is_absent};
-use crate::histogram::FloatHistogram;
+use crate::functions::window::{HistogramPoint, histogram_points};
+use crate::histogram::{FloatHistogram, HistogramOpError};
+use crate::parse::Span;
 use crate::plan::{Picked, Vector, VectorKind};
 
 /// No sample.
@@ -26,6 +31,7 @@ pub(super) struct Select<'q> {
     run: &'q Run<'q>,
     reader: ScanReader<'q>,
     picker: Picker,
+    span: Span,
 }
 
 impl<'q> Select<'q> {
@@ -35,14 +41,18 @@ impl<'q> Select<'q> {
             offset_ms,
             lookback_ms,
             what,
+            span,
         } = &node.kind
         else {
             unreachable!("built for selectors only");
         };
+        let mut picker = Picker::new(node.grid, *offset_ms, *lookback_ms, *what);
+        picker.detects_resets = from.detects_resets;
         Self {
             run,
             reader: ScanReader::new(run, from),
-            picker: Picker::new(node.grid, *offset_ms, *lookback_ms, *what),
+            picker,
+            span: *span,
         }
     }
 }
@@ -52,17 +62,25 @@ impl Operator for Select<'_> {
         Box::pin(async {
             let steps = self.picker.grid.steps;
             let picker = &self.picker;
-            let rows = self.reader.next(steps, |series| picker.row(series)).await?;
+            let annotations = &self.run.context.annotations;
+            let note = |note| annotations.add(self.span, note);
+            let make = |series| picker.row(series, &note);
+            let rows = self.reader.next(steps, make).await?;
             if let Some(rows) = &rows {
                 // A look-back touches one sample at each step at which there is one.
                 let touched = (rows.len() * steps) as u64;
                 let context = self.run.context;
-                context.samples_touched.fetch_add(touched, Ordering::Relaxed);
+                context
+                    .samples_touched
+                    .fetch_add(touched, Ordering::Relaxed);
             }
             Ok(rows)
         })
     }
 }
+
+/// A column and the index of the sample for each step.
+type PicksOfColumn = (TimeColumn, Arc<[u32]>);
 
 /// Picks samples for steps.
 pub(super) struct Picker {
@@ -70,7 +88,8 @@ pub(super) struct Picker {
     offset_ms: i64,
     lookback_ms: i64,
     what: Picked,
-    columns: Mutex<HashMap<TimeColumnIdentity, (TimeColumn, Arc<[u32]>)>>,
+    detects_resets: bool,
+    columns: Mutex<HashMap<TimeColumnIdentity, PicksOfColumn>>,
 }
 
 impl Picker {
@@ -80,18 +99,19 @@ impl Picker {
             offset_ms,
             lookback_ms,
             what,
+            detects_resets: false,
             columns: Mutex::new(HashMap::new()),
         }
     }
 
     /// The row of a series; `None` where no step has a sample.
-    pub(super) fn row(&self, series: SeriesSamples) -> Option<Row> {
+    pub(super) fn row(&self, series: SeriesSamples, note: &dyn Fn(Note)) -> Option<Row> {
         let values = match self.what {
-            Picked::Smoothed => self.smoothed(&series),
+            Picked::Smoothed => self.smoothed(&series, note),
             _ if series.histograms.is_empty() => self.floats(&series),
             _ => self.mixed(&series),
         };
-        (!values.is_empty()).then(|| Row {
+        (!values.is_empty()).then_some(Row {
             labels: series.labels,
             drop_name: matches!(self.what, Picked::Timestamp | Picked::StartTimestamp),
             values,
@@ -124,13 +144,14 @@ impl Picker {
     fn mixed(&self, series: &SeriesSamples) -> Values {
         let float_times = &series.floats.timestamps;
         let float_picks = self.picks(float_times);
-        let times: Vec<i64> = series.histograms.iter().map(|h| h.timestamp_ms).collect();
+        let samples = &series.histograms;
+        let times: Vec<i64> = samples.iter().map(|h| h.timestamp_ms).collect();
         let histogram_picks = self.picks(&times);
+        let mut converter = Converter::new(samples, self.detects_resets);
         let mut values = Values::absent(self.grid.steps);
-        let mut converted: Option<(u32, Arc<FloatHistogram>)> = None;
         for (step, (float, histogram)) in float_picks.iter().zip(&histogram_picks).enumerate() {
             let float_time = float_times.get(*float as usize);
-            let sample = series.histograms.get(*histogram as usize);
+            let sample = samples.get(*histogram as usize);
             match (float_time, sample) {
                 (Some(time), sample) if sample.is_none_or(|s| s.timestamp_ms < *time) => {
                     let value = series.floats.values[*float as usize];
@@ -140,14 +161,7 @@ impl Picker {
                     };
                 }
                 (_, Some(sample)) if !sample.histogram.is_stale() => match self.what {
-                    Picked::Value => {
-                        let value = match &converted {
-                            Some((index, value)) if index == histogram => Arc::clone(value),
-                            _ => convert(sample),
-                        };
-                        converted = Some((*histogram, Arc::clone(&value)));
-                        values.set_histogram(step, value);
-                    }
+                    Picked::Value => values.set_histogram(step, converter.convert(sample)),
                     _ => values.floats[step] = self.time_value(series, sample.timestamp_ms),
                 },
                 _ => {}
@@ -156,28 +170,39 @@ impl Picker {
         values
     }
 
-    /// The value on the line between the samples around the step; the last value where none follows.
-    fn smoothed(&self, series: &SeriesSamples) -> Values {
+    /// The value between the samples around each step.
+    fn smoothed(&self, series: &SeriesSamples, note: &dyn Fn(Note)) -> Values {
         let fresh = (series.floats.timestamps.iter().copied())
             .zip(series.floats.values.iter().copied())
             .filter(|(_, value)| !is_absent(*value));
-        let samples: Vec<(i64, f64)> = fresh.collect();
+        let floats: Vec<(i64, f64)> = fresh.collect();
+        let histograms: Vec<(i64, Arc<FloatHistogram>)> =
+            histogram_points(&series.histograms, self.detects_resets)
+                .into_iter()
+                .map(|point| (point.time_ms, point.histogram))
+                .collect();
         let mut values = Values::absent(self.grid.steps);
         for (step, time) in self.grid.times().enumerate() {
             let at = time.saturating_sub(self.offset_ms);
-            let next = samples.partition_point(|(time, _)| *time < at);
-            let before = next.checked_sub(1).and_then(|index| samples.get(index));
-            let before = before.filter(|(time, _)| *time > at.saturating_sub(self.lookback_ms));
-            let after = samples.get(next);
-            let after = after.filter(|(time, _)| *time <= at.saturating_add(self.lookback_ms));
-            values.floats[step] = match (before, after) {
-                (_, Some((time, value))) if *time == at => *value,
-                (Some((t0, v0)), Some((t1, v1))) => {
-                    v0 + (v1 - v0) * (at - t0) as f64 / (t1 - t0) as f64
+            let window = (
+                at.saturating_sub(self.lookback_ms),
+                at.saturating_add(self.lookback_ms),
+            );
+            let metric = || series.labels.metric_name().to_string();
+            match (within(&floats, window), within(&histograms, window)) {
+                ([], []) => {}
+                (floats, []) => {
+                    if let Some(value) = smoothed_float(floats, at) {
+                        values.floats[step] = value;
+                    }
                 }
-                (Some((_, value)), None) => *value,
-                (None, _) => ABSENT,
-            };
+                ([], histograms) => match smoothed_histogram(histograms, at) {
+                    Ok(Some(value)) => values.set_histogram(step, value),
+                    Ok(None) => {}
+                    Err(_) => note(Note::MixedExponentialCustom(metric())),
+                },
+                _ => note(Note::MixedFloatsHistograms(metric())),
+            }
         }
         values
     }
@@ -234,6 +259,92 @@ impl Picker {
     }
 }
 
-fn convert(sample: &HistogramSample) -> Arc<FloatHistogram> {
-    Arc::new(FloatHistogram::from_model(&sample.histogram))
+/// Makes float histograms of samples, each once.
+struct Converter {
+    last: Option<(i64, Arc<FloatHistogram>)>,
+    /// All of them, where counter resets are to be detected.
+    points: Vec<HistogramPoint>,
+}
+
+impl Converter {
+    fn new(samples: &[HistogramSample], detects_resets: bool) -> Self {
+        Self {
+            last: None,
+            points: match detects_resets {
+                true => histogram_points(samples, true),
+                false => Vec::new(),
+            },
+        }
+    }
+
+    fn convert(&mut self, sample: &HistogramSample) -> Arc<FloatHistogram> {
+        let time = sample.timestamp_ms;
+        if let Ok(place) = self.points.binary_search_by_key(&time, |p| p.time_ms) {
+            return Arc::clone(&self.points[place].histogram);
+        }
+        match &self.last {
+            Some((last, value)) if *last == time => Arc::clone(value),
+            _ => {
+                let value = Arc::new(FloatHistogram::from_model(&sample.histogram));
+                self.last = Some((time, Arc::clone(&value)));
+                value
+            }
+        }
+    }
+}
+
+/// The samples after the first and up to the second time.
+fn within<T>(samples: &[(i64, T)], (after, until): (i64, i64)) -> &[(i64, T)] {
+    let start = samples.partition_point(|(time, _)| *time <= after);
+    let end = samples.partition_point(|(time, _)| *time <= until);
+    samples.get(start..end).unwrap_or_default()
+}
+
+/// A sample, if there is one.
+type Neighbour<'s, T> = Option<&'s (i64, T)>;
+
+/// The samples around a moment: the last one before it, and the first one at it or after.
+fn around<T>(samples: &[(i64, T)], at: i64) -> (Neighbour<'_, T>, Neighbour<'_, T>) {
+    let next = samples.partition_point(|(time, _)| *time < at);
+    let before = next.checked_sub(1).and_then(|index| samples.get(index));
+    (before, samples.get(next))
+}
+
+/// How far a moment lies between two others.
+fn share(from: i64, at: i64, to: i64) -> f64 {
+    (at - from) as f64 / (to - from) as f64
+}
+
+/// The value on the line between the samples around a moment; the last value where none follows.
+fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
+    match around(samples, at) {
+        (_, Some((time, value))) if *time == at => Some(*value),
+        (Some((t0, v0)), Some((t1, v1))) => Some(v0 + (v1 - v0) * share(*t0, at, *t1)),
+        (Some((_, value)), None) => Some(*value),
+        (None, _) => None,
+    }
+}
+
+/// The same of histograms. A counter that was reset in between starts at zero.
+fn smoothed_histogram(
+    samples: &[(i64, Arc<FloatHistogram>)],
+    at: i64,
+) -> Result<Option<Arc<FloatHistogram>>, HistogramOpError> {
+    let (t0, before, t1, after) = match around(samples, at) {
+        (_, Some((time, value))) if *time == at => return Ok(Some(Arc::clone(value))),
+        (Some((t0, before)), Some((t1, after))) => (*t0, before, *t1, after),
+        (Some((_, value)), None) => return Ok(Some(Arc::clone(value))),
+        (None, _) => return Ok(None),
+    };
+    let mut value = FloatHistogram::clone(after);
+    let mixed = after.uses_custom_buckets() != before.uses_custom_buckets();
+    let is_counter = !mixed && after.reset_hint != CounterResetHint::Gauge;
+    if is_counter && after.detect_reset(before) {
+        value.mul(share(t0, at, t1));
+    } else {
+        value.sub(before)?;
+        value.mul(share(t0, at, t1));
+        value.add(before)?;
+    }
+    Ok(Some(Arc::new(value)))
 }

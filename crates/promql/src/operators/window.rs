@@ -77,7 +77,9 @@ impl<'q> Window<'q> {
             None => {
                 let touched: u64 = evaluator.samples_touched().iter().sum();
                 let context = self.run.context;
-                context.samples_touched.fetch_add(touched, Ordering::Relaxed);
+                context
+                    .samples_touched
+                    .fetch_add(touched, Ordering::Relaxed);
                 Ok(None)
             }
         }

@@ -150,6 +150,11 @@ impl<'a> Lexer<'a> {
                 self.number_or_duration()
             }
             c if is_alpha(c) => self.duration_word(c),
+            // What belongs outside brackets is left to the grammar to complain about.
+            _ if self.duration_seen => {
+                self.position = self.start;
+                self.outside()
+            }
             c => Err(self.unexpected_in_duration(c)),
         }
     }

@@ -13,8 +13,8 @@ use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows, check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{
-    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery, TimeModifiers,
-    ValueType, VectorSelector,
+    Aggregate, At, Binary, BinaryOp, Call, Duration, DurationError, Expr, Span, Subquery,
+    TimeModifiers, ValueType, VectorSelector,
 };
 
 /// Most steps of a subquery: one per second over eleven days. Each holds a value per series.
@@ -36,6 +36,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         scans: Vec::new(),
         shared: Vec::new(),
         shared_by_text: HashMap::new(),
+        histogram_use: HistogramUse::Unknown,
         occurrences: HashMap::new(),
     };
     if rules.share_expressions {
@@ -56,8 +57,33 @@ struct Builder<'q> {
     scans: Vec<Scan>,
     shared: Vec<Shared>,
     shared_by_text: HashMap<(&'q str, Grid), usize>,
+    /// What is wanted of the histograms of the selectors below.
+    histogram_use: HistogramUse,
     /// How often each expression that is worth sharing is written.
     occurrences: HashMap<&'q str, usize>,
+}
+
+/// What the functions above a selector need of its histograms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HistogramUse {
+    Unknown,
+    CountsAndSums,
+    /// Whatever the functions further down need.
+    Buckets,
+}
+
+impl HistogramUse {
+    /// What is needed below a call.
+    fn below(self, function: &str) -> Self {
+        match (self, function) {
+            (Self::Buckets, _)
+            | (_, "histogram_quantile" | "histogram_quantiles" | "histogram_fraction") => {
+                Self::Buckets
+            }
+            (_, "histogram_count" | "histogram_sum" | "histogram_avg") => Self::CountsAndSums,
+            (other, _) => other,
+        }
+    }
 }
 
 impl<'q> Builder<'q> {
@@ -167,6 +193,7 @@ impl<'q> Builder<'q> {
             offset_ms,
             lookback_ms,
             what,
+            span: selector.span,
         })
     }
 
@@ -181,6 +208,7 @@ impl<'q> Builder<'q> {
         ScanUse {
             scan,
             filter: Vec::new(),
+            detects_resets: self.histogram_use == HistogramUse::CountsAndSums,
         }
     }
 
@@ -286,15 +314,17 @@ impl<'q> Builder<'q> {
                 inner.steps
             )));
         }
-        let input = self.vector(&subquery.expr, inner)?;
-        Ok((RangeInput::Subquery(Box::new(input)), windows))
+        let above = std::mem::replace(&mut self.histogram_use, HistogramUse::Buckets);
+        let input = self.vector(&subquery.expr, inner);
+        self.histogram_use = above;
+        Ok((RangeInput::Subquery(Box::new(input?)), windows))
     }
 
     fn aggregate(&mut self, aggregate: &Aggregate, grid: Grid) -> Result<VectorKind> {
         let parameter = match &aggregate.parameter {
             None => None,
             Some(expr) => Some(match expr.value_type() {
-                ValueType::String => Parameter::Text(text_of(expr)),
+                ValueType::String => Parameter::Text(label_name(expr)?),
                 _ => Parameter::Scalar(self.scalar(expr, grid)?),
             }),
         };
@@ -306,7 +336,6 @@ impl<'q> Builder<'q> {
             }),
             parameter,
             input: Box::new(self.vector(&aggregate.expr, grid)?),
-            span: aggregate.span,
             parameter_span: aggregate
                 .parameter
                 .as_ref()
@@ -346,6 +375,14 @@ impl<'q> Builder<'q> {
     }
 
     fn call(&mut self, call: &Call, grid: Grid) -> Result<VectorKind> {
+        let above = self.histogram_use;
+        self.histogram_use = above.below(call.function.name);
+        let kind = self.call_kind(call, grid);
+        self.histogram_use = above;
+        kind
+    }
+
+    fn call_kind(&mut self, call: &Call, grid: Grid) -> Result<VectorKind> {
         let name = call.function.name;
         match name {
             "vector" => match call.args.first() {
@@ -541,9 +578,18 @@ impl<'q> Builder<'q> {
             Expr::Call(call) => match (call.function.name, call.args.first()) {
                 ("time", _) => ScalarKind::Time,
                 ("pi", _) => ScalarKind::Constant(std::f64::consts::PI),
-                ("scalar", Some(arg)) => {
-                    ScalarKind::FromVector(Box::new(self.vector(arg, grid)?))
-                }
+                ("start", _) => ScalarKind::Constant(seconds(self.context.grid.start_ms)),
+                ("end", _) => ScalarKind::Constant(seconds(self.context.grid.end_ms())),
+                ("step", _) => ScalarKind::Constant(seconds(self.step_and_range().0)),
+                ("range", _) => ScalarKind::Constant(seconds(self.step_and_range().1)),
+                ("min_of" | "max_of", Some(first)) => ScalarKind::Extreme {
+                    largest: call.function.name == "max_of",
+                    of: match call.args.get(1) {
+                        Some(second) => vec![self.scalar(first, grid)?, self.scalar(second, grid)?],
+                        None => return Err(wrong_arguments(call)),
+                    },
+                },
+                ("scalar", Some(arg)) => ScalarKind::FromVector(Box::new(self.vector(arg, grid)?)),
                 _ => return Err(wrong_arguments(call)),
             },
             other => {
@@ -569,7 +615,7 @@ impl<'q> Builder<'q> {
                 self.count_occurrences(&binary.rhs);
             }
             Expr::Aggregate(aggregate) => {
-                for parameter in &aggregate.parameter {
+                if let Some(parameter) = &aggregate.parameter {
                     self.count_occurrences(parameter);
                 }
                 self.count_occurrences(&aggregate.expr);
@@ -595,9 +641,7 @@ impl<'q> Builder<'q> {
 fn is_worth_sharing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(_) => true,
-        Expr::Binary(binary) => {
-            expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or
-        }
+        Expr::Binary(binary) => expr.value_type() == ValueType::Vector && binary.op != BinaryOp::Or,
         Expr::Call(call) => {
             call.function.returns == ValueType::Vector
                 && call
@@ -621,11 +665,28 @@ fn subquery_grid(windows: &Windows, step_ms: i64) -> Grid {
     Grid::range(start_ms, last_end, step_ms)
 }
 
+/// A string that is to be the name of a label.
+fn label_name(expr: &Expr) -> Result<String> {
+    let refused = |name: String| Err(Error::Execution(format!("invalid label name {name}")));
+    match expr.unwrapped() {
+        Expr::String(literal) => match &literal.not_utf8 {
+            Some(bytes) => refused(format!("\"{}\"", bytes.escape_ascii())),
+            None if literal.value.is_empty() => refused("\"\"".to_string()),
+            None => Ok(literal.value.clone()),
+        },
+        _ => refused("\"\"".to_string()),
+    }
+}
+
 fn text_of(expr: &Expr) -> String {
     match expr.unwrapped() {
         Expr::String(literal) => literal.value.clone(),
         _ => String::new(),
     }
+}
+
+fn seconds(millis: i64) -> f64 {
+    millis as f64 / 1000.0
 }
 
 fn invalid(error: DurationError) -> Error {

@@ -4,10 +4,12 @@ use std::fmt::{self, Write};
 
 use icecore_model::Matcher;
 
-use super::{Arg, Parameter, Picked, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind};
+use super::{
+    Arg, Parameter, Picked, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind,
+};
 use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows};
-use crate::parse::{VectorMatching, Cardinality, go_float};
+use crate::parse::{Cardinality, VectorMatching, go_float};
 
 /// The plan as a tree, then what is read and what is shared.
 pub(crate) fn explain(plan: &Plan) -> String {
@@ -38,12 +40,25 @@ pub(crate) fn explain(plan: &Plan) -> String {
             ),
         );
     }
-    for (id, shared) in plan.shared.iter().enumerate().filter(|(_, s)| s.consumers > 1) {
-        lines.add(0, format_args!("shared #{id}, used {} times:", shared.consumers));
+    for (id, shared) in plan
+        .shared
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.consumers > 1)
+    {
+        lines.add(
+            0,
+            format_args!("shared #{id}, used {} times:", shared.consumers),
+        );
         vector(&mut lines, 1, &shared.input);
     }
     // Vectors that are written twice but needed on different grids stand where they are used.
-    let single: Vec<_> = plan.shared.iter().enumerate().filter(|(_, s)| s.consumers == 1).collect();
+    let single: Vec<_> = plan
+        .shared
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.consumers == 1)
+        .collect();
     for (id, shared) in single {
         lines.add(0, format_args!("vector #{id}:"));
         vector(&mut lines, 1, &shared.input);
@@ -70,6 +85,7 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             offset_ms,
             lookback_ms,
             what,
+            ..
         } => {
             let what = match what {
                 Picked::Value => "",
@@ -94,7 +110,10 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             windows,
             ..
         } => {
-            lines.add(depth, format_args!("{}{}", call.function.name, WindowText(windows)));
+            lines.add(
+                depth,
+                format_args!("{}{}", call.function.name, WindowText(windows)),
+            );
             range_input(lines, depth + 1, input);
             arguments(lines, depth + 1, args);
         }
@@ -128,7 +147,9 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             }
             match parameter {
                 Some(Parameter::Scalar(node)) => scalar(lines, depth + 1, node),
-                Some(Parameter::Text(text)) => lines.add(depth + 1, format_args!("string {text:?}")),
+                Some(Parameter::Text(text)) => {
+                    lines.add(depth + 1, format_args!("string {text:?}"))
+                }
                 None => {}
             }
             vector(lines, depth + 1, input);
@@ -143,7 +164,10 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
         } => {
             let side = if *scalar_is_left { "left" } else { "right" };
             let modifier = if *return_bool { " bool" } else { "" };
-            lines.add(depth, format_args!("{}{modifier}, scalar on the {side}", op.symbol()));
+            lines.add(
+                depth,
+                format_args!("{}{modifier}, scalar on the {side}", op.symbol()),
+            );
             vector(lines, depth + 1, input);
             scalar(lines, depth + 1, other);
         }
@@ -156,7 +180,10 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             ..
         } => {
             let modifier = if *return_bool { " bool" } else { "" };
-            lines.add(depth, format_args!("join {}{modifier}{}", op.symbol(), Match(matching)));
+            lines.add(
+                depth,
+                format_args!("join {}{modifier}{}", op.symbol(), Match(matching)),
+            );
             vector(lines, depth + 1, lhs);
             vector(lines, depth + 1, rhs);
         }
@@ -204,7 +231,9 @@ fn arguments(lines: &mut Lines, depth: usize, args: &[Arg]) {
 
 fn scalar(lines: &mut Lines, depth: usize, node: &Scalar) {
     match &node.kind {
-        ScalarKind::Constant(value) => lines.add(depth, format_args!("number {}", go_float(*value))),
+        ScalarKind::Constant(value) => {
+            lines.add(depth, format_args!("number {}", go_float(*value)))
+        }
         ScalarKind::Time => lines.add(depth, format_args!("time")),
         ScalarKind::Negate(inner) => {
             lines.add(depth, format_args!("negate scalar"));
@@ -214,6 +243,11 @@ fn scalar(lines: &mut Lines, depth: usize, node: &Scalar) {
             lines.add(depth, format_args!("{} of scalars", op.symbol()));
             scalar(lines, depth + 1, lhs);
             scalar(lines, depth + 1, rhs);
+        }
+        ScalarKind::Extreme { largest, of } => {
+            let name = if *largest { "largest" } else { "smallest" };
+            lines.add(depth, format_args!("{name} of scalars"));
+            of.iter().for_each(|inner| scalar(lines, depth + 1, inner));
         }
         ScalarKind::FromVector(inner) => {
             lines.add(depth, format_args!("scalar"));

@@ -69,6 +69,9 @@ pub(crate) struct ScanUse {
     pub(crate) scan: usize,
     /// What the scan's matchers leave to be checked.
     pub(crate) filter: Vec<Matcher>,
+    /// Only counts and sums of histograms are wanted. Prometheus then compares each histogram that does
+    /// not say whether a counter was reset with the one before.
+    pub(crate) detects_resets: bool,
 }
 
 /// A vector that is computed once and read several times.
@@ -95,6 +98,7 @@ pub(crate) enum VectorKind {
         offset_ms: i64,
         lookback_ms: i64,
         what: Picked,
+        span: Span,
     },
     /// A function over a range vector.
     Window {
@@ -124,7 +128,6 @@ pub(crate) enum VectorKind {
         grouping: Arc<Grouping>,
         parameter: Option<Parameter>,
         input: Box<Vector>,
-        span: Span,
         parameter_span: Span,
         input_span: Span,
         /// Rows that can no longer be chosen are dropped as others arrive.
@@ -162,7 +165,10 @@ pub(crate) enum VectorKind {
         offset_ms: i64,
     },
     /// See [`Plan::shared`]. The span says where this use is written.
-    Shared { id: usize, span: Span },
+    Shared {
+        id: usize,
+        span: Span,
+    },
 }
 
 /// What of a sample a selector yields.
@@ -224,6 +230,11 @@ pub(crate) enum ScalarKind {
         op: BinaryOp,
         lhs: Box<Scalar>,
         rhs: Box<Scalar>,
+    },
+    /// `min_of(a, b)` and `max_of(a, b)`
+    Extreme {
+        largest: bool,
+        of: Vec<Scalar>,
     },
     /// `scalar(v)`
     FromVector(Box<Vector>),

@@ -1,6 +1,8 @@
 //! Walking a plan.
 
-use super::{Arg, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind};
+use super::{
+    Arg, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind,
+};
 
 /// A place in a plan that may be changed.
 pub(super) enum Place<'p> {
@@ -69,6 +71,7 @@ fn scalar(node: &mut Scalar, see: &mut dyn FnMut(Place<'_>)) {
             scalar(lhs, see);
             scalar(rhs, see);
         }
+        ScalarKind::Extreme { of, .. } => of.iter_mut().for_each(|inner| scalar(inner, see)),
         ScalarKind::FromVector(inner) => vector(inner, see),
     }
     see(Place::Scalar(node));

@@ -110,3 +110,63 @@ impl PinnedQuery {
         offset - inserted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, expected: Option<&str>) {
+        let expr = crate::parse::parse(query).unwrap();
+        let pinned = pin(query, &expr, 61_500);
+        assert_eq!(pinned.as_ref().map(|p| p.text.as_str()), expected);
+        if let Some(pinned) = pinned {
+            crate::parse::parse(&pinned.text).unwrap();
+        }
+    }
+
+    #[test]
+    fn selectors_get_the_time() {
+        check("m", Some("m @ 61.500"));
+        check("m{a=\"}\"} # all", Some("m{a=\"}\"} @ 61.500 # all"));
+        check(
+            "rate(m[5m]) + on(a) sum by (a) (n offset 5m)",
+            Some("rate(m[5m] @ 61.500) + on(a) sum by (a) (n offset 5m @ 61.500)"),
+        );
+        check("m @ 5 - -(n)", Some("m @ 5 - -(n @ 61.500)"));
+        check(
+            "topk(scalar(k), m)",
+            Some("topk(scalar(k @ 61.500), m @ 61.500)"),
+        );
+        check(
+            "max_over_time(timestamp(m)[5m:1m])",
+            Some("max_over_time(timestamp(m)[5m:1m] @ 61.500)"),
+        );
+        check(
+            "increase(m[5m] anchored)",
+            Some("increase(m[5m] @ 61.500 anchored)"),
+        );
+        check("1 + 1", Some("1 + 1"));
+    }
+
+    #[test]
+    fn what_depends_on_the_time() {
+        check("time() - m", None);
+        check("timestamp(m)", None);
+        check("m @ end()", None);
+        check("predict_linear(m[5m], 60)", None);
+    }
+
+    #[test]
+    fn positions_go_back() {
+        let query = "sum(m) + sum(n)";
+        let pinned = pin(query, &crate::parse::parse(query).unwrap(), 61_500).unwrap();
+        assert_eq!(pinned.text, "sum(m @ 61.500) + sum(n @ 61.500)");
+        let note = |column: usize| pinned.original_note(&format!("PromQL info: x (1:{column})"));
+        assert_eq!(note(5), "PromQL info: x (1:5)");
+        assert_eq!(note(19), "PromQL info: x (1:10)");
+        assert_eq!(note(23), "PromQL info: x (1:14)");
+        assert_eq!(pinned.original_note("no position"), "no position");
+        assert_eq!(pinned.original_note("odd (1:x)"), "odd (1:x)");
+    }
+}

@@ -101,8 +101,8 @@ impl Runner<'_> {
     /// The query with its time written into it, where that makes sense. A text that does not parse has
     /// shown so already.
     fn pinned(&self, time_ms: i64) -> Option<PinnedQuery> {
-        let parsed: Option<crate::parse::Expr> = None;
-        pin(&self.eval.query, &parsed?, time_ms)
+        let expr = crate::parse::parse(&self.eval.query).ok()?;
+        pin(&self.eval.query, &expr, time_ms)
     }
 
     fn run_instant(

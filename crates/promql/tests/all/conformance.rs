@@ -90,3 +90,34 @@ fn given_scripts_pass() {
 fn own_scripts_pass() {
     run_all(&project_root().join("testdata/promql"));
 }
+
+/// A runner that finds no difference would pass everything.
+#[test]
+fn differences_are_found() {
+    let wrong = [
+        ("eval instant at 1m m", "  m 3"),
+        ("eval instant at 1m m", "  n 2"),
+        ("eval instant at 1m m", ""),
+        ("eval instant at 1m m", "  expect fail\n  m 2"),
+        ("eval instant at 1m m", "  expect warn\n  m 2"),
+        ("eval instant at 1m rate(m[2m])", "  expect no_info\n  {} 1"),
+        ("eval instant at 1m 1 +", "  1"),
+        ("eval instant at 1m 1", "  2"),
+        ("eval instant at 1m \"a\"", "  expect string \"b\""),
+        ("eval range from 0 to 1m step 1m m", "  m 1 3"),
+        ("eval range from 0 to 1m step 1m m", "  m 1"),
+        (
+            "eval instant at 1m m[2m]",
+            "  expect range vector from 0 to 1m step 1m\n  m 1 3",
+        ),
+        ("load_with_nhcb 1m", "  h_sum 1"),
+        ("dance", ""),
+    ];
+    for (command, expectation) in wrong {
+        let text = format!("load 1m\n  m 1 2\n\n{command}\n{expectation}\n");
+        let report = run_file("wrong", &text, &Engine::default());
+        assert_eq!(report.failures.len(), 1, "{text}");
+        assert_eq!(report.failures[0].line, 4, "{text}");
+        assert_eq!(report.passed, 0, "{text}");
+    }
+}

@@ -15,6 +15,8 @@ use super::windows::Bounds;
 
 /// Most windows kept, 24 bytes each at most: 2900 columns of a query with 361 steps.
 const CACHED_WINDOWS_MAX: usize = 1 << 20;
+/// Most columns kept, which stay in memory with their times until the query ends.
+const CACHED_COLUMNS_MAX: usize = 1 << 14;
 /// Misses after which the cache asks itself whether it is of any use.
 const TRIAL_MISSES: u64 = 64;
 
@@ -42,7 +44,7 @@ impl BoundsCache {
     pub(super) fn new(steps: usize) -> Self {
         Self {
             entries: RwLock::default(),
-            entries_max: CACHED_WINDOWS_MAX / steps.max(1),
+            entries_max: (CACHED_WINDOWS_MAX / steps.max(1)).min(CACHED_COLUMNS_MAX),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             others_touched: Mutex::new(vec![0; steps]),
@@ -77,15 +79,15 @@ impl BoundsCache {
                 return made;
             }
         }
-        self.touch(&made.bounds);
+        self.touch(made.bounds.slots.iter().map(|slot| slot.len() as u64));
         made
     }
 
     /// Counts samples of windows that have no entry.
-    pub(super) fn touch(&self, bounds: &Bounds) {
+    pub(super) fn touch(&self, by_step: impl Iterator<Item = u64>) {
         let mut touched = self.others_touched.lock();
-        for (touched, slot) in touched.iter_mut().zip(&bounds.slots) {
-            *touched += slot.len() as u64;
+        for (touched, samples) in touched.iter_mut().zip(by_step) {
+            *touched += samples;
         }
     }
 

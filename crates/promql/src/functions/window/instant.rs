@@ -1,8 +1,15 @@
 //! `irate` and `idelta`: the difference of the last two samples of a window.
 
+use std::sync::Arc;
+
+use icecore_model::CounterResetHint;
+
+use crate::annotations::Note;
 use crate::exec::Values;
+use crate::histogram::FloatHistogram;
 use crate::value::SampleValue;
 
+use super::histogram_rate::subtract;
 use super::series::HistogramPoint;
 use super::starts::{Started, is_restart};
 use super::view::{View, Window};
@@ -39,12 +46,45 @@ pub(super) fn change(view: &View<'_>, per_second: bool) -> Values {
                     false => change,
                 }))
             }
+            (Last::Histogram(before, since), Last::Histogram(after, started)) => {
+                let restart = per_second && is_restart(since, started);
+                let (before, after) = (&before.histogram, &after.histogram);
+                let mut change = histogram_change(before, after, per_second, restart, view)?;
+                if per_second {
+                    change.div(seconds);
+                }
+                Some(SampleValue::Histogram(Arc::new(change)))
+            }
             _ => {
                 view.notes.mixed_floats_histograms();
                 None
             }
         }
     })
+}
+
+fn histogram_change(
+    before: &FloatHistogram,
+    after: &FloatHistogram,
+    counter: bool,
+    restart: bool,
+    view: &View<'_>,
+) -> Option<FloatHistogram> {
+    let name = || view.notes.metric_name();
+    let gauges = [before, after].map(|histogram| histogram.reset_hint == CounterResetHint::Gauge);
+    if counter && gauges.contains(&true) {
+        view.notes.add(Note::NativeHistogramNotCounter(name()));
+    }
+    if !counter && gauges.contains(&false) {
+        view.notes.add(Note::NativeHistogramNotGauge(name()));
+    }
+    let mut change = after.clone();
+    if !counter || !(restart || after.detect_reset(before)) {
+        subtract(&mut change, before, &view.notes)?;
+    }
+    change.reset_hint = CounterResetHint::Gauge;
+    change.compact(0);
+    Some(change)
 }
 
 /// The last two samples of a window in time order.

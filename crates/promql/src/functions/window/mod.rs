@@ -15,8 +15,12 @@
 //! then `absent`).
 
 mod cache;
+mod compensated;
 mod edges;
 mod extremes;
+mod histogram_edges;
+mod histogram_rate;
+mod histogram_sums;
 mod instant;
 mod pick;
 mod rate;
@@ -33,8 +37,6 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use icecore_model::TimeColumn;
-
 use crate::annotations::Note;
 use crate::error::Result;
 use crate::exec::{Values, is_absent};
@@ -48,7 +50,7 @@ use starts::Starts;
 use view::{Notes, View};
 use windows::Bounds;
 
-pub(crate) use series::{HistogramPoint, RangeSeries};
+pub(crate) use series::{HistogramPoint, RangeSeries, histogram_points};
 pub(crate) use spread::quantile_of;
 pub(crate) use table::{WindowFunction, check_mode, window_function};
 pub(crate) use windows::{WindowMode, Windows};
@@ -132,9 +134,17 @@ impl<'a> WindowEvaluator<'a> {
             return Bounds::default();
         }
         let times = series.histograms.iter().map(|point| point.time_ms);
-        let times: TimeColumn = times.collect();
+        let times: Vec<i64> = times.collect();
         let bounds = Bounds::new(&self.windows, &times);
-        self.cache.touch(&bounds);
+        let weights = series.histograms.iter().map(|point| point.weight());
+        let mut running = vec![0];
+        running.extend(weights.scan(0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        }));
+        let slots = bounds.slots.iter();
+        let touched = slots.map(|slot| running[slot.hi as usize] - running[slot.lo as usize]);
+        self.cache.touch(touched);
         bounds
     }
 
@@ -176,16 +186,30 @@ impl<'a> WindowEvaluator<'a> {
         if plain && view.has_only_floats() && (!kind.counter || view.starts.floats.is_empty()) {
             return rate::of_floats(view, kind);
         }
-        view.each(|_, window| {
+        let resets = match plain && kind.counter {
+            true => histogram_rate::resets(view),
+            false => Vec::new(),
+        };
+        view.each(|step, window| {
             if !window.floats.is_empty() && !window.histograms.is_empty() {
                 view.notes.mixed_floats_histograms();
                 return None;
             }
-            match plain {
-                true => rate::of_window(window, &self.windows, kind, &view.notes),
-                false => edges::of_window(window, &self.windows, kind),
+            if window.histograms.is_empty() {
+                let value = match plain {
+                    true => rate::of_window(window, &self.windows, kind, &view.notes),
+                    false => edges::of_window(window, &self.windows, kind),
+                };
+                return value.map(SampleValue::Float);
             }
-            .map(SampleValue::Float)
+            let value = match plain {
+                true => {
+                    let resets = view.histogram_bounds.slots[step].of(&resets);
+                    histogram_rate::of_window(window, resets, &self.windows, kind, &view.notes)
+                }
+                false => histogram_edges::of_window(window, &self.windows, kind, &view.notes),
+            };
+            value.map(SampleValue::Histogram)
         })
     }
 

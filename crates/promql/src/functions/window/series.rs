@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use icecore_model::{Labels, SeriesSamples, TimeColumn, is_stale_nan};
+use icecore_model::{
+    CounterResetHint, HistogramSample, Labels, SeriesSamples, TimeColumn, is_stale_nan,
+};
 
 use crate::exec::Row;
 use crate::histogram::FloatHistogram;
@@ -29,17 +31,34 @@ pub(crate) struct HistogramPoint {
     pub(crate) histogram: Arc<FloatHistogram>,
 }
 
+impl HistogramPoint {
+    /// As how many floats Prometheus counts it: sixteen bytes are one.
+    pub(super) fn weight(&self) -> u64 {
+        (self.histogram.size() as u64 + 8) / 16
+    }
+}
+
 impl RangeSeries {
     /// The samples without the stale markers. Without markers nothing is copied, and the shared column
     /// of times stays shared.
     pub(crate) fn from_samples(samples: SeriesSamples) -> Self {
+        Self::of(samples, false)
+    }
+
+    /// The same; histograms that do not say whether a counter was reset before them are compared with
+    /// the one before.
+    pub(crate) fn detecting_resets(samples: SeriesSamples) -> Self {
+        Self::of(samples, true)
+    }
+
+    fn of(samples: SeriesSamples, detects_resets: bool) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
         Self {
             labels: samples.labels,
             drop_name: false,
             times,
             floats,
-            histograms: Vec::new(),
+            histograms: histogram_points(&samples.histograms, detects_resets),
             starts: samples.start_timestamps,
         }
     }
@@ -51,7 +70,7 @@ impl RangeSeries {
         for (time_ms, histogram) in times.iter().zip(row.values.histograms) {
             histograms.extend(histogram.map(|histogram| HistogramPoint {
                 time_ms: *time_ms,
-                histogram,
+                histogram: without_hint(histogram),
             }));
         }
         // What stands for an absent value is the stale marker.
@@ -74,6 +93,43 @@ impl RangeSeries {
             + size_of::<HistogramPoint>() * self.histograms.capacity()
             + histograms.map(|p| p.histogram.heap_bytes()).sum::<usize>()
     }
+}
+
+/// The histograms that are no stale markers.
+pub(crate) fn histogram_points(
+    samples: &[HistogramSample],
+    detects_resets: bool,
+) -> Vec<HistogramPoint> {
+    let mut points: Vec<HistogramPoint> = Vec::with_capacity(samples.len());
+    for sample in samples.iter().filter(|s| !s.histogram.is_stale()) {
+        let mut histogram = FloatHistogram::from_model(&sample.histogram);
+        if detects_resets
+            && histogram.reset_hint == CounterResetHint::Unknown
+            && let Some(before) = points.last()
+        {
+            histogram.reset_hint = match histogram.detect_reset(&before.histogram) {
+                true => CounterResetHint::Reset,
+                false => CounterResetHint::NotReset,
+            };
+        }
+        points.push(HistogramPoint {
+            time_ms: sample.timestamp_ms,
+            histogram: Arc::new(histogram),
+        });
+    }
+    points
+}
+
+/// The steps of a subquery leave samples out, so what a histogram says about the one before it no
+/// longer holds.
+fn without_hint(mut histogram: Arc<FloatHistogram>) -> Arc<FloatHistogram> {
+    if !matches!(
+        histogram.reset_hint,
+        CounterResetHint::Gauge | CounterResetHint::Unknown
+    ) {
+        Arc::make_mut(&mut histogram).reset_hint = CounterResetHint::Unknown;
+    }
+    histogram
 }
 
 fn without_markers(times: TimeColumn, mut values: Vec<f64>) -> (TimeColumn, Vec<f64>) {

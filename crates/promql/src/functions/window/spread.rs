@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use crate::annotations::{GoFloat, Note};
-use crate::exec::{Values, kahan_add};
+use crate::exec::Values;
 
+use super::compensated;
 use super::view::View;
 
 pub(super) fn variance(view: &View<'_>) -> Values {
@@ -24,9 +25,9 @@ fn variance_of(window: &[f64]) -> f64 {
     for value in window {
         count += 1.0;
         let delta = value - (mean + mean_lost);
-        (mean, mean_lost) = kahan_add(delta / count, mean, mean_lost);
+        (mean, mean_lost) = compensated::add(delta / count, mean, mean_lost);
         let square = delta * (value - (mean + mean_lost));
-        (squares, squares_lost) = kahan_add(square, squares, squares_lost);
+        (squares, squares_lost) = compensated::add(square, squares, squares_lost);
     }
     (squares + squares_lost) / count
 }

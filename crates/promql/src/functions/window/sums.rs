@@ -1,4 +1,4 @@
-//! `sum_over_time` and `avg_over_time` of floats.
+//! `sum_over_time` and `avg_over_time`, above all of floats.
 //!
 //! Prometheus adds the samples of a window one after the other with Neumaier's compensation, so the
 //! result is that of twice the precision, rounded once. Any other way to add that keeps a compensation
@@ -11,9 +11,16 @@
 //!   bound is not far below the result is added by itself.
 //! - Series with infinities, NaN or numbers near the end of the range take Prometheus' way step by step.
 
-use crate::exec::{Values, kahan_add};
+use std::sync::Arc;
 
-use super::view::View;
+use crate::exec::Values;
+use crate::histogram::FloatHistogram;
+use crate::value::SampleValue;
+
+use super::compensated::{self, two_sum};
+use super::histogram_sums;
+use super::series::HistogramPoint;
+use super::view::{Notes, View};
 use super::windows::Bounds;
 
 /// Numbers below this cannot overflow a sum of fewer than 10^17.
@@ -24,15 +31,33 @@ const LONG_WINDOW: u64 = 32;
 const LONG_OVERLAP: u64 = 6;
 
 pub(super) fn sum(view: &View<'_>) -> Values {
-    totals(view, |window| exact_sum(window), |sum, _| sum)
+    match view.has_only_floats() {
+        true => totals(view, exact_sum, |sum, _| sum),
+        false => of_either(view, exact_sum, histogram_sums::sum),
+    }
 }
 
 pub(super) fn average(view: &View<'_>) -> Values {
-    totals(
-        view,
-        |window| exact_average(window),
-        |sum, n| sum / n as f64,
-    )
+    match view.has_only_floats() {
+        true => totals(view, exact_average, |sum, count| sum / count as f64),
+        false => of_either(view, exact_average, histogram_sums::average),
+    }
+}
+
+/// Windows of floats or of histograms; one with both has no value.
+fn of_either(
+    view: &View<'_>,
+    of_floats: impl Fn(&[f64]) -> f64,
+    of_histograms: impl Fn(&[HistogramPoint], &Notes<'_>) -> Option<Arc<FloatHistogram>>,
+) -> Values {
+    view.each(|_, window| match (window.floats, window.histograms) {
+        (floats, []) => Some(SampleValue::Float(of_floats(floats))),
+        ([], histograms) => of_histograms(histograms, &view.notes).map(SampleValue::Histogram),
+        _ => {
+            view.notes.mixed_floats_histograms();
+            None
+        }
+    })
 }
 
 fn totals(
@@ -83,7 +108,7 @@ fn is_long(bounds: &Bounds, samples: usize) -> bool {
 
 /// Prometheus' sum of a window.
 pub(super) fn exact_sum(window: &[f64]) -> f64 {
-    let add = |(sum, lost): (f64, f64), value: &f64| kahan_add(*value, sum, lost);
+    let add = |(sum, lost): (f64, f64), value: &f64| compensated::add(*value, sum, lost);
     let (sum, lost) = window.iter().fold((0.0, 0.0), add);
     match sum.is_infinite() {
         true => sum,
@@ -104,7 +129,7 @@ pub(super) fn exact_average(window: &[f64]) -> f64 {
         let before = match mean {
             Some(mean) => mean,
             None => {
-                let next = kahan_add(*value, sum, lost);
+                let next = compensated::add(*value, sum, lost);
                 if !next.0.is_infinite() {
                     (sum, lost) = next;
                     continue;
@@ -114,7 +139,7 @@ pub(super) fn exact_average(window: &[f64]) -> f64 {
             }
         };
         let share = (count - 1.0) / count;
-        let (next, next_lost) = kahan_add(value / count, share * before, share * lost);
+        let (next, next_lost) = compensated::add(value / count, share * before, share * lost);
         (mean, lost) = (Some(next), next_lost);
     }
     match mean {
@@ -135,19 +160,16 @@ fn lane_sum(window: &[f64]) -> f64 {
             lost[lane] += rounding;
         }
     }
-    let (mut sum, mut rest) = (0.0, 0.0);
-    for value in sums.iter().chain(blocks.remainder()) {
-        (sum, rest) = kahan_add(*value, sum, rest);
+    let (even, even_lost) = two_sum(sums[0], sums[2]);
+    let (odd, odd_lost) = two_sum(sums[1], sums[3]);
+    let (mut sum, mut rest) = two_sum(even, odd);
+    for value in blocks.remainder() {
+        let (next, rounding) = two_sum(sum, *value);
+        sum = next;
+        rest += rounding;
     }
-    sum + (rest + ((lost[0] + lost[1]) + (lost[2] + lost[3])))
-}
-
-/// A sum and exactly what rounding took away from it, without a branch (Knuth).
-#[inline]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let b_in_sum = sum - a;
-    (sum, (a - (sum - b_in_sum)) + (b - b_in_sum))
+    let lost = (lost[0] + lost[2]) + (lost[1] + lost[3]);
+    sum + (rest + ((even_lost + odd_lost) + lost))
 }
 
 /// Sums of the first n samples for every n, each as a sum and what rounding took away from it.

@@ -2,6 +2,7 @@
 
 mod cases;
 mod floats;
+mod histograms;
 mod timing;
 
 use icecore_model::{FloatColumns, Labels, SeriesSamples};
@@ -104,11 +105,11 @@ fn evaluator<T>(
         grid: windows.grid,
         is_range_query: true,
         call: &call,
-        args: &args,
+        args: args.into(),
         annotations: &annotations,
     };
     let function = window_function(name).expect("a window function");
-    with(&WindowEvaluator::new(function, &ctx, windows, series_arg))
+    with(&WindowEvaluator::new(function, ctx, windows, series_arg))
 }
 
 fn floats(

@@ -34,6 +34,12 @@ impl Transition {
                 Self::Reset => after < before || is_restart(previous.started, current.started),
                 Self::Change => after != before && !(after.is_nan() && before.is_nan()),
             },
+            (Value::Histogram(before), Value::Histogram(after)) => match self {
+                Self::Reset => {
+                    is_restart(previous.started, current.started) || after.detect_reset(before)
+                }
+                Self::Change => !after.equals(before),
+            },
             _ => true,
         }
     }

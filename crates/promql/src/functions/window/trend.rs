@@ -1,8 +1,10 @@
 //! `deriv`, `predict_linear` and `double_exponential_smoothing`.
 
 use crate::error::{Error, Result};
-use crate::exec::{Values, kahan_add};
+use crate::exec::Values;
+use crate::parse::go_float;
 
+use super::compensated;
 use super::view::View;
 
 /// The slope of the line through the samples of a window, per second.
@@ -31,7 +33,7 @@ struct Sum(f64, f64);
 impl Sum {
     #[inline]
     fn add(&mut self, value: f64) {
-        (self.0, self.1) = kahan_add(value, self.0, self.1);
+        (self.0, self.1) = compensated::add(value, self.0, self.1);
     }
 
     fn total(&self) -> f64 {
@@ -94,12 +96,17 @@ pub(super) fn double_exponential_smoothing(
 }
 
 fn check_factor(name: &str, short: &str, factor: f64) -> Result<()> {
-    match factor <= 0.0 || factor >= 1.0 {
-        true => Err(Error::Execution(format!(
-            "invalid {name} factor. Expected: 0 < {short} < 1, got: {factor:.6}"
-        ))),
-        false => Ok(()),
+    if factor > 0.0 && factor < 1.0 || factor.is_nan() {
+        return Ok(());
     }
+    // As Go's `%f` writes it.
+    let got = match factor.is_infinite() {
+        true => go_float(factor),
+        false => format!("{factor:.6}"),
+    };
+    Err(Error::Execution(format!(
+        "invalid {name} factor. Expected: 0 < {short} < 1, got: {got}"
+    )))
 }
 
 fn smoothed(window: &[f64], smoothing: f64, trend_factor: f64) -> f64 {

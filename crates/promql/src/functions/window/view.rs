@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
-use crate::annotations::{Annotations, Note};
+use crate::annotations::{Annotations, HistogramOperation, Note};
 use crate::exec::{ABSENT, Values};
+use crate::histogram::{AddOutcome, HistogramOpError};
 use crate::parse::Span;
 use crate::value::SampleValue;
 
@@ -151,8 +152,37 @@ impl<'a> Notes<'a> {
         }
     }
 
+    pub(super) fn add_all(&self, notes: Vec<Note>) {
+        notes.into_iter().for_each(|note| self.add(note));
+    }
+
     pub(super) fn mixed_floats_histograms(&self) {
         self.add(Note::MixedFloatsHistograms(self.metric_name()));
+    }
+
+    pub(super) fn mixed_exponential_custom(&self) {
+        self.add(Note::MixedExponentialCustom(self.metric_name()));
+    }
+
+    /// What is to be said after histograms were added or subtracted; none where they did not fit.
+    /// Functions over windows treat resets themselves, so contradicting hints are no news.
+    pub(super) fn combined(
+        &self,
+        outcome: Result<AddOutcome, HistogramOpError>,
+        during: HistogramOperation,
+    ) -> Option<()> {
+        match outcome {
+            Ok(outcome) => {
+                if outcome.bounds_reconciled {
+                    self.add(Note::MismatchedCustomBuckets(during));
+                }
+                Some(())
+            }
+            Err(HistogramOpError::IncompatibleSchema) => {
+                self.mixed_exponential_custom();
+                None
+            }
+        }
     }
 }
 

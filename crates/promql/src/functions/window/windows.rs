@@ -48,7 +48,7 @@ impl Windows {
     }
 
     /// The window with what lies outside of it but counts for its edges.
-    fn touched(&self, step: usize) -> (i64, i64) {
+    pub(super) fn touched(&self, step: usize) -> (i64, i64) {
         let (start, end) = self.edges(step);
         match self.mode {
             WindowMode::Plain => (start, end),
@@ -138,18 +138,29 @@ impl Bounds {
     }
 }
 
+/// Samples from one step to the next up to which looking at each is the fastest.
+const NEAR: usize = 32;
+
 /// The first position from `from` on whose time is after `moment`. Steps are mostly a few samples
 /// apart; where they are not, doubling strides and then halving ones find the place.
 fn advance(times: &[i64], from: usize, moment: i64) -> usize {
-    let rest = &times[from..];
-    let near = rest.iter().take(8).take_while(|t| **t <= moment).count();
-    if near < 8 {
-        return from + near;
+    let mut near = from;
+    while times.get(near).is_some_and(|time| *time <= moment) {
+        near += 1;
+        if near == from + NEAR {
+            return gallop(times, near, moment);
+        }
     }
-    let mut stride = 16;
+    near
+}
+
+#[cold]
+fn gallop(times: &[i64], from: usize, moment: i64) -> usize {
+    let rest = &times[from..];
+    let mut stride = NEAR;
     while stride < rest.len() && rest[stride] <= moment {
         stride *= 2;
     }
     let upper = stride.min(rest.len());
-    from + near + rest[near..upper].partition_point(|t| *t <= moment)
+    from + rest[..upper].partition_point(|t| *t <= moment)
 }

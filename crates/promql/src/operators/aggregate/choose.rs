@@ -2,11 +2,14 @@
 
 use std::cmp::Ordering;
 
+use icecore_model::Labels;
+use xxhash_rust::xxh64::xxh64;
+
 use super::groups::Groups;
 use super::{Fold, Say};
 use crate::annotations::Note;
 use crate::error::Result;
-use crate::exec::{ABSENT, Row, Values, is_absent};
+use crate::exec::{Row, Values, is_absent};
 
 /// `topk` and `bottomk`.
 pub(super) struct Extremes<'a> {
@@ -175,9 +178,9 @@ impl Fold for First {
             let steps = self.counts.len();
             self.taken.resize_with(self.groups.len(), || vec![0; steps]);
             let taken = &mut self.taken[group];
-            for step in 0..steps {
-                match row.values.is_present(step) && taken[step] < self.counts[step] {
-                    true => taken[step] += 1,
+            for (step, (taken, count)) in taken.iter_mut().zip(&self.counts).enumerate() {
+                match row.values.is_present(step) && *taken < *count {
+                    true => *taken += 1,
                     false => row.values.clear(step),
                 }
             }
@@ -219,7 +222,7 @@ impl Ratio {
 impl Fold for Ratio {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for mut row in rows {
-            let place = (row.labels.fingerprint() as u64) as f64 / u64::MAX as f64;
+            let place = prometheus_hash(&row.labels) as f64 / u64::MAX as f64;
             for (step, ratio) in self.ratios.iter().enumerate() {
                 let chosen = match ratio.partial_cmp(&0.0) {
                     Some(Ordering::Less) => place >= 1.0 + ratio,
@@ -246,9 +249,29 @@ impl Fold for Ratio {
     }
 }
 
+/// The hash that Prometheus computes of a label set, so that the same series are chosen: XXH64 over
+/// names and values, each behind its length.
+fn prometheus_hash(labels: &Labels) -> u64 {
+    let mut bytes = Vec::with_capacity(labels.heap_bytes());
+    for (name, value) in labels.iter() {
+        for text in [name, value] {
+            match u8::try_from(text.len()) {
+                Ok(length) if length < 255 => bytes.push(length),
+                _ => {
+                    bytes.push(255);
+                    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes()[..3]);
+                }
+            }
+            bytes.extend_from_slice(text.as_bytes());
+        }
+    }
+    xxh64(&bytes, 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::ABSENT;
 
     #[test]
     fn nan_is_never_better() {

@@ -2,54 +2,65 @@
 
 use std::collections::HashMap;
 
-use icecore_model::LabelsBuilder;
+use icecore_model::{Labels, LabelsBuilder};
 
 use super::Fold;
 use super::groups::Groups;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::{Row, Values};
 
 pub(super) struct CountValues {
     groups: Groups,
     label: String,
     steps: usize,
-    /// For each group the values by their text, in the order seen.
-    counts: Vec<Counts>,
-    held: usize,
-}
-
-#[derive(Default)]
-struct Counts {
-    places: HashMap<String, usize>,
-    rows: Vec<(String, Vec<f64>)>,
+    /// For each group the places of its values in `rows`, by their text.
+    places: Vec<HashMap<String, usize>>,
+    /// Groups may meet again when the label replaces one of theirs.
+    by_labels: HashMap<Labels, usize>,
+    rows: Vec<Row>,
 }
 
 impl CountValues {
-    pub(super) fn new(groups: Groups, label: &str, steps: usize) -> Result<Self> {
-        if label.is_empty() {
-            return Err(Error::Execution(format!("invalid label name {label:?}")));
-        }
-        Ok(Self {
+    pub(super) fn new(groups: Groups, label: &str, steps: usize) -> Self {
+        Self {
             groups,
             label: label.to_string(),
             steps,
-            counts: Vec::new(),
-            held: 0,
-        })
+            places: Vec::new(),
+            by_labels: HashMap::new(),
+            rows: Vec::new(),
+        }
     }
 
-    fn count(&mut self, number: usize, text: String, step: usize) {
-        let counts = &mut self.counts[number];
-        let place = match counts.places.get(&text) {
+    fn count(&mut self, group: usize, text: String, step: usize) {
+        let place = match self.places[group].get(&text) {
             Some(place) => *place,
             None => {
-                self.held += 8 * self.steps + 2 * text.len() + 64;
-                counts.places.insert(text.clone(), counts.rows.len());
-                counts.rows.push((text, vec![0.0; self.steps]));
-                counts.rows.len() - 1
+                let place = self.place(group, &text);
+                self.places[group].insert(text, place);
+                place
             }
         };
-        counts.rows[place].1[step] += 1.0;
+        let row = &mut self.rows[place];
+        row.values.floats[step] = row.values.float(step).unwrap_or(0.0) + 1.0;
+    }
+
+    /// The row of a value, which may be new.
+    fn place(&mut self, group: usize, text: &str) -> usize {
+        let group = self.groups.get(group);
+        let mut builder = LabelsBuilder::from_labels(&group.labels);
+        builder.set(&self.label, text);
+        let labels = builder.build();
+        let next = self.rows.len();
+        let place = *self.by_labels.entry(labels.clone()).or_insert(next);
+        if place == next {
+            self.rows.push(Row {
+                labels,
+                drop_name: group.drop_name,
+                values: Values::absent(self.steps),
+            });
+        }
+        place
     }
 }
 
@@ -57,7 +68,7 @@ impl Fold for CountValues {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let number = self.groups.of(&row);
-            self.counts.resize_with(self.groups.len(), Counts::default);
+            self.places.resize_with(self.groups.len(), HashMap::new);
             for step in 0..self.steps {
                 let text = match (row.values.histogram(step), row.values.float(step)) {
                     (Some(histogram), _) => histogram.to_string(),
@@ -71,29 +82,12 @@ impl Fold for CountValues {
     }
 
     fn finish(self: Box<Self>) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for (group, counts) in self.groups.into_groups().into_iter().zip(self.counts) {
-            for (text, counted) in counts.rows {
-                let mut builder = LabelsBuilder::from_labels(&group.labels);
-                builder.set(&self.label, &text);
-                let mut values = Values::absent(self.steps);
-                for (value, count) in values.floats.iter_mut().zip(counted) {
-                    if count > 0.0 {
-                        *value = count;
-                    }
-                }
-                rows.push(Row {
-                    labels: builder.build(),
-                    drop_name: group.drop_name,
-                    values,
-                });
-            }
-        }
-        rows
+        self.rows
     }
 
     fn heap_bytes(&self) -> usize {
-        self.held
+        // A row has about its values, and its labels twice.
+        self.rows.len() * (8 * self.steps + 512)
     }
 }
 

@@ -79,10 +79,9 @@ struct State {
 impl State {
     fn new(op: AggregateOp, steps: usize) -> Self {
         let (values, seconds) = match op {
-            AggregateOp::Sum
-            | AggregateOp::Avg
-            | AggregateOp::Stddev
-            | AggregateOp::Stdvar => (vec![0.0; steps], vec![0.0; steps]),
+            AggregateOp::Sum | AggregateOp::Avg | AggregateOp::Stddev | AggregateOp::Stdvar => {
+                (vec![0.0; steps], vec![0.0; steps])
+            }
             AggregateOp::Min | AggregateOp::Max => (vec![ABSENT; steps], Vec::new()),
             _ => (Vec::new(), Vec::new()),
         };

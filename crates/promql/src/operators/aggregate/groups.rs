@@ -50,6 +50,10 @@ impl Groups {
         self.groups.len()
     }
 
+    pub(super) fn get(&self, number: usize) -> &Group {
+        &self.groups[number]
+    }
+
     pub(super) fn into_groups(self) -> Vec<Group> {
         self.groups
     }

@@ -43,7 +43,9 @@ impl HistogramSum {
                     say(Note::CounterResetCollision(HistogramOperation::Aggregation));
                 }
                 if outcome.bounds_reconciled {
-                    say(Note::MismatchedCustomBuckets(HistogramOperation::Aggregation));
+                    say(Note::MismatchedCustomBuckets(
+                        HistogramOperation::Aggregation,
+                    ));
                 }
             }
             Err(_) => {

@@ -46,7 +46,6 @@ impl<'q> Aggregate<'q> {
             grouping,
             parameter,
             input,
-            span: _,
             parameter_span,
             input_span,
             fused,
@@ -76,7 +75,12 @@ impl<'q> Aggregate<'q> {
                 };
                 let largest = *op == AggregateOp::TopK;
                 Box::new(choose::Extremes::new(
-                    groups, counts, largest, *fused, op.name(), &note,
+                    groups,
+                    counts,
+                    largest,
+                    *fused,
+                    op.name(),
+                    &note,
                 ))
             }
             AggregateOp::LimitK => {
@@ -96,7 +100,7 @@ impl<'q> Aggregate<'q> {
                 Box::new(quantile::Quantile::new(groups, quantiles, &note))
             }
             AggregateOp::CountValues => {
-                Box::new(count_values::CountValues::new(groups, text, steps)?)
+                Box::new(count_values::CountValues::new(groups, text, steps))
             }
             _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
         };

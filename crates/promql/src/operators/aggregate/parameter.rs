@@ -29,7 +29,9 @@ pub(super) fn counts(number: &ScalarColumn, steps: usize) -> Result<Option<Vec<u
             "Scalar value {value} underflows int64"
         )));
     }
-    Ok(Some(numbers().map(|value| value.max(0.0) as usize).collect()))
+    Ok(Some(
+        numbers().map(|value| value.max(0.0) as usize).collect(),
+    ))
 }
 
 /// The ratios of `limit_ratio`, capped to −1…1; `None` when all are 0.
@@ -59,7 +61,9 @@ pub(super) fn ratios(
     if max == 0.0 && min == 0.0 {
         return Ok(None);
     }
-    Ok(Some(numbers().map(|ratio| ratio.clamp(-1.0, 1.0)).collect()))
+    Ok(Some(
+        numbers().map(|ratio| ratio.clamp(-1.0, 1.0)).collect(),
+    ))
 }
 
 /// The φ of `quantile`; values outside of 0…1 are allowed and warned about.

@@ -4,8 +4,8 @@ use super::groups::Groups;
 use super::{Fold, Say};
 use crate::annotations::Note;
 use crate::error::Result;
-use crate::functions::window::quantile_of;
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, is_absent};
+use crate::functions::window::quantile_of;
 
 pub(super) struct Quantile<'a> {
     groups: Groups,

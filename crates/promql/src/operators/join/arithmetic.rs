@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 
-use super::super::label_key::{KeyNumbers, LabelKey};
+use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
 use super::pair::{Side, values};
 use super::{Numbered, text_of};
 use crate::annotations::Note;
@@ -29,10 +29,8 @@ impl Join<'_> {
             true => (rhs, lhs),
             false => (lhs, rhs),
         };
-        let (fill_many, fill_one) = match swapped {
-            true => (self.matching.fill_right, self.matching.fill_left),
-            false => (self.matching.fill_left, self.matching.fill_right),
-        };
+        // Prometheus means the "many" side by the left one here, with group_right, too.
+        let (fill_many, fill_one) = (self.matching.fill_left, self.matching.fill_right);
         let fills = fill_many.is_some() || fill_one.is_some();
         if (many.is_empty() || one.is_empty()) && !fills {
             return Ok(Vec::new());
@@ -91,7 +89,7 @@ impl Join<'_> {
     ) -> Result<()> {
         let many: Vec<&Row> = pick(&sides.many.rows, &sides.many_of[number]);
         let one: Vec<&Row> = pick(&sides.one.rows, &sides.one_of[number]);
-        let from = rows.len();
+        self.check_matches(&many, &one, fill_one.is_some())?;
         for many_row in &many {
             for one_row in &one {
                 let many_side = Side::Values(&many_row.values);
@@ -105,7 +103,6 @@ impl Join<'_> {
                 self.push(rows, many_row, &group, values);
             }
         }
-        self.check_matches(&many, &rows[from..])?;
         if let Some(fill) = fill_many {
             for one_row in &one {
                 let lonely = without_steps_of(&one_row.values, &many);
@@ -126,14 +123,7 @@ impl Join<'_> {
             true => (one, many),
             false => (many, one),
         };
-        values(
-            self.op,
-            self.return_bool,
-            lhs,
-            rhs,
-            self.steps,
-            &self.note,
-        )
+        values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
     }
 
     fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
@@ -146,26 +136,33 @@ impl Join<'_> {
         }
     }
 
-    /// At no step may a row of the "one" side match several rows, unless grouping says so; then the
-    /// results must differ.
-    fn check_matches(&self, many: &[&Row], results: &[Row]) -> Result<()> {
-        if many.len() < 2 {
+    /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
+    /// results must have different labels. A comparison that turns out false is a match, too.
+    fn check_matches(&self, many: &[&Row], one: &[&Row], filled: bool) -> Result<()> {
+        if many.len() < 2 || (one.is_empty() && !filled) {
             return Ok(());
         }
+        let partner = |step: usize| filled || one.iter().any(|row| row.values.is_present(step));
         if self.matching.cardinality == Cardinality::OneToOne {
-            // A comparison that is false at a step is no match there.
-            return match has_overlap(&results.iter().collect::<Vec<_>>(), self.steps) {
+            return match overlaps(many, self.steps).any(partner) {
                 true => Err(Error::Execution(
                     "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
                 )),
                 false => Ok(()),
             };
         }
-        let mut by_labels: HashMap<&Labels, Vec<&Row>> = HashMap::new();
-        for row in results {
-            by_labels.entry(&row.labels).or_default().push(row);
+        let Some(one_labels) = one.first().map(|row| &row.labels) else {
+            return Ok(());
+        };
+        let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::new();
+        for row in many {
+            let labels = self.result_labels(&row.labels, one_labels);
+            by_labels.entry(labels).or_default().push(row);
         }
-        match by_labels.values().any(|rows| has_overlap(rows, self.steps)) {
+        match by_labels
+            .values()
+            .any(|rows| rows.len() > 1 && overlaps(rows, self.steps).any(partner))
+        {
             true => Err(Error::Execution(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                     .to_string(),
@@ -181,11 +178,13 @@ impl Join<'_> {
             let joined = match matching.cardinality {
                 Cardinality::OneToOne => {
                     matching.on == matching.labels.iter().any(|label| label == name)
-                        || (!matching.on && name == METRIC_NAME && !matching.labels.iter().any(|l| l == name))
+                        || (!matching.on
+                            && name == METRIC_NAME
+                            && !matching.labels.iter().any(|l| l == name))
                 }
                 _ => true,
             };
-            joined && !(drops_name && name == METRIC_NAME)
+            joined && !(drops_name && is_metric_label(name))
         };
         let mut builder = LabelsBuilder::default();
         for (name, value) in many.iter().filter(|(name, _)| is_kept(name)) {
@@ -219,8 +218,12 @@ fn first_overlap<'r>(rows: &[&'r Row], steps: usize) -> Option<(usize, &'r Row, 
     })
 }
 
-fn has_overlap(rows: &[&Row], steps: usize) -> bool {
-    rows.len() > 1 && first_overlap(rows, steps).is_some()
+/// The steps at which two rows or more have a value.
+fn overlaps<'r>(rows: &'r [&'r Row], steps: usize) -> impl Iterator<Item = usize> + 'r {
+    (0..steps).filter(|step| {
+        let present = rows.iter().filter(|row| row.values.is_present(*step));
+        present.take(2).count() > 1
+    })
 }
 
 /// Values at the steps at which none of `others` has one.

@@ -107,7 +107,11 @@ impl Numbered {
     }
 }
 
-/// The labels of a set as an error message writes them.
+/// The labels of a set as Prometheus' errors write them: the metric name among the others.
 fn text_of(labels: &Labels) -> String {
-    labels.to_string()
+    let pairs: Vec<String> = labels
+        .iter()
+        .map(|(name, value)| format!("{}=\"{}\"", name, value.escape_debug()))
+        .collect();
+    format!("{{{}}}", pairs.join(", "))
 }

@@ -29,17 +29,17 @@ impl Parser<'_> {
                 self.aggregations -= 1;
                 parsed
             }
-            kind if may_follow_metric(kind) => Ok(Tree {
+            _ => Ok(Tree {
                 expr: Expr::Vector(self.selector(Some(op))?),
                 height: 1,
             }),
-            _ => Err(self.unexpected("aggregation", "")),
         }
     }
 
     fn aggregate(&mut self, token: Token<'_>, op: AggregateOp) -> Parse<Tree> {
         let mut grouping = self.grouping()?;
-        let (args, mut end) = self.args()?;
+        let args = self.args()?;
+        let mut end = self.advance()?.span.end;
         if grouping.is_none() {
             grouping = self.grouping()?;
             end = grouping.as_ref().map_or(end, |grouping| grouping.end);
@@ -136,18 +136,4 @@ fn operands(op: AggregateOp, args: Vec<Tree>) -> Result<(Option<Expr>, Expr), St
             "wrong number of arguments for aggregate expression provided, expected {wanted}, got {given}"
         )),
     }
-}
-
-fn may_follow_metric(kind: TokenKind) -> bool {
-    matches!(
-        kind,
-        TokenKind::EndOfInput
-            | TokenKind::LeftBrace
-            | TokenKind::LeftBracket
-            | TokenKind::RightParen
-            | TokenKind::Comma
-            | TokenKind::At
-            | TokenKind::Operator(_)
-            | TokenKind::Keyword(Keyword::Offset | Keyword::Anchored | Keyword::Smoothed)
-    )
 }

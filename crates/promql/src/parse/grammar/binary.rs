@@ -43,10 +43,20 @@ impl Parser<'_> {
             _ => return Ok(matching),
         };
         self.advance()?;
-        if self.at(TokenKind::LeftParen) {
+        // A parenthesis here opens the labels and never the right side.
+        let omitted =
+            !self.at(TokenKind::LeftParen) && (self.starts_expression() || self.at_fill());
+        if !omitted {
             (matching.include, _) = self.labels()?;
         }
         Ok(matching)
+    }
+
+    fn at_fill(&self) -> bool {
+        matches!(
+            self.token.kind,
+            TokenKind::Keyword(Keyword::Fill | Keyword::FillLeft | Keyword::FillRight)
+        )
     }
 
     /// `fill(v)`, or `fill_left(v)` and `fill_right(v)` in either order.

@@ -166,6 +166,10 @@ fn of_ranges_and_modifiers() {
             "foo[5m:*]",
             "1:8 unexpected <op:*> in subquery selector, expected number, duration, step(), range(), or \"]\"",
         ),
+        (
+            "foo[5m @ 3]",
+            "1:8 unexpected <op:@> in subquery or range, expected \":\" or \"]\"",
+        ),
         ("foo[5m:1m:]", "1:10 unexpected colon ':'"),
         ("foo[5m/0]", "1:7 division by zero"),
         ("foo[5m%0s]", "1:7 modulo by zero"),
@@ -250,10 +254,7 @@ fn of_aggregations_and_calls() {
             "topk(a)",
             "1:1 wrong number of arguments for aggregate expression provided, expected 2, got 1",
         ),
-        (
-            "sum foo",
-            "1:5 unexpected identifier \"foo\" in aggregation",
-        ),
+        ("sum foo", "1:5 unexpected identifier \"foo\""),
         (
             "sum by (a) foo",
             "1:12 unexpected identifier \"foo\" in aggregation",
@@ -290,6 +291,7 @@ fn of_aggregations_and_calls() {
             "count_values(5, foo)",
             "1:14 expected type string in aggregation parameter, got scalar",
         ),
+        ("((nope(1)", "1:3 unknown function with name \"nope\""),
         ("nope(1)", "1:1 unknown function with name \"nope\""),
         ("START()", "1:1 unknown function with name \"START\""),
         (
@@ -322,6 +324,10 @@ fn of_aggregations_and_calls() {
         ),
         (
             "floor(a,)",
+            "1:8 trailing commas not allowed in function call args",
+        ),
+        (
+            "floor(a, == b)",
             "1:8 trailing commas not allowed in function call args",
         ),
         ("floor(,a)", "1:7 unexpected \",\""),
@@ -376,6 +382,10 @@ fn of_operators() {
         (
             "a and on(x) group_left(y) b",
             "1:1 no grouping allowed for \"and\" operation",
+        ),
+        (
+            "a + on(x) group_left",
+            "1:21 unexpected end of input in grouping opts, expected \"(\"",
         ),
         ("a + group_left(y) b", "1:5 unexpected <group_left>"),
         (

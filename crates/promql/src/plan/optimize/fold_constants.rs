@@ -1,6 +1,6 @@
 //! `4 * 3600` is 14400 before anything is read.
 
-use crate::operators::arithmetic::scalar_op;
+use crate::operators::arithmetic::{extreme, scalar_op};
 use crate::plan::visit::{Place, each_place};
 use crate::plan::{Plan, Scalar, ScalarKind};
 
@@ -22,8 +22,10 @@ fn value_of(scalar: &Scalar) -> Option<f64> {
     };
     match &scalar.kind {
         ScalarKind::Negate(inner) => Some(-constant(inner)?),
-        ScalarKind::Binary { op, lhs, rhs } => {
-            Some(scalar_op(*op, constant(lhs)?, constant(rhs)?))
+        ScalarKind::Binary { op, lhs, rhs } => Some(scalar_op(*op, constant(lhs)?, constant(rhs)?)),
+        ScalarKind::Extreme { largest, of } => {
+            let values: Option<Vec<f64>> = of.iter().map(constant).collect();
+            Some(extreme(*largest, values?.into_iter()))
         }
         ScalarKind::Constant(_) | ScalarKind::Time | ScalarKind::FromVector(_) => None,
     }

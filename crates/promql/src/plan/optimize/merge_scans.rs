@@ -45,7 +45,9 @@ pub(super) fn apply(plan: &mut Plan) {
 /// Whether everything that `narrow` selects is in `wide`, at times that are worth uniting.
 fn serves(wide: &Scan, narrow: &Scan) -> bool {
     let overlap = wide.start_ms <= narrow.end_ms && narrow.start_ms <= wide.end_ms;
-    overlap && names_metric(&wide.matchers) && wide.matchers.iter().all(|m| narrow.matchers.contains(m))
+    overlap
+        && names_metric(&wide.matchers)
+        && wide.matchers.iter().all(|m| narrow.matchers.contains(m))
 }
 
 /// A selection without a metric name may be far larger than one that narrows it.

@@ -1,9 +1,10 @@
 //! Cases whose results are known, most of them from Prometheus' own scripts.
 
-use icecore_model::SeriesSamples;
+use icecore_model::{Labels, SeriesSamples, TimeColumn};
 
 use super::super::{RangeSeries, WindowMode, Windows, check_mode, window_function};
 use super::{at, close, floats, run, samples, windows};
+use crate::exec::{ABSENT, Row, Values};
 
 /// Values at equal distances from time 0 on; NaN stands for a missing one.
 fn every(step_s: i64, values: &[f64]) -> SeriesSamples {
@@ -297,4 +298,58 @@ fn names_that_stay() {
         assert_eq!(window_function(name).expect("known").keeps_name, stays);
     }
     assert!(window_function("absent_over_time").is_none());
+}
+
+#[test]
+fn bounds_are_shared_and_samples_counted() {
+    fn shared_by_threads<T: Sync>(_: &T) {}
+    let steps = windows(60, 60, 3, 120);
+    let column = every(30, &[1.0; 10]);
+    let shared: Vec<_> = (0..5)
+        .map(|_| RangeSeries::from_samples(column.clone()))
+        .collect();
+    let own: Vec<_> = (0..500)
+        .map(|_| RangeSeries::from_samples(every(30, &[1.0; 10])))
+        .collect();
+    // At 60 s three samples, then four: (0, 120] and (60, 180].
+    let one = [3, 4, 4];
+    for (series, times) in [(&shared, 5), (&own, 500)] {
+        super::evaluator("rate", steps, &[], |evaluator| {
+            shared_by_threads(evaluator);
+            for series in series {
+                assert_eq!(series.times.len(), 10);
+                evaluator.evaluate(series).expect("values");
+            }
+            assert_eq!(
+                evaluator.samples_touched(),
+                one.map(|samples| samples * times)
+            );
+        });
+    }
+    assert_eq!(
+        shared[0].times.identity(),
+        column.floats.timestamps.identity()
+    );
+}
+
+#[test]
+fn rows_of_subqueries_are_samples() {
+    let times: TimeColumn = [0, 60_000, 120_000].into_iter().collect();
+    let row = |floats: [f64; 3]| Row {
+        labels: Labels::from_pairs([("__name__", "metric")]),
+        drop_name: true,
+        values: Values {
+            floats: floats.to_vec(),
+            histograms: Vec::new(),
+        },
+    };
+    let whole = RangeSeries::from_row(row([1.0, 2.0, 3.0]), &times);
+    assert_eq!(whole.times.identity(), times.identity());
+    assert!(whole.drop_name);
+    let part = RangeSeries::from_row(row([1.0, ABSENT, 3.0]), &times);
+    assert_eq!(
+        (&*part.times, &*part.floats),
+        (&[0, 120_000][..], &[1.0, 3.0][..])
+    );
+    check("sum_over_time", at(120.0, 121.0), &part, &[Some(4.0)]);
 }

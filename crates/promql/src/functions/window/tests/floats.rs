@@ -162,7 +162,7 @@ const FUNCTIONS: &[(&str, &[f64])] = &[
 
 /// Samples at irregular times: numbers, NaN and stale markers; a counter with resets, or a gauge.
 fn series() -> impl Strategy<Value = Vec<(i64, f64)>> {
-    let gap = prop_oneof![8 => 1..20_000i64, 1 => 60_000..400_000i64];
+    let gap = prop_oneof![8 => 1_000..20_000i64, 1 => 60_000..400_000i64];
     let value = prop_oneof![
         30 => (-200..2000i32).prop_map(|v| f64::from(v) * 0.25),
         1 => Just(f64::NAN),

@@ -2,21 +2,10 @@
 
 use std::collections::HashMap;
 
-use icecore_model::{Labels, METRIC_NAME};
+use icecore_model::Labels;
 
-use super::label_key::without_name;
+use super::Row;
 use crate::error::{Error, Result};
-use crate::exec::Row;
-
-/// Removes the metric names that functions gave up, at the end of an evaluation.
-pub(crate) fn drop_names(rows: &mut [Row]) {
-    for row in rows.iter_mut().filter(|row| row.drop_name) {
-        if row.labels.get(METRIC_NAME).is_some() {
-            row.labels = without_name(&row.labels);
-        }
-        row.drop_name = false;
-    }
-}
 
 /// Makes one row of those with equal labels. That two of them have a value at the same step is an
 /// error: the answer would have one series twice.
