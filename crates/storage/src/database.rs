@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
+    BoxFuture, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -31,7 +31,7 @@ use crate::maintenance;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
-use crate::read::{self, Cardinality, LabelQuery, SelectStream};
+use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::slate_metrics::SlateMetric;
 
@@ -203,6 +203,12 @@ impl Database {
     /// Label sets that match, in label order.
     pub async fn series(&self, query: &LabelQuery) -> Result<Vec<Labels>> {
         read::series(&self.inner, query).await
+    }
+
+    /// Exemplars of the series that match any selector: series in label order, exemplars in time
+    /// order, each once.
+    pub async fn exemplars(&self, query: ExemplarQuery) -> Result<Vec<(Labels, Vec<Exemplar>)>> {
+        read::exemplars(&self.inner, query).await
     }
 
     pub async fn label_names(&self, query: &LabelQuery) -> Result<Vec<String>> {

@@ -162,6 +162,8 @@ pub struct ReadOptions {
     pub series_max: usize,
     /// Samples one selection may return.
     pub samples_max: usize,
+    /// Exemplars one query may return: they are held in memory together, a few hundred bytes each.
+    pub exemplars_max: usize,
     /// Point gets that one selection has under way at once.
     pub concurrent_gets: usize,
     /// Series per batch of a streamed answer.
@@ -244,6 +246,7 @@ impl Default for ReadOptions {
         Self {
             series_max: 2_000_000,
             samples_max: 500_000_000,
+            exemplars_max: 100_000,
             concurrent_gets: 32,
             batch_series: 1024,
         }

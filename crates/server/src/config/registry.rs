@@ -306,6 +306,8 @@ pub static SETTINGS: &[Setting] = &[
         "Series that one selection may find; more is an error that names this setting."),
     setting!("read.samples_max", Integer, storage.read.samples_max, "1" to "",
         "Samples that one selection may return; more is an error that names this setting."),
+    setting!("read.exemplars_max", Integer, storage.read.exemplars_max, "1" to "",
+        "Exemplars that one query may return; more is an error that names this setting. They are held in memory together."),
     setting!("read.concurrent_gets", Integer, storage.read.concurrent_gets, "1" to "10000",
         "Single records that one selection fetches at once: hides the latency of a remote store without flooding it."),
     setting!("read.batch_series", Integer, storage.read.batch_series, "1" to "",

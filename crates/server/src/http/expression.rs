@@ -35,7 +35,7 @@ pub(super) async fn parse(
     let slot = app.limits.read_slot().await?;
     let expression = parse::parse(query_of(&params))?;
     success(slot, Vec::new(), move |out| {
-        parse::ast_json(&expression, out);
+        out.extend_from_slice(parse::ast_json(&expression).as_bytes());
     })
     .await
 }

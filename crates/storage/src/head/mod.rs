@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-use icecore_model::{Labels, Matcher};
+use icecore_model::{Exemplar, Labels, Matcher};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use roaring::RoaringBitmap;
 
@@ -149,6 +149,37 @@ impl Head {
             }));
         }
         found
+    }
+
+    /// Copies the exemplars that `keep` accepts of the series that match any of the selectors; `None`
+    /// when there are more than `max`.
+    pub(crate) fn exemplars(
+        &self,
+        selectors: &[Vec<Matcher>],
+        keep: impl Fn(&Exemplar) -> bool,
+        max: usize,
+    ) -> Option<Vec<(Labels, Vec<Exemplar>)>> {
+        let _references = self.hold_references();
+        let mut matching = RoaringBitmap::new();
+        for matchers in selectors {
+            matching |= self.index().select(matchers);
+        }
+        let (mut found, mut count) = (Vec::new(), 0);
+        for series in &matching {
+            let exemplars: Vec<Exemplar> = {
+                let slots = self.page(series as usize / PAGE_SERIES).lock();
+                let slot = &slots[series as usize % PAGE_SERIES];
+                slot.exemplars().filter(|e| keep(e)).cloned().collect()
+            };
+            count += exemplars.len();
+            if count > max {
+                return None;
+            }
+            if !exemplars.is_empty() {
+                found.push((self.index().labels(SeriesRef(series)), exemplars));
+            }
+        }
+        Some(found)
     }
 
     /// Visits the label pairs of the series that have something in a time range, each pair once.

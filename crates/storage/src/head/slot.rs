@@ -190,6 +190,12 @@ impl Slot {
         self.has_starts
     }
 
+    /// In arrival order, hour by hour; one may be there twice.
+    pub(crate) fn exemplars(&self) -> impl Iterator<Item = &Exemplar> {
+        let parts = self.parts.iter().flat_map(|parts| parts.iter());
+        parts.flat_map(|part| part.exemplars.iter())
+    }
+
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
     pub(crate) fn freeze(
         &mut self,

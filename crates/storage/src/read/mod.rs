@@ -12,6 +12,7 @@
 //! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part.
 //! - Label sets are resolved once per selection and shared across buckets.
 
+mod exemplars;
 mod fetch;
 mod labels;
 mod postings;
@@ -19,6 +20,8 @@ mod samples;
 mod select;
 mod statistics;
 
+pub use exemplars::ExemplarQuery;
+pub(crate) use exemplars::exemplars;
 pub use labels::LabelQuery;
 pub(crate) use labels::{label_names, label_values, series};
 pub(crate) use select::SelectStream;

@@ -4,6 +4,7 @@
 
 mod compaction;
 mod concurrency;
+mod exemplars;
 mod faults;
 mod inspect;
 mod limits;
