@@ -244,6 +244,24 @@ impl Reader {
         .into()
     }
 
+    /// Begins to answer a query in frames.
+    async fn begin(&self, query_index: usize, query: &ReadQuery) -> Result<Current, ApiError> {
+        let form = Form::Frames {
+            query_index,
+            frame_bytes: self.frame_bytes,
+        };
+        if self.may_be_out_of_order(query).await? {
+            let mut bytes_left = self.gathered_bytes_max;
+            let gathered = self.gather(query, form, &mut bytes_left).await?;
+            return Ok(Current::Gathered(gathered.into_iter()));
+        }
+        Ok(Current::Streamed {
+            form,
+            batches: self.open(query).await?,
+            batch: VecDeque::new(),
+        })
+    }
+
     /// Whether our order may differ from Prometheus' for this query, see the head of this file.
     async fn may_be_out_of_order(&self, query: &ReadQuery) -> Result<bool, ApiError> {
         let within = |selectors| LabelQuery {
@@ -329,7 +347,7 @@ impl Frames {
                 let Some((query_index, query)) = self.queries.pop_front() else {
                     return Ok(None);
                 };
-                self.current = Some(self.begin(query_index, &query).await?);
+                self.current = Some(self.reader.begin(query_index, &query).await?);
                 continue;
             };
             match current.next_piece().await? {
@@ -338,24 +356,6 @@ impl Frames {
                 None => self.current = None,
             }
         }
-    }
-
-    async fn begin(&self, query_index: usize, query: &ReadQuery) -> Result<Current, ApiError> {
-        let reader = &self.reader;
-        let form = Form::Frames {
-            query_index,
-            frame_bytes: reader.frame_bytes,
-        };
-        if reader.may_be_out_of_order(query).await? {
-            let mut bytes_left = reader.gathered_bytes_max;
-            let gathered = reader.gather(query, form, &mut bytes_left).await?;
-            return Ok(Current::Gathered(gathered.into_iter()));
-        }
-        Ok(Current::Streamed {
-            form,
-            batches: reader.open(query).await?,
-            batch: VecDeque::new(),
-        })
     }
 }
 
