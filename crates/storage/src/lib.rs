@@ -12,6 +12,7 @@
 //!
 //! This is the only crate that knows SlateDB and object stores.
 
+mod cache;
 mod clock;
 mod database;
 mod error;

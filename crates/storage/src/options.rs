@@ -166,6 +166,10 @@ pub struct ReadOptions {
     pub exemplars_max: usize,
     /// Point gets that one selection has under way at once.
     pub concurrent_gets: usize,
+    /// Memory of decoded samples, labels and index records of what was read before. An hour of a
+    /// series takes about 0.6 KiB in it: the default holds 10 000 series for half a day, and grows
+    /// only as far as queries ask.
+    pub chunk_cache_bytes: usize,
     /// Series per batch of a streamed answer.
     pub batch_series: usize,
 }
@@ -248,6 +252,7 @@ impl Default for ReadOptions {
             samples_max: 500_000_000,
             exemplars_max: 100_000,
             concurrent_gets: 32,
+            chunk_cache_bytes: 128 * MIB,
             batch_series: 1024,
         }
     }

@@ -114,11 +114,6 @@ impl FloatHistogram {
         }
     }
 
-    /// The unary minus.
-    pub(crate) fn negate(&mut self) {
-        self.mul(-1.0);
-    }
-
     fn change_counts(&mut self, change: impl Fn(f64) -> f64) {
         let totals = [&mut self.count, &mut self.sum, &mut self.zero_count];
         let buckets = self.positive.iter_mut().chain(&mut self.negative);
@@ -157,16 +152,6 @@ impl FloatHistogram {
         let negative = compacted(negative_counts(self), empty_max);
         (self.positive_spans, self.positive) = positive;
         (self.negative_spans, self.negative) = negative;
-    }
-
-    /// A count or the sum is infinite, so an average has to be computed step by step.
-    pub(crate) fn has_overflow(&self) -> bool {
-        let totals = [self.count, self.sum, self.zero_count];
-        let buckets = self.positive.iter().chain(&self.negative);
-        totals
-            .iter()
-            .chain(buckets)
-            .any(|count| count.is_infinite())
     }
 
     /// Bytes as Prometheus counts them, by which a query's samples are counted: sixteen are one.

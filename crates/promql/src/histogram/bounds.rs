@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(exponential_bound(-3, 0), 0.125);
         assert_eq!(exponential_bound(2, -1), 16.0);
         assert_eq!(exponential_bound(4, 2), 2.0);
-        assert_eq!(exponential_bound(1, 1), 1.414213562373095);
+        assert_eq!(
+            exponential_bound(1, 1),
+            std::f64::consts::SQRT_2.next_down()
+        );
         assert_eq!(exponential_bound(-1, 2), 0.8408964152537144);
     }
 

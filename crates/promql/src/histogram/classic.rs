@@ -70,7 +70,11 @@ fn quantile_of_monotonic(q: f64, buckets: &[ClassicBucket]) -> f64 {
         return f64::NAN;
     }
     let rank = q * last.count;
-    let at = finite.partition_point(|bucket| bucket.count < rank);
+    // A count or rank that is no number is not reached.
+    let at = finite.partition_point(|bucket| {
+        let reached = bucket.count >= rank;
+        !reached
+    });
     let Some(bucket) = finite.get(at) else {
         return highest.upper;
     };

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use icecore_promql::Engine;
 use icecore_promql::script::{Script, run_file};
+use icecore_promql::{Engine, EngineOptions, Rules};
 
 /// How many evaluations the scripts of the Prometheus project ask for. Their README counts one less:
 /// one `eval` is indented.
@@ -50,12 +50,11 @@ fn scripts_in(directory: &Path) -> Vec<(String, String)> {
 }
 
 /// Runs all scripts of a directory; all must pass.
-fn run_all(directory: &Path) {
-    let engine = Engine::default();
+fn run_all(directory: &Path, engine: &Engine) {
     let mut failed = 0;
     let (mut evals, mut passed) = (0, 0);
     for (name, text) in scripts_in(directory) {
-        let report = run_file(&name, &text, &engine);
+        let report = run_file(&name, &text, engine);
         print!("{}", report.render());
         failed += report.failures.len();
         evals += report.evals;
@@ -82,13 +81,26 @@ fn given_scripts_parse() {
 #[test]
 fn given_scripts_pass() {
     if let Some(directory) = given_scripts() {
-        run_all(&directory);
+        run_all(&directory, &Engine::default());
     }
 }
 
 #[test]
 fn own_scripts_pass() {
-    run_all(&project_root().join("testdata/promql"));
+    run_all(&project_root().join("testdata/promql"), &Engine::default());
+}
+
+/// What rewrites of plans leave alone: the answers.
+#[test]
+fn all_scripts_pass_without_rewrites() {
+    let engine = Engine::new(EngineOptions {
+        rules: Rules::NONE,
+        ..EngineOptions::default()
+    });
+    let own = project_root().join("testdata/promql");
+    for directory in given_scripts().into_iter().chain([own]) {
+        run_all(&directory, &engine);
+    }
 }
 
 /// A runner that finds no difference would pass everything.

@@ -108,6 +108,7 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
         limit,
         // A negative one is over before it begins.
         timeout: timeout.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
+        counts_touched: params.first("stats").is_some_and(|stats| !stats.is_empty()),
     })
 }
 
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(request.time, QueryTime::Instant { time_ms: 1500 });
         assert_eq!((request.limit, request.lookback_ms), (Some(3), Some(2500)));
         assert_eq!(request.timeout, Some(Duration::from_secs(60)));
-        let odd = "timeout=-1&lookback_delta=-5m";
+        let odd = "timeout=-1&lookback_delta=-5";
         let request = instant_request(&params(odd).await, 7).unwrap();
         assert_eq!(request.timeout, Some(Duration::ZERO));
         assert_eq!(request.lookback_ms, None);

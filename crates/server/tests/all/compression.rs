@@ -12,9 +12,9 @@ fn unpacked(answer: &Answer) -> Vec<u8> {
     match answer.header("content-encoding") {
         Some("gzip") => {
             let mut decoder = flate2::read::GzDecoder::new(&answer.body[..]);
-            decoder.read_to_end(&mut plain).unwrap();
+            decoder.read_to_end(&mut plain).expect("gzip");
         }
-        Some("zstd") => plain = zstd::decode_all(&answer.body[..]).unwrap(),
+        Some("zstd") => plain = zstd::decode_all(&answer.body[..]).expect("zstd"),
         other => panic!("{other:?}"),
     }
     plain

@@ -2,6 +2,7 @@
 
 mod client;
 mod compression;
+mod conformance;
 mod documents;
 mod exposition;
 mod expressions;

@@ -21,19 +21,22 @@ struct Slow {
 
 impl Slow {
     async fn start(settings: &[(&str, &str)]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let location = ("storage.location", directory.path().to_str().unwrap());
+        let directory = tempfile::tempdir().expect("a directory");
+        let location = (
+            "storage.location",
+            directory.path().to_str().expect("UTF-8"),
+        );
         let settings = [&[location], settings].concat();
         let filled = Served::start(&settings).await;
         let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
         assert_eq!(filled.write(&payload).await.status, 204);
-        filled.stop().await.unwrap();
+        filled.stop().await.expect("a clean end");
         let plan = FaultPlan {
             delay: 1.0,
             delay_max: Duration::from_secs(3600),
             ..FaultPlan::quiet(7)
         };
-        let store = FaultStore::local(directory.path(), plan).unwrap();
+        let store = FaultStore::local(directory.path(), plan).expect("a store");
         store.set_enabled(false);
         let environment = Environment {
             object_store: Some(Arc::new(store.clone())),
@@ -63,7 +66,7 @@ impl Slow {
         let answer = self.served.get("/metrics", &[]).await;
         let mut lines = answer.text().lines();
         let line = lines.find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '));
-        line.map_or(0.0, |value| value.parse().unwrap())
+        line.map_or(0.0, |value| value.parse().expect("a number"))
     }
 
     async fn until(&self, metric: &str, value: f64) {
@@ -76,7 +79,7 @@ impl Slow {
 
     async fn stop(self) {
         self.store.set_enabled(false);
-        self.served.stop().await.unwrap();
+        self.served.stop().await.expect("a clean end");
     }
 }
 

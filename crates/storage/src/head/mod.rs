@@ -20,6 +20,7 @@ mod append;
 mod batch;
 mod cursor;
 mod index;
+mod label_order;
 mod postings;
 mod registry;
 mod replay;
@@ -27,6 +28,7 @@ mod sequencer;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
@@ -38,11 +40,13 @@ pub(crate) use append::{AppendTime, MetadataMap};
 pub(crate) use batch::BatchBuffers;
 pub use batch::{Rejection, WriteBatch};
 pub(crate) use index::Index;
+pub(crate) use label_order::LabelOrder;
 pub(crate) use registry::{PAGE_SERIES, SeriesRef};
 pub(crate) use replay::ReplayedBlock;
 pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer};
-pub(crate) use slot::{HourPart, Slot, overlay};
+pub(crate) use slot::{HourPart, PartCopy, Slot, overlay};
 
+use crate::cache::ReadCache;
 use crate::options::Limits;
 use registry::{Registry, SERIES_REFS_MAX};
 
@@ -65,10 +69,19 @@ pub(crate) struct Head {
     pub(crate) series: AtomicUsize,
 }
 
-/// A series of the head that a reader asked for, copied out.
+/// Series of the head that a reader asked for, copied out, in label order.
+#[derive(Default)]
+pub(crate) struct HeadSelection {
+    pub(crate) series: Vec<HeadSeries>,
+    /// What they have in the time range, each series' parts together and sorted by hour.
+    pub(crate) parts: Vec<PartCopy>,
+}
+
 pub(crate) struct HeadSeries {
     pub(crate) labels: Labels,
-    pub(crate) parts: Vec<HourPart>,
+    pub(crate) series: SeriesRef,
+    /// Its parts among all of them.
+    pub(crate) parts: Range<u32>,
 }
 
 /// Bytes that a series takes beside its labels and samples: slot, identity, table entries.
@@ -122,33 +135,59 @@ impl Head {
     pub(crate) fn select(
         &self,
         matchers: &[Matcher],
-        start_ms: i64,
-        end_ms: i64,
+        (start_ms, end_ms): (i64, i64),
         labels_only: bool,
-    ) -> Vec<HeadSeries> {
+        cache: &ReadCache,
+    ) -> HeadSelection {
         let _references = self.hold_references();
         let matching: Vec<u32> = self.index().select(matchers).iter().collect();
-        let mut found = Vec::with_capacity(matching.len());
+        let (mut found, mut parts) = (Vec::with_capacity(matching.len()), Vec::new());
+        let mut ranges: Vec<Range<u32>> = Vec::with_capacity(matching.len());
         for page in matching.chunk_by(|a, b| a / PAGE_SERIES as u32 == b / PAGE_SERIES as u32) {
             // Locks are taken page by page, so that writers never wait for a whole selection.
-            let mut parts = Vec::with_capacity(page.len());
-            {
-                let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
-                for series in page {
-                    let slot = &slots[*series as usize % PAGE_SERIES];
-                    let snapshot = slot.snapshot(start_ms, end_ms, labels_only);
-                    if !snapshot.is_empty() {
-                        parts.push((SeriesRef(*series), snapshot));
-                    }
+            let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
+            for series in page {
+                let slot = &slots[*series as usize % PAGE_SERIES];
+                let first = parts.len() as u32;
+                if !labels_only {
+                    slot.snapshot(start_ms, end_ms, &mut parts);
+                } else if !slot.touches(start_ms, end_ms) {
+                    continue;
+                }
+                let range = first..parts.len() as u32;
+                if labels_only || !range.is_empty() {
+                    found.push(SeriesRef(*series));
+                    ranges.push(range);
                 }
             }
-            let index = self.index();
-            found.extend(parts.into_iter().map(|(r, parts)| HeadSeries {
-                labels: index.labels(r),
-                parts,
-            }));
         }
-        found
+        let index = self.index();
+        let numbers: Vec<u32> = found.iter().map(|series| series.0).collect();
+        let make = |series| index.labels(SeriesRef(series));
+        let labels = cache
+            .head_labels
+            .of(&numbers, index.removals(), &cache.label_sets, make);
+        // Ranking walks over all pairs of the head, which a few series are not worth.
+        let places = match found.len() < index.pair_numbers() / 64 {
+            true => {
+                let mut places: Vec<u32> = (0..found.len() as u32).collect();
+                places.sort_unstable_by(|a, b| labels[*a as usize].cmp(&labels[*b as usize]));
+                places
+            }
+            false => LabelOrder::places(&index, &found),
+        };
+        let series = places.into_iter().map(|at| {
+            let at = at as usize;
+            HeadSeries {
+                labels: labels[at].clone(),
+                series: found[at],
+                parts: ranges[at].clone(),
+            }
+        });
+        HeadSelection {
+            series: series.collect(),
+            parts,
+        }
     }
 
     /// Copies the exemplars that `keep` accepts of the series that match any of the selectors; `None`

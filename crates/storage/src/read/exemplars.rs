@@ -9,19 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use icecore_model::{Exemplar, Labels, Matcher};
-use icecore_records::{Bucket, exemplar_series, forward_index, key};
+use icecore_records::{exemplar_series, forward_index, key};
 use roaring::RoaringBitmap;
 
 use super::fetch::fetch;
-use super::postings::{corrupt, resolve};
-use super::select::read_bucket_meta;
+use super::postings::{BucketView, corrupt, resolve};
+use super::resolve::{CONCURRENT_BUCKETS, bucket_meta_of, views_of};
 use super::{buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
-use crate::slate::read_view::View;
-
-/// Buckets that are read at once.
-const CONCURRENT_BUCKETS: usize = 8;
 
 /// What to look for: exemplars from `start_ms` to `end_ms`, both included, of series that match any
 /// of the selectors (of all series when there are none).
@@ -64,30 +60,25 @@ pub(crate) async fn exemplars(inner: &Arc<Inner>, query: ExemplarQuery) -> Resul
         .await?
         .ok_or_else(|| ExemplarQuery::too_many(max))?;
     let buckets = buckets_in(inner, query.start_ms, query.end_ms);
-    let view = inner.engine.snapshot()?;
     let mut reads = Vec::with_capacity(buckets.len());
-    for bucket in buckets {
-        reads.push(in_bucket(inner, &view, bucket, &query));
+    for view in views_of(inner, &buckets)? {
+        reads.push(in_bucket(inner, view, &query));
     }
     let in_buckets = join_bounded(reads, CONCURRENT_BUCKETS).await?;
     let unite = move || unite(in_buckets.into_iter().flatten().chain(in_head), max);
     inner.pool.run(unite).await?
 }
 
-async fn in_bucket(
-    inner: &Inner,
-    view: &View,
-    bucket: Bucket,
-    query: &ExemplarQuery,
-) -> Result<Found> {
-    let meta = read_bucket_meta(view, bucket).await?;
+async fn in_bucket(inner: &Inner, from: BucketView, query: &ExemplarQuery) -> Result<Found> {
+    let meta = bucket_meta_of(&from).await?;
+    let (view, bucket) = (&from.view, from.bucket);
     if meta.exemplars == 0 {
         return Ok(Found::new());
     }
     let gets = inner.options.read.concurrent_gets;
     let mut ids = RoaringBitmap::new();
     for matchers in &query.selectors {
-        ids |= resolve(view, bucket, matchers, meta.next_series_id, gets).await?;
+        ids |= resolve(inner, &from, matchers, meta.next_series_id).await?;
     }
     let ids: Vec<u32> = ids.iter().collect();
     let key_of = |id| key::exemplar_series(bucket, id);

@@ -84,15 +84,6 @@ impl RangeSeries {
             starts: Vec::new(),
         }
     }
-
-    /// Bytes held, for accounting; shared times are not counted.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        let histograms = self.histograms.iter();
-        8 * self.floats.capacity()
-            + 16 * self.starts.capacity()
-            + size_of::<HistogramPoint>() * self.histograms.capacity()
-            + histograms.map(|p| p.histogram.heap_bytes()).sum::<usize>()
-    }
 }
 
 /// The histograms that are no stale markers.

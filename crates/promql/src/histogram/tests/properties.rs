@@ -221,7 +221,6 @@ proptest! {
             prop_assert!(!value.script_text().is_empty());
             prop_assert_eq!(value.all_buckets().count(), value.all_buckets().rev().count());
             value.size();
-            value.has_overflow();
             value.mul(number);
             value.div(another);
             value.compact(usize::MAX);

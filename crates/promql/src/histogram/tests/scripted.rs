@@ -107,7 +107,7 @@ fn sums_have_the_coarser_schema() {
     );
     let mut opposite = histogram(fine);
     opposite.sub(&histogram(coarse)).unwrap();
-    opposite.negate();
+    opposite.mul(-1.0);
     assert!(opposite.reset_hint == CounterResetHint::Gauge);
     assert_same(&opposite, &difference.script_text().replace(['{', '}'], ""));
 }

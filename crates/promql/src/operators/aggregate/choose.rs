@@ -58,7 +58,9 @@ impl<'a> Extremes<'a> {
         let steps = self.counts.len();
         self.chosen
             .resize_with(self.groups.len(), || vec![Vec::new(); steps]);
-        if row.values.has_histograms() {
+        let ignored =
+            |(step, count): (usize, &usize)| *count > 0 && row.values.histogram(step).is_some();
+        if row.values.has_histograms() && self.counts.iter().enumerate().any(ignored) {
             (self.say)(Note::HistogramIgnoredInAggregation(self.name));
         }
         let number = self.rows.len();

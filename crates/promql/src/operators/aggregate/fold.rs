@@ -35,7 +35,7 @@ impl Fold for Folds<'_> {
             if number == self.states.len() {
                 self.states.push(State::new(self.op, self.steps));
             }
-            self.states[number].add(self.op, &row.values, self.say);
+            self.states[number].add(self.op, &row, self.say);
         }
         Ok(())
     }
@@ -94,7 +94,8 @@ impl State {
         }
     }
 
-    fn add(&mut self, op: AggregateOp, values: &Values, say: Say<'_>) {
+    fn add(&mut self, op: AggregateOp, row: &Row, say: Say<'_>) {
+        let values = &row.values;
         match op {
             AggregateOp::Sum => self.add_to_sums(&values.floats),
             AggregateOp::Avg => self.add_to_averages(&values.floats),
@@ -104,7 +105,7 @@ impl State {
             _ => self.count(&values.floats),
         }
         if values.has_histograms() {
-            self.add_histograms(op, values, say);
+            self.add_histograms(op, row, say);
         }
     }
 
@@ -182,8 +183,9 @@ impl State {
         }
     }
 
-    fn add_histograms(&mut self, op: AggregateOp, values: &Values, say: Say<'_>) {
-        for (step, histogram) in values.histograms.iter().enumerate() {
+    fn add_histograms(&mut self, op: AggregateOp, row: &Row, say: Say<'_>) {
+        let metric = row.labels.metric_name();
+        for (step, histogram) in row.values.histograms.iter().enumerate() {
             let Some(histogram) = histogram else {
                 continue;
             };
@@ -191,7 +193,7 @@ impl State {
                 AggregateOp::Sum | AggregateOp::Avg => {
                     self.histograms.resize_with(self.counts.len(), || None);
                     match &mut self.histograms[step] {
-                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, say),
+                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, metric, say),
                         place => *place = Some(HistogramSum::new(histogram)),
                     }
                 }
@@ -217,8 +219,8 @@ impl State {
                 continue;
             }
             let value = match op {
-                AggregateOp::Avg => histogram.mean(),
-                _ => histogram.total(),
+                AggregateOp::Avg => histogram.mean(say),
+                _ => histogram.total(say),
             };
             if let Some(value) = value {
                 values.set_histogram(step, value);

@@ -3,7 +3,7 @@
 use icecore_model::{Labels, SeriesSamples, TimeColumn};
 
 use super::super::{RangeSeries, WindowMode, Windows, check_mode, window_function};
-use super::{at, close, floats, run, samples, windows};
+use super::{at, close, floats, range_series, run, samples, windows};
 use crate::exec::{ABSENT, Row, Values};
 
 /// Values at equal distances from time 0 on; NaN stands for a missing one.
@@ -28,7 +28,7 @@ const GAP: f64 = f64::NAN;
 #[test]
 fn edges_of_a_complete_counter() {
     let values = [1.0, 2.0, 3.0, 4.0, 5.0, 9.0, 10.0, 11.0, 12.0, 13.0];
-    let series = RangeSeries::from_samples(every(15, &values));
+    let series = range_series(every(15, &values));
     let mode = |time, mode| Windows {
         mode,
         ..at(time, 60.0)
@@ -60,7 +60,7 @@ fn edges_of_a_complete_counter() {
 
 #[test]
 fn edges_across_gaps_and_resets() {
-    let gaps = RangeSeries::from_samples(every(
+    let gaps = range_series(every(
         15,
         &[1.0, 2.0, 3.0, GAP, GAP, 9.0, 10.0, 11.0, 12.0, 13.0],
     ));
@@ -83,28 +83,28 @@ fn edges_across_gaps_and_resets() {
     check("increase", anchored(65.0, 60.0), &gaps, &[Some(2.0)]);
 
     // The window is open on the left: the sample at its start is an anchor, not a part.
-    let open = RangeSeries::from_samples(every(60, &[1.0, 2.0, GAP, 4.0, 5.0]));
+    let open = range_series(every(60, &[1.0, 2.0, GAP, 4.0, 5.0]));
     check("increase", smoothed(120.0, 60.0), &open, &[Some(1.0)]);
     check("increase", anchored(120.0, 60.0), &open, &[None]);
 
-    let reset = RangeSeries::from_samples(every(15, &[100.0, 10.0]));
+    let reset = range_series(every(15, &[100.0, 10.0]));
     check("rate", smoothed(12.0, 10.0), &reset, &[Some(2.0 / 3.0)]);
 
-    let late = RangeSeries::from_samples(every(10, &[GAP, 5.0, 6.0, 7.0, 8.0, 9.0]));
+    let late = range_series(every(10, &[GAP, 5.0, 6.0, 7.0, 8.0, 9.0]));
     check("rate", smoothed(5.0, 5.0), &late, &[None]);
     check("increase", smoothed(15.0, 10.0), &late, &[Some(0.5)]);
     check("increase", smoothed(60.0, 5.0), &late, &[None]);
 
-    let gauge = RangeSeries::from_samples(every(60, &[11.0, -1.0, 100.0, 0.0]));
+    let gauge = range_series(every(60, &[11.0, -1.0, 100.0, 0.0]));
     check("delta", smoothed(330.0, 300.0), &gauge, &[Some(-5.0)]);
-    let other = RangeSeries::from_samples(every(60, &[0.0, 0.0, 100.0, 0.0, 0.0, 11.0, -1.0]));
+    let other = range_series(every(60, &[0.0, 0.0, 100.0, 0.0, 0.0, 11.0, -1.0]));
     check("delta", smoothed(345.0, 300.0), &other, &[Some(2.0)]);
 }
 
 #[test]
 fn anchored_changes_and_resets() {
     let sparse = every(60, &[2.0, GAP, 1.0, GAP, GAP, GAP, GAP, GAP, 0.0]);
-    let series = RangeSeries::from_samples(sparse);
+    let series = range_series(sparse);
     let anchored = |time, range| Windows {
         mode: WindowMode::Anchored,
         ..at(time, range)
@@ -142,7 +142,7 @@ fn started(from_minute: i64, samples_and_starts: &[(f64, Option<i64>)]) -> Range
         .map(|(i, (value, _))| (minute(i), *value))
         .collect();
     let starts = points.filter_map(|(i, (_, start))| Some((minute(i), minute(i) + (*start)?)));
-    RangeSeries::from_samples(SeriesSamples {
+    range_series(SeriesSamples {
         start_timestamps: starts.collect(),
         ..samples("series", &floats)
     })
@@ -250,15 +250,15 @@ fn notes_about_counters() {
         ]
     );
     assert_eq!(notes(&overlap, "delta"), [""; 0]);
-    let total = RangeSeries::from_samples(every(60, &[1.0, 2.0, 3.0, 4.0]));
+    let total = range_series(every(60, &[1.0, 2.0, 3.0, 4.0]));
     assert_eq!(notes(&total, "rate"), [""; 0]);
-    let nothing = RangeSeries::from_samples(samples("gauge", &[(1, 1.0)]));
+    let nothing = range_series(samples("gauge", &[(1, 1.0)]));
     assert_eq!(notes(&nothing, "increase"), [""; 0]);
 }
 
 #[test]
 fn parameters_are_checked() {
-    let series = RangeSeries::from_samples(every(10, &[1.0, 2.0, 3.0]));
+    let series = range_series(every(10, &[1.0, 2.0, 3.0]));
     let (values, notes) = run("quantile_over_time", at(60.0, 60.0), &[2.0], &series);
     assert_eq!(values.expect("a value").float(0), Some(f64::INFINITY));
     assert_eq!(
@@ -275,7 +275,7 @@ fn parameters_are_checked() {
         error.expect_err("refused").to_string(),
         "invalid trend factor. Expected: 0 < tf < 1, got: 1.500000"
     );
-    let none = RangeSeries::from_samples(every(10, &[]));
+    let none = range_series(every(10, &[]));
     assert!(
         run(
             "double_exponential_smoothing",
@@ -305,11 +305,9 @@ fn bounds_are_shared_and_samples_counted() {
     fn shared_by_threads<T: Sync>(_: &T) {}
     let steps = windows(60, 60, 3, 120);
     let column = every(30, &[1.0; 10]);
-    let shared: Vec<_> = (0..5)
-        .map(|_| RangeSeries::from_samples(column.clone()))
-        .collect();
+    let shared: Vec<_> = (0..5).map(|_| range_series(column.clone())).collect();
     let own: Vec<_> = (0..500)
-        .map(|_| RangeSeries::from_samples(every(30, &[1.0; 10])))
+        .map(|_| range_series(every(30, &[1.0; 10])))
         .collect();
     // At 60 s three samples, then four: (0, 120] and (60, 180].
     let one = [3, 4, 4];

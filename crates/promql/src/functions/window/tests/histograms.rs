@@ -7,7 +7,7 @@ use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Span};
 use proptest::prelude::*;
 
 use super::super::{HistogramPoint, RangeSeries, WindowMode, Windows};
-use super::{at, close, floats, run, samples, windows};
+use super::{at, close, floats, range_series, run, samples, windows};
 use crate::exec::Values;
 use crate::histogram::FloatHistogram;
 
@@ -52,7 +52,7 @@ fn every(step_s: i64, histograms: impl IntoIterator<Item = FloatHistogram>) -> R
     };
     RangeSeries {
         histograms: histograms.into_iter().enumerate().map(point).collect(),
-        ..RangeSeries::from_samples(samples("metric", &[]))
+        ..range_series(samples("metric", &[]))
     }
 }
 
@@ -277,7 +277,7 @@ fn series_of(
             .starts
             .extend(start.map(|start| (*time, time + start)));
     }
-    let floats = RangeSeries::from_samples(samples("metric", &points));
+    let floats = range_series(samples("metric", &points));
     RangeSeries {
         times: floats.times,
         floats: floats.floats,

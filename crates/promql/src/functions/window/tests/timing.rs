@@ -6,7 +6,7 @@ use std::time::Instant;
 use icecore_model::{FloatColumns, Labels, SeriesSamples, TimeColumn};
 
 use super::super::RangeSeries;
-use super::{evaluator, windows};
+use super::{evaluator, range_series, windows};
 
 /// Series of `hosts` scrape targets: 6 h at 15 s, times shared by the series of a host or not.
 fn scraped(hosts: usize, per_host: usize, shared: bool) -> Vec<RangeSeries> {
@@ -21,7 +21,7 @@ fn scraped(hosts: usize, per_host: usize, shared: bool) -> Vec<RangeSeries> {
             let value = move |i: usize| {
                 ((i * (n + 3) + 10_000) as f64 * 0.5).floor() + (i % 5) as f64 * 0.1
             };
-            series.push(RangeSeries::from_samples(SeriesSamples {
+            series.push(range_series(SeriesSamples {
                 labels: Labels::from_pairs([("__name__", "a_total")]),
                 floats: FloatColumns {
                     timestamps: if shared { column.clone() } else { times(0) },
