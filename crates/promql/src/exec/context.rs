@@ -127,7 +127,7 @@ impl<'q> Context<'q> {
         self.memory_peak.fetch_max(used, Ordering::Relaxed);
         if used > self.limits.memory_bytes {
             return Err(Error::LimitReached(format!(
-                "the query needs more than {} bytes of memory (query.memory_max): select fewer series, a shorter range or a larger step",
+                "the query needs more than {} bytes of memory (query.max_memory): select fewer series, a shorter range or a larger step",
                 self.limits.memory_bytes
             )));
         }

@@ -1,5 +1,10 @@
 //! The process as its clients meet it: a real socket, real requests, the public surface only.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "which scripts ran, and which were skipped, should be seen"
+)]
+
 mod client;
 mod compression;
 mod conformance;

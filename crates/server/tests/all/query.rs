@@ -243,7 +243,9 @@ async fn notes_have_their_place() {
     let json = ask("rate(latency_like[1m]) or rate(requests_total[1m] offset -1s)").await;
     assert_eq!(json.get("infos"), None, "{json}");
     let samples = [(T0 + 15_000, 1.0), (T0 + 30_000, 2.0)];
-    served.write(&Payload::v1(&[series("gauge", &[], &samples)])).await;
+    served
+        .write(&Payload::v1(&[series("gauge", &[], &samples)]))
+        .await;
     let json = ask("rate(gauge[1m])").await;
     let info = "PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"gauge\" (1:6)";
     assert_eq!(json["infos"], json!([info]));
