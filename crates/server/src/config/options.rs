@@ -23,6 +23,8 @@ pub struct ServerOptions {
     pub request_timeout: Duration,
     pub shutdown_grace: Duration,
     pub cors_origin: OriginPattern,
+    pub remote_read_bytes_max: usize,
+    pub remote_read_frame_bytes: usize,
 }
 
 /// Origins whose pages may read answers: a regular expression for the whole origin.
@@ -93,6 +95,11 @@ impl Default for ServerOptions {
             shutdown_grace: Duration::from_secs(10),
             // As in Prometheus: dashboards on other hosts read the API from the browser.
             cors_origin: OriginPattern { pattern: None },
+            // About 14 million samples, and twenty of these at once fit into a large host. Whoever
+            // wants more asks for the streamed form, which needs no memory for the whole.
+            remote_read_bytes_max: 256 * MIB,
+            // What Prometheus sends, which is what its clients expect.
+            remote_read_frame_bytes: MIB,
         }
     }
 }

@@ -148,6 +148,10 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
         "Origins whose pages may read what is under /api/: a regular expression for the whole origin. As in Prometheus every origin may, because dashboards on other hosts read from the browser."),
+    setting!("server.remote_read_bytes_max", Size, server.remote_read_bytes_max, "1KiB" to "4GiB",
+        "Bytes of a remote read answer that has to be held in memory: the sampled form, before it is compressed. More is an error; the streamed form has no such limit."),
+    setting!("server.remote_read_frame_bytes", Size, server.remote_read_frame_bytes, "1KiB" to "",
+        "Bytes after which a frame of a streamed remote read answer ends. What Prometheus sends; its clients refuse frames of more than 50 MB."),
     setting!(
         "log.level",
         OneOf<LogLevel>,

@@ -20,6 +20,7 @@ mod error;
 mod exemplars;
 mod export;
 mod expression;
+mod federate;
 mod health;
 mod json;
 mod labels;
@@ -28,6 +29,7 @@ mod origins;
 mod params;
 mod query;
 mod query_answer;
+mod remote_read;
 mod remote_write;
 mod status;
 
@@ -124,6 +126,21 @@ pub const ROUTES: &[Route] = &[
         &["POST"],
         "Prometheus remote write 1.0 and 2.0",
         || post(remote_write::write),
+    ),
+    Route {
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/read",
+            &["POST"],
+            "Prometheus remote read, samples or chunks",
+            || post(remote_read::read),
+        )
+    },
+    route(
+        "/federate",
+        GET,
+        "latest samples in a text or protobuf format",
+        || get(federate::federate),
     ),
     route(
         "/api/v1/export",
