@@ -184,7 +184,10 @@ impl Annotations {
             return;
         }
         let mut notes = self.0.lock();
-        let within = |inner: &Span| span.start <= inner.start && inner.end <= span.end;
+        // Notes that have no place stay without one.
+        let within = |inner: &Span| {
+            *inner != Span::default() && span.start <= inner.start && inner.end <= span.end
+        };
         let moved: Vec<(Span, Note)> = notes
             .iter()
             .filter(|(inner, _)| within(inner))

@@ -36,6 +36,7 @@ use icecore_model::Matcher;
 pub use ast::*;
 pub use go_float::go_float;
 pub use json::ast_json;
+pub(crate) use literal::format_duration;
 pub use position::line_and_column;
 pub use pretty::pretty;
 pub use resolve::DurationError;

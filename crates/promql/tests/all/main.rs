@@ -7,4 +7,7 @@
 )]
 
 mod conformance;
+mod explain;
 mod generated;
+mod memory;
+mod rules;
