@@ -256,7 +256,10 @@ impl Annotations {
             return;
         }
         let mut said = self.0.lock();
-        let within = |inner: &Span| span.start <= inner.start && inner.end <= span.end;
+        // Notes that have no place stay without one.
+        let within = |inner: &Span| {
+            *inner != Span::default() && span.start <= inner.start && inner.end <= span.end
+        };
         let moved = |inner: &Span| Span {
             start: inner.start - span.start + start,
             end: inner.end - span.start + start,

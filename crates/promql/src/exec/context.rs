@@ -152,6 +152,19 @@ pub(crate) struct Reservation {
     bytes: usize,
 }
 
+impl Reservation {
+    /// Gives back a part.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);

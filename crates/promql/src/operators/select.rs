@@ -26,6 +26,9 @@ const NONE: u32 = u32::MAX;
 /// picks are computed for each series, which costs about 12 ns per step.
 const COLUMNS_MAX: usize = 4096;
 
+/// Steps up to which finding the samples is cheaper than asking whether somebody else has found them.
+const FEW_STEPS: usize = 4;
+
 pub(super) struct Select<'q> {
     run: &'q Run<'q>,
     reader: ScanReader<'q>,
@@ -120,8 +123,15 @@ impl Picker {
     }
 
     fn floats(&self, series: &SeriesSamples) -> Values {
+        let times = &series.floats.timestamps;
+        match self.grid.steps <= FEW_STEPS {
+            true => self.picked(series, &self.picks(times)),
+            false => self.picked(series, &self.picks_of(times)),
+        }
+    }
+
+    fn picked(&self, series: &SeriesSamples, picks: &[u32]) -> Values {
         let (times, values) = (&series.floats.timestamps, &series.floats.values);
-        let picks = self.picks_of(times);
         let pick = |index: &u32| match values.get(*index as usize) {
             // A staleness marker is the same as no sample.
             Some(value) => *value,
@@ -129,7 +139,7 @@ impl Picker {
         };
         let mut floats: Vec<f64> = picks.iter().map(pick).collect();
         if self.what != Picked::Value {
-            for (value, index) in floats.iter_mut().zip(picks.iter()) {
+            for (value, index) in floats.iter_mut().zip(picks) {
                 if !is_absent(*value) {
                     *value = self.time_value(series, times[*index as usize]);
                 }

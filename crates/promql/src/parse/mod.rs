@@ -37,6 +37,7 @@ pub use ast::*;
 pub use go_float::go_float;
 pub(crate) use go_float::go_float_of_digits;
 pub use json::ast_json;
+pub(crate) use literal::format_duration;
 pub use position::line_and_column;
 pub use pretty::pretty;
 pub use resolve::DurationError;

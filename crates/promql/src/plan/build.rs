@@ -51,6 +51,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         shared: builder.shared,
         grid: context.grid,
         is_range: context.is_range,
+        applied: Vec::new(),
     })
 }
 
@@ -58,7 +59,8 @@ struct Builder<'q> {
     context: PlanContext<'q>,
     scans: Vec<Scan>,
     shared: Vec<Shared>,
-    shared_by_text: HashMap<(&'q str, Grid), usize>,
+    /// What is wanted of histograms decides how they are read, so it must be the same, too.
+    shared_by_text: HashMap<(&'q str, Grid, HistogramUse), usize>,
     /// What is wanted of the histograms of the selectors below.
     histogram_use: HistogramUse,
     /// How often each expression that is worth sharing is written.
@@ -66,7 +68,7 @@ struct Builder<'q> {
 }
 
 /// What the functions above a selector need of its histograms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum HistogramUse {
     Unknown,
     CountsAndSums,
@@ -112,7 +114,8 @@ impl<'q> Builder<'q> {
     /// A vector; what is the same at every step is evaluated once, and what is written twice, too.
     fn vector(&mut self, expr: &Expr, grid: Grid) -> Result<Vector> {
         if grid.steps > 1 && is_invariant(expr) {
-            let once = self.vector(expr, Grid::instant(grid.start_ms))?;
+            // Any moment will do; with the same one everywhere, subqueries can share it, too.
+            let once = self.vector(expr, Grid::instant(self.context.grid.start_ms))?;
             let kind = VectorKind::Repeat(Box::new(once));
             return Ok(Vector { grid, kind });
         }
@@ -125,7 +128,14 @@ impl<'q> Builder<'q> {
     }
 
     fn shared_vector(&mut self, expr: &Expr, text: &'q str, grid: Grid) -> Result<Vector> {
-        let id = match self.shared_by_text.get(&(text, grid)) {
+        // Most expressions do not ask what is wanted of histograms further up.
+        let asks = self.histogram_use == HistogramUse::CountsAndSums || text.contains("histogram_");
+        let histogram_use = match asks {
+            true => self.histogram_use,
+            false => HistogramUse::Unknown,
+        };
+        let key = (text, grid, histogram_use);
+        let id = match self.shared_by_text.get(&key) {
             Some(id) => *id,
             None => {
                 let kind = self.vector_kind(expr, grid)?;
@@ -135,7 +145,7 @@ impl<'q> Builder<'q> {
                     consumers: 0,
                     span: expr.span(),
                 });
-                self.shared_by_text.insert((text, grid), id);
+                self.shared_by_text.insert(key, id);
                 id
             }
         };

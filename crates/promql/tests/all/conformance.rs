@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use icecore_promql::Engine;
 use icecore_promql::script::{Script, run_file};
-use icecore_promql::{Engine, EngineOptions, Rules};
 
 /// How many evaluations the scripts of the Prometheus project ask for. Their README counts one less:
 /// one `eval` is indented.
@@ -15,7 +15,7 @@ fn project_root() -> PathBuf {
 }
 
 /// The scripts of the Prometheus project; `None` where the shared directory is not there.
-fn given_scripts() -> Option<PathBuf> {
+pub(crate) fn given_scripts() -> Option<PathBuf> {
     let shared = match std::env::var_os("ICECORE_SHARED") {
         Some(shared) => PathBuf::from(shared),
         None => project_root().join("../shared"),
@@ -29,6 +29,11 @@ fn given_scripts() -> Option<PathBuf> {
         scripts.display()
     );
     None
+}
+
+/// Our own scripts.
+pub(crate) fn own_scripts() -> PathBuf {
+    project_root().join("testdata/promql")
 }
 
 /// Name and text of all scripts in a directory.
@@ -50,7 +55,7 @@ fn scripts_in(directory: &Path) -> Vec<(String, String)> {
 }
 
 /// Runs all scripts of a directory; all must pass.
-fn run_all(directory: &Path, engine: &Engine) {
+pub(crate) fn run_all(directory: &Path, engine: &Engine) {
     let mut failed = 0;
     let (mut evals, mut passed) = (0, 0);
     for (name, text) in scripts_in(directory) {
@@ -87,20 +92,7 @@ fn given_scripts_pass() {
 
 #[test]
 fn own_scripts_pass() {
-    run_all(&project_root().join("testdata/promql"), &Engine::default());
-}
-
-/// What rewrites of plans leave alone: the answers.
-#[test]
-fn all_scripts_pass_without_rewrites() {
-    let engine = Engine::new(EngineOptions {
-        rules: Rules::NONE,
-        ..EngineOptions::default()
-    });
-    let own = project_root().join("testdata/promql");
-    for directory in given_scripts().into_iter().chain([own]) {
-        run_all(&directory, &engine);
-    }
+    run_all(&own_scripts(), &Engine::default());
 }
 
 /// A runner that finds no difference would pass everything.

@@ -7,5 +7,8 @@
 )]
 
 mod conformance;
+mod explain;
 mod generated;
 mod hostile;
+mod memory;
+mod rules;

@@ -6,6 +6,9 @@ use super::super::label_key::{KeyNumbers, LabelKey};
 use crate::exec::Row;
 use crate::plan::Grouping;
 
+/// What a group needs beside the bytes of its labels: a place in the map, and a label set.
+const GROUP_BYTES: usize = 200;
+
 /// Numbers groups in the order in which they are first seen.
 pub(super) struct Groups {
     keys: LabelKey,
@@ -47,6 +50,11 @@ impl Groups {
 
     pub(super) fn len(&self) -> usize {
         self.groups.len()
+    }
+
+    /// Bytes held, about: the key twice (as such and as labels) with what maps and lists need.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES
     }
 
     pub(super) fn get(&self, number: usize) -> &Group {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
+use icecore_model::{Labels, METRIC_NAME};
 
 use super::super::answer_labels::{answer_order, text_of};
 use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
@@ -98,12 +98,26 @@ impl Join<'_> {
     ) -> Result<()> {
         let many: Vec<&Row> = pick(&sides.many.rows, &sides.many_of[number]);
         let one: Vec<&Row> = pick(&sides.one.rows, &sides.one_of[number]);
-        self.check_matches(sides, &many, &one, fill_one)?;
-        for many_row in &many {
+        if (many.is_empty() && fill_many.is_none()) || (one.is_empty() && fill_one.is_none()) {
+            return Ok(());
+        }
+        // Made once: they are compared with each other and then given to the results.
+        let labels: Vec<Labels> = match one.as_slice() {
+            [one] => many
+                .iter()
+                .map(|row| self.result_labels(&row.labels, &one.labels))
+                .collect(),
+            _ => Vec::new(),
+        };
+        self.check_matches(sides, &many, &one, &labels, fill_one)?;
+        for (place, many_row) in many.iter().enumerate() {
             for one_row in &one {
                 let many_side = Side::Values(&many_row.values);
                 let values = self.values(sides, many_side, Side::Values(&one_row.values));
-                self.push(rows, many_row, &one_row.labels, values);
+                match labels.get(place) {
+                    Some(labels) => self.push_as(rows, many_row, labels.clone(), values),
+                    None => self.push(rows, many_row, &one_row.labels, values),
+                }
             }
             if let Some(fill) = fill_one {
                 let lonely = without_steps_of(&many_row.values, &one);
@@ -134,8 +148,15 @@ impl Join<'_> {
 
     fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
         if !values.is_empty() {
+            let labels = self.result_labels(&many.labels, one_labels);
+            self.push_as(rows, many, labels, values);
+        }
+    }
+
+    fn push_as(&self, rows: &mut Vec<Row>, many: &Row, labels: Labels, values: Values) {
+        if !values.is_empty() {
             rows.push(Row {
-                labels: self.result_labels(&many.labels, one_labels),
+                labels,
                 drop_name: self.return_bool || many.drop_name,
                 values,
             });
@@ -144,12 +165,14 @@ impl Join<'_> {
 
     /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
     /// results must have different labels. A comparison that turns out false is a match, too; values of
-    /// types that do not fit are none.
+    /// types that do not fit are none. `labels` are those of the results where there is just one row of
+    /// the "one" side.
     fn check_matches(
         &self,
         sides: &Sides,
         many: &[&Row],
         one: &[&Row],
+        labels: &[Labels],
         fill_one: Option<f64>,
     ) -> Result<()> {
         if many.len() < 2 || (one.is_empty() && fill_one.is_none()) {
@@ -184,9 +207,12 @@ impl Join<'_> {
             (None, Some(row)) => self.keys.project(&row.labels),
             (None, None) => return Ok(()),
         };
-        let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::new();
-        for row in many {
-            let labels = self.result_labels(&row.labels, &one_labels);
+        let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::with_capacity(many.len());
+        for (place, row) in many.iter().enumerate() {
+            let labels = match labels.get(place) {
+                Some(labels) => labels.clone(),
+                None => self.result_labels(&row.labels, &one_labels),
+            };
             by_labels.entry(labels).or_default().push(row);
         }
         match by_labels.values().any(|rows| match_twice(rows)) {
@@ -213,14 +239,16 @@ impl Join<'_> {
             };
             joined && !(drops_name && is_metric_label(name))
         };
-        let mut builder = LabelsBuilder::default();
-        for (name, value) in many.iter().filter(|(name, _)| is_kept(name)) {
-            builder.set(name, value);
+        let kept = many.iter().filter(|(name, _)| is_kept(name));
+        if matching.include.is_empty() {
+            return Labels::from_sorted(kept);
         }
-        for name in &matching.include {
-            builder.set(name, one.get(name).unwrap_or_default());
-        }
-        builder.build()
+        let is_included = |name: &str| matching.include.iter().any(|included| included == name);
+        let included = one.iter().filter(|(name, _)| is_included(name));
+        let mut pairs: Vec<(&str, &str)> = kept.filter(|(name, _)| !is_included(name)).collect();
+        pairs.extend(included);
+        pairs.sort_unstable();
+        Labels::from_sorted(pairs.into_iter())
     }
 }
 
