@@ -25,7 +25,8 @@ const SUBQUERY_STEPS_MAX: usize = 1_000_000;
 pub(crate) struct PlanContext<'q> {
     pub(crate) query: &'q str,
     pub(crate) grid: Grid,
-    /// The end that was asked for, which need not be a step.
+    /// The end that was asked for, which lies behind the last step where the range is no multiple of
+    /// the step. Prometheus means it by `end()` and `range()`.
     pub(crate) end_ms: i64,
     pub(crate) is_range: bool,
     pub(crate) lookback_ms: i64,

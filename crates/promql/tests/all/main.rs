@@ -7,6 +7,7 @@
 )]
 
 mod conformance;
+mod differential;
 mod explain;
 mod generated;
 mod hostile;

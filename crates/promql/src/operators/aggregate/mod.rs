@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 
 use super::{Operator, Run, build, scalar};
 use crate::error::Result;
-use crate::exec::{Row, ScalarColumn};
+use crate::exec::{Context, Row, ScalarColumn};
 use crate::parse::AggregateOp;
 use crate::plan::{Parameter, Vector, VectorKind};
 
@@ -73,7 +73,7 @@ impl<'q> Aggregate<'q> {
         let mut fold: Box<dyn Fold> = match op {
             AggregateOp::TopK | AggregateOp::BottomK => {
                 let Some(counts) = parameter::counts(&number, steps)? else {
-                    return exhaust(&mut *input).await;
+                    return only_failures(context, input).await;
                 };
                 let largest = *op == AggregateOp::TopK;
                 Box::new(choose::Extremes::new(
@@ -87,13 +87,13 @@ impl<'q> Aggregate<'q> {
             }
             AggregateOp::LimitK => {
                 let Some(counts) = parameter::counts(&number, steps)? else {
-                    return exhaust(&mut *input).await;
+                    return only_failures(context, input).await;
                 };
                 Box::new(choose::First::new(groups, counts))
             }
             AggregateOp::LimitRatio => {
                 let Some(ratios) = parameter::ratios(&number, steps, &parameter_note)? else {
-                    return exhaust(&mut *input).await;
+                    return only_failures(context, input).await;
                 };
                 Box::new(choose::Ratio::new(ratios))
             }
@@ -118,9 +118,14 @@ impl<'q> Aggregate<'q> {
     }
 }
 
-/// Reads what nobody wants, for what is to be said about it.
-async fn exhaust(input: &mut (dyn Operator + '_)) -> Result<Option<Vec<Row>>> {
-    while input.next().await?.is_some() {}
+/// Evaluates an input whose rows nobody wants: what is wrong with it must be said all the same.
+async fn only_failures(
+    context: &Context<'_>,
+    mut input: Box<dyn Operator + '_>,
+) -> Result<Option<Vec<Row>>> {
+    while input.next().await?.is_some() {
+        context.check()?;
+    }
     Ok(None)
 }
 
