@@ -83,7 +83,7 @@ impl<'q> Info<'q> {
                 }
                 series.extend(
                     batch
-                        .into_iter()
+                        .iter()
                         .filter_map(|series| picker.row(series, &|_| {})),
                 );
             }

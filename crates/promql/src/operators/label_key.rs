@@ -29,22 +29,15 @@ impl LabelKey {
     /// Writes the key of a label set.
     pub(super) fn write(&self, labels: &Labels, key: &mut Vec<u8>) {
         key.clear();
-        if self.excluding {
-            for (name, value) in labels.iter().filter(|(name, _)| self.counts(name)) {
-                push(key, name);
-                push(key, value);
+        if !self.excluding {
+            for name in &self.names {
+                push(key, labels.get(name).unwrap_or_default());
             }
             return;
         }
-        // Both lists are sorted, so one walk over the labels finds all names.
-        let mut labels = labels.iter().peekable();
-        for name in &self.names {
-            while labels
-                .next_if(|(other, _)| *other < name.as_str())
-                .is_some()
-            {}
-            let found = labels.next_if(|(other, _)| other == name);
-            push(key, found.map_or("", |(_, value)| value));
+        for (name, value) in labels.iter().filter(|(name, _)| self.counts(name)) {
+            push(key, name);
+            push(key, value);
         }
     }
 

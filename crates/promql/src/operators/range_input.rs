@@ -2,7 +2,7 @@
 
 use icecore_model::TimeColumn;
 
-use super::scan::ScanReader;
+use super::scan::{ScanReader, Scanned};
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Reservation, merge_equal_labels};
@@ -44,11 +44,16 @@ impl<'q> RangeReader<'q> {
     ) -> Result<Option<Vec<T>>> {
         match self {
             Self::Scan(reader, detects_resets) => {
-                let series = match *detects_resets {
-                    true => RangeSeries::detecting_resets,
-                    false => RangeSeries::from_samples,
+                let make = |scanned: Scanned<'_>| {
+                    make(match scanned {
+                        Scanned::Owned(samples) => {
+                            RangeSeries::from_samples(samples, *detects_resets)
+                        }
+                        Scanned::Shared(batch, index) => {
+                            RangeSeries::from_shared(batch, index, *detects_resets)
+                        }
+                    })
                 };
-                let make = |samples| make(series(samples));
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {

@@ -9,6 +9,7 @@
 //! - What is kept for other leaves counts as memory of the query, and is at most a part of what it may
 //!   use. Where it would be more, nothing further is kept, and the other leaves read the rest themselves.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -162,6 +163,24 @@ impl State {
     }
 }
 
+/// A series that was read.
+pub(super) enum Scanned<'s> {
+    Owned(SeriesSamples),
+    /// One of a batch that others read, too.
+    Shared(&'s Arc<Vec<SeriesSamples>>, usize),
+}
+
+impl Deref for Scanned<'_> {
+    type Target = SeriesSamples;
+
+    fn deref(&self) -> &SeriesSamples {
+        match self {
+            Self::Owned(series) => series,
+            Self::Shared(batch, index) => &batch[*index],
+        }
+    }
+}
+
 /// The next batch of a stream, counted.
 async fn read(
     context: &Context<'_>,
@@ -216,7 +235,7 @@ impl<'q> ScanReader<'q> {
     pub(super) async fn next<T: Send>(
         &mut self,
         values_per_series: usize,
-        make: impl Fn(SeriesSamples) -> Option<T> + Send + Sync,
+        make: impl Fn(Scanned<'_>) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         self.run.context.check()?;
         let batch = self.batch().await?;
@@ -231,24 +250,21 @@ impl<'q> ScanReader<'q> {
                 if !filter.is_empty() {
                     series.retain(is_wanted);
                 }
+                let make = |series| make(Scanned::Owned(series));
                 Some(match is_large(series.len(), values_per_series) {
                     true => series.into_par_iter().filter_map(make).collect(),
                     false => series.into_iter().filter_map(make).collect(),
                 })
             }
             Given::Shared(series) => {
-                let make = |series: &SeriesSamples| make(series.clone());
+                let make = |index: usize| match is_wanted(&series[index]) {
+                    true => make(Scanned::Shared(&series, index)),
+                    false => None,
+                };
+                let all = 0..series.len();
                 Some(match is_large(series.len(), values_per_series) {
-                    true => series
-                        .par_iter()
-                        .filter(|s| is_wanted(s))
-                        .filter_map(make)
-                        .collect(),
-                    false => series
-                        .iter()
-                        .filter(|s| is_wanted(s))
-                        .filter_map(make)
-                        .collect(),
+                    true => all.into_par_iter().filter_map(make).collect(),
+                    false => all.filter_map(make).collect(),
                 })
             }
         })

@@ -9,7 +9,7 @@ use icecore_model::{
 };
 use parking_lot::Mutex;
 
-use super::scan::ScanReader;
+use super::scan::{ScanReader, Scanned};
 use super::{Operator, Run};
 use crate::annotations::{HistogramOperation, Note};
 use crate::error::Result;
@@ -66,7 +66,7 @@ impl Operator for Select<'_> {
             let picker = &self.picker;
             let annotations = &self.run.context.annotations;
             let note = |note| annotations.add(self.span, note);
-            let make = |series| picker.row(series, &note);
+            let make = |series: Scanned<'_>| picker.row(&series, &note);
             let rows = self.reader.next(steps, make).await?;
             if let Some(rows) = &rows {
                 // A look-back touches one sample at each step at which there is one.
@@ -109,14 +109,14 @@ impl Picker {
     }
 
     /// The row of a series; `None` where no step has a sample.
-    pub(super) fn row(&self, series: SeriesSamples, note: &dyn Fn(Note)) -> Option<Row> {
+    pub(super) fn row(&self, series: &SeriesSamples, note: &dyn Fn(Note)) -> Option<Row> {
         let values = match self.what {
-            Picked::Smoothed => self.smoothed(&series, note),
-            _ if series.histograms.is_empty() => self.floats(&series),
-            _ => self.mixed(&series),
+            Picked::Smoothed => self.smoothed(series, note),
+            _ if series.histograms.is_empty() => self.floats(series),
+            _ => self.mixed(series),
         };
         (!values.is_empty()).then_some(Row {
-            labels: series.labels,
+            labels: series.labels.clone(),
             drop_name: matches!(self.what, Picked::Timestamp | Picked::StartTimestamp),
             values,
         })

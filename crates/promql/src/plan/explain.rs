@@ -97,7 +97,12 @@ fn vector(plan: &Plan, node: &Vector) -> Tree {
             windows,
             ..
         } => {
-            let text = format!("{}{}", call.function.name, WindowText(windows));
+            let name = match call.function.name {
+                // Where nothing is present is found above.
+                "absent_over_time" => "present_over_time",
+                name => name,
+            };
+            let text = format!("{name}{}", WindowText(windows));
             let mut children = vec![range_input(plan, input)];
             children.extend(arguments(plan, args));
             Tree::new(text, children)

@@ -10,11 +10,17 @@ use crate::error::Result;
 use crate::exec::{ABSENT, Row, Values, is_absent, kahan_add};
 use crate::parse::AggregateOp;
 
+/// Places (groups times steps) of a block, about: few enough that the last block wastes little, and many
+/// enough that groups of one step need hardly more than their numbers.
+const BLOCK_PLACES: usize = 4096;
+
 pub(super) struct Folds<'a> {
     groups: Groups,
     op: AggregateOp,
     steps: usize,
-    state: State,
+    /// As groups appear, blocks are added. One growing list would be copied again and again.
+    blocks: Vec<State>,
+    groups_of_block: usize,
     say: Say<'a>,
 }
 
@@ -24,7 +30,8 @@ impl<'a> Folds<'a> {
             groups,
             op,
             steps,
-            state: State::default(),
+            blocks: Vec::new(),
+            groups_of_block: (BLOCK_PLACES / steps.max(1)).max(1),
             say,
         }
     }
@@ -34,41 +41,52 @@ impl Fold for Folds<'_> {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let group = self.groups.of(&row);
-            let places = group * self.steps..(group + 1) * self.steps;
-            if self.state.counts.len() < places.end {
-                self.state.grow(self.op, places.end);
+            let (block, within) = (group / self.groups_of_block, group % self.groups_of_block);
+            if block == self.blocks.len() {
+                let places = self.groups_of_block * self.steps;
+                self.blocks.push(State::with_capacity(self.op, places));
             }
-            self.state.add(self.op, places, &row, self.say);
+            let places = within * self.steps..(within + 1) * self.steps;
+            let state = &mut self.blocks[block];
+            if state.counts.len() < places.end {
+                state.grow(places.end);
+            }
+            state.add(self.op, places, &row, self.say);
         }
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Vec<Row> {
-        let groups = self.groups.into_groups();
+    fn finish(self: Box<Self>) -> Vec<Row> {
+        let mut groups = self.groups.into_groups().into_iter();
         let mut rows = Vec::with_capacity(groups.len());
-        for (number, group) in groups.into_iter().enumerate() {
-            let places = number * self.steps..(number + 1) * self.steps;
-            let values = self.state.finish(self.op, places, self.say);
-            if !values.is_empty() {
-                rows.push(Row {
-                    labels: group.labels,
-                    drop_name: group.drop_name,
-                    values,
-                });
+        // Blocks go one by one, as their rows come.
+        for mut state in self.blocks {
+            for (within, group) in groups.by_ref().take(self.groups_of_block).enumerate() {
+                let places = within * self.steps..(within + 1) * self.steps;
+                let values = state.finish(self.op, places, self.say);
+                if !values.is_empty() {
+                    rows.push(Row {
+                        labels: group.labels,
+                        drop_name: group.drop_name,
+                        values,
+                    });
+                }
             }
         }
         rows
     }
 
     fn heap_bytes(&self) -> usize {
-        self.groups.heap_bytes() + self.state.heap_bytes()
+        let blocks = self.blocks.iter().map(State::heap_bytes);
+        self.groups.heap_bytes() + blocks.sum::<usize>()
     }
 }
 
-/// What the groups have gathered. Each column has the steps of the first group, then those of the second,
+/// What some groups have gathered. Each column has the steps of the first group, then those of the second,
 /// and so on; it is empty if the operator does not need it.
-#[derive(Default)]
 struct State {
+    /// What `values` hold before the first row.
+    unset: f64,
     /// The sum, the smallest or largest value, or the sum of squared differences.
     values: Vec<f64>,
     /// What rounding took from the sum; the mean for deviations.
@@ -82,21 +100,41 @@ struct State {
 }
 
 impl State {
-    fn grow(&mut self, op: AggregateOp, len: usize) {
-        self.counts.resize(len, 0);
-        match op {
+    fn with_capacity(op: AggregateOp, places: usize) -> Self {
+        let (values, seconds) = match op {
             AggregateOp::Sum | AggregateOp::Avg | AggregateOp::Stddev | AggregateOp::Stdvar => {
-                self.values.resize(len, 0.0);
-                self.seconds.resize(len, 0.0);
+                (places, places)
             }
-            AggregateOp::Min | AggregateOp::Max => self.values.resize(len, ABSENT),
-            _ => {}
+            AggregateOp::Min | AggregateOp::Max => (places, 0),
+            _ => (0, 0),
+        };
+        Self {
+            unset: match op {
+                AggregateOp::Min | AggregateOp::Max => ABSENT,
+                _ => 0.0,
+            },
+            values: Vec::with_capacity(values),
+            seconds: Vec::with_capacity(seconds),
+            counts: Vec::with_capacity(places),
+            means: Vec::new(),
+            histograms: Vec::new(),
+        }
+    }
+
+    /// Makes room for one more group; the columns have the capacity.
+    fn grow(&mut self, places: usize) {
+        self.counts.resize(places, 0);
+        if self.values.capacity() > 0 {
+            self.values.resize(places, self.unset);
+        }
+        if self.seconds.capacity() > 0 {
+            self.seconds.resize(places, 0.0);
         }
         if !self.means.is_empty() {
-            self.means.resize(len, false);
+            self.means.resize(places, false);
         }
         if !self.histograms.is_empty() {
-            self.histograms.resize_with(len, || None);
+            self.histograms.resize_with(places, || None);
         }
     }
 

@@ -40,12 +40,20 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
             }
         };
     }
+    // Numbered as they are first written, for people.
     let before = plan.scans.len();
-    plan.scans = kept;
+    let mut numbers: Vec<usize> = vec![usize::MAX; kept.len()];
+    plan.scans.clear();
+    for (place, _) in &moved {
+        if numbers[*place] == usize::MAX {
+            numbers[*place] = plan.scans.len();
+            plan.scans.push(kept[*place].clone());
+        }
+    }
     each_place(plan, &mut |place| {
         if let Place::Scan(from) = place {
             let (scan, filter) = &moved[from.scan];
-            from.scan = *scan;
+            from.scan = numbers[*scan];
             from.filter.extend(filter.iter().cloned());
         }
     });
