@@ -28,7 +28,7 @@ pub use histogram::{
     MAX_HISTOGRAM_BUCKETS, Span,
 };
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
-pub use matcher::{MatchOp, Matcher, MatcherError, ValueLookup};
+pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
 pub use metadata::{Metadata, MetricType};
 pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};

@@ -12,6 +12,7 @@
 //! - Time to match is linear in the value, memory is bounded by the named limits of `pattern`.
 
 mod analysis;
+mod anchored;
 mod go_syntax;
 mod pattern;
 
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::quote::{write_label_name, write_quoted};
+pub use anchored::AnchoredRegex;
 use pattern::{MAX_COMPILED_BYTES, MAX_PATTERN_BYTES, Pattern, Shape};
 
 /// How a matcher compares.

@@ -27,4 +27,4 @@ pub enum Error {
     Source(#[from] SourceError),
 }
 
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

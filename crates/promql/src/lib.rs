@@ -18,12 +18,20 @@ mod error;
 mod exec;
 mod functions;
 mod histogram;
+mod memory_source;
+mod operators;
 pub mod parse;
+mod plan;
+pub mod script;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod value;
 
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
-pub use histogram::FloatHistogram;
+pub use histogram::{Bucket, FloatHistogram};
+pub use memory_source::MemorySource;
+pub use plan::Rules;
 pub use value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };

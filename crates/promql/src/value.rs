@@ -18,6 +18,8 @@ pub struct Request {
     pub limit: Option<usize>,
     /// Longest run time; the engine's own where absent or longer.
     pub timeout: Option<std::time::Duration>,
+    /// Whether to count the samples that windows and look-backs touch.
+    pub counts_touched: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,9 +136,9 @@ impl MatrixSeries {
 /// What a query cost.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Samples that windows and look-backs touched, counted once for each step.
+    /// Samples that windows and look-backs touched, counted once for each step. 0 if nobody asked.
     pub samples_touched: u64,
-    /// The same by step.
+    /// The same by step of the query.
     pub samples_per_step: Vec<(i64, u64)>,
     /// Samples read from the source.
     pub samples_read: u64,

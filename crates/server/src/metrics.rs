@@ -3,12 +3,14 @@
 //! | names | whose |
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
+//! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
 mod http;
 mod process;
+mod query;
 
 use icecore_model::MetricType;
 use icecore_storage::{DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricValue};
@@ -16,6 +18,7 @@ use icecore_wire::prometheus::TextWriter;
 
 pub(crate) use self::http::HttpMetrics;
 pub(crate) use self::process::open_files_max;
+pub(crate) use self::query::{QueryKind, QueryMetrics};
 use crate::http::App;
 
 /// Everything, as it stands.
@@ -29,6 +32,7 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     state(&mut text, &database.gauges());
     journal_and_flushes(&mut text, database);
     reads(&mut text, database);
+    queries(&mut text, app);
     doors(&mut text, app);
     slatedb(&mut text, database);
     process::write(&mut text);
@@ -246,6 +250,29 @@ fn reads(text: &mut TextWriter, database: &Database) {
         ),
     ] {
         counter(text, name, help, count.get());
+    }
+}
+
+fn queries(text: &mut TextWriter, app: &App) {
+    app.queries.metrics.write(text);
+    for (name, help, value) in [
+        (
+            "icecore_queries_running",
+            "Queries that run, or whose answer is being sent.",
+            app.queries.running(),
+        ),
+        (
+            "icecore_queries_running_max",
+            "Queries that may run at once; further ones wait.",
+            app.queries.running_max(),
+        ),
+        (
+            "icecore_queries_waiting",
+            "Queries that wait for their turn.",
+            app.queries.waiting(),
+        ),
+    ] {
+        gauge(text, name, help, value as f64);
     }
 }
 

@@ -26,11 +26,18 @@ const MAX_REPEAT: u32 = 1000;
 /// Rewrites a Go pattern. What the `regex` crate refuses as well (an operator with nothing to repeat)
 /// may be left for it to find.
 pub(super) fn translate(pattern: &str) -> Result<String, MatcherError> {
+    translate_with_groups(pattern).map(|(translated, _)| translated)
+}
+
+/// As [`translate`], with the name of each capture group in the order of their numbers, from group 1
+/// on; empty for those without. Go allows names that the `regex` crate does not have.
+pub(super) fn translate_with_groups(pattern: &str) -> Result<(String, Vec<&str>), MatcherError> {
     let mut translator = Translator {
         pattern,
         rest: pattern,
         out: String::with_capacity(2 * pattern.len()),
         open_groups: 0,
+        groups: Vec::new(),
         group_names: HashSet::new(),
         last_repetition: None,
         pending_flags: String::new(),
@@ -42,7 +49,7 @@ pub(super) fn translate(pattern: &str) -> Result<String, MatcherError> {
     if translator.open_groups > 0 {
         return Err(MatcherError::syntax("missing closing )", pattern));
     }
-    Ok(translator.out)
+    Ok((translator.out, translator.groups))
 }
 
 struct Translator<'p> {
@@ -50,6 +57,9 @@ struct Translator<'p> {
     rest: &'p str,
     out: String,
     open_groups: usize,
+    /// The name of each capture group so far, empty where it has none.
+    groups: Vec<&'p str>,
+    /// The names that were handed on to the `regex` crate.
     group_names: HashSet<&'p str>,
     /// The pattern from the last item on, if that was `*`, `+`, `?` or `{n,m}`: Go forbids to repeat
     /// those again.
@@ -135,6 +145,7 @@ impl<'p> Translator<'p> {
         let Some(rest) = self.rest.strip_prefix('?') else {
             self.out.push('(');
             self.open_groups += 1;
+            self.groups.push("");
             return Ok(());
         };
         if let Some(named) = rest.strip_prefix("P<").or_else(|| rest.strip_prefix('<')) {
@@ -154,6 +165,7 @@ impl<'p> Translator<'p> {
         }
         self.flush_flags();
         self.open_groups += 1;
+        self.groups.push(name);
         if self.group_names.contains(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
             // The regex crate has no such names; the group keeps its number.
             self.out.push('(');

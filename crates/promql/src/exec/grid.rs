@@ -2,15 +2,15 @@
 
 /// Equidistant moments. An instant query has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Grid {
-    pub start_ms: i64,
+pub(crate) struct Grid {
+    pub(crate) start_ms: i64,
     /// At least 1, whatever the number of steps.
-    pub step_ms: i64,
-    pub steps: usize,
+    pub(crate) step_ms: i64,
+    pub(crate) steps: usize,
 }
 
 impl Grid {
-    pub fn instant(time_ms: i64) -> Self {
+    pub(crate) fn instant(time_ms: i64) -> Self {
         Self {
             start_ms: time_ms,
             step_ms: 1,
@@ -19,10 +19,13 @@ impl Grid {
     }
 
     /// The steps from `start_ms` to `end_ms`, both included where they lie on the grid.
-    pub fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Self {
+    pub(crate) fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Self {
         let step_ms = step_ms.max(1);
         let steps = match end_ms >= start_ms {
-            true => (end_ms.abs_diff(start_ms) / step_ms.unsigned_abs()) as usize + 1,
+            true => {
+                let after_first = end_ms.abs_diff(start_ms) / step_ms.unsigned_abs();
+                usize::try_from(after_first).map_or(usize::MAX, |steps| steps.saturating_add(1))
+            }
             false => 0,
         };
         Self {
@@ -32,17 +35,17 @@ impl Grid {
         }
     }
 
-    pub fn time(&self, step: usize) -> i64 {
+    pub(crate) fn time(&self, step: usize) -> i64 {
         self.start_ms
             .saturating_add((step as i64).saturating_mul(self.step_ms))
     }
 
     /// The last moment; the first one where there are no steps.
-    pub fn end_ms(&self) -> i64 {
+    pub(crate) fn end_ms(&self) -> i64 {
         self.time(self.steps.saturating_sub(1))
     }
 
-    pub fn times(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+    pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
         (0..self.steps).map(|step| self.time(step))
     }
 }

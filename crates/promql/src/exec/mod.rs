@@ -3,9 +3,11 @@
 mod context;
 mod grid;
 mod kahan;
+mod merge;
 mod row;
 
 pub(crate) use context::{Context, Limits, Reservation};
 pub(crate) use grid::Grid;
 pub(crate) use kahan::kahan_add;
+pub(crate) use merge::merge_equal_labels;
 pub(crate) use row::{ABSENT, Row, ScalarColumn, Values, is_absent};

@@ -8,62 +8,69 @@ use crate::histogram::FloatHistogram;
 
 /// Stands for "no float at this step". It is the staleness marker: a signalling NaN, so arithmetic
 /// (which makes NaNs quiet) never yields it, and a stale sample is no sample.
-pub const ABSENT: f64 = f64::from_bits(STALE_NAN_BITS);
+pub(crate) const ABSENT: f64 = f64::from_bits(STALE_NAN_BITS);
 
 #[inline]
-pub fn is_absent(value: f64) -> bool {
+pub(crate) fn is_absent(value: f64) -> bool {
     value.to_bits() == STALE_NAN_BITS
 }
 
 /// A series with its values.
 #[derive(Clone, Debug)]
-pub struct Row {
-    pub labels: Labels,
+pub(crate) struct Row {
+    pub(crate) labels: Labels,
     /// The metric name is to be removed at the end of the evaluation.
-    pub drop_name: bool,
-    pub values: Values,
+    pub(crate) drop_name: bool,
+    pub(crate) values: Values,
+}
+
+impl Row {
+    /// Bytes held, for accounting. Labels are shared with the source and count as a pointer.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + self.values.heap_bytes()
+    }
 }
 
 /// The values of a series, one place per step. A step has a float, a histogram, or nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Values {
+pub(crate) struct Values {
     /// As many as there are steps; [`ABSENT`] where there is no float.
-    pub floats: Vec<f64>,
+    pub(crate) floats: Vec<f64>,
     /// Empty when no step has a histogram, else as many as there are steps.
-    pub histograms: Vec<Option<Arc<FloatHistogram>>>,
+    pub(crate) histograms: Vec<Option<Arc<FloatHistogram>>>,
 }
 
 impl Values {
-    pub fn absent(steps: usize) -> Self {
+    pub(crate) fn absent(steps: usize) -> Self {
         Self {
             floats: vec![ABSENT; steps],
             histograms: Vec::new(),
         }
     }
 
-    pub fn float(&self, step: usize) -> Option<f64> {
+    pub(crate) fn float(&self, step: usize) -> Option<f64> {
         self.floats.get(step).copied().filter(|v| !is_absent(*v))
     }
 
-    pub fn histogram(&self, step: usize) -> Option<&Arc<FloatHistogram>> {
+    pub(crate) fn histogram(&self, step: usize) -> Option<&Arc<FloatHistogram>> {
         self.histograms.get(step).and_then(Option::as_ref)
     }
 
-    pub fn has_histograms(&self) -> bool {
+    pub(crate) fn has_histograms(&self) -> bool {
         !self.histograms.is_empty()
     }
 
-    pub fn is_present(&self, step: usize) -> bool {
+    pub(crate) fn is_present(&self, step: usize) -> bool {
         self.float(step).is_some() || self.histogram(step).is_some()
     }
 
     /// No step has a value.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.floats.iter().all(|v| is_absent(*v)) && self.histograms.iter().all(Option::is_none)
     }
 
     /// Puts a histogram in place of whatever the step has.
-    pub fn set_histogram(&mut self, step: usize, histogram: Arc<FloatHistogram>) {
+    pub(crate) fn set_histogram(&mut self, step: usize, histogram: Arc<FloatHistogram>) {
         if self.histograms.is_empty() {
             self.histograms = vec![None; self.floats.len()];
         }
@@ -72,7 +79,7 @@ impl Values {
     }
 
     /// Puts a float in place of whatever the step has.
-    pub fn set_float(&mut self, step: usize, value: f64) {
+    pub(crate) fn set_float(&mut self, step: usize, value: f64) {
         self.floats[step] = value;
         if let Some(histogram) = self.histograms.get_mut(step) {
             *histogram = None;
@@ -80,12 +87,12 @@ impl Values {
     }
 
     /// Removes what the step has.
-    pub fn clear(&mut self, step: usize) {
+    pub(crate) fn clear(&mut self, step: usize) {
         self.set_float(step, ABSENT);
     }
 
     /// Bytes held, for accounting.
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         let histograms = self.histograms.iter().flatten();
         8 * self.floats.capacity()
             + 8 * self.histograms.capacity()
@@ -95,7 +102,7 @@ impl Values {
 
 /// The value of a scalar expression at all steps.
 #[derive(Clone, Debug)]
-pub enum ScalarColumn {
+pub(crate) enum ScalarColumn {
     Constant(f64),
     /// As many as there are steps.
     PerStep(Vec<f64>),
@@ -103,7 +110,7 @@ pub enum ScalarColumn {
 
 impl ScalarColumn {
     #[inline]
-    pub fn at(&self, step: usize) -> f64 {
+    pub(crate) fn at(&self, step: usize) -> f64 {
         match self {
             Self::Constant(value) => *value,
             Self::PerStep(values) => values[step],

@@ -1,8 +1,40 @@
 //! Histograms as values of a query: float counts, exponential or custom buckets.
+//!
+//! ```text
+//! stored ─ convert ─► FloatHistogram ─ add, sub, mul, trim ─► FloatHistogram ─► buckets, text
+//!                          └─ quantile, fraction, moments ─► float
+//! ```
+//!
+//! Holds always:
+//! - The fields may contradict each other, because they come from clients. What does not fit together
+//!   gives some answer, never a panic and never more memory than a small multiple of the fields.
+//! - Only `combine` makes different layouts fit, for plain and for compensated sums alike.
+
+mod arithmetic;
+mod bounds;
+mod buckets;
+mod classic;
+mod combine;
+mod convert;
+mod kahan;
+mod layout;
+mod moments;
+mod quantile;
+mod reset;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trim;
 
 use std::sync::Arc;
 
 use icecore_model::{CounterResetHint, Span};
+
+pub(crate) use arithmetic::{AddOutcome, HistogramOpError};
+pub use buckets::Bucket;
+pub(crate) use classic::{ClassicBucket, ForcedMonotonic, bucket_fraction, bucket_quantile};
+pub(crate) use kahan::CompensatedSum;
+pub(crate) use quantile::QuantileNote;
 
 /// A native histogram with absolute float counts.
 #[derive(Clone, Debug, Default)]

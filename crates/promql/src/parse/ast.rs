@@ -48,16 +48,20 @@ pub struct NumberLiteral {
 #[derive(Clone, Debug)]
 pub struct StringLiteral {
     pub value: String,
+    /// The bytes when escapes such as `\xff` make the string no UTF-8; `value` then has replacement
+    /// characters.
+    pub not_utf8: Option<Vec<u8>>,
     pub span: Span,
 }
 
 /// `name{matchers} offset … @ …`
 #[derive(Clone, Debug)]
 pub struct VectorSelector {
-    /// The metric name before the braces, or quoted within them.
+    /// The metric name before the braces. One quoted within them is only among the matchers, as in
+    /// Prometheus.
     pub name: Option<String>,
-    /// All matchers, that of the name included (as `__name__`), in the order written, the name last as
-    /// Prometheus has it.
+    /// All matchers, that of the name included (as `__name__`), in the order written, that of the name
+    /// before the braces last.
     pub matchers: Vec<Matcher>,
     pub time: TimeModifiers,
     pub anchored: bool,
@@ -317,6 +321,20 @@ impl BinaryOp {
                 | Self::Less
                 | Self::GreaterOrEqual
                 | Self::LessOrEqual
+        )
+    }
+
+    /// Yields a new quantity, so that the metric name no longer fits.
+    pub fn is_arithmetic(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::Subtract
+                | Self::Multiply
+                | Self::Divide
+                | Self::Modulo
+                | Self::Power
+                | Self::Atan2
         )
     }
 

@@ -1,34 +1,125 @@
-//! Text to syntax tree.
+//! Text to syntax tree, and back.
+//!
+//! ```text
+//! text ─ lexer ─► tokens ─ grammar ─► Expr ─ check ─► Expr, well typed
+//!                                      ├─ Display, pretty ─► text
+//!                                      └─ ast_json ─► JSON
+//! ```
+//!
+//! Holds always:
+//! - The language is that of Prometheus 3.14 with every experimental part enabled; errors have its words.
+//! - No text panics or exhausts the stack: length, nesting and height are limited by named constants.
 
 mod ast;
+mod check;
+mod display;
 mod go_float;
+mod grammar;
+mod json;
+mod lexer;
+mod literal;
+mod names;
 mod position;
+mod pretty;
+mod resolve;
 mod signature;
+mod text;
+mod token;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
+use icecore_model::Matcher;
+
 pub use ast::*;
 pub use go_float::go_float;
+pub(crate) use go_float::go_float_of_digits;
+pub use json::ast_json;
+pub(crate) use literal::format_duration;
 pub use position::line_and_column;
+pub use pretty::pretty;
+pub use resolve::DurationError;
 pub use signature::{FUNCTIONS, Signature, function};
+pub(crate) use text::quoted;
+
+use grammar::Parser;
+use lexer::Fault;
+
+/// Most bytes of a query.
+pub const MAX_QUERY_BYTES: usize = 1 << 20;
+
+/// Most expressions that may lie in one another by parentheses, calls and signs while parsing.
+pub const MAX_NESTING: usize = 128;
+
+/// Most nodes on a branch of a tree; longer than the nesting because chains such as `a or b or c` grow a
+/// branch without nesting. Everything that walks a tree may recurse.
+pub const MAX_HEIGHT: usize = 500;
+
+/// Parses a query and checks its types.
+pub fn parse(text: &str) -> Result<Expr, ParseError> {
+    check_length(text)?;
+    let parsed = Parser::new(text).and_then(|mut parser| {
+        let mut expr = parser.query()?;
+        check::check(&mut expr, text)?;
+        Ok(expr)
+    });
+    parsed.map_err(|fault| ParseError::locate(fault, text))
+}
+
+/// Parses a series selector such as those of `match[]`. It may match every series: whoever calls decides
+/// whether that is allowed.
+pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
+    check_length(text)?;
+    let parsed = Parser::new(text).and_then(|mut parser| parser.lone_selector());
+    parsed
+        .map(|selector| selector.matchers)
+        .map_err(|fault| ParseError::locate(fault, text))
+}
+
+fn check_length(text: &str) -> Result<(), ParseError> {
+    match text.len() > MAX_QUERY_BYTES {
+        true => Err(ParseError {
+            line: 1,
+            column: 1,
+            message: format!("query is longer than {MAX_QUERY_BYTES} bytes"),
+        }),
+        false => Ok(()),
+    }
+}
 
 /// Why a text is not a query, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Counted from 1.
+    /// Counted from 1; 0 for the empty text, which has no places.
     pub line: usize,
     /// Counted from 1, in bytes, as Prometheus counts.
     pub column: usize,
     pub message: String,
 }
 
+impl ParseError {
+    fn locate(fault: Fault, text: &str) -> Self {
+        let (line, column) = match text.is_empty() {
+            true => (0, 0),
+            false => line_and_column(text, fault.position),
+        };
+        Self {
+            line,
+            column,
+            message: fault.message,
+        }
+    }
+}
+
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}: parse error: {}",
-            self.line, self.column, self.message
-        )
+        match self.line {
+            0 => write!(f, "unknown position")?,
+            line => write!(f, "{line}:{}", self.column)?,
+        }
+        write!(f, ": parse error: {}", self.message)
     }
 }
 

@@ -1,0 +1,200 @@
+//! A regex that yields text: what its groups caught, put into a template.
+//!
+//! Holds always: the pattern means what it means in a matcher (Go's syntax, anchored at both ends, the
+//! dot matches a newline), and templates are those of Go's `Regexp.Expand`.
+
+use regex::{Captures, Regex};
+
+use super::MatcherError;
+use super::go_syntax::translate_with_groups;
+use super::pattern::{MAX_PATTERN_BYTES, compile};
+
+/// A compiled pattern whose captures can be used.
+#[derive(Clone, Debug)]
+pub struct AnchoredRegex {
+    regex: Regex,
+    /// The names of the groups from group 1 on, empty for those without.
+    group_names: Vec<String>,
+}
+
+impl AnchoredRegex {
+    pub fn new(pattern: &str) -> Result<Self, MatcherError> {
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(MatcherError::TooLong);
+        }
+        let (translated, groups) = translate_with_groups(pattern)?;
+        Ok(Self {
+            regex: compile(pattern, &translated)?,
+            group_names: groups.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
+    /// The template with the groups that `text` gives, or `None` if the pattern does not match it.
+    ///
+    /// In the template, `$name` and `${name}` stand for what a group caught, where the name is as long
+    /// as it can be: `$1x` is the group `1x`. A number is the group's number, 0 the whole text. A group
+    /// that does not exist or caught nothing is empty, `$$` is a dollar sign, and a dollar sign with
+    /// no name behind it is itself.
+    pub fn expand(&self, text: &str, template: &str) -> Option<String> {
+        let captures = self.regex.captures(text)?;
+        let mut out = String::with_capacity(template.len() + text.len());
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once('$') {
+            out.push_str(before);
+            rest = after;
+            if let Some(after) = rest.strip_prefix('$') {
+                out.push('$');
+                rest = after;
+            } else if let Some((name, after)) = split_group_name(rest) {
+                out.push_str(self.captured(&captures, name));
+                rest = after;
+            } else {
+                out.push('$');
+            }
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+
+    /// What a group caught, by its number or name.
+    fn captured<'t>(&self, captures: &Captures<'t>, name: &str) -> &'t str {
+        let group = |number| captures.get(number).map(|found| found.as_str());
+        if let Some(number) = group_number(name) {
+            return group(number).unwrap_or_default();
+        }
+        // Several groups may have one name in Go; the first that caught something counts.
+        let mut named = (1..).zip(&self.group_names).filter(|(_, n)| *n == name);
+        named
+            .find_map(|(number, _)| group(number))
+            .unwrap_or_default()
+    }
+}
+
+/// The group name that a template has behind a dollar sign, and what follows it.
+fn split_group_name(rest: &str) -> Option<(&str, &str)> {
+    let braced = rest.strip_prefix('{');
+    let named = braced.unwrap_or(rest);
+    let end = named
+        .find(|c: char| !(c.is_alphabetic() || c.is_numeric() || c == '_'))
+        .unwrap_or(named.len());
+    let (name, after) = named.split_at(end);
+    if name.is_empty() {
+        return None;
+    }
+    match braced {
+        Some(_) => after.strip_prefix('}').map(|after| (name, after)),
+        None => Some((name, after)),
+    }
+}
+
+/// The number that a name is. As in Go, leading zeros and huge numbers are names.
+fn group_number(name: &str) -> Option<usize> {
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit())
+        && name.len() <= 9
+        && (name == "0" || !name.starts_with('0'));
+    is_number.then(|| name.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, text: &str, template: &str, expected: Option<&str>) {
+        let regex = AnchoredRegex::new(pattern).expect(pattern);
+        let expanded = regex.expand(text, template);
+        assert_eq!(expanded.as_deref(), expected, "{pattern} {text} {template}");
+    }
+
+    #[test]
+    fn anchored_at_both_ends() {
+        check("value-(.*)", "source-value-10", "$1", None);
+        check(
+            "(.*)-value-(.*)",
+            "source-value-10",
+            "$2 $1",
+            Some("10 source"),
+        );
+        check("(a|ab)(c|bcd)(d*)", "abcd", "$1,$2,$3", Some("a,bcd,"));
+        check("a.b", "a\nb", "$0!", Some("a\nb!"));
+        check("", "", "x", Some("x"));
+        check("", "y", "x", None);
+    }
+
+    #[test]
+    fn templates_as_go_expands_them() {
+        let pattern = "(?P<first>a+)(b+)?";
+        for (template, expected) in [
+            ("", ""),
+            ("no group", "no group"),
+            ("$0", "aa"),
+            ("$1", "aa"),
+            ("${1}x", "aax"),
+            // The longest name counts: there is no group `1x`.
+            ("$1x", ""),
+            ("$1_x", ""),
+            ("$1-x", "aa-x"),
+            ("$first", "aa"),
+            ("${first}s", "aas"),
+            ("$firsts", ""),
+            ("$2", ""),
+            ("$3", ""),
+            ("$01", ""),
+            ("$99999999999999999999", ""),
+            ("$$1", "$1"),
+            ("$$$1", "$aa"),
+            ("$", "$"),
+            ("a$", "a$"),
+            ("$-", "$-"),
+            ("${1", "${1"),
+            ("${}", "${}"),
+            ("${1-}", "${1-}"),
+            ("$é", ""),
+            ("$1é", ""),
+            ("$1…", "aa…"),
+        ] {
+            check(pattern, "aa", template, Some(expected));
+        }
+    }
+
+    #[test]
+    fn names_that_only_go_has() {
+        check("(?P<1x>a)(b)", "ab", "$1x $2", Some("a b"));
+        check("(?<n>a)?(?P<n>b)", "b", "$n", Some("b"));
+        check("(?:a)(?i:(B))", "ab", "$1", Some("b"));
+    }
+
+    #[test]
+    fn errors_of_the_pattern() {
+        assert!(AnchoredRegex::new("(.*").is_err());
+        assert!(AnchoredRegex::new("*").is_err());
+        assert!(AnchoredRegex::new(&"a".repeat(MAX_PATTERN_BYTES + 1)).is_err());
+    }
+
+    proptest! {
+        /// A template of known pieces expands to the pieces' values, whatever stands between.
+        #[test]
+        fn pieces_expand_one_by_one(
+            pieces in prop::collection::vec(0..6usize, 0..8),
+            text in "[a-c]{0,3}-[0-9]{0,3}",
+        ) {
+            let regex = AnchoredRegex::new("(?P<word>.*)-(.*)").unwrap();
+            let (word, number) = text.split_once('-').unwrap();
+            let values = [
+                ("${word}", word), ("${2}", number), ("$0,", &format!("{text},")), ("$$", "$"),
+                ("${3}", ""), (" plain ", " plain "),
+            ];
+            let template: String = pieces.iter().map(|piece| values[*piece].0).collect();
+            let expected: String = pieces.iter().map(|piece| values[*piece].1).collect();
+            prop_assert_eq!(regex.expand(&text, &template), Some(expected));
+        }
+
+        #[test]
+        fn no_template_panics(text in "\\PC*", template in "[$${}a1é ]*") {
+            let regex = AnchoredRegex::new("(.*?)(.?)").unwrap();
+            prop_assert!(regex.expand(&text, &template).is_some());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Rows that turn out to be the same series.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use icecore_model::Labels;
+
+use super::Row;
+use crate::error::{Error, Result};
+
+/// Makes one row of those with equal labels. That two of them have a value at the same step is an
+/// error: the answer would have one series twice.
+pub(crate) fn merge_equal_labels(rows: Vec<Row>) -> Result<Vec<Row>> {
+    let mut places: HashMap<Labels, usize, BuildHasherDefault<Fingerprint>> =
+        HashMap::with_capacity_and_hasher(rows.len(), BuildHasherDefault::default());
+    let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match places.get(&row.labels) {
+            None => {
+                places.insert(row.labels.clone(), merged.len());
+                merged.push(row);
+            }
+            Some(place) => merge_into(&mut merged[*place], row)?,
+        }
+    }
+    Ok(merged)
+}
+
+fn merge_into(target: &mut Row, row: Row) -> Result<()> {
+    for step in 0..row.values.floats.len() {
+        if !row.values.is_present(step) {
+            continue;
+        }
+        if target.values.is_present(step) {
+            return Err(Error::Execution(
+                "vector cannot contain metrics with the same labelset".to_string(),
+            ));
+        }
+        match row.values.histogram(step) {
+            Some(histogram) => target.values.set_histogram(step, histogram.clone()),
+            None => target.values.set_float(step, row.values.floats[step]),
+        }
+    }
+    target.drop_name |= row.drop_name;
+    Ok(())
+}
+
+/// Label sets hash to a part of their fingerprint, which needs no further mixing.
+#[derive(Default)]
+struct Fingerprint(u64);
+
+impl Hasher for Fingerprint {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,178 @@
+//! Functions of histograms: native ones, and classic ones whose buckets are series with a label `le`.
+//!
+//! ```text
+//! rows ─ series ─► one series per histogram ─ measure ─► one float per step
+//! ```
+//!
+//! Holds always: floats are buckets, so without `le` they are of no use; the metric name goes, but
+//! names the histogram until then.
+
+mod bound;
+mod measure;
+mod quantile_label;
+mod series;
+
+use std::collections::BTreeMap;
+
+use super::labels::with_label;
+use super::{Argument, CallContext, MapFunction, VectorFunction};
+use crate::annotations::{GoFloat, Note};
+use crate::error::{Error, Result};
+use crate::exec::{ABSENT, Row, ScalarColumn, Values, merge_equal_labels};
+use crate::histogram::FloatHistogram;
+use measure::{Fraction, Quantile};
+use quantile_label::quantile_label;
+use series::HistogramSeries;
+
+/// The functions of one native histogram.
+pub(super) fn map_function(name: &str) -> Option<MapFunction> {
+    let function: MapFunction = match name {
+        "histogram_avg" => |_, row| each_histogram(row, FloatHistogram::average),
+        "histogram_count" => |_, row| each_histogram(row, |h| h.count),
+        "histogram_stddev" => |_, row| each_histogram(row, FloatHistogram::deviation),
+        "histogram_stdvar" => |_, row| each_histogram(row, FloatHistogram::variance),
+        "histogram_sum" => |_, row| each_histogram(row, |h| h.sum),
+        _ => return None,
+    };
+    Some(function)
+}
+
+/// The functions that gather buckets from several rows.
+pub(super) fn vector_function(name: &str) -> Option<VectorFunction> {
+    match name {
+        "histogram_fraction" => Some(histogram_fraction),
+        "histogram_quantile" => Some(histogram_quantile),
+        "histogram_quantiles" => Some(histogram_quantiles),
+        _ => None,
+    }
+}
+
+/// Applies `f` to every histogram of a row; floats fall away.
+fn each_histogram(mut row: Row, f: impl Fn(&FloatHistogram) -> f64) -> Row {
+    row.drop_name = true;
+    let histograms = std::mem::take(&mut row.values.histograms);
+    row.values.floats.fill(ABSENT);
+    for (float, histogram) in row.values.floats.iter_mut().zip(&histograms) {
+        if let Some(histogram) = histogram {
+            *float = f(histogram);
+        }
+    }
+    row
+}
+
+/// `histogram_quantile(q, v)`
+fn histogram_quantile(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+    let quantile = Quantile {
+        share: scalar_argument(ctx, 0),
+        before: &[],
+        grid: ctx.grid,
+    };
+    check_quantiles(ctx, 0, &quantile.share);
+    let series = HistogramSeries::gather(ctx, 1, rows);
+    Ok(series.measure(ctx, 1, &quantile))
+}
+
+/// `histogram_fraction(lower, upper, v)`
+fn histogram_fraction(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+    let fraction = Fraction {
+        lower: scalar_argument(ctx, 0),
+        upper: scalar_argument(ctx, 1),
+    };
+    let series = HistogramSeries::gather(ctx, 2, rows);
+    Ok(series.measure(ctx, 2, &fraction))
+}
+
+/// `histogram_quantiles(v, label, q…)`
+fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+    let label = ctx.text(1);
+    let series = HistogramSeries::gather(ctx, 0, rows);
+    let shares: Vec<ScalarColumn> = (2..ctx.args.len())
+        .map(|index| scalar_argument(ctx, index))
+        .collect();
+    let mut labelled = Vec::new();
+    for (place, share) in shares.iter().enumerate() {
+        check_quantiles(ctx, place + 2, share);
+        let quantile = Quantile {
+            share: share.clone(),
+            before: &shares[..place],
+            grid: ctx.grid,
+        };
+        let measured = series.measure(ctx, 0, &quantile);
+        label_rows(label, share, measured, &mut labelled)?;
+    }
+    merge_equal_labels(labelled)
+}
+
+fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {
+    match ctx.args.get(index) {
+        Some(Argument::Scalar(column)) => column.clone(),
+        _ => ScalarColumn::Constant(f64::NAN),
+    }
+}
+
+/// Says which quantiles are none, once for each.
+fn check_quantiles(ctx: &CallContext<'_>, index: usize, quantiles: &ScalarColumn) {
+    let mut previous = 0.0;
+    for step in 0..ctx.grid.steps {
+        let quantile = quantiles.at(step);
+        if !(0.0..=1.0).contains(&quantile) && quantile.to_bits() != f64::to_bits(previous) {
+            let note = Note::InvalidQuantile(GoFloat(quantile));
+            ctx.note(ctx.arg_span(index), note);
+            previous = quantile;
+        }
+    }
+}
+
+/// Most values of rows that quantiles which change from step to step may ask for: each quantile is a
+/// series of its own. As many as Prometheus lets a query hold.
+const LABELLED_VALUES_MAX: usize = 50_000_000;
+
+/// Gives rows the label of their quantile. A quantile that changes makes a row of each value it has.
+fn label_rows(
+    label: &str,
+    quantiles: &ScalarColumn,
+    rows: Vec<Row>,
+    labelled: &mut Vec<Row>,
+) -> Result<()> {
+    let per_step = match quantiles {
+        ScalarColumn::Constant(quantile) => {
+            let text = quantile_label(*quantile);
+            labelled.extend(rows.into_iter().map(|mut row| {
+                row.labels = with_label(&row.labels, label, &text);
+                row
+            }));
+            return Ok(());
+        }
+        ScalarColumn::PerStep(per_step) => per_step,
+    };
+    let mut steps_by_label: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (step, quantile) in per_step.iter().enumerate() {
+        let steps = steps_by_label.entry(quantile_label(*quantile));
+        steps.or_default().push(step);
+    }
+    let values = rows.len().saturating_mul(per_step.len());
+    if values.saturating_mul(steps_by_label.len()) > LABELLED_VALUES_MAX {
+        return Err(Error::LimitReached(
+            "histogram_quantiles() has too many different quantiles".to_string(),
+        ));
+    }
+    for row in &rows {
+        for (text, steps) in &steps_by_label {
+            let mut values = Values::absent(per_step.len());
+            for step in steps {
+                values.floats[*step] = row.values.floats[*step];
+            }
+            if !values.is_empty() {
+                labelled.push(Row {
+                    labels: with_label(&row.labels, label, text),
+                    drop_name: true,
+                    values,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

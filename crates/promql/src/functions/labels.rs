@@ -1,0 +1,281 @@
+//! Functions of labels alone: `label_replace` and `label_join`.
+//!
+//! Holds always: values stay as they are. Series that get the same labels become one series, which is
+//! an error where two of them have a value at the same step.
+
+use icecore_model::{AnchoredRegex, Labels, LabelsBuilder, METRIC_NAME};
+
+use super::{CallContext, VectorFunction};
+use crate::error::{Error, Result};
+use crate::exec::{Row, is_absent, merge_equal_labels};
+use crate::parse::Expr;
+
+pub(super) fn function(name: &str) -> Option<VectorFunction> {
+    match name {
+        "label_join" => Some(label_join),
+        "label_replace" => Some(label_replace),
+        _ => None,
+    }
+}
+
+/// `label_replace(v, dst, replacement, src, regex)`
+fn label_replace(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
+    let (dst, replacement) = (ctx.text(1), ctx.text(2));
+    let (src, pattern) = (ctx.text(3), ctx.text(4));
+    let Ok(regex) = AnchoredRegex::new(pattern) else {
+        return Err(Error::Execution(format!(
+            "invalid regular expression in label_replace(): {pattern}"
+        )));
+    };
+    check_name(ctx, 1, "destination label name in label_replace()")?;
+    for row in &mut rows {
+        let value = row.labels.get(src).unwrap_or_default();
+        if let Some(replaced) = regex.expand(value, replacement) {
+            set_label(row, dst, &replaced);
+        }
+    }
+    merge_equal_labels(rows)
+}
+
+/// `label_join(v, dst, separator, src…)`
+fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
+    let (dst, separator) = (ctx.text(1), ctx.text(2));
+    for index in 3..ctx.args.len() {
+        check_name(ctx, index, "source label name in label_join()")?;
+    }
+    check_name(ctx, 1, "destination label name in label_join()")?;
+    let sources: Vec<&str> = (3..ctx.args.len()).map(|index| ctx.text(index)).collect();
+    for row in &mut rows {
+        let values = sources.iter().map(|src| row.labels.get(src));
+        let values: Vec<&str> = values.map(Option::unwrap_or_default).collect();
+        let joined = values.join(separator);
+        set_label(row, dst, &joined);
+    }
+    merge_equal_labels(rows)
+}
+
+/// Every text is a label name, but not the empty one.
+fn check_name(ctx: &CallContext<'_>, index: usize, what: &str) -> Result<()> {
+    let name = ctx.text(index);
+    let argument = ctx.call.args.get(index).map(Expr::unwrapped);
+    let is_text = !matches!(argument, Some(Expr::String(literal)) if literal.not_utf8.is_some());
+    match is_text && !name.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Execution(format!("invalid {what}: {name}"))),
+    }
+}
+
+fn set_label(row: &mut Row, name: &str, value: &str) {
+    if row.labels.get(name).unwrap_or_default() != value {
+        row.labels = with_label(&row.labels, name, value);
+    }
+    // A name that was given on purpose stays.
+    if name == METRIC_NAME {
+        row.drop_name = false;
+    }
+}
+
+/// The labels with one of them set; an empty value removes it.
+pub(crate) fn with_label(labels: &Labels, name: &str, value: &str) -> Labels {
+    let mut builder = LabelsBuilder::from_labels(labels);
+    builder.set(name, value);
+    builder.build()
+}
+
+/// The vector as a scalar: its float at each step that has exactly one, else NaN.
+pub(crate) fn scalar_of(rows: &[Row], steps: usize) -> Vec<f64> {
+    let mut values = vec![f64::NAN; steps];
+    let mut seen = vec![false; steps];
+    for row in rows {
+        for ((value, seen), float) in values.iter_mut().zip(&mut seen).zip(&row.values.floats) {
+            if !is_absent(*float) {
+                *value = if *seen { f64::NAN } else { *float };
+                *seen = true;
+            }
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Setup, check_floats, labels};
+    use super::*;
+    use crate::exec::ABSENT;
+
+    fn apply(name: &str, texts: &[&str], rows: &[Row]) -> Result<Vec<Row>> {
+        let steps = rows.first().map_or(1, |row| row.values.floats.len());
+        let setup = Setup::new(steps).series().texts(texts);
+        setup.vector(name, rows.to_vec())
+    }
+
+    #[track_caller]
+    fn check(name: &str, texts: &[&str], series: &[&str], expected: &[&str]) {
+        let rows: Vec<Row> = series.iter().map(|s| Setup::row(s, &[1.0])).collect();
+        let found = apply(name, texts, &rows).unwrap();
+        let found: Vec<Labels> = found.into_iter().map(|row| row.labels).collect();
+        let expected: Vec<Labels> = expected.iter().map(|series| labels(series)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[track_caller]
+    fn check_error(name: &str, texts: &[&str], series: &[&str], expected: &str) {
+        let rows: Vec<Row> = series.iter().map(|s| Setup::row(s, &[1.0])).collect();
+        let error = apply(name, texts, &rows).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    const SERIES: [&str; 2] = [
+        "testmetric{src=source-value-10,dst=original-destination-value}",
+        "testmetric{src=source-value-20,dst=original-destination-value}",
+    ];
+
+    #[test]
+    fn replacements_of_the_scripts() {
+        let check = |texts: &[&str; 4], expected: [&str; 2]| {
+            let expected = expected.map(|rest| format!("testmetric{{src=source-value-{rest}}}"));
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            check("label_replace", texts, &SERIES, &expected);
+        };
+        let unchanged = [
+            "10,dst=original-destination-value",
+            "20,dst=original-destination-value",
+        ];
+        check(
+            &["dst", "destination-value-$1", "src", "source-value-(.*)"],
+            ["10,dst=destination-value-10", "20,dst=destination-value-20"],
+        );
+        check(&["dst", "x-$1", "src", "value-(.*)"], unchanged);
+        check(
+            &["dst", "$1-value-$2", "src", "(.*)-value-(.*)"],
+            ["10,dst=source-value-10", "20,dst=source-value-20"],
+        );
+        check(
+            &["dst", "value-$1", "nonexistent-src", "source-value-(.*)"],
+            unchanged,
+        );
+        check(
+            &["dst", "value-$1", "nonexistent-src", "(.*)"],
+            ["10,dst=value-", "20,dst=value-"],
+        );
+        check(&["dst", "", "dst", ".*"], ["10", "20"]);
+        check(
+            &["http.code", "200", "", ""],
+            [
+                "10,dst=original-destination-value,http.code=200",
+                "20,dst=original-destination-value,http.code=200",
+            ],
+        );
+    }
+
+    #[test]
+    fn errors_of_label_replace() {
+        check_error(
+            "label_replace",
+            &["dst", "value-$1", "src", "(.*"],
+            &[],
+            "invalid regular expression in label_replace(): (.*",
+        );
+        check_error(
+            "label_replace",
+            &["", "", "src", "(.*)"],
+            &SERIES,
+            "invalid destination label name in label_replace(): ",
+        );
+        check_error(
+            "label_replace",
+            &["src", "", "", ""],
+            &SERIES,
+            "vector cannot contain metrics with the same labelset",
+        );
+    }
+
+    #[test]
+    fn names_are_utf8() {
+        let mut setup = Setup::new(1)
+            .series()
+            .texts(&["\u{fffd}", "", "src", "(.*)"]);
+        assert!(setup.vector("label_replace", Vec::new()).is_ok());
+        if let Expr::String(literal) = &mut setup.call.args[1] {
+            literal.not_utf8 = Some(vec![0xff]);
+        }
+        let error = setup.vector("label_replace", Vec::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid destination label name in label_replace(): \u{fffd}"
+        );
+    }
+
+    #[test]
+    fn joins_of_the_scripts() {
+        let series = ["m{src=a,src1=b,src2=c,dst=x}"];
+        let check = |texts: &[&str], dst: &str| {
+            let expected = format!("m{{src=a,src1=b,src2=c,dst={dst}}}");
+            check("label_join", texts, &series, &[&expected]);
+        };
+        check(&["dst", "-", "src", "src1", "src2"], "a-b-c");
+        check(&["dst", "-", "src", "src3", "src1"], "a--b");
+        check(&["dst", "", "emptysrc", "emptysrc1"], "");
+        check(&["dst", ", "], "");
+        for (texts, message) in [
+            (
+                ["", "-", "src"],
+                "invalid destination label name in label_join(): ",
+            ),
+            (
+                ["dst", "-", ""],
+                "invalid source label name in label_join(): ",
+            ),
+        ] {
+            check_error("label_join", &texts, &series, message);
+        }
+    }
+
+    #[test]
+    fn a_name_given_on_purpose_stays() {
+        let mut row = Setup::row("metric_total{env=1}", &[0.2]);
+        row.drop_name = true;
+        let rename = ["__name__", "rate_$1", "__name__", "(.+)"];
+        let found = apply("label_replace", &rename, &[row.clone()]).unwrap();
+        assert_eq!(found[0].labels, labels("rate_metric_total{env=1}"));
+        assert!(!found[0].drop_name);
+        let same = ["__name__", "$1", "__name__", "(.+)"];
+        assert!(!apply("label_replace", &same, &[row.clone()]).unwrap()[0].drop_name);
+        let no_match = ["__name__", "$1", "__name__", "x"];
+        assert!(apply("label_replace", &no_match, &[row.clone()]).unwrap()[0].drop_name);
+        let join = ["my_name", "_", "__name__"];
+        assert!(apply("label_join", &join, &[row.clone()]).unwrap()[0].drop_name);
+        let join = ["__name__", "_", "__name__", "env"];
+        let found = apply("label_join", &join, &[row]).unwrap();
+        assert_eq!(found[0].labels.metric_name(), "metric_total_1");
+        assert!(!found[0].drop_name);
+    }
+
+    #[test]
+    fn series_that_never_meet_become_one() {
+        let mut second = Setup::row("series{idx=2}", &[ABSENT, ABSENT, 3.0]);
+        second.values.set_histogram(1, Default::default());
+        let rows = [Setup::row("series{idx=1}", &[1.0, ABSENT, ABSENT]), second];
+        let texts = ["idx", "replaced", "idx", ".*"];
+        let found = apply("label_replace", &texts, &rows).unwrap();
+        assert_eq!(found.len(), 1);
+        check_floats(&found[0].values.floats, &[1.0, ABSENT, 3.0]);
+        assert!(found[0].values.histogram(1).is_some());
+    }
+
+    #[test]
+    fn a_scalar_is_the_only_float() {
+        let mut histogram = Setup::row("c", &[ABSENT; 4]);
+        histogram.values.set_histogram(0, Default::default());
+        let rows = [
+            Setup::row("a", &[1.0, 2.0, ABSENT, ABSENT]),
+            Setup::row("b", &[ABSENT, 2.0, f64::NAN, ABSENT]),
+            histogram,
+        ];
+        let nan = f64::NAN;
+        check_floats(&scalar_of(&rows, 4), &[1.0, nan, nan, nan]);
+        check_floats(&scalar_of(&[], 2), &[nan, nan]);
+        let three = [&rows[1], &rows[1], &rows[1]].map(Clone::clone);
+        check_floats(&scalar_of(&three, 4), &[nan, nan, nan, nan]);
+    }
+}

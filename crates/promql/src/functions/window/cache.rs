@@ -1,0 +1,110 @@
+//! Bounds of windows, made once for each column of timestamps.
+//!
+//! The series of one scrape target have the same column, so what follows from times alone is shared
+//! (measured 4 instead of 20 ns per window of `rate`). Where columns are not shared the cache notices and
+//! steps aside.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use icecore_model::{TimeColumn, TimeColumnIdentity};
+use parking_lot::{Mutex, RwLock};
+
+use super::windows::Bounds;
+
+/// Most windows kept, 24 bytes each at most: 2900 columns of a query with 361 steps.
+const CACHED_WINDOWS_MAX: usize = 1 << 20;
+/// Most columns kept, which stay in memory with their times until the query ends.
+const CACHED_COLUMNS_MAX: usize = 1 << 14;
+/// Misses after which the cache asks itself whether it is of any use.
+const TRIAL_MISSES: u64 = 64;
+
+#[derive(Debug)]
+pub(super) struct BoundsCache {
+    entries: RwLock<HashMap<TimeColumnIdentity, Arc<ColumnBounds>>>,
+    entries_max: usize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    /// Samples by step of the windows that no entry counts.
+    others_touched: Mutex<Vec<u64>>,
+}
+
+/// The windows on one column.
+#[derive(Debug)]
+pub(super) struct ColumnBounds {
+    /// Keeps the identity of the column from being given to another one.
+    _column: TimeColumn,
+    pub(super) bounds: Bounds,
+    /// How many series were evaluated with these bounds.
+    uses: AtomicU64,
+}
+
+impl BoundsCache {
+    pub(super) fn new(steps: usize) -> Self {
+        Self {
+            entries: RwLock::default(),
+            entries_max: (CACHED_WINDOWS_MAX / steps.max(1)).min(CACHED_COLUMNS_MAX),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            others_touched: Mutex::new(vec![0; steps]),
+        }
+    }
+
+    /// The bounds on a column, and a note that one more series used them.
+    pub(super) fn bounds(
+        &self,
+        column: &TimeColumn,
+        make: impl FnOnce(&[i64]) -> Bounds,
+    ) -> Arc<ColumnBounds> {
+        let worthwhile = self.is_worthwhile();
+        if worthwhile {
+            let found = self.entries.read().get(&column.identity()).cloned();
+            if let Some(found) = found {
+                found.uses.fetch_add(1, Ordering::Relaxed);
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                return found;
+            }
+        }
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let made = Arc::new(ColumnBounds {
+            _column: column.clone(),
+            bounds: make(column),
+            uses: AtomicU64::new(1),
+        });
+        if worthwhile {
+            let mut entries = self.entries.write();
+            if entries.len() < self.entries_max && !entries.contains_key(&column.identity()) {
+                entries.insert(column.identity(), Arc::clone(&made));
+                return made;
+            }
+        }
+        self.touch(made.bounds.slots.iter().map(|slot| slot.len() as u64));
+        made
+    }
+
+    /// Counts samples of windows that have no entry.
+    pub(super) fn touch(&self, by_step: impl Iterator<Item = u64>) {
+        let mut touched = self.others_touched.lock();
+        for (touched, samples) in touched.iter_mut().zip(by_step) {
+            *touched += samples;
+        }
+    }
+
+    /// Samples that windows touched, by step.
+    pub(super) fn samples_touched(&self) -> Vec<u64> {
+        let mut touched = self.others_touched.lock().clone();
+        for entry in self.entries.read().values() {
+            let uses = entry.uses.load(Ordering::Relaxed);
+            for (touched, slot) in touched.iter_mut().zip(&entry.bounds.slots) {
+                *touched += uses * slot.len() as u64;
+            }
+        }
+        touched
+    }
+
+    fn is_worthwhile(&self) -> bool {
+        let misses = self.misses.load(Ordering::Relaxed);
+        misses < TRIAL_MISSES || self.hits.load(Ordering::Relaxed) >= misses / 4
+    }
+}

@@ -1,0 +1,247 @@
+//! Functions over range vectors: one value for each window of a series.
+//!
+//! ```text
+//! RangeSeries ─┐                     ┌ kernel: one loop over all windows of the series
+//! Windows ─────┴► bounds (shared) ─► View ─► Values
+//! ```
+//!
+//! Holds always:
+//! - All steps of a series are evaluated at once; windows are parts of the series, never copies.
+//! - The places of windows follow from times alone and are made once for each column of times.
+//! - Results are those of Prometheus: the same arithmetic in the same order, or one whose error is
+//!   far below a part in 10⁹ (each place says so).
+//!
+//! Elsewhere: reading samples and subqueries (the operators), `absent_over_time` (`present_over_time`,
+//! then `absent`).
+
+mod cache;
+mod compensated;
+mod edges;
+mod extremes;
+mod histogram_edges;
+mod histogram_rate;
+mod histogram_sums;
+mod instant;
+mod pick;
+mod rate;
+mod series;
+mod spread;
+mod starts;
+mod sums;
+mod table;
+mod transitions;
+mod trend;
+mod view;
+mod windows;
+
+#[cfg(test)]
+mod tests;
+
+use crate::annotations::Note;
+use crate::error::Result;
+use crate::exec::{Values, is_absent};
+use crate::functions::CallContext;
+use crate::parse::{Expr, Span};
+use crate::value::SampleValue;
+
+use cache::BoundsCache;
+use rate::RateKind;
+use starts::Starts;
+use view::{Notes, View};
+use windows::Bounds;
+
+pub(crate) use series::{HistogramPoint, RangeSeries, histogram_points};
+pub(crate) use spread::quantile_of;
+pub(crate) use table::{WindowFunction, check_mode, window_function};
+pub(crate) use windows::{WindowMode, Windows};
+
+use table::Kernel;
+
+/// Evaluates one call of a window function for many series.
+pub(crate) struct WindowEvaluator<'a> {
+    function: &'static WindowFunction,
+    ctx: CallContext<'a>,
+    windows: Windows,
+    /// Where the range vector stands among the arguments.
+    series_arg: usize,
+    /// What notes point at.
+    span: Span,
+    cache: BoundsCache,
+}
+
+impl<'a> WindowEvaluator<'a> {
+    pub(crate) fn new(
+        function: &'static WindowFunction,
+        ctx: CallContext<'a>,
+        windows: Windows,
+        series_arg: usize,
+    ) -> Self {
+        Self {
+            function,
+            span: note_span(&ctx),
+            ctx,
+            windows,
+            series_arg,
+            cache: BoundsCache::new(windows.grid.steps),
+        }
+    }
+
+    /// The value of every window of a series.
+    pub(crate) fn evaluate(&self, series: &RangeSeries) -> Result<Values> {
+        let column = self.cache.bounds(&series.times, |times| self.bounds(times));
+        let samples = series.floats.len().min(series.times.len());
+        let view = View {
+            windows: &self.windows,
+            times: &series.times[..samples],
+            floats: &series.floats[..samples],
+            bounds: &column.bounds,
+            histograms: &series.histograms,
+            histogram_bounds: self.histogram_bounds(series),
+            starts: match self.function.kernel.uses_starts() {
+                true => Starts::of(series),
+                false => Starts::default(),
+            },
+            notes: Notes::new(self.ctx.annotations, self.span, series),
+        };
+        let values = self.run(&view)?;
+        if let Kernel::Rate(RateKind { counter: true, .. }) = self.function.kernel {
+            note_non_counter(series, &values, &view.notes);
+        }
+        Ok(values)
+    }
+
+    /// Whether results keep the metric name.
+    pub(crate) fn keeps_name(&self) -> bool {
+        self.function.keeps_name
+    }
+
+    /// How many samples windows touched so far, by step.
+    pub(crate) fn samples_touched(&self) -> Vec<u64> {
+        self.cache.samples_touched()
+    }
+
+    fn bounds(&self, times: &[i64]) -> Bounds {
+        match self.function.kernel {
+            Kernel::Rate(kind) if self.windows.mode == WindowMode::Plain => {
+                rate::extrapolating_bounds(&self.windows, times, kind)
+            }
+            _ => Bounds::new(&self.windows, times),
+        }
+    }
+
+    fn histogram_bounds(&self, series: &RangeSeries) -> Bounds {
+        if series.histograms.is_empty() {
+            return Bounds::default();
+        }
+        let times = series.histograms.iter().map(|point| point.time_ms);
+        let times: Vec<i64> = times.collect();
+        let bounds = Bounds::new(&self.windows, &times);
+        let weights = series.histograms.iter().map(|point| point.weight());
+        let mut running = vec![0];
+        running.extend(weights.scan(0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        }));
+        let slots = bounds.slots.iter();
+        let touched = slots.map(|slot| running[slot.hi as usize] - running[slot.lo as usize]);
+        self.cache.touch(touched);
+        bounds
+    }
+
+    fn run(&self, view: &View<'_>) -> Result<Values> {
+        Ok(match self.function.kernel {
+            Kernel::Rate(kind) => self.rate(view, kind),
+            Kernel::InstantRate { per_second } => instant::change(view, per_second),
+            Kernel::Transitions(transition) => transitions::count(view, transition),
+            Kernel::Derivative => trend::derivative(view),
+            Kernel::Prediction => trend::prediction(view, |step| self.parameter(0, step)),
+            Kernel::DoubleExponentialSmoothing => {
+                return trend::double_exponential_smoothing(
+                    view,
+                    |step| self.parameter(0, step),
+                    |step| self.parameter(1, step),
+                );
+            }
+            Kernel::Sum => sums::sum(view),
+            Kernel::Average => sums::average(view),
+            Kernel::Minimum => extremes::over_time::<extremes::Minimum>(view),
+            Kernel::Maximum => extremes::over_time::<extremes::Maximum>(view),
+            Kernel::TimeOfMinimum => extremes::time_of::<extremes::Minimum>(view),
+            Kernel::TimeOfMaximum => extremes::time_of::<extremes::Maximum>(view),
+            Kernel::Count => pick::count(view),
+            Kernel::Present => pick::present(view),
+            Kernel::First => pick::first(view),
+            Kernel::Last => pick::last(view),
+            Kernel::TimeOfFirst => pick::time_of_first(view),
+            Kernel::TimeOfLast => pick::time_of_last(view),
+            Kernel::Deviation => spread::deviation(view),
+            Kernel::Variance => spread::variance(view),
+            Kernel::Quantile => spread::quantile(view, |step| self.parameter(0, step)),
+            Kernel::MedianDeviation => spread::median_deviation(view),
+        })
+    }
+
+    fn rate(&self, view: &View<'_>, kind: RateKind) -> Values {
+        let plain = self.windows.mode == WindowMode::Plain;
+        if plain && view.has_only_floats() && (!kind.counter || view.starts.floats.is_empty()) {
+            return rate::of_floats(view, kind);
+        }
+        let resets = match plain && kind.counter {
+            true => histogram_rate::resets(view),
+            false => Vec::new(),
+        };
+        view.each(|step, window| {
+            if !window.floats.is_empty() && !window.histograms.is_empty() {
+                view.notes.mixed_floats_histograms();
+                return None;
+            }
+            if window.histograms.is_empty() {
+                let value = match plain {
+                    true => rate::of_window(window, &self.windows, kind, &view.notes),
+                    false => edges::of_window(window, &self.windows, kind),
+                };
+                return value.map(SampleValue::Float);
+            }
+            let value = match plain {
+                true => {
+                    let resets = view.histogram_bounds.slots[step].of(&resets);
+                    histogram_rate::of_window(window, resets, &self.windows, kind, &view.notes)
+                }
+                false => histogram_edges::of_window(window, &self.windows, kind, &view.notes),
+            };
+            value.map(SampleValue::Histogram)
+        })
+    }
+
+    /// The scalar argument at `index`, the range vector not counted.
+    fn parameter(&self, index: usize, step: usize) -> f64 {
+        let index = index + usize::from(index >= self.series_arg);
+        self.ctx.scalar(index, step)
+    }
+}
+
+/// What the notes of a call point at: its first argument without parentheses. Prometheus puts the
+/// samples of a subquery in its place before the function is called, and these have no place of their
+/// own.
+fn note_span(ctx: &CallContext<'_>) -> Span {
+    match ctx.call.args.first().map(Expr::unwrapped) {
+        Some(Expr::Subquery(subquery)) => Span {
+            start: 0,
+            end: subquery.span.end,
+        },
+        Some(arg) => arg.span(),
+        None => ctx.call.span,
+    }
+}
+
+/// A counter should have a name that says so.
+fn note_non_counter(series: &RangeSeries, values: &Values, notes: &Notes<'_>) {
+    let name = series.labels.metric_name();
+    let says_so = ["_total", "_sum", "_count", "_bucket"];
+    if name.is_empty() || says_so.iter().any(|suffix| name.ends_with(suffix)) {
+        return;
+    }
+    if values.floats.iter().any(|value| !is_absent(*value)) {
+        notes.add(Note::PossibleNonCounter(name.to_owned()));
+    }
+}

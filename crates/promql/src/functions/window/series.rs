@@ -1,0 +1,138 @@
+//! The samples of one series, as window functions read them.
+//!
+//! Holds always: no stale markers; as many floats as times; all lists in time order.
+
+use std::sync::Arc;
+
+use icecore_model::{
+    CounterResetHint, HistogramSample, Labels, SeriesSamples, TimeColumn, is_stale_nan,
+};
+
+use crate::exec::Row;
+use crate::histogram::FloatHistogram;
+
+/// A series of a range vector with every sample that any window of the query can touch.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeSeries {
+    pub(crate) labels: Labels,
+    /// The metric name is to be removed at the end of the evaluation.
+    pub(crate) drop_name: bool,
+    /// The times of `floats`.
+    pub(crate) times: TimeColumn,
+    pub(crate) floats: Vec<f64>,
+    pub(crate) histograms: Vec<HistogramPoint>,
+    /// `(timestamp, start timestamp)` of the samples whose start is known.
+    pub(crate) starts: Vec<(i64, i64)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct HistogramPoint {
+    pub(crate) time_ms: i64,
+    pub(crate) histogram: Arc<FloatHistogram>,
+}
+
+impl HistogramPoint {
+    /// As how many floats Prometheus counts it: sixteen bytes are one.
+    pub(super) fn weight(&self) -> u64 {
+        (self.histogram.size() as u64 + 8) / 16
+    }
+}
+
+impl RangeSeries {
+    /// The samples without the stale markers. Without markers nothing is copied, and the shared column
+    /// of times stays shared.
+    pub(crate) fn from_samples(samples: SeriesSamples) -> Self {
+        Self::of(samples, false)
+    }
+
+    /// The same; histograms that do not say whether a counter was reset before them are compared with
+    /// the one before.
+    pub(crate) fn detecting_resets(samples: SeriesSamples) -> Self {
+        Self::of(samples, true)
+    }
+
+    fn of(samples: SeriesSamples, detects_resets: bool) -> Self {
+        let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
+        Self {
+            labels: samples.labels,
+            drop_name: false,
+            times,
+            floats,
+            histograms: histogram_points(&samples.histograms, detects_resets),
+            starts: samples.start_timestamps,
+        }
+    }
+
+    /// The values of a subquery as samples; `times` are the steps of its grid. A row with a float at
+    /// every step keeps the shared column.
+    pub(crate) fn from_row(row: Row, times: &TimeColumn) -> Self {
+        let mut histograms = Vec::new();
+        for (time_ms, histogram) in times.iter().zip(row.values.histograms) {
+            histograms.extend(histogram.map(|histogram| HistogramPoint {
+                time_ms: *time_ms,
+                histogram: without_hint(histogram),
+            }));
+        }
+        // What stands for an absent value is the stale marker.
+        let (times, floats) = without_markers(times.clone(), row.values.floats);
+        Self {
+            labels: row.labels,
+            drop_name: row.drop_name,
+            times,
+            floats,
+            histograms,
+            starts: Vec::new(),
+        }
+    }
+}
+
+/// The histograms that are no stale markers.
+pub(crate) fn histogram_points(
+    samples: &[HistogramSample],
+    detects_resets: bool,
+) -> Vec<HistogramPoint> {
+    let mut points: Vec<HistogramPoint> = Vec::with_capacity(samples.len());
+    for sample in samples.iter().filter(|s| !s.histogram.is_stale()) {
+        let mut histogram = FloatHistogram::from_model(&sample.histogram);
+        if detects_resets
+            && histogram.reset_hint == CounterResetHint::Unknown
+            && let Some(before) = points.last()
+        {
+            histogram.reset_hint = match histogram.detect_reset(&before.histogram) {
+                true => CounterResetHint::Reset,
+                false => CounterResetHint::NotReset,
+            };
+        }
+        points.push(HistogramPoint {
+            time_ms: sample.timestamp_ms,
+            histogram: Arc::new(histogram),
+        });
+    }
+    points
+}
+
+/// The steps of a subquery leave samples out, so what a histogram says about the one before it no
+/// longer holds.
+fn without_hint(mut histogram: Arc<FloatHistogram>) -> Arc<FloatHistogram> {
+    if !matches!(
+        histogram.reset_hint,
+        CounterResetHint::Gauge | CounterResetHint::Unknown
+    ) {
+        Arc::make_mut(&mut histogram).reset_hint = CounterResetHint::Unknown;
+    }
+    histogram
+}
+
+fn without_markers(times: TimeColumn, mut values: Vec<f64>) -> (TimeColumn, Vec<f64>) {
+    // No early exit: a loop over everything is compiled to vector instructions.
+    let any_marker = values.iter().fold(false, |any, v| any | is_stale_nan(*v));
+    if !any_marker && times.len() == values.len() {
+        return (times, values);
+    }
+    values.truncate(times.len());
+    let kept = times.iter().zip(&values);
+    let kept = kept.filter(|(_, value)| !is_stale_nan(**value));
+    let times = kept.map(|(time, _)| *time).collect();
+    values.retain(|value| !is_stale_nan(*value));
+    (times, values)
+}

@@ -1,0 +1,223 @@
+//! Quantiles and fractions of native histograms, by interpolation within a bucket.
+//!
+//! Observations are taken to be spread evenly over the logarithm within an exponential bucket, and
+//! evenly within the zero bucket and buckets with custom bounds. The zero bucket of a histogram with
+//! positive buckets only begins at 0, and with negative ones only ends there.
+//!
+//! Observations of NaN are in the count but in no bucket; they make the sum NaN.
+
+use super::{Bucket, FloatHistogram};
+
+/// What NaN observations did to a quantile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuantileNote {
+    /// The quantile is among the NaNs.
+    NaNResult,
+    /// They count as if they were higher than all others.
+    NaNSkew,
+}
+
+impl FloatHistogram {
+    /// The value below which a fraction `q` of the observations lies.
+    pub(crate) fn quantile(&self, q: f64) -> (f64, Option<QuantileNote>) {
+        if q < 0.0 {
+            return (f64::NEG_INFINITY, None);
+        }
+        if q > 1.0 {
+            return (f64::INFINITY, None);
+        }
+        if self.count == 0.0 || q.is_nan() {
+            return (f64::NAN, None);
+        }
+        // From the nearer end; but NaNs have no bucket, so with them only the lower end is known.
+        let has_nans = self.sum.is_nan();
+        match has_nans || q < 0.5 {
+            true => {
+                let found = find_rank(self.all_buckets(), q * self.count);
+                let (value, is_nan_result) = self.value_at(&found, false);
+                let note = match (has_nans, is_nan_result) {
+                    (true, true) => Some(QuantileNote::NaNResult),
+                    (true, false) if self.observed() < self.count => Some(QuantileNote::NaNSkew),
+                    _ => None,
+                };
+                (value, note)
+            }
+            false => {
+                let found = find_rank(self.all_buckets().rev(), (1.0 - q) * self.count);
+                (self.value_at(&found, true).0, None)
+            }
+        }
+    }
+
+    /// The value at the rank, and whether it is NaN because the rank is among the NaNs.
+    fn value_at(&self, found: &FoundRank, from_above: bool) -> (f64, bool) {
+        let mut bucket = self.cut_to_one_sign(found.bucket);
+        if self.uses_custom_buckets() {
+            if bucket.lower == f64::NEG_INFINITY {
+                if bucket.upper <= 0.0 {
+                    return (bucket.upper, false);
+                }
+                bucket.lower = 0.0;
+            } else if bucket.upper == f64::INFINITY {
+                return (bucket.lower, false);
+            }
+        }
+        // Rounding can make the buckets hold more than all.
+        let count = found.count.min(self.count);
+        if count < found.rank {
+            return match self.sum.is_nan() {
+                true => (f64::NAN, true),
+                // The buckets hold less than the count says, which a valid histogram does not have.
+                false => (bucket.upper, false),
+            };
+        }
+        let rank_in_bucket = match from_above {
+            true => count - found.rank,
+            false => found.rank - (count - bucket.count),
+        };
+        let fraction = rank_in_bucket / bucket.count;
+        (self.interpolated(&bucket, fraction), false)
+    }
+
+    fn interpolated(&self, bucket: &Bucket, fraction: f64) -> f64 {
+        if self.uses_custom_buckets() || (bucket.lower <= 0.0 && bucket.upper >= 0.0) {
+            return bucket.lower + (bucket.upper - bucket.lower) * fraction;
+        }
+        let (lower, upper) = (bucket.lower.abs().log2(), bucket.upper.abs().log2());
+        match bucket.lower > 0.0 {
+            true => (lower + (upper - lower) * fraction).exp2(),
+            false => -(upper + (lower - upper) * (1.0 - fraction)).exp2(),
+        }
+    }
+
+    /// The zero bucket without the sign that no other bucket has.
+    fn cut_to_one_sign(&self, mut bucket: Bucket) -> Bucket {
+        if !self.uses_custom_buckets() && bucket.lower < 0.0 && bucket.upper > 0.0 {
+            match (self.negative.is_empty(), self.positive.is_empty()) {
+                (true, false) => bucket.lower = 0.0,
+                (false, true) => bucket.upper = 0.0,
+                _ => {}
+            }
+        }
+        bucket
+    }
+
+    /// How many observations the buckets have: all but NaNs.
+    fn observed(&self) -> f64 {
+        self.all_buckets().map(|bucket| bucket.count).sum()
+    }
+
+    /// The fraction of the observations between two values, and whether NaNs, which are in none, make
+    /// it smaller.
+    pub(crate) fn fraction(&self, lower: f64, upper: f64) -> (f64, bool) {
+        if self.count == 0.0 || lower.is_nan() || upper.is_nan() {
+            return (f64::NAN, false);
+        }
+        if lower >= upper {
+            return (0.0, false);
+        }
+        let (lower_rank, upper_rank) = self.ranks(lower, upper);
+        let has_nans = self.sum.is_nan();
+        let count = if has_nans {
+            self.observed()
+        } else {
+            self.count
+        };
+        let capped = |rank: Option<f64>| rank.filter(|rank| *rank <= count).unwrap_or(count);
+        let fraction = (capped(upper_rank) - capped(lower_rank)) / self.count;
+        (fraction, has_nans && count < self.count)
+    }
+
+    /// How many observations lie below each of two values; none where it is above all buckets.
+    fn ranks(&self, lower: f64, upper: f64) -> (Option<f64>, Option<f64>) {
+        let (mut lower_rank, mut upper_rank) = (None, None);
+        let mut rank = 0.0;
+        for bucket in self.all_buckets() {
+            let bucket = self.cut_for_fraction(bucket);
+            for (value, known) in [(lower, &mut lower_rank), (upper, &mut upper_rank)] {
+                if known.is_none() {
+                    *known = self.rank_in(&bucket, rank, value);
+                }
+            }
+            if lower_rank.is_some() && upper_rank.is_some() {
+                break;
+            }
+            rank += bucket.count;
+        }
+        (lower_rank, upper_rank)
+    }
+
+    /// Like [`Self::cut_to_one_sign`], also for custom buckets around zero: all of them are positive
+    /// ones, and the first has no other lower bound.
+    fn cut_for_fraction(&self, mut bucket: Bucket) -> Bucket {
+        if bucket.lower <= 0.0 && bucket.upper >= 0.0 {
+            match (self.negative.is_empty(), self.positive.is_empty()) {
+                (true, false) => bucket.lower = 0.0,
+                (false, true) => bucket.upper = 0.0,
+                _ => {}
+            }
+        }
+        bucket
+    }
+
+    /// The rank of a value that lies at the beginning of a bucket, or before or within it.
+    fn rank_in(&self, bucket: &Bucket, rank: f64, value: f64) -> Option<f64> {
+        if bucket.lower >= value {
+            return Some(rank);
+        }
+        if bucket.upper <= value || bucket.upper.is_nan() {
+            return None;
+        }
+        let around_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
+        Some(match self.uses_custom_buckets() || around_zero {
+            // Within an endless bucket nothing is known, so nothing of it counts.
+            true if bucket.lower == f64::NEG_INFINITY => bucket.count,
+            true => rank + bucket.count * (value - bucket.lower) / (bucket.upper - bucket.lower),
+            false => rank + bucket.count * exponential_fraction(bucket, value),
+        })
+    }
+}
+
+/// Which part of an exponential bucket lies below a value within it.
+pub(super) fn exponential_fraction(bucket: &Bucket, value: f64) -> f64 {
+    let (lower, upper) = (bucket.lower.abs().log2(), bucket.upper.abs().log2());
+    let value_log = value.abs().log2();
+    match value > 0.0 {
+        true => (value_log - lower) / (upper - lower),
+        false => 1.0 - (value_log - upper) / (lower - upper),
+    }
+}
+
+/// The bucket in which a rank lies; the last one where the buckets do not reach it.
+struct FoundRank {
+    rank: f64,
+    bucket: Bucket,
+    /// Observations up to and with the bucket.
+    count: f64,
+}
+
+fn find_rank(buckets: impl Iterator<Item = Bucket>, rank: f64) -> FoundRank {
+    let mut found = FoundRank {
+        rank,
+        bucket: Bucket {
+            lower: 0.0,
+            upper: 0.0,
+            lower_inclusive: false,
+            upper_inclusive: false,
+            count: 0.0,
+            index: 0,
+        },
+        count: 0.0,
+    };
+    for bucket in buckets {
+        found.bucket = bucket;
+        if bucket.count == 0.0 {
+            continue;
+        }
+        found.count += bucket.count;
+        if found.count >= rank {
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,109 @@
+//! `count_values("label", …)`: one row for each value that occurs.
+
+use std::collections::HashMap;
+
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
+
+use super::Fold;
+use super::groups::Groups;
+use crate::error::Result;
+use crate::exec::{Row, Values};
+use crate::plan::Grouping;
+
+pub(super) struct CountValues {
+    groups: Groups,
+    /// Gets the value; none where grouping drops it.
+    label: Option<String>,
+    steps: usize,
+    /// For each group the places of its values in `rows`, by their text.
+    places: Vec<HashMap<String, usize>>,
+    /// Groups may meet again when the label replaces one of theirs.
+    by_labels: HashMap<Labels, usize>,
+    rows: Vec<Row>,
+}
+
+impl CountValues {
+    pub(super) fn new(groups: Groups, grouping: &Grouping, label: &str, steps: usize) -> Self {
+        // `without` takes labels away after the value has become one.
+        let is_dropped = grouping.without
+            && (label == METRIC_NAME || grouping.labels.iter().any(|name| name == label));
+        Self {
+            groups,
+            label: (!is_dropped).then(|| label.to_string()),
+            steps,
+            places: Vec::new(),
+            by_labels: HashMap::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn count(&mut self, group: usize, text: String, step: usize) {
+        let place = match self.places[group].get(&text) {
+            Some(place) => *place,
+            None => {
+                let place = self.place(group, &text);
+                self.places[group].insert(text, place);
+                place
+            }
+        };
+        let row = &mut self.rows[place];
+        row.values.floats[step] = row.values.float(step).unwrap_or(0.0) + 1.0;
+    }
+
+    /// The row of a value, which may be new.
+    fn place(&mut self, group: usize, text: &str) -> usize {
+        let group = self.groups.get(group);
+        let mut builder = LabelsBuilder::from_labels(&group.labels);
+        if let Some(label) = &self.label {
+            builder.set(label, text);
+        }
+        let labels = builder.build();
+        let next = self.rows.len();
+        let place = *self.by_labels.entry(labels.clone()).or_insert(next);
+        if place == next {
+            self.rows.push(Row {
+                labels,
+                drop_name: group.drop_name,
+                values: Values::absent(self.steps),
+            });
+        }
+        place
+    }
+}
+
+impl Fold for CountValues {
+    fn add(&mut self, rows: Vec<Row>) -> Result<()> {
+        for row in rows {
+            let number = self.groups.of(&row);
+            self.places.resize_with(self.groups.len(), HashMap::new);
+            for step in 0..self.steps {
+                let text = match (row.values.histogram(step), row.values.float(step)) {
+                    (Some(histogram), _) => histogram.to_string(),
+                    (None, Some(value)) => plain_float(value),
+                    (None, None) => continue,
+                };
+                self.count(number, text, step);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Vec<Row> {
+        self.rows
+    }
+
+    fn heap_bytes(&self) -> usize {
+        // A row has about its values, and its labels twice.
+        self.rows.len() * (8 * self.steps + 512)
+    }
+}
+
+/// A float as Go's `FormatFloat(v, 'f', -1, 64)` writes it: never an exponent.
+fn plain_float(value: f64) -> String {
+    match value {
+        _ if value.is_nan() => "NaN".to_string(),
+        f64::INFINITY => "+Inf".to_string(),
+        f64::NEG_INFINITY => "-Inf".to_string(),
+        _ => format!("{value}"),
+    }
+}

@@ -1,0 +1,290 @@
+//! Aggregations that fold the rows of a group into one.
+
+use std::ops::Range;
+
+use super::groups::Groups;
+use super::histogram_sum::HistogramSum;
+use super::{Fold, Say};
+use crate::annotations::Note;
+use crate::error::Result;
+use crate::exec::{ABSENT, Row, Values, is_absent, kahan_add};
+use crate::parse::AggregateOp;
+
+pub(super) struct Folds<'a> {
+    groups: Groups,
+    op: AggregateOp,
+    steps: usize,
+    state: State,
+    say: Say<'a>,
+}
+
+impl<'a> Folds<'a> {
+    pub(super) fn new(groups: Groups, op: AggregateOp, steps: usize, say: Say<'a>) -> Self {
+        Self {
+            groups,
+            op,
+            steps,
+            state: State::default(),
+            say,
+        }
+    }
+}
+
+impl Fold for Folds<'_> {
+    fn add(&mut self, rows: Vec<Row>) -> Result<()> {
+        for row in rows {
+            let group = self.groups.of(&row);
+            let places = group * self.steps..(group + 1) * self.steps;
+            if self.state.counts.len() < places.end {
+                self.state.grow(self.op, places.end);
+            }
+            self.state.add(self.op, places, &row, self.say);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Vec<Row> {
+        let groups = self.groups.into_groups();
+        let mut rows = Vec::with_capacity(groups.len());
+        for (number, group) in groups.into_iter().enumerate() {
+            let places = number * self.steps..(number + 1) * self.steps;
+            let values = self.state.finish(self.op, places, self.say);
+            if !values.is_empty() {
+                rows.push(Row {
+                    labels: group.labels,
+                    drop_name: group.drop_name,
+                    values,
+                });
+            }
+        }
+        rows
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.groups.heap_bytes() + self.state.heap_bytes()
+    }
+}
+
+/// What the groups have gathered. Each column has the steps of the first group, then those of the second,
+/// and so on; it is empty if the operator does not need it.
+#[derive(Default)]
+struct State {
+    /// The sum, the smallest or largest value, or the sum of squared differences.
+    values: Vec<f64>,
+    /// What rounding took from the sum; the mean for deviations.
+    seconds: Vec<f64>,
+    /// How many floats were folded.
+    counts: Vec<u32>,
+    /// Places at which the sum overflowed and a running mean goes on; empty while there are none.
+    means: Vec<bool>,
+    /// Empty while there are no histograms.
+    histograms: Vec<Option<HistogramSum>>,
+}
+
+impl State {
+    fn grow(&mut self, op: AggregateOp, len: usize) {
+        self.counts.resize(len, 0);
+        match op {
+            AggregateOp::Sum | AggregateOp::Avg | AggregateOp::Stddev | AggregateOp::Stdvar => {
+                self.values.resize(len, 0.0);
+                self.seconds.resize(len, 0.0);
+            }
+            AggregateOp::Min | AggregateOp::Max => self.values.resize(len, ABSENT),
+            _ => {}
+        }
+        if !self.means.is_empty() {
+            self.means.resize(len, false);
+        }
+        if !self.histograms.is_empty() {
+            self.histograms.resize_with(len, || None);
+        }
+    }
+
+    /// Folds a row into the group that has `places`.
+    fn add(&mut self, op: AggregateOp, places: Range<usize>, row: &Row, say: Say<'_>) {
+        let floats = &row.values.floats;
+        match op {
+            AggregateOp::Sum => self.add_to_sums(places.clone(), floats),
+            AggregateOp::Avg => self.add_to_averages(places.start, floats),
+            AggregateOp::Min => self.keep_extremes(places.clone(), floats, |new, old| new < old),
+            AggregateOp::Max => self.keep_extremes(places.clone(), floats, |new, old| new > old),
+            AggregateOp::Stddev | AggregateOp::Stdvar => {
+                self.add_to_deviations(places.clone(), floats);
+            }
+            _ => count(&mut self.counts[places.clone()], floats),
+        }
+        if row.values.has_histograms() {
+            self.add_histograms(op, places.start, row, say);
+        }
+    }
+
+    fn add_to_sums(&mut self, places: Range<usize>, floats: &[f64]) {
+        let counts = &mut self.counts[places.clone()];
+        let (sums, lost) = (
+            &mut self.values[places.clone()],
+            &mut self.seconds[places.clone()],
+        );
+        let columns = sums.iter_mut().zip(lost).zip(floats);
+        // A row mostly has a value at every step. Without a branch in it the loop is compiled to vector
+        // instructions.
+        if floats.iter().fold(true, |all, v| all & !is_absent(*v)) {
+            columns.for_each(|((sum, lost), value)| {
+                (*sum, *lost) = kahan_add(*value, *sum, *lost);
+            });
+            counts.iter_mut().for_each(|count| *count += 1);
+            return;
+        }
+        for (((sum, lost), value), count) in columns.zip(counts) {
+            if !is_absent(*value) {
+                (*sum, *lost) = kahan_add(*value, *sum, *lost);
+                *count += 1;
+            }
+        }
+    }
+
+    fn add_to_averages(&mut self, first: usize, floats: &[f64]) {
+        for (step, value) in floats.iter().enumerate() {
+            if is_absent(*value) {
+                continue;
+            }
+            let place = first + step;
+            self.counts[place] += 1;
+            let count = f64::from(self.counts[place]);
+            let (sum, lost) = (self.values[place], self.seconds[place]);
+            if !self.is_mean(place) {
+                let (new_sum, new_lost) = kahan_add(*value, sum, lost);
+                if count == 1.0 || !new_sum.is_infinite() {
+                    (self.values[place], self.seconds[place]) = (new_sum, new_lost);
+                    continue;
+                }
+                // The sum is too large for a float, the mean is not.
+                self.means.resize(self.counts.len(), false);
+                self.means[place] = true;
+                self.values[place] = sum / (count - 1.0);
+                self.seconds[place] = lost / (count - 1.0);
+            }
+            let share = (count - 1.0) / count;
+            let (mean, lost) = (self.values[place], self.seconds[place]);
+            (self.values[place], self.seconds[place]) =
+                kahan_add(value / count, share * mean, share * lost);
+        }
+    }
+
+    fn is_mean(&self, place: usize) -> bool {
+        self.means.get(place).is_some_and(|is_mean| *is_mean)
+    }
+
+    fn keep_extremes(
+        &mut self,
+        places: Range<usize>,
+        floats: &[f64],
+        is_better: impl Fn(f64, f64) -> bool,
+    ) {
+        let kept = self.values[places.clone()].iter_mut();
+        for ((kept, count), value) in kept.zip(&mut self.counts[places]).zip(floats) {
+            // What is absent so far is a NaN, and any number is better than NaN.
+            let is_present = !is_absent(*value);
+            let replaces = is_present & (kept.is_nan() | is_better(*value, *kept));
+            *kept = if replaces { *value } else { *kept };
+            *count += u32::from(is_present);
+        }
+    }
+
+    /// Welford's method.
+    fn add_to_deviations(&mut self, places: Range<usize>, floats: &[f64]) {
+        let means = &mut self.seconds[places.clone()];
+        let columns = self.values[places.clone()].iter_mut().zip(means);
+        for (((squares, mean), count), value) in columns.zip(&mut self.counts[places]).zip(floats) {
+            if is_absent(*value) {
+                continue;
+            }
+            *count += 1;
+            if *count == 1 {
+                *mean = *value;
+                *squares = if value.is_finite() { 0.0 } else { f64::NAN };
+                continue;
+            }
+            let delta = value - *mean;
+            *mean += delta / f64::from(*count);
+            *squares += delta * (value - *mean);
+        }
+    }
+
+    fn add_histograms(&mut self, op: AggregateOp, first: usize, row: &Row, say: Say<'_>) {
+        let metric = row.labels.metric_name();
+        for (step, histogram) in row.values.histograms.iter().enumerate() {
+            let Some(histogram) = histogram else {
+                continue;
+            };
+            let place = first + step;
+            match op {
+                AggregateOp::Sum | AggregateOp::Avg => {
+                    self.histograms.resize_with(self.counts.len(), || None);
+                    match &mut self.histograms[place] {
+                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, metric, say),
+                        place => *place = Some(HistogramSum::new(histogram)),
+                    }
+                }
+                AggregateOp::Count | AggregateOp::Group => self.counts[place] += 1,
+                _ => say(Note::HistogramIgnoredInAggregation(op.name())),
+            }
+        }
+    }
+
+    /// The values of the group that has `places`.
+    fn finish(&mut self, op: AggregateOp, places: Range<usize>, say: Say<'_>) -> Values {
+        let mut values = Values::absent(places.len());
+        for (step, place) in places.enumerate() {
+            if self.counts[place] > 0 {
+                values.floats[step] = self.float(op, place);
+            }
+            let histogram = self.histograms.get_mut(place).and_then(Option::take);
+            let Some(histogram) = histogram else {
+                continue;
+            };
+            if self.counts[place] > 0 {
+                say(Note::MixedFloatsHistogramsInAggregation);
+                values.floats[step] = ABSENT;
+                continue;
+            }
+            let value = match op {
+                AggregateOp::Avg => histogram.mean(say),
+                _ => histogram.total(say),
+            };
+            if let Some(value) = value {
+                values.set_histogram(step, value);
+            }
+        }
+        values
+    }
+
+    fn float(&self, op: AggregateOp, place: usize) -> f64 {
+        let count = f64::from(self.counts[place]);
+        match op {
+            AggregateOp::Sum => self.values[place] + self.seconds[place],
+            AggregateOp::Avg if self.is_mean(place) => self.values[place] + self.seconds[place],
+            AggregateOp::Avg => self.values[place] / count + self.seconds[place] / count,
+            AggregateOp::Min | AggregateOp::Max => match is_absent(self.values[place]) {
+                true => f64::NAN,
+                false => self.values[place],
+            },
+            AggregateOp::Stdvar => self.values[place] / count,
+            AggregateOp::Stddev => (self.values[place] / count).sqrt(),
+            AggregateOp::Group => 1.0,
+            _ => count,
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        8 * (self.values.capacity() + self.seconds.capacity())
+            + 4 * self.counts.capacity()
+            + self.means.capacity()
+            + size_of::<Option<HistogramSum>>() * self.histograms.capacity()
+    }
+}
+
+fn count(counts: &mut [u32], floats: &[f64]) {
+    for (count, value) in counts.iter_mut().zip(floats) {
+        *count += u32::from(!is_absent(*value));
+    }
+}

@@ -1,0 +1,67 @@
+//! Which group a row belongs to.
+
+use icecore_model::Labels;
+
+use super::super::label_key::{KeyNumbers, LabelKey};
+use crate::exec::Row;
+use crate::plan::Grouping;
+
+/// What a group needs beside the bytes of its labels: a place in the map, and a label set.
+const GROUP_BYTES: usize = 200;
+
+/// Numbers groups in the order in which they are first seen.
+pub(super) struct Groups {
+    keys: LabelKey,
+    numbers: KeyNumbers,
+    key: Vec<u8>,
+    groups: Vec<Group>,
+}
+
+pub(super) struct Group {
+    pub(super) labels: Labels,
+    pub(super) drop_name: bool,
+}
+
+impl Groups {
+    pub(super) fn new(grouping: &Grouping) -> Self {
+        Self {
+            keys: LabelKey::new(&grouping.labels, grouping.without),
+            numbers: KeyNumbers::default(),
+            key: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// The number of the row's group; groups get numbers from 0 upwards.
+    pub(super) fn of(&mut self, row: &Row) -> usize {
+        self.keys.write(&row.labels, &mut self.key);
+        let (number, is_new) = self.numbers.number(&self.key);
+        if is_new {
+            self.groups.push(Group {
+                labels: self.keys.project(&row.labels),
+                drop_name: false,
+            });
+        }
+        // A name that is to be removed later must not come back through `by (__name__)`; type and unit
+        // go with it.
+        self.groups[number].drop_name |= row.drop_name;
+        number
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Bytes held, about: the key twice (as such and as labels) with what maps and lists need.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Group {
+        &self.groups[number]
+    }
+
+    pub(super) fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+}

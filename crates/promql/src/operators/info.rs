@@ -1,0 +1,284 @@
+//! `info(v, {…})`: the rows of a vector get the labels of info metrics that describe the same target.
+//!
+//! A target is what `instance` and `job` name. The info series of the targets at hand are read, and
+//! at each step every info metric contributes its latest series.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures::future::BoxFuture;
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
+
+use super::answer_labels::text_of;
+use super::label_key::LabelKey;
+use super::select::Picker;
+use super::{Operator, Run, build, collect};
+use crate::error::{Error, Result};
+use crate::exec::{Row, Values, merge_equal_labels};
+use crate::plan::{Picked, Vector, VectorKind};
+
+/// The labels that name a target.
+const IDENTIFYING: [&str; 2] = ["instance", "job"];
+
+/// The info metric when none is named.
+const DEFAULT_METRIC: &str = "target_info";
+
+/// The info metrics when the query only says which are not wanted.
+const ANY_METRIC: &str = ".+_info";
+
+pub(super) struct Info<'q> {
+    run: &'q Run<'q>,
+    node: &'q Vector,
+    done: bool,
+}
+
+impl<'q> Info<'q> {
+    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
+        Self {
+            run,
+            node,
+            done: false,
+        }
+    }
+
+    async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
+        let VectorKind::Info {
+            input,
+            matchers,
+            lookback_ms,
+            offset_ms,
+        } = &self.node.kind
+        else {
+            return Ok(None);
+        };
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(None);
+        }
+        let context = self.run.context;
+        let (rows, _held) = collect(context, &mut *build(self.run, input)).await?;
+        let wanted = Wanted::new(matchers);
+        let grid = self.node.grid;
+        let (infos, rest): (Vec<Row>, Vec<Row>) = (merge_equal_labels(rows)?.into_iter())
+            .partition(|row| wanted.is_info_metric(&row.labels));
+        let mut enriched = infos;
+        let picker = Picker::new(grid, *offset_ms, *lookback_ms, Picked::Timestamp);
+        let at = |time: i64| time.saturating_sub(*offset_ms);
+        let selection = Selection {
+            matchers: wanted.selection(&rest),
+            start_ms: at(grid.start_ms)
+                .saturating_sub(*lookback_ms)
+                .saturating_add(1),
+            end_ms: at(grid.end_ms()),
+            hints: SelectHints::default(),
+        };
+        let mut series = Vec::new();
+        if rest.iter().any(has_target) {
+            let mut stream = context.source.select(selection).await?;
+            while let Some(batch) = stream.next_batch().await? {
+                context.check()?;
+                if let Some(found) = batch.iter().find(|series| !series.histograms.is_empty()) {
+                    return Err(Error::Execution(format!(
+                        "this should be an info metric, with float samples: {}",
+                        text_of(&found.labels)
+                    )));
+                }
+                series.extend(
+                    batch
+                        .into_iter()
+                        .filter_map(|series| picker.row(series, &|_| {})),
+                );
+            }
+        }
+        let targets = Targets::new(&series);
+        for row in rest {
+            enriched.extend(targets.enrich(row, &wanted)?);
+        }
+        Ok(Some(enriched))
+    }
+}
+
+impl Operator for Info<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
+        Box::pin(self.rows())
+    }
+}
+
+fn has_target(row: &Row) -> bool {
+    IDENTIFYING
+        .iter()
+        .any(|name| row.labels.get(name).is_some())
+}
+
+/// What the second argument asks for.
+struct Wanted {
+    names: Vec<Matcher>,
+    data: Vec<Matcher>,
+    /// The query itself says which metrics are info metrics, not only which are not.
+    is_positive: bool,
+    /// Samples without info series stay as they are.
+    keeps_unmatched: bool,
+}
+
+impl Wanted {
+    fn new(matchers: &[Matcher]) -> Self {
+        let (mut names, data): (Vec<Matcher>, Vec<Matcher>) =
+            (matchers.iter().cloned()).partition(|m| m.name() == METRIC_NAME);
+        if names.is_empty() {
+            names.push(Matcher::equal(METRIC_NAME, DEFAULT_METRIC));
+        }
+        let is_positive = names.iter().any(|m| !m.is_negative());
+        // Without a positive matcher every metric of the target would be an info metric.
+        if !is_positive && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC) {
+            names.push(any);
+        }
+        Self {
+            names,
+            is_positive,
+            keeps_unmatched: data.iter().all(Matcher::matches_empty),
+            data,
+        }
+    }
+
+    /// Rows of the info metrics themselves are left alone.
+    fn is_info_metric(&self, labels: &Labels) -> bool {
+        self.is_positive && self.names.iter().all(|m| m.matches(labels.metric_name()))
+    }
+
+    /// Matchers for the info series of the targets of `rows`.
+    fn selection(&self, rows: &[Row]) -> Vec<Matcher> {
+        let mut matchers: Vec<Matcher> = self.names.iter().chain(&self.data).cloned().collect();
+        for name in IDENTIFYING {
+            let values: BTreeSet<&str> = rows
+                .iter()
+                .filter(|row| has_target(row))
+                .map(|row| row.labels.get(name).unwrap_or_default())
+                .collect();
+            let escaped: Vec<String> = values.into_iter().map(escaped).collect();
+            // A pattern that is too large is left out: targets are compared again below.
+            if let Ok(matcher) = Matcher::new(MatchOp::Regex, name, escaped.join("|")) {
+                matchers.push(matcher);
+            }
+        }
+        matchers
+    }
+
+    fn wants_label(&self, name: &str) -> bool {
+        self.data.is_empty() || self.data.iter().any(|m| m.name() == name)
+    }
+}
+
+/// A text as a pattern that matches just this text.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for character in text.chars() {
+        if r"\.+*?()|[]{}^$".contains(character) {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+/// Info series by target.
+struct Targets<'r> {
+    key: LabelKey,
+    by_target: HashMap<Vec<u8>, Vec<&'r Row>>,
+}
+
+impl<'r> Targets<'r> {
+    fn new(infos: &'r [Row]) -> Self {
+        let key = LabelKey::new(&IDENTIFYING.map(String::from), false);
+        let mut by_target: HashMap<Vec<u8>, Vec<&Row>> = HashMap::new();
+        let mut target = Vec::new();
+        for info in infos {
+            key.write(&info.labels, &mut target);
+            by_target.entry(target.clone()).or_default().push(info);
+        }
+        Self { key, by_target }
+    }
+
+    /// The row with the labels of the info series, a row for each set of labels that occurs.
+    fn enrich(&self, row: Row, wanted: &Wanted) -> Result<Vec<Row>> {
+        let mut target = Vec::new();
+        self.key.write(&row.labels, &mut target);
+        let infos = match has_target(&row) {
+            true => self
+                .by_target
+                .get(&target)
+                .map_or([].as_slice(), Vec::as_slice),
+            false => &[],
+        };
+        let steps = row.values.floats.len();
+        let mut enriched: BTreeMap<Vec<usize>, Row> = BTreeMap::new();
+        for step in (0..steps).filter(|step| row.values.is_present(*step)) {
+            let chosen = latest(infos, step)?;
+            if chosen.is_empty() && !wanted.keeps_unmatched {
+                continue;
+            }
+            if !enriched.contains_key(&chosen) {
+                let labels = labels_with(&row.labels, &chosen, infos, wanted)?;
+                let with_labels = Row {
+                    labels,
+                    drop_name: row.drop_name,
+                    values: Values::absent(steps),
+                };
+                enriched.insert(chosen.clone(), with_labels);
+            }
+            if let Some(target) = enriched.get_mut(&chosen) {
+                match row.values.histogram(step) {
+                    Some(histogram) => target.values.set_histogram(step, histogram.clone()),
+                    None => target.values.set_float(step, row.values.floats[step]),
+                }
+            }
+        }
+        Ok(enriched.into_values().collect())
+    }
+}
+
+/// The info series that count at a step: of each metric the one with the latest sample.
+fn latest(infos: &[&Row], step: usize) -> Result<Vec<usize>> {
+    let mut by_metric: BTreeMap<&str, usize> = BTreeMap::new();
+    for (place, info) in infos.iter().enumerate() {
+        let Some(time) = info.values.float(step) else {
+            continue;
+        };
+        let kept = by_metric.entry(info.labels.metric_name()).or_insert(place);
+        if *kept == place {
+            continue;
+        }
+        let known = infos[*kept];
+        let known_time = known.values.float(step).unwrap_or(f64::NEG_INFINITY);
+        if known_time == time {
+            return Err(Error::Execution(format!(
+                "found duplicate series for info metric: existing {} @ {}, new {} @ {}",
+                text_of(&known.labels),
+                known_time * 1000.0,
+                text_of(&info.labels),
+                time * 1000.0
+            )));
+        }
+        if known_time < time {
+            *kept = place;
+        }
+    }
+    Ok(by_metric.into_values().collect())
+}
+
+fn labels_with(base: &Labels, chosen: &[usize], infos: &[&Row], wanted: &Wanted) -> Result<Labels> {
+    let mut added: BTreeMap<&str, &str> = BTreeMap::new();
+    for place in chosen {
+        for (name, value) in infos[*place].labels.iter() {
+            let is_data = name != METRIC_NAME && !IDENTIFYING.contains(&name);
+            if !is_data || base.get(name).is_some() || !wanted.wants_label(name) {
+                continue;
+            }
+            if *added.entry(name).or_insert(value) != value {
+                return Err(Error::Execution(format!("conflicting label: {name}")));
+            }
+        }
+    }
+    let mut builder = LabelsBuilder::from_labels(base);
+    for (name, value) in added {
+        builder.set(name, value);
+    }
+    Ok(builder.build())
+}

@@ -1,0 +1,298 @@
+//! Arithmetic and comparison of matched rows: one to one, many to one, one to many.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use icecore_model::{Labels, METRIC_NAME};
+
+use super::super::answer_labels::{answer_order, text_of};
+use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
+use super::Numbered;
+use super::pair::{Side, fits, values};
+use crate::annotations::Note;
+use crate::error::{Error, Result};
+use crate::exec::{ABSENT, Row, Values};
+use crate::parse::{BinaryOp, Cardinality, VectorMatching};
+
+pub(super) struct Join<'a> {
+    pub(super) op: BinaryOp,
+    pub(super) return_bool: bool,
+    pub(super) matching: &'a VectorMatching,
+    pub(super) keys: &'a LabelKey,
+    pub(super) steps: usize,
+    pub(super) note: &'a dyn Fn(Note),
+}
+
+impl Join<'_> {
+    pub(super) fn rows(&self, lhs: Vec<Row>, rhs: Vec<Row>) -> Result<Vec<Row>> {
+        // The "one" side is the right one, except with group_right.
+        let swapped = self.matching.cardinality == Cardinality::OneToMany;
+        let (many, one) = match swapped {
+            true => (rhs, lhs),
+            false => (lhs, rhs),
+        };
+        // Prometheus means the "many" side by the left one here, with group_right, too.
+        let (fill_many, fill_one) = (self.matching.fill_left, self.matching.fill_right);
+        let fills = fill_many.is_some() || fill_one.is_some();
+        if (many.is_empty() || one.is_empty()) && !fills {
+            return Ok(Vec::new());
+        }
+        let mut known = KeyNumbers::default();
+        let many = Numbered::new(many, self.keys, &mut known);
+        let one = Numbered::new(one, self.keys, &mut known);
+        let count = known.len();
+        let sides = Sides {
+            many_of: many.by_number(count),
+            one_of: one.by_number(count),
+            many,
+            one,
+            swapped,
+        };
+        self.check_one_side(&sides, fills)?;
+        let mut rows = Vec::new();
+        for number in 0..count {
+            self.join_group(&sides, number, fill_many, fill_one, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// No two rows of the "one" side may have the same join labels at the same step.
+    fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
+        for places in sides.one_of.iter().filter(|places| places.len() > 1) {
+            let rows = pick(&sides.one.rows, places);
+            // Without the other side nothing is matched at a step, so nothing is wrong.
+            let matches = |step: usize| {
+                fills || (sides.many.rows.iter()).any(|row| row.values.is_present(step))
+            };
+            let Some(step) = overlaps(&rows, self.steps).find(|step| matches(*step)) else {
+                continue;
+            };
+            let mut present = rows.iter().filter(|row| row.values.is_present(step));
+            let (Some(first), Some(second)) = (present.next(), present.next()) else {
+                continue;
+            };
+            let (first, second) = match answer_order(&first.labels, &second.labels) {
+                Ordering::Greater => (second, first),
+                _ => (first, second),
+            };
+            let side = if sides.swapped { "left" } else { "right" };
+            let group = self.keys.project(&first.labels);
+            return Err(Error::Execution(format!(
+                "found duplicate series for the match group {} on the {side} hand-side of the operation: [{}, {}];many-to-many matching not allowed: matching labels must be unique on one side",
+                text_of(&group),
+                text_of(&first.labels),
+                text_of(&second.labels)
+            )));
+        }
+        Ok(())
+    }
+
+    /// All pairs with the same join labels.
+    fn join_group(
+        &self,
+        sides: &Sides,
+        number: usize,
+        fill_many: Option<f64>,
+        fill_one: Option<f64>,
+        rows: &mut Vec<Row>,
+    ) -> Result<()> {
+        let many: Vec<&Row> = pick(&sides.many.rows, &sides.many_of[number]);
+        let one: Vec<&Row> = pick(&sides.one.rows, &sides.one_of[number]);
+        if (many.is_empty() && fill_many.is_none()) || (one.is_empty() && fill_one.is_none()) {
+            return Ok(());
+        }
+        // Made once: they are compared with each other and then given to the results.
+        let labels: Vec<Labels> = match one.as_slice() {
+            [one] => many
+                .iter()
+                .map(|row| self.result_labels(&row.labels, &one.labels))
+                .collect(),
+            _ => Vec::new(),
+        };
+        self.check_matches(sides, &many, &one, &labels, fill_one)?;
+        for (place, many_row) in many.iter().enumerate() {
+            for one_row in &one {
+                let many_side = Side::Values(&many_row.values);
+                let values = self.values(sides, many_side, Side::Values(&one_row.values));
+                match labels.get(place) {
+                    Some(labels) => self.push_as(rows, many_row, labels.clone(), values),
+                    None => self.push(rows, many_row, &one_row.labels, values),
+                }
+            }
+            if let Some(fill) = fill_one {
+                let lonely = without_steps_of(&many_row.values, &one);
+                let values = self.values(sides, Side::Values(&lonely), Side::Fill(fill));
+                let group = self.keys.project(&many_row.labels);
+                self.push(rows, many_row, &group, values);
+            }
+        }
+        if let Some(fill) = fill_many {
+            for one_row in &one {
+                let lonely = without_steps_of(&one_row.values, &many);
+                let values = self.values(sides, Side::Fill(fill), Side::Values(&lonely));
+                let stand_in = Row {
+                    labels: self.keys.project(&one_row.labels),
+                    drop_name: false,
+                    values: Values::default(),
+                };
+                self.push(rows, &stand_in, &one_row.labels, values);
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, sides: &Sides, many: Side<'_>, one: Side<'_>) -> Values {
+        let (lhs, rhs) = sides.in_order(many, one);
+        values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
+    }
+
+    fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
+        if !values.is_empty() {
+            let labels = self.result_labels(&many.labels, one_labels);
+            self.push_as(rows, many, labels, values);
+        }
+    }
+
+    fn push_as(&self, rows: &mut Vec<Row>, many: &Row, labels: Labels, values: Values) {
+        if !values.is_empty() {
+            rows.push(Row {
+                labels,
+                drop_name: self.return_bool || many.drop_name,
+                values,
+            });
+        }
+    }
+
+    /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
+    /// results must have different labels. A comparison that turns out false is a match, too; values of
+    /// types that do not fit are none. `labels` are those of the results where there is just one row of
+    /// the "one" side.
+    fn check_matches(
+        &self,
+        sides: &Sides,
+        many: &[&Row],
+        one: &[&Row],
+        labels: &[Labels],
+        fill_one: Option<f64>,
+    ) -> Result<()> {
+        if many.len() < 2 || (one.is_empty() && fill_one.is_none()) {
+            return Ok(());
+        }
+        let is_match = |row: &Row, step: usize| {
+            let partner = one.iter().find(|row| row.values.is_present(step));
+            let partner = match (partner, fill_one) {
+                (Some(row), _) => Side::Values(&row.values),
+                (None, Some(fill)) => Side::Fill(fill),
+                (None, None) => return false,
+            };
+            let (lhs, rhs) = sides.in_order(Side::Values(&row.values), partner);
+            fits(self.op, lhs, rhs, step)
+        };
+        let match_twice = |rows: &[&Row]| {
+            overlaps(rows, self.steps).any(|step| {
+                let matches = rows.iter().filter(|row| is_match(row, step));
+                matches.take(2).count() > 1
+            })
+        };
+        if self.matching.cardinality == Cardinality::OneToOne {
+            return match match_twice(many) {
+                true => Err(Error::Execution(
+                    "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
+                )),
+                false => Ok(()),
+            };
+        }
+        let one_labels = match (one.first(), many.first()) {
+            (Some(row), _) => row.labels.clone(),
+            (None, Some(row)) => self.keys.project(&row.labels),
+            (None, None) => return Ok(()),
+        };
+        let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::with_capacity(many.len());
+        for (place, row) in many.iter().enumerate() {
+            let labels = match labels.get(place) {
+                Some(labels) => labels.clone(),
+                None => self.result_labels(&row.labels, &one_labels),
+            };
+            by_labels.entry(labels).or_default().push(row);
+        }
+        match by_labels.values().any(|rows| match_twice(rows)) {
+            true => Err(Error::Execution(
+                "multiple matches for labels: grouping labels must ensure unique matches"
+                    .to_string(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn result_labels(&self, many: &Labels, one: &Labels) -> Labels {
+        let matching = self.matching;
+        let drops_name = self.op.is_arithmetic();
+        let is_kept = |name: &str| {
+            let joined = match matching.cardinality {
+                Cardinality::OneToOne => {
+                    matching.on == matching.labels.iter().any(|label| label == name)
+                        || (!matching.on
+                            && name == METRIC_NAME
+                            && !matching.labels.iter().any(|l| l == name))
+                }
+                _ => true,
+            };
+            joined && !(drops_name && is_metric_label(name))
+        };
+        let kept = many.iter().filter(|(name, _)| is_kept(name));
+        if matching.include.is_empty() {
+            return Labels::from_sorted(kept);
+        }
+        let is_included = |name: &str| matching.include.iter().any(|included| included == name);
+        let included = one.iter().filter(|(name, _)| is_included(name));
+        let mut pairs: Vec<(&str, &str)> = kept.filter(|(name, _)| !is_included(name)).collect();
+        pairs.extend(included);
+        pairs.sort_unstable();
+        Labels::from_sorted(pairs.into_iter())
+    }
+}
+
+struct Sides {
+    many: Numbered,
+    one: Numbered,
+    many_of: Vec<Vec<usize>>,
+    one_of: Vec<Vec<usize>>,
+    /// The "many" side is the right one.
+    swapped: bool,
+}
+
+impl Sides {
+    /// Left and right as they are written.
+    fn in_order<T>(&self, many: T, one: T) -> (T, T) {
+        match self.swapped {
+            true => (one, many),
+            false => (many, one),
+        }
+    }
+}
+
+fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
+    places.iter().map(|place| &rows[*place]).collect()
+}
+
+/// The steps at which two rows or more have a value.
+fn overlaps<'r>(rows: &'r [&'r Row], steps: usize) -> impl Iterator<Item = usize> + 'r {
+    (0..steps).filter(|step| {
+        let present = rows.iter().filter(|row| row.values.is_present(*step));
+        present.take(2).count() > 1
+    })
+}
+
+/// Values at the steps at which none of `others` has one.
+fn without_steps_of(values: &Values, others: &[&Row]) -> Values {
+    let mut lonely = values.clone();
+    for step in 0..lonely.floats.len() {
+        if others.iter().any(|row| row.values.is_present(step)) {
+            lonely.floats[step] = ABSENT;
+            if let Some(histogram) = lonely.histograms.get_mut(step) {
+                *histogram = None;
+            }
+        }
+    }
+    lonely
+}

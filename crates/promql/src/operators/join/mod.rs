@@ -1,0 +1,107 @@
+//! Binary operators between two vectors: rows meet by their labels.
+//!
+//! ```text
+//! "one" side ─ grouped by join labels ─┐
+//! "many" side ─────────────────────────┴─► pairs ─► all steps of a pair at once
+//! ```
+//!
+//! Prometheus matches step by step. Here whole rows are paired, and what it checks at each step
+//! (no series matches twice) is checked for the steps at which both of two rows have a value.
+
+mod arithmetic;
+mod pair;
+mod set;
+
+use futures::future::BoxFuture;
+
+use super::label_key::{KeyNumbers, LabelKey};
+use super::{Operator, Run, build, collect};
+use crate::error::Result;
+use crate::exec::Row;
+use crate::plan::{Vector, VectorKind};
+
+pub(super) struct Join<'q> {
+    run: &'q Run<'q>,
+    node: &'q Vector,
+    done: bool,
+}
+
+impl<'q> Join<'q> {
+    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
+        Self {
+            run,
+            node,
+            done: false,
+        }
+    }
+
+    async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
+        let VectorKind::Join {
+            op,
+            return_bool,
+            matching,
+            lhs,
+            rhs,
+            span,
+        } = &self.node.kind
+        else {
+            return Ok(None);
+        };
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(None);
+        }
+        let context = self.run.context;
+        let (lhs, _lhs_held) = collect(context, &mut *build(self.run, lhs)).await?;
+        let (rhs, _rhs_held) = collect(context, &mut *build(self.run, rhs)).await?;
+        let keys = LabelKey::new(&matching.labels, !matching.on);
+        let rows = match op.is_set() {
+            true => set::join(*op, &keys, lhs, rhs),
+            false => {
+                let note = |note| context.annotations.add(*span, note);
+                let join = arithmetic::Join {
+                    op: *op,
+                    return_bool: *return_bool,
+                    matching,
+                    keys: &keys,
+                    steps: self.node.grid.steps,
+                    note: &note,
+                };
+                join.rows(lhs, rhs)?
+            }
+        };
+        Ok(Some(rows))
+    }
+}
+
+impl Operator for Join<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
+        Box::pin(self.rows())
+    }
+}
+
+/// Rows with the numbers of their join labels; equal labels, equal numbers.
+struct Numbered {
+    rows: Vec<Row>,
+    numbers: Vec<usize>,
+}
+
+impl Numbered {
+    fn new(rows: Vec<Row>, keys: &LabelKey, known: &mut KeyNumbers) -> Self {
+        let mut key = Vec::new();
+        let number = |row: &Row| {
+            keys.write(&row.labels, &mut key);
+            known.number(&key).0
+        };
+        let numbers = rows.iter().map(number).collect();
+        Self { rows, numbers }
+    }
+
+    /// For each number below `count` the rows that have it, in order.
+    fn by_number(&self, count: usize) -> Vec<Vec<usize>> {
+        let mut places = vec![Vec::new(); count];
+        for (place, number) in self.numbers.iter().enumerate() {
+            places[*number].push(place);
+        }
+        places
+    }
+}

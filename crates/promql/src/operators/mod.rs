@@ -1,0 +1,95 @@
+//! Operators: pull rows from below, hand rows up, batch by batch.
+//!
+//! ```text
+//! SeriesSource ─ scan ─► select, window ─► map, with_scalar ─► aggregate, join, rows ─► engine
+//! ```
+//!
+//! Holds always:
+//! - A row has one place per step of its node's grid.
+//! - Rows that are held beyond a batch are counted against the query's memory.
+//! - Whether to go on (cancellation, deadline) is asked once per batch.
+
+mod aggregate;
+mod answer_labels;
+pub(crate) mod arithmetic;
+pub(crate) mod info;
+mod join;
+mod label_key;
+mod range_input;
+mod range_samples;
+mod repeat;
+mod rows;
+mod scalar;
+mod scan;
+mod select;
+mod shared;
+mod window;
+mod with_scalar;
+
+use futures::future::BoxFuture;
+
+use crate::error::Result;
+use crate::exec::{Context, Reservation, Row};
+use crate::plan::{Plan, Vector, VectorKind};
+
+pub(crate) use answer_labels::{answer_order, drop_names};
+pub(crate) use range_samples::range_samples;
+pub(crate) use scalar::scalar;
+
+/// Rows in batches.
+pub(crate) trait Operator: Send {
+    /// The next rows, or `None` at the end. A batch may be empty.
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>>;
+}
+
+/// A running plan.
+pub(crate) struct Run<'q> {
+    pub(crate) context: &'q Context<'q>,
+    pub(crate) plan: &'q Plan,
+    scans: Vec<scan::SharedScan>,
+    shared: Vec<shared::SharedRows<'q>>,
+}
+
+impl<'q> Run<'q> {
+    pub(crate) fn new(context: &'q Context<'q>, plan: &'q Plan) -> Self {
+        Self {
+            context,
+            plan,
+            scans: plan.scans.iter().map(scan::SharedScan::new).collect(),
+            shared: plan.shared.iter().map(shared::SharedRows::new).collect(),
+        }
+    }
+}
+
+/// The operator of a node.
+pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
+    match &node.kind {
+        VectorKind::Select { .. } => Box::new(select::Select::new(run, node)),
+        VectorKind::Window { .. } => Box::new(window::Window::new(run, node)),
+        VectorKind::Map { .. } => Box::new(rows::Map::new(run, node)),
+        VectorKind::Rows { .. } => Box::new(rows::Whole::new(run, node)),
+        VectorKind::Aggregate { .. } => Box::new(aggregate::Aggregate::new(run, node)),
+        VectorKind::WithScalar { .. } => Box::new(with_scalar::WithScalar::new(run, node)),
+        VectorKind::Join { .. } => Box::new(join::Join::new(run, node)),
+        VectorKind::Negate(input) => Box::new(with_scalar::Negate::new(build(run, input))),
+        VectorKind::FromScalar(input) => Box::new(scalar::FromScalar::new(run, input)),
+        VectorKind::Repeat(input) => Box::new(repeat::Repeat::new(build(run, input), node.grid)),
+        VectorKind::Info { .. } => Box::new(info::Info::new(run, node)),
+        VectorKind::Shared { id, span } => Box::new(shared::Reader::new(run, *id, *span)),
+    }
+}
+
+/// Everything that an operator yields.
+pub(crate) async fn collect(
+    context: &Context<'_>,
+    operator: &mut (dyn Operator + '_),
+) -> Result<(Vec<Row>, Reservation)> {
+    let mut held = context.reserve(0)?;
+    let mut all = Vec::new();
+    while let Some(rows) = operator.next().await? {
+        context.check()?;
+        context.hold(&mut held, &rows)?;
+        all.extend(rows);
+    }
+    Ok((all, held))
+}

@@ -1,0 +1,78 @@
+//! Range vectors: series with their samples, from a scan or from a subquery.
+
+use icecore_model::TimeColumn;
+
+use super::scan::ScanReader;
+use super::{Operator, Run, build, collect};
+use crate::error::Result;
+use crate::exec::{Reservation, merge_equal_labels};
+use crate::functions::window::RangeSeries;
+use crate::plan::RangeInput;
+
+/// Series in batches. A scan knows whether counter resets are to be detected.
+pub(super) enum RangeReader<'q> {
+    Scan(ScanReader<'q>, bool),
+    Subquery(SubqueryReader<'q>),
+}
+
+pub(super) struct SubqueryReader<'q> {
+    run: &'q Run<'q>,
+    input: Option<Box<dyn Operator + 'q>>,
+    times: TimeColumn,
+    /// The rows of the subquery, kept while they are worked on.
+    held: Option<Reservation>,
+}
+
+impl<'q> RangeReader<'q> {
+    pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput) -> Self {
+        match input {
+            RangeInput::Scan(from) => Self::Scan(ScanReader::new(run, from), from.detects_resets),
+            RangeInput::Subquery(inner) => Self::Subquery(SubqueryReader {
+                run,
+                input: Some(build(run, inner)),
+                times: inner.grid.times().collect(),
+                held: None,
+            }),
+        }
+    }
+
+    /// Makes something of each series of the next batch; `None` at the end.
+    pub(super) async fn next<T: Send>(
+        &mut self,
+        values_per_series: usize,
+        make: impl Fn(RangeSeries) -> Option<T> + Send + Sync,
+    ) -> Result<Option<Vec<T>>> {
+        match self {
+            Self::Scan(reader, detects_resets) => {
+                let series = match *detects_resets {
+                    true => RangeSeries::detecting_resets,
+                    false => RangeSeries::from_samples,
+                };
+                let make = |samples| make(series(samples));
+                reader.next(values_per_series, make).await
+            }
+            Self::Subquery(reader) => match reader.series().await? {
+                Some(series) => Ok(Some(series.into_iter().filter_map(make).collect())),
+                None => Ok(None),
+            },
+        }
+    }
+}
+
+impl SubqueryReader<'_> {
+    /// All series of the subquery, once. They are gathered first, because rows with equal labels
+    /// are one series here.
+    async fn series(&mut self) -> Result<Option<Vec<RangeSeries>>> {
+        let Some(mut input) = self.input.take() else {
+            return Ok(None);
+        };
+        let (rows, held) = collect(self.run.context, &mut *input).await?;
+        self.held = Some(held);
+        let rows = merge_equal_labels(rows)?;
+        let times = &self.times;
+        let series = rows
+            .into_iter()
+            .map(|row| RangeSeries::from_row(row, times));
+        Ok(Some(series.collect()))
+    }
+}

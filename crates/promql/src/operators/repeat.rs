@@ -1,0 +1,45 @@
+//! What is the same at every step, evaluated once.
+
+use futures::future::BoxFuture;
+
+use super::Operator;
+use crate::error::Result;
+use crate::exec::{Grid, Row, Values};
+
+pub(super) struct Repeat<'q> {
+    input: Box<dyn Operator + 'q>,
+    grid: Grid,
+}
+
+impl<'q> Repeat<'q> {
+    pub(super) fn new(input: Box<dyn Operator + 'q>, grid: Grid) -> Self {
+        Self { input, grid }
+    }
+}
+
+impl Operator for Repeat<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
+        Box::pin(async {
+            let Some(mut rows) = self.input.next().await? else {
+                return Ok(None);
+            };
+            for row in &mut rows {
+                row.values = repeated(&row.values, self.grid.steps);
+            }
+            Ok(Some(rows))
+        })
+    }
+}
+
+fn repeated(values: &Values, steps: usize) -> Values {
+    Values {
+        floats: values
+            .floats
+            .first()
+            .map_or(Vec::new(), |v| vec![*v; steps]),
+        histograms: match values.histogram(0) {
+            Some(histogram) => vec![Some(histogram.clone()); steps],
+            None => Vec::new(),
+        },
+    }
+}

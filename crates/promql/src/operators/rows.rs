@@ -1,0 +1,121 @@
+//! Functions over instant vectors, row by row or over all rows.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::scalar::arguments;
+use super::scan::map_rows;
+use super::{Operator, Run, build, collect};
+use crate::error::Result;
+use crate::exec::Row;
+use crate::functions::{Argument, CallContext, MapFunction};
+use crate::parse::Call;
+use crate::plan::{Arg, Vector, VectorKind};
+
+/// A function that sees one row at a time.
+pub(super) struct Map<'q> {
+    run: &'q Run<'q>,
+    node: &'q Vector,
+    call: &'q Call,
+    args: &'q [Arg],
+    function: MapFunction,
+    input: Box<dyn Operator + 'q>,
+    evaluated: Option<Arc<[Argument]>>,
+}
+
+impl<'q> Map<'q> {
+    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
+        let VectorKind::Map {
+            call,
+            args,
+            function,
+            input,
+        } = &node.kind
+        else {
+            unreachable!("built for functions over rows only");
+        };
+        Self {
+            run,
+            node,
+            call,
+            args,
+            function: *function,
+            input: build(run, input),
+            evaluated: None,
+        }
+    }
+}
+
+impl Operator for Map<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
+        Box::pin(async {
+            if self.evaluated.is_none() {
+                self.evaluated = Some(arguments(self.run, self.args).await?.into());
+            }
+            let Some(rows) = self.input.next().await? else {
+                return Ok(None);
+            };
+            let context = CallContext {
+                grid: self.node.grid,
+                is_range_query: self.run.plan.is_range,
+                call: self.call,
+                args: self.evaluated.clone().unwrap_or_default(),
+                annotations: &self.run.context.annotations,
+            };
+            let function = self.function;
+            let rows = map_rows(rows, |row| {
+                let row = function(&context, row);
+                (!row.values.is_empty()).then_some(row)
+            });
+            Ok(Some(rows))
+        })
+    }
+}
+
+/// A function that sees all rows at once.
+pub(super) struct Whole<'q> {
+    run: &'q Run<'q>,
+    node: &'q Vector,
+    done: bool,
+}
+
+impl<'q> Whole<'q> {
+    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
+        Self {
+            run,
+            node,
+            done: false,
+        }
+    }
+}
+
+impl Operator for Whole<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
+        Box::pin(async {
+            let VectorKind::Rows {
+                call,
+                args,
+                function,
+                input,
+            } = &self.node.kind
+            else {
+                return Ok(None);
+            };
+            if std::mem::replace(&mut self.done, true) {
+                return Ok(None);
+            }
+            let args = arguments(self.run, args).await?;
+            let mut input = build(self.run, input);
+            let (rows, _held) = collect(self.run.context, &mut *input).await?;
+            let context = CallContext {
+                grid: self.node.grid,
+                is_range_query: self.run.plan.is_range,
+                call,
+                args: args.into(),
+                annotations: &self.run.context.annotations,
+            };
+            Ok(Some(function(&context, rows)?))
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! Reading the source: a scan is read once, however many leaves use it.
+//!
+//! ```text
+//! source ─ batch ─► first leaf that asks
+//!            └ kept ─► the others, later
+//! ```
+//!
+//! Holds always:
+//! - What is kept for other leaves counts as memory of the query, and is at most a part of what it may
+//!   use. Where it would be more, nothing further is kept, and the other leaves read the rest themselves.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::lock::Mutex;
+use icecore_model::{Labels, SelectHints, Selection, SeriesSamples, SeriesStream};
+use rayon::prelude::*;
+
+use super::Run;
+use crate::error::Result;
+use crate::exec::{Context, Reservation, Row};
+use crate::plan::{Scan, ScanUse};
+
+/// Values (steps times series) from which work is split over threads: below, handing it over costs
+/// more than it saves.
+const PARALLEL_MIN: usize = 50_000;
+
+/// The part of a query's memory that a scan may keep for leaves that have not come so far.
+const KEPT_PART: usize = 4;
+
+/// About what a histogram sample takes.
+const HISTOGRAM_BYTES: usize = 512;
+
+/// A scan and the batches that some of its users have not seen.
+pub(super) struct SharedScan {
+    selection: Selection,
+    consumers: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    stream: Option<Box<dyn SeriesStream>>,
+    ended: bool,
+    /// How many batches were read.
+    read: usize,
+    /// The first of them, each with the number of users who will still ask for it.
+    kept: Vec<Option<(Arc<Vec<SeriesSamples>>, usize)>>,
+    /// Batches are not kept any more.
+    is_full: bool,
+    held: Option<Reservation>,
+}
+
+/// What a user gets when it asks for a batch.
+enum Given {
+    Owned(Vec<SeriesSamples>),
+    Shared(Arc<Vec<SeriesSamples>>),
+    /// It was read and not kept.
+    Missed,
+    End,
+}
+
+impl SharedScan {
+    pub(super) fn new(scan: &Scan) -> Self {
+        Self {
+            selection: Selection {
+                matchers: scan.matchers.clone(),
+                start_ms: scan.start_ms,
+                end_ms: scan.end_ms,
+                hints: SelectHints::default(),
+            },
+            consumers: scan.consumers,
+            state: Mutex::new(State::default()),
+        }
+    }
+
+    /// Batch number `number`, for one of the users.
+    async fn batch(&self, context: &Context<'_>, number: usize) -> Result<Given> {
+        let mut state = self.state.lock().await;
+        if number >= state.read {
+            let Some(batch) = state.pull(context, &self.selection).await? else {
+                return Ok(Given::End);
+            };
+            if !state.keeps(context, &batch, self.consumers)? {
+                return Ok(Given::Owned(batch));
+            }
+            state.kept.push(Some((Arc::new(batch), self.consumers)));
+        }
+        Ok(state.take_kept(number))
+    }
+}
+
+impl State {
+    async fn pull(
+        &mut self,
+        context: &Context<'_>,
+        selection: &Selection,
+    ) -> Result<Option<Vec<SeriesSamples>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => {
+                let stream = context.source.select(selection.clone()).await?;
+                self.stream.insert(stream)
+            }
+        };
+        let batch = read(context, &mut **stream).await?;
+        match &batch {
+            Some(_) => self.read += 1,
+            None => {
+                self.ended = true;
+                self.stream = None;
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Whether a batch is to be kept; if so, its memory is taken.
+    fn keeps(
+        &mut self,
+        context: &Context<'_>,
+        batch: &[SeriesSamples],
+        consumers: usize,
+    ) -> Result<bool> {
+        if consumers == 1 || self.is_full {
+            return Ok(false);
+        }
+        let held = match &mut self.held {
+            Some(held) => held,
+            None => self.held.insert(context.reserve(0)?),
+        };
+        let bytes = heap_bytes(batch);
+        if held.bytes().saturating_add(bytes) > context.limits.memory_bytes / KEPT_PART {
+            self.is_full = true;
+            return Ok(false);
+        }
+        context.grow(held, bytes)?;
+        Ok(true)
+    }
+
+    fn take_kept(&mut self, number: usize) -> Given {
+        let Some(place) = self.kept.get_mut(number) else {
+            return Given::Missed;
+        };
+        let Some((batch, users)) = place else {
+            return Given::Missed;
+        };
+        *users -= 1;
+        let batch = Arc::clone(batch);
+        if *users == 0 {
+            *place = None;
+            if let Some(held) = &mut self.held {
+                held.shrink(heap_bytes(&batch));
+            }
+        }
+        match Arc::try_unwrap(batch) {
+            Ok(owned) => Given::Owned(owned),
+            Err(shared) => Given::Shared(shared),
+        }
+    }
+}
+
+/// The next batch of a stream, counted.
+async fn read(
+    context: &Context<'_>,
+    stream: &mut dyn SeriesStream,
+) -> Result<Option<Vec<SeriesSamples>>> {
+    let batch = stream.next_batch().await?;
+    if let Some(series) = &batch {
+        let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
+        let count = |counter: &std::sync::atomic::AtomicU64, by: usize| {
+            counter.fetch_add(by as u64, Ordering::Relaxed);
+        };
+        count(&context.samples_read, samples);
+        count(&context.series_read, series.len());
+    }
+    Ok(batch)
+}
+
+/// Bytes of a batch, about; times are mostly shared and not counted.
+fn heap_bytes(batch: &[SeriesSamples]) -> usize {
+    let of_series = |series: &SeriesSamples| {
+        size_of::<SeriesSamples>()
+            + 8 * series.floats.values.capacity()
+            + HISTOGRAM_BYTES * series.histograms.len()
+            + 16 * series.start_timestamps.capacity()
+    };
+    batch.iter().map(of_series).sum()
+}
+
+/// One leaf's way through a scan.
+pub(super) struct ScanReader<'q> {
+    run: &'q Run<'q>,
+    from: &'q ScanUse,
+    next: usize,
+    /// The last series of shared batches.
+    last: Option<Labels>,
+    /// Reads on alone, because what comes next was not kept.
+    own: Option<Box<dyn SeriesStream>>,
+}
+
+impl<'q> ScanReader<'q> {
+    pub(super) fn new(run: &'q Run<'q>, from: &'q ScanUse) -> Self {
+        Self {
+            run,
+            from,
+            next: 0,
+            last: None,
+            own: None,
+        }
+    }
+
+    /// Makes something of each series of the next batch, in order; `None` at the end.
+    pub(super) async fn next<T: Send>(
+        &mut self,
+        values_per_series: usize,
+        make: impl Fn(SeriesSamples) -> Option<T> + Send + Sync,
+    ) -> Result<Option<Vec<T>>> {
+        self.run.context.check()?;
+        let batch = self.batch().await?;
+        let filter = &self.from.filter;
+        let is_wanted = |series: &SeriesSamples| {
+            let value = |name| series.labels.get(name).unwrap_or_default();
+            filter.iter().all(|m| m.matches(value(m.name())))
+        };
+        Ok(match batch {
+            Given::End | Given::Missed => None,
+            Given::Owned(mut series) => {
+                if !filter.is_empty() {
+                    series.retain(is_wanted);
+                }
+                Some(match is_large(series.len(), values_per_series) {
+                    true => series.into_par_iter().filter_map(make).collect(),
+                    false => series.into_iter().filter_map(make).collect(),
+                })
+            }
+            Given::Shared(series) => {
+                let make = |series: &SeriesSamples| make(series.clone());
+                Some(match is_large(series.len(), values_per_series) {
+                    true => series
+                        .par_iter()
+                        .filter(|s| is_wanted(s))
+                        .filter_map(make)
+                        .collect(),
+                    false => series
+                        .iter()
+                        .filter(|s| is_wanted(s))
+                        .filter_map(make)
+                        .collect(),
+                })
+            }
+        })
+    }
+
+    async fn batch(&mut self) -> Result<Given> {
+        let context = self.run.context;
+        let scan = &self.run.scans[self.from.scan];
+        if self.own.is_none() {
+            let given = scan.batch(context, self.next).await?;
+            self.next += 1;
+            let last = match &given {
+                Given::Owned(batch) => batch.last(),
+                Given::Shared(batch) => batch.last(),
+                Given::End => return Ok(given),
+                Given::Missed => None,
+            };
+            if let Some(last) = last.filter(|_| scan.consumers > 1) {
+                self.last = Some(last.labels.clone());
+            }
+            if !matches!(given, Given::Missed) {
+                return Ok(given);
+            }
+        }
+        let own = match &mut self.own {
+            Some(own) => own,
+            None => {
+                let stream = context.source.select(scan.selection.clone()).await?;
+                self.own.insert(stream)
+            }
+        };
+        let Some(mut batch) = read(context, &mut **own).await? else {
+            return Ok(Given::End);
+        };
+        // Series come in the order of their labels.
+        if let Some(last) = &self.last {
+            batch.retain(|series| series.labels > *last);
+        }
+        Ok(Given::Owned(batch))
+    }
+}
+
+fn is_large(rows: usize, values_per_row: usize) -> bool {
+    rows > 1 && rows.saturating_mul(values_per_row) >= PARALLEL_MIN
+}
+
+/// Changes rows, on several threads when there is much to do.
+pub(super) fn map_rows(
+    rows: Vec<Row>,
+    change: impl Fn(Row) -> Option<Row> + Send + Sync,
+) -> Vec<Row> {
+    let steps = rows.first().map_or(0, |row| row.values.floats.len());
+    match is_large(rows.len(), steps) {
+        true => rows.into_par_iter().filter_map(change).collect(),
+        false => rows.into_iter().filter_map(change).collect(),
+    }
+}

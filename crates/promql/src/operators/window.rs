@@ -1,0 +1,88 @@
+//! Functions over range vectors.
+
+use futures::future::BoxFuture;
+
+use super::range_input::RangeReader;
+use super::scalar::arguments;
+use super::{Operator, Run};
+use crate::error::Result;
+use crate::exec::Row;
+use crate::functions::CallContext;
+use crate::functions::window::{RangeSeries, WindowEvaluator};
+use crate::plan::{Vector, VectorKind};
+
+pub(super) struct Window<'q> {
+    run: &'q Run<'q>,
+    node: &'q Vector,
+    /// Made with the first batch.
+    started: Option<(WindowEvaluator<'q>, RangeReader<'q>)>,
+}
+
+impl<'q> Window<'q> {
+    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
+        Self {
+            run,
+            node,
+            started: None,
+        }
+    }
+
+    async fn start(
+        run: &'q Run<'q>,
+        node: &'q Vector,
+    ) -> Result<(WindowEvaluator<'q>, RangeReader<'q>)> {
+        let VectorKind::Window {
+            call,
+            args,
+            function,
+            series_arg,
+            input,
+            windows,
+        } = &node.kind
+        else {
+            unreachable!("built for functions over windows only");
+        };
+        let context = CallContext {
+            grid: node.grid,
+            is_range_query: run.plan.is_range,
+            call,
+            args: arguments(run, args).await?.into(),
+            annotations: &run.context.annotations,
+        };
+        let evaluator = WindowEvaluator::new(function, context, *windows, *series_arg);
+        Ok((evaluator, RangeReader::new(run, input)))
+    }
+
+    async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
+        if self.started.is_none() {
+            self.started = Some(Self::start(self.run, self.node).await?);
+        }
+        let Some((evaluator, reader)) = &mut self.started else {
+            return Ok(None);
+        };
+        let evaluator = &*evaluator;
+        let make = |series: RangeSeries| match evaluator.evaluate(&series) {
+            Ok(values) if values.is_empty() => None,
+            Ok(values) => Some(Ok(Row {
+                drop_name: series.drop_name || !evaluator.keeps_name(),
+                labels: series.labels,
+                values,
+            })),
+            Err(error) => Some(Err(error)),
+        };
+        match reader.next(self.node.grid.steps, make).await? {
+            Some(rows) => Ok(Some(rows.into_iter().collect::<Result<Vec<Row>>>()?)),
+            None => {
+                let counts = || evaluator.samples_touched();
+                self.run.context.touch(self.node.grid, counts);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Operator for Window<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
+        Box::pin(self.rows())
+    }
+}

@@ -1,0 +1,239 @@
+//! A plan as text for people.
+//!
+//! ```text
+//! range query: 61 steps every 1m from 2023-11-14 22:13:20 to 2023-11-14 23:13:20
+//! └─ sum by (job)
+//!    └─ rate over 5m
+//!       └─ scan 0
+//!
+//! reads
+//!   scan 0: requests_total after 2023-11-14 22:08:20 to 2023-11-14 23:13:20 (1h5m)
+//! ```
+//!
+//! First what is done, then what is read and shared, then which rules changed the plan.
+
+mod text;
+mod tree;
+
+use super::{
+    Arg, Grouping, Parameter, Picked, Plan, RangeInput, Root, Scalar, ScalarKind, Vector,
+    VectorKind,
+};
+use crate::parse::{AggregateOp, BinaryOp, format_duration, go_float};
+use text::{GridText, Match, Moment, Offset, Selector, Use, WindowText};
+use tree::Tree;
+
+pub(crate) fn explain(plan: &Plan) -> String {
+    let kind = if plan.is_range { "range" } else { "instant" };
+    let mut out = format!("{kind} query: {}\n", GridText(plan.grid));
+    root(plan).render(&mut out);
+    if !plan.scans.is_empty() {
+        out.push_str("\nreads\n");
+    }
+    for (id, scan) in plan.scans.iter().enumerate() {
+        let after_ms = scan.start_ms.saturating_sub(1);
+        let uses = match scan.consumers {
+            1 => String::new(),
+            uses => format!(", for {uses} selectors"),
+        };
+        out.push_str(&format!(
+            "  scan {id}: {} after {} to {} ({}){uses}\n",
+            Selector(&scan.matchers),
+            Moment(after_ms),
+            Moment(scan.end_ms),
+            format_duration(scan.end_ms.saturating_sub(after_ms)),
+        ));
+    }
+    for (id, shared) in plan.shared.iter().enumerate() {
+        if shared.consumers > 1 {
+            let uses = shared.consumers;
+            out.push_str(&format!(
+                "\nvector {id}, computed once for {uses} uses, {}\n",
+                GridText(shared.input.grid)
+            ));
+            vector(plan, &shared.input).render(&mut out);
+        }
+    }
+    if !plan.applied.is_empty() {
+        out.push_str("\nrules applied\n");
+    }
+    for applied in &plan.applied {
+        out.push_str(&format!("  {}: {}\n", applied.rule, applied.what));
+    }
+    out
+}
+
+fn root(plan: &Plan) -> Tree {
+    match &plan.root {
+        Root::Scalar(node) => scalar(plan, node),
+        Root::Text(text) => Tree::leaf(format!("string {text:?}")),
+        Root::Vector(node) => vector(plan, node),
+        Root::Matrix(input, windows) => {
+            let text = format!("samples{}", WindowText(windows));
+            Tree::new(text, vec![range_input(plan, input)])
+        }
+    }
+}
+
+fn vector(plan: &Plan, node: &Vector) -> Tree {
+    match &node.kind {
+        VectorKind::Select {
+            from,
+            offset_ms,
+            lookback_ms,
+            what,
+            ..
+        } => Tree::leaf(format!(
+            "{} within {} in {}{}",
+            picked(*what),
+            format_duration(*lookback_ms),
+            Use(from),
+            Offset(*offset_ms)
+        )),
+        VectorKind::Window {
+            call,
+            args,
+            input,
+            windows,
+            ..
+        } => {
+            let text = format!("{}{}", call.function.name, WindowText(windows));
+            let mut children = vec![range_input(plan, input)];
+            children.extend(arguments(plan, args));
+            Tree::new(text, children)
+        }
+        VectorKind::Map {
+            call, args, input, ..
+        }
+        | VectorKind::Rows {
+            call, args, input, ..
+        } => {
+            let mut children = vec![vector(plan, input)];
+            children.extend(arguments(plan, args));
+            Tree::new(call.function.name.to_string(), children)
+        }
+        VectorKind::Aggregate {
+            op,
+            grouping,
+            parameter,
+            input,
+            fused,
+            ..
+        } => {
+            let mut children: Vec<Tree> = parameter.iter().map(|p| parameter_of(plan, p)).collect();
+            children.push(vector(plan, input));
+            Tree::new(aggregation(*op, grouping, *fused), children)
+        }
+        VectorKind::WithScalar {
+            op,
+            return_bool,
+            vector: input,
+            scalar: other,
+            scalar_is_left,
+            ..
+        } => {
+            let mut children = vec![vector(plan, input), scalar(plan, other)];
+            if *scalar_is_left {
+                children.reverse();
+            }
+            Tree::new(operator(*op, *return_bool), children)
+        }
+        VectorKind::Join {
+            op,
+            return_bool,
+            matching,
+            lhs,
+            rhs,
+            ..
+        } => {
+            let text = format!("{}{}", operator(*op, *return_bool), Match(matching));
+            Tree::new(text, vec![vector(plan, lhs), vector(plan, rhs)])
+        }
+        VectorKind::Negate(input) => Tree::new("-".to_string(), vec![vector(plan, input)]),
+        VectorKind::FromScalar(input) => Tree::new("vector".to_string(), vec![scalar(plan, input)]),
+        VectorKind::Repeat(input) => {
+            let text = "the same at every step".to_string();
+            Tree::new(text, vec![vector(plan, input)])
+        }
+        VectorKind::Info {
+            input, matchers, ..
+        } => {
+            let text = format!("info {}", Selector(matchers));
+            Tree::new(text, vec![vector(plan, input)])
+        }
+        VectorKind::Shared { id, .. } => match plan.shared.get(*id) {
+            // Written twice but needed on different grids: shown where it stands.
+            Some(shared) if shared.consumers == 1 => vector(plan, &shared.input),
+            _ => Tree::leaf(format!("vector {id}")),
+        },
+    }
+}
+
+fn picked(what: Picked) -> &'static str {
+    match what {
+        Picked::Value => "latest sample",
+        Picked::Smoothed => "smoothed value",
+        Picked::Timestamp => "time of the latest sample",
+        Picked::StartTimestamp => "start time of the latest sample",
+    }
+}
+
+fn operator(op: BinaryOp, return_bool: bool) -> String {
+    let modifier = if return_bool { " bool" } else { "" };
+    format!("{}{modifier}", op.symbol())
+}
+
+fn aggregation(op: AggregateOp, grouping: &Grouping, fused: bool) -> String {
+    let labels = grouping.labels.join(", ");
+    let grouped = match (grouping.without, grouping.labels.is_empty()) {
+        (true, _) => format!(" without ({labels})"),
+        (false, false) => format!(" by ({labels})"),
+        (false, true) => String::new(),
+    };
+    let fused = if fused { ", dropping rows early" } else { "" };
+    format!("{}{grouped}{fused}", op.name())
+}
+
+fn parameter_of(plan: &Plan, parameter: &Parameter) -> Tree {
+    match parameter {
+        Parameter::Scalar(node) => scalar(plan, node),
+        Parameter::Text(text) => Tree::leaf(format!("{text:?}")),
+    }
+}
+
+fn range_input(plan: &Plan, input: &RangeInput) -> Tree {
+    match input {
+        RangeInput::Scan(from) => Tree::leaf(Use(from).to_string()),
+        RangeInput::Subquery(inner) => {
+            let text = format!("subquery: {}", GridText(inner.grid));
+            Tree::new(text, vec![vector(plan, inner)])
+        }
+    }
+}
+
+fn arguments(plan: &Plan, args: &[Arg]) -> Vec<Tree> {
+    let argument = |arg: &Arg| match arg {
+        Arg::Series => None,
+        Arg::Scalar(node) => Some(scalar(plan, node)),
+        Arg::Text(text) => Some(Tree::leaf(format!("{text:?}"))),
+    };
+    args.iter().filter_map(argument).collect()
+}
+
+fn scalar(plan: &Plan, node: &Scalar) -> Tree {
+    match &node.kind {
+        ScalarKind::Constant(value) => Tree::leaf(go_float(*value)),
+        ScalarKind::Time => Tree::leaf("time".to_string()),
+        ScalarKind::Negate(inner) => Tree::new("-".to_string(), vec![scalar(plan, inner)]),
+        ScalarKind::Binary { op, lhs, rhs } => {
+            let sides = vec![scalar(plan, lhs), scalar(plan, rhs)];
+            Tree::new(op.symbol().to_string(), sides)
+        }
+        ScalarKind::Extreme { largest, of } => {
+            let name = if *largest { "max_of" } else { "min_of" };
+            let of = of.iter().map(|inner| scalar(plan, inner));
+            Tree::new(name.to_string(), of.collect())
+        }
+        ScalarKind::FromVector(inner) => Tree::new("scalar".to_string(), vec![vector(plan, inner)]),
+    }
+}

@@ -1,0 +1,244 @@
+//! From syntax tree to what is to be done.
+//!
+//! ```text
+//! Expr ─ build ─► Plan ─ optimize ─► Plan ─ operators::build ─► operators
+//!                                     └─ explain ─► text
+//! ```
+//!
+//! Holds always:
+//! - Every node has the grid on which it is evaluated: subqueries, `offset` and `@` are resolved into
+//!   absolute times when the plan is built.
+//! - A plan is only a description. It can be printed, rewritten and thrown away.
+
+mod build;
+mod explain;
+mod invariant;
+mod optimize;
+mod visit;
+
+use std::sync::Arc;
+
+use icecore_model::Matcher;
+
+use crate::exec::Grid;
+use crate::functions::window::{WindowFunction, Windows};
+use crate::functions::{MapFunction, VectorFunction};
+use crate::parse::{AggregateOp, BinaryOp, Call, Span, VectorMatching};
+
+pub(crate) use build::{PlanContext, build};
+pub(crate) use explain::explain;
+pub use optimize::Rules;
+pub(crate) use optimize::{Applied, optimize};
+
+/// A query, ready to be executed.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) root: Root,
+    /// What is read from the source; leaves refer to these by index.
+    pub(crate) scans: Vec<Scan>,
+    /// Vectors that several nodes need; they refer to these by index.
+    pub(crate) shared: Vec<Shared>,
+    pub(crate) grid: Grid,
+    pub(crate) is_range: bool,
+    /// What the rules did, in their order.
+    pub(crate) applied: Vec<Applied>,
+}
+
+/// The value of the whole query.
+#[derive(Debug)]
+pub(crate) enum Root {
+    Scalar(Scalar),
+    Text(String),
+    Vector(Vector),
+    /// The samples of a range selector or subquery, of instant queries only.
+    Matrix(RangeInput, Windows),
+}
+
+/// One read of the source.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    pub(crate) matchers: Vec<Matcher>,
+    /// Both included.
+    pub(crate) start_ms: i64,
+    pub(crate) end_ms: i64,
+    /// How many leaves use it.
+    pub(crate) consumers: usize,
+}
+
+/// A leaf's part of a scan.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanUse {
+    pub(crate) scan: usize,
+    /// What the scan's matchers leave to be checked.
+    pub(crate) filter: Vec<Matcher>,
+    /// Only counts and sums of histograms are wanted. Prometheus then compares each histogram that does
+    /// not say whether a counter was reset with the one before.
+    pub(crate) detects_resets: bool,
+}
+
+/// A vector that is computed once and read several times.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) input: Vector,
+    pub(crate) consumers: usize,
+    /// Where it was first written: its notes are said again for the other places.
+    pub(crate) span: Span,
+}
+
+/// A node whose value is a set of rows on a grid.
+#[derive(Debug)]
+pub(crate) struct Vector {
+    pub(crate) grid: Grid,
+    pub(crate) kind: VectorKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum VectorKind {
+    /// The latest sample of each series within the look-back.
+    Select {
+        from: ScanUse,
+        offset_ms: i64,
+        lookback_ms: i64,
+        what: Picked,
+        span: Span,
+    },
+    /// A function over a range vector.
+    Window {
+        call: Arc<Call>,
+        args: Vec<Arg>,
+        function: &'static WindowFunction,
+        series_arg: usize,
+        input: RangeInput,
+        windows: Windows,
+    },
+    /// A function over each row.
+    Map {
+        call: Arc<Call>,
+        args: Vec<Arg>,
+        function: MapFunction,
+        input: Box<Vector>,
+    },
+    /// A function over all rows.
+    Rows {
+        call: Arc<Call>,
+        args: Vec<Arg>,
+        function: VectorFunction,
+        input: Box<Vector>,
+    },
+    Aggregate {
+        op: AggregateOp,
+        grouping: Arc<Grouping>,
+        parameter: Option<Parameter>,
+        input: Box<Vector>,
+        parameter_span: Span,
+        input_span: Span,
+        span: Span,
+        /// Rows that can no longer be chosen are dropped as others arrive.
+        fused: bool,
+    },
+    /// A vector with a scalar.
+    WithScalar {
+        op: BinaryOp,
+        return_bool: bool,
+        vector: Box<Vector>,
+        scalar: Scalar,
+        scalar_is_left: bool,
+        span: Span,
+    },
+    /// Two vectors, joined by labels.
+    Join {
+        op: BinaryOp,
+        return_bool: bool,
+        matching: Arc<VectorMatching>,
+        lhs: Box<Vector>,
+        rhs: Box<Vector>,
+        span: Span,
+    },
+    Negate(Box<Vector>),
+    /// `vector(s)`, and `time()` where a function takes it for a missing argument.
+    FromScalar(Scalar),
+    /// Evaluated once, the same at every step.
+    Repeat(Box<Vector>),
+    /// `info(v, {…})`: labels of info metrics joined to a vector.
+    Info {
+        input: Box<Vector>,
+        /// The data label matchers, those of the metric name included.
+        matchers: Vec<Matcher>,
+        lookback_ms: i64,
+        offset_ms: i64,
+    },
+    /// See [`Plan::shared`]. The span says where this use is written.
+    Shared {
+        id: usize,
+        span: Span,
+    },
+}
+
+/// What of a sample a selector yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Picked {
+    Value,
+    /// The value between the samples around the step.
+    Smoothed,
+    /// `timestamp(selector)`
+    Timestamp,
+    /// `start_timestamp(selector)`
+    StartTimestamp,
+}
+
+/// Where a range vector comes from.
+#[derive(Debug)]
+pub(crate) enum RangeInput {
+    Scan(ScanUse),
+    /// Rows on the subquery's own grid.
+    Subquery(Box<Vector>),
+}
+
+/// An argument of a call.
+#[derive(Debug)]
+pub(crate) enum Arg {
+    /// The vector or range vector.
+    Series,
+    Scalar(Scalar),
+    Text(String),
+}
+
+/// The parameter of an aggregation.
+#[derive(Debug)]
+pub(crate) enum Parameter {
+    Scalar(Scalar),
+    Text(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    pub(crate) labels: Vec<String>,
+    pub(crate) without: bool,
+}
+
+/// A node whose value is one float per step.
+#[derive(Debug)]
+pub(crate) struct Scalar {
+    pub(crate) grid: Grid,
+    pub(crate) kind: ScalarKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum ScalarKind {
+    Constant(f64),
+    /// The time of the step in seconds.
+    Time,
+    Negate(Box<Scalar>),
+    Binary {
+        op: BinaryOp,
+        lhs: Box<Scalar>,
+        rhs: Box<Scalar>,
+    },
+    /// `min_of(a, b)` and `max_of(a, b)`
+    Extreme {
+        largest: bool,
+        of: Vec<Scalar>,
+    },
+    /// `scalar(v)`
+    FromVector(Box<Vector>),
+}
