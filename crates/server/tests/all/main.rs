@@ -1,5 +1,6 @@
 //! The process as its clients meet it: a real socket, real requests, the public surface only.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![allow(
     clippy::print_stdout,
     reason = "which scripts ran, and which were skipped, should be seen"
