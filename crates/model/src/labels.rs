@@ -118,6 +118,11 @@ impl Labels {
         self.get(METRIC_NAME).unwrap_or_default()
     }
 
+    /// Whether there is another clone of this set, so that dropping this one would free nothing.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Bytes that the set holds in memory, for accounting.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Inner>() + self.0.text.len() + 4 * self.0.ends.len()

@@ -158,6 +158,7 @@ fn request(query: &str, time: QueryTime) -> Request {
         lookback_ms: None,
         limit: None,
         timeout: None,
+        counts_touched: false,
     }
 }
 

@@ -82,7 +82,10 @@ impl Engine {
             memory_bytes: self.options.memory_max,
             samples: self.options.samples_max,
         };
-        let context = Context::new(source, limits, canceled, started.checked_add(timeout));
+        let mut context = Context::new(source, limits, canceled, started.checked_add(timeout));
+        if request.counts_touched {
+            context.count_touched(plan.grid);
+        }
         context.check()?;
         let run = Run::new(&context, &plan);
         let value = value_of(&run).await?;
@@ -91,9 +94,10 @@ impl Engine {
         if truncated {
             warnings.push("results truncated due to limit".to_string());
         }
+        let (samples_touched, samples_per_step) = context.touched();
         let stats = Stats {
-            samples_touched: context.samples_touched.load(Ordering::Relaxed),
-            samples_per_step: Vec::new(),
+            samples_touched,
+            samples_per_step,
             samples_read: context.samples_read.load(Ordering::Relaxed),
             series_read: context.series_read.load(Ordering::Relaxed),
             memory_peak_bytes: context.memory_peak() as u64,
@@ -116,13 +120,13 @@ impl Engine {
     }
 
     fn plan(&self, request: &Request, expr: &crate::parse::Expr) -> Result<Plan> {
-        let (grid, is_range) = match request.time {
-            QueryTime::Instant { time_ms } => (Grid::instant(time_ms), false),
+        let (grid, end_ms, is_range) = match request.time {
+            QueryTime::Instant { time_ms } => (Grid::instant(time_ms), time_ms, false),
             QueryTime::Range {
                 start_ms,
                 end_ms,
                 step_ms,
-            } => (self.range_grid(start_ms, end_ms, step_ms)?, true),
+            } => (self.range_grid(start_ms, end_ms, step_ms)?, end_ms, true),
         };
         let lookback_ms = match request.lookback_ms {
             Some(lookback_ms) if lookback_ms > 0 => lookback_ms,
@@ -131,6 +135,7 @@ impl Engine {
         let context = PlanContext {
             query: &request.query,
             grid,
+            end_ms,
             is_range,
             lookback_ms,
             default_step_ms: millis(self.options.default_step),
@@ -151,7 +156,7 @@ impl Engine {
             return refuse("end timestamp must not be before start time");
         }
         let grid = Grid::range(start_ms, end_ms, step_ms);
-        if grid.steps > self.options.steps_max + 1 {
+        if grid.steps > self.options.steps_max.saturating_add(1) {
             return refuse(
                 "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)",
             );

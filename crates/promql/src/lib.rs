@@ -23,6 +23,8 @@ mod operators;
 pub mod parse;
 mod plan;
 pub mod script;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod value;
 
 pub use engine::{Engine, EngineOptions};

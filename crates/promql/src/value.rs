@@ -18,6 +18,8 @@ pub struct Request {
     pub limit: Option<usize>,
     /// Longest run time; the engine's own where absent or longer.
     pub timeout: Option<std::time::Duration>,
+    /// Whether to count the samples that windows and look-backs touch.
+    pub counts_touched: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,18 +108,6 @@ impl MatrixSeries {
         }
     }
 
-    /// Bytes held, for accounting.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.points {
-                Points::OnGrid(_, values) => values.heap_bytes(),
-                Points::Samples { floats, histograms } => {
-                    let of_histograms = histograms.iter().map(|(_, h)| h.heap_bytes());
-                    16 * floats.len() + of_histograms.sum::<usize>()
-                }
-            }
-    }
-
     /// The float samples in time order.
     pub fn floats(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
         let (grid, listed) = match &self.points {
@@ -146,9 +136,9 @@ impl MatrixSeries {
 /// What a query cost.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Samples that windows and look-backs touched, counted once for each step.
+    /// Samples that windows and look-backs touched, counted once for each step. 0 if nobody asked.
     pub samples_touched: u64,
-    /// The same by step.
+    /// The same by step of the query.
     pub samples_per_step: Vec<(i64, u64)>,
     /// Samples read from the source.
     pub samples_read: u64,

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use icecore_model::SeriesSource;
+use parking_lot::Mutex;
 
 use crate::annotations::Annotations;
 use crate::error::{Error, Result};
-use crate::exec::Row;
+use crate::exec::{Grid, Row};
 
 /// The shared state of a running query.
 pub(crate) struct Context<'q> {
@@ -18,12 +19,18 @@ pub(crate) struct Context<'q> {
     /// Set when nobody waits for the answer any more.
     pub(crate) canceled: &'q AtomicBool,
     pub(crate) deadline: Option<Instant>,
-    /// Samples that were read, and that windows and look-backs touched.
     pub(crate) samples_read: AtomicU64,
     pub(crate) series_read: AtomicU64,
-    pub(crate) samples_touched: AtomicU64,
+    /// Samples that windows and look-backs touched, where somebody wants to know.
+    touched: Option<Touched>,
     memory: Arc<AtomicUsize>,
     memory_peak: AtomicUsize,
+}
+
+struct Touched {
+    grid: Grid,
+    steps: Mutex<Vec<u64>>,
+    elsewhere: AtomicU64,
 }
 
 /// What one query may use.
@@ -48,10 +55,46 @@ impl<'q> Context<'q> {
             deadline,
             samples_read: AtomicU64::new(0),
             series_read: AtomicU64::new(0),
-            samples_touched: AtomicU64::new(0),
+            touched: None,
             memory: Arc::new(AtomicUsize::new(0)),
             memory_peak: AtomicUsize::new(0),
         }
+    }
+
+    /// Counts the samples that are touched at the steps of the query's grid.
+    pub(crate) fn count_touched(&mut self, grid: Grid) {
+        self.touched = Some(Touched {
+            grid,
+            steps: Mutex::new(vec![0; grid.steps]),
+            elsewhere: AtomicU64::new(0),
+        });
+    }
+
+    /// Takes note of samples touched at the steps of a grid. `counts` is only asked if it matters.
+    pub(crate) fn touch(&self, grid: Grid, counts: impl FnOnce() -> Vec<u64>) {
+        let Some(touched) = &self.touched else {
+            return;
+        };
+        let counts = counts();
+        if grid != touched.grid {
+            let sum = counts.iter().sum();
+            touched.elsewhere.fetch_add(sum, Ordering::Relaxed);
+            return;
+        }
+        for (step, count) in touched.steps.lock().iter_mut().zip(counts) {
+            *step += count;
+        }
+    }
+
+    /// The samples touched in all, and by step; those of subqueries belong to no step.
+    pub(crate) fn touched(&self) -> (u64, Vec<(i64, u64)>) {
+        let Some(touched) = &self.touched else {
+            return (0, Vec::new());
+        };
+        let steps = touched.steps.lock();
+        let sum = steps.iter().sum::<u64>() + touched.elsewhere.load(Ordering::Relaxed);
+        let by_step = touched.grid.times().zip(steps.iter().copied());
+        (sum, by_step.collect())
     }
 
     /// Whether to go on. Called once per batch.
@@ -84,7 +127,7 @@ impl<'q> Context<'q> {
         self.memory_peak.fetch_max(used, Ordering::Relaxed);
         if used > self.limits.memory_bytes {
             return Err(Error::LimitReached(format!(
-                "the query needs more than {} bytes of memory (query.memory_max): select fewer series, a shorter range or a larger step",
+                "the query needs more than {} bytes of memory (query.max_memory): select fewer series, a shorter range or a larger step",
                 self.limits.memory_bytes
             )));
         }

@@ -19,7 +19,7 @@ pub(super) fn function(name: &str) -> Option<MapFunction> {
         "clamp_max" => clamp_max,
         "clamp_min" => clamp_min,
         "cos" => |_, row| each_float(row, f64::cos),
-        "cosh" => |_, row| each_float(row, f64::cosh),
+        "cosh" => |_, row| each_float(row, cosh),
         "deg" => |_, row| each_float(row, |v| v * 180.0 / std::f64::consts::PI),
         "exp" => |_, row| each_float(row, f64::exp),
         "floor" => |_, row| each_float(row, f64::floor),
@@ -30,7 +30,7 @@ pub(super) fn function(name: &str) -> Option<MapFunction> {
         "round" => round,
         "sgn" => |_, row| each_float(row, sign),
         "sin" => |_, row| each_float(row, f64::sin),
-        "sinh" => |_, row| each_float(row, f64::sinh),
+        "sinh" => |_, row| each_float(row, sinh),
         "sqrt" => |_, row| each_float(row, f64::sqrt),
         "tan" => |_, row| each_float(row, f64::tan),
         "tanh" => |_, row| each_float(row, f64::tanh),
@@ -64,6 +64,23 @@ fn sign(value: f64) -> f64 {
         1.0
     } else {
         value
+    }
+}
+
+/// Beyond this Go halves the exponential, which overflows a little before the true value does.
+const HALF_EXPONENTIAL: f64 = 21.0;
+
+fn cosh(value: f64) -> f64 {
+    match value.abs() > HALF_EXPONENTIAL {
+        true => value.abs().exp() * 0.5,
+        false => value.cosh(),
+    }
+}
+
+fn sinh(value: f64) -> f64 {
+    match value.abs() > HALF_EXPONENTIAL {
+        true => (value.abs().exp() * 0.5).copysign(value),
+        false => value.sinh(),
     }
 }
 
@@ -106,7 +123,7 @@ fn between(value: f64, min: f64, max: f64) -> f64 {
 }
 
 /// Go's `math.Min`: −Inf wins over NaN, NaN over the rest, −0 over 0.
-fn go_min(a: f64, b: f64) -> f64 {
+pub(crate) fn go_min(a: f64, b: f64) -> f64 {
     if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
         f64::NEG_INFINITY
     } else if a.is_nan() || b.is_nan() {
@@ -119,7 +136,7 @@ fn go_min(a: f64, b: f64) -> f64 {
 }
 
 /// Go's `math.Max`: +Inf wins over NaN, NaN over the rest, 0 over −0.
-fn go_max(a: f64, b: f64) -> f64 {
+pub(crate) fn go_max(a: f64, b: f64) -> f64 {
     -go_min(-a, -b)
 }
 
@@ -165,6 +182,12 @@ mod tests {
             &[0.0, -1.0, 5.0],
         );
         check_floats(&apply("abs", &[], &[-2.5, -INF]), &[2.5, INF]);
+        // The true value is just below the largest float; Prometheus says infinity.
+        check_floats(&apply("cosh", &[], &[710.0, -710.0, NAN]), &[INF, INF, NAN]);
+        check_floats(
+            &apply("sinh", &[], &[710.0, -710.0, NAN]),
+            &[INF, -INF, NAN],
+        );
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 use icecore_model::{
@@ -12,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::scan::{ScanReader, Scanned};
 use super::{Operator, Run};
-use crate::annotations::Note;
+use crate::annotations::{HistogramOperation, Note};
 use crate::error::Result;
 use crate::exec::{ABSENT, Grid, Row, Values, is_absent};
 use crate::functions::window::{HistogramPoint, histogram_points};
@@ -71,11 +70,13 @@ impl Operator for Select<'_> {
             let rows = self.reader.next(steps, make).await?;
             if let Some(rows) = &rows {
                 // A look-back touches one sample at each step at which there is one.
-                let touched = (rows.len() * steps) as u64;
-                let context = self.run.context;
-                context
-                    .samples_touched
-                    .fetch_add(touched, Ordering::Relaxed);
+                let present = |step| rows.iter().filter(move |row| row.values.is_present(step));
+                let counts = || {
+                    (0..steps)
+                        .map(|step| present(step).count() as u64)
+                        .collect()
+                };
+                self.run.context.touch(picker.grid, counts);
             }
             Ok(rows)
         })
@@ -206,7 +207,7 @@ impl Picker {
                         values.floats[step] = value;
                     }
                 }
-                ([], histograms) => match smoothed_histogram(histograms, at) {
+                ([], histograms) => match smoothed_histogram(histograms, at, note) {
                     Ok(Some(value)) => values.set_histogram(step, value),
                     Ok(None) => {}
                     Err(_) => note(Note::MixedExponentialCustom(metric())),
@@ -322,7 +323,7 @@ fn around<T>(samples: &[(i64, T)], at: i64) -> (Neighbour<'_, T>, Neighbour<'_, 
 
 /// How far a moment lies between two others.
 fn share(from: i64, at: i64, to: i64) -> f64 {
-    (at - from) as f64 / (to - from) as f64
+    at.abs_diff(from) as f64 / to.abs_diff(from) as f64
 }
 
 /// The value on the line between the samples around a moment; the last value where none follows.
@@ -339,6 +340,7 @@ fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
 fn smoothed_histogram(
     samples: &[(i64, Arc<FloatHistogram>)],
     at: i64,
+    note: &dyn Fn(Note),
 ) -> Result<Option<Arc<FloatHistogram>>, HistogramOpError> {
     let (t0, before, t1, after) = match around(samples, at) {
         (_, Some((time, value))) if *time == at => return Ok(Some(Arc::clone(value))),
@@ -352,9 +354,17 @@ fn smoothed_histogram(
     if is_counter && after.detect_reset(before) {
         value.mul(share(t0, at, t1));
     } else {
-        value.sub(before)?;
+        let subtracted = value.sub(before)?;
         value.mul(share(t0, at, t1));
-        value.add(before)?;
+        let added = value.add(before)?;
+        for (outcome, during) in [
+            (subtracted, HistogramOperation::Subtraction),
+            (added, HistogramOperation::Addition),
+        ] {
+            if outcome.bounds_reconciled {
+                note(Note::MismatchedCustomBuckets(during));
+            }
+        }
     }
     Ok(Some(Arc::new(value)))
 }

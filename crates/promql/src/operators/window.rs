@@ -1,7 +1,5 @@
 //! Functions over range vectors.
 
-use std::sync::atomic::Ordering;
-
 use futures::future::BoxFuture;
 
 use super::range_input::RangeReader;
@@ -75,11 +73,8 @@ impl<'q> Window<'q> {
         match reader.next(self.node.grid.steps, make).await? {
             Some(rows) => Ok(Some(rows.into_iter().collect::<Result<Vec<Row>>>()?)),
             None => {
-                let touched: u64 = evaluator.samples_touched().iter().sum();
-                let context = self.run.context;
-                context
-                    .samples_touched
-                    .fetch_add(touched, Ordering::Relaxed);
+                let counts = || evaluator.samples_touched();
+                self.run.context.touch(self.node.grid, counts);
                 Ok(None)
             }
         }

@@ -25,6 +25,9 @@ const SUBQUERY_STEPS_MAX: usize = 1_000_000;
 pub(crate) struct PlanContext<'q> {
     pub(crate) query: &'q str,
     pub(crate) grid: Grid,
+    /// The end that was asked for, which lies behind the last step where the range is no multiple of
+    /// the step. Prometheus means it by `end()` and `range()`.
+    pub(crate) end_ms: i64,
     pub(crate) is_range: bool,
     pub(crate) lookback_ms: i64,
     pub(crate) default_step_ms: i64,
@@ -239,7 +242,7 @@ impl<'q> Builder<'q> {
         Some(match time.at? {
             At::Timestamp(time_ms) => time_ms,
             At::Start => self.context.grid.start_ms,
-            At::End => self.context.grid.end_ms(),
+            At::End => self.context.end_ms,
         })
     }
 
@@ -261,7 +264,10 @@ impl<'q> Builder<'q> {
     fn step_and_range(&self) -> (i64, i64) {
         let grid = self.context.grid;
         match self.context.is_range {
-            true => (grid.step_ms, grid.end_ms().saturating_sub(grid.start_ms)),
+            true => (
+                grid.step_ms,
+                self.context.end_ms.saturating_sub(grid.start_ms),
+            ),
             false => (0, 0),
         }
     }
@@ -351,6 +357,7 @@ impl<'q> Builder<'q> {
                 .as_ref()
                 .map_or(aggregate.span, |parameter| parameter.span()),
             input_span: aggregate.expr.span(),
+            span: aggregate.span,
             fused: false,
         })
     }
@@ -589,7 +596,7 @@ impl<'q> Builder<'q> {
                 ("time", _) => ScalarKind::Time,
                 ("pi", _) => ScalarKind::Constant(std::f64::consts::PI),
                 ("start", _) => ScalarKind::Constant(seconds(self.context.grid.start_ms)),
-                ("end", _) => ScalarKind::Constant(seconds(self.context.grid.end_ms())),
+                ("end", _) => ScalarKind::Constant(seconds(self.context.end_ms)),
                 ("step", _) => ScalarKind::Constant(seconds(self.step_and_range().0)),
                 ("range", _) => ScalarKind::Constant(seconds(self.step_and_range().1)),
                 ("min_of" | "max_of", Some(first)) => ScalarKind::Extreme {

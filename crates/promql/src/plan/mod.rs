@@ -132,6 +132,7 @@ pub(crate) enum VectorKind {
         input: Box<Vector>,
         parameter_span: Span,
         input_span: Span,
+        span: Span,
         /// Rows that can no longer be chosen are dropped as others arrive.
         fused: bool,
     },

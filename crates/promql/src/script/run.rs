@@ -227,6 +227,7 @@ impl Runner<'_> {
             lookback_ms: None,
             limit: None,
             timeout: None,
+            counts_touched: false,
         };
         let never = AtomicBool::new(false);
         block_on(self.engine.execute(self.source, &request, &never))

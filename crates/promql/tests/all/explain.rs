@@ -27,6 +27,7 @@ fn plan(query: &str, rules: Rules) -> String {
         lookback_ms: None,
         limit: None,
         timeout: None,
+        counts_touched: false,
     };
     engine.explain(&request).unwrap()
 }

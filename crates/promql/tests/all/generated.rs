@@ -124,6 +124,7 @@ fn ask(source: &MemorySource, query: &str, grid: Grid) -> BTreeMap<usize, Vec<(i
         lookback_ms: None,
         limit: None,
         timeout: None,
+        counts_touched: false,
     };
     let never = AtomicBool::new(false);
     let answer = block_on(Engine::default().execute(source, &request, &never)).unwrap();

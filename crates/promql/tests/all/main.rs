@@ -7,7 +7,9 @@
 )]
 
 mod conformance;
+mod differential;
 mod explain;
 mod generated;
+mod hostile;
 mod memory;
 mod rules;

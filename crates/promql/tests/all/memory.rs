@@ -102,6 +102,7 @@ fn measure(series: usize, query: &str, time: QueryTime, expected_series: usize) 
         lookback_ms: None,
         limit: None,
         timeout: None,
+        counts_touched: false,
     };
     let (source, never) = (Endless { series }, AtomicBool::new(false));
     let started = Instant::now();

@@ -88,6 +88,7 @@ fn answer(source: &MemorySource, query: &str, time: QueryTime, rules: Rules) -> 
         lookback_ms: None,
         limit: None,
         timeout: None,
+        counts_touched: false,
     };
     let never = AtomicBool::new(false);
     match block_on(engine.execute(source, &request, &never)) {
@@ -205,6 +206,7 @@ fn little_memory_changes_no_answer() {
         lookback_ms: None,
         limit: None,
         timeout: None,
+        counts_touched: false,
     };
     let run = |memory_max| {
         let engine = Engine::new(EngineOptions {

@@ -93,6 +93,56 @@ impl HourPart {
     }
 }
 
+/// What a reader gets of an hour: samples, not exemplars.
+pub(crate) struct PartCopy {
+    pub(crate) hour: BucketStart,
+    frozen: bool,
+    /// In-order samples; empty when there are none.
+    pub(crate) stream: Bytes,
+    /// The stream is a copy of the open chunk.
+    pub(crate) open: bool,
+    side: Option<Box<SideLists>>,
+}
+
+/// What few series have beside their stream, in arrival order.
+struct SideLists {
+    late: Vec<(i64, f64)>,
+    histograms: Vec<HistogramEntry>,
+    starts: Vec<(i64, i64)>,
+}
+
+impl PartCopy {
+    fn of(part: &HourPart) -> Self {
+        let plain = part.late.is_empty() && part.histograms.is_empty() && part.starts.is_empty();
+        let side = || SideLists {
+            late: part.late.clone(),
+            histograms: part.histograms.clone(),
+            starts: part.starts.clone(),
+        };
+        Self {
+            hour: part.hour,
+            frozen: part.frozen,
+            stream: part.stream.clone(),
+            open: false,
+            side: (!plain).then(|| Box::new(side())),
+        }
+    }
+
+    /// Samples that came late or twice, in arrival order.
+    pub(crate) fn late(&self) -> &[(i64, f64)] {
+        self.side.as_ref().map_or(&[], |side| &side.late)
+    }
+
+    pub(crate) fn histograms(&self) -> &[HistogramEntry] {
+        self.side.as_ref().map_or(&[], |side| &side.histograms)
+    }
+
+    /// `(timestamp, start)`.
+    pub(crate) fn starts(&self) -> &[(i64, i64)] {
+        self.side.as_ref().map_or(&[], |side| &side.starts)
+    }
+}
+
 /// How many bytes of heap a write added (or gave back).
 pub(crate) type HeapChange = isize;
 
@@ -190,6 +240,12 @@ impl Slot {
         self.has_starts
     }
 
+    /// In arrival order, hour by hour; one may be there twice.
+    pub(crate) fn exemplars(&self) -> impl Iterator<Item = &Exemplar> {
+        let parts = self.parts.iter().flat_map(|parts| parts.iter());
+        parts.flat_map(|part| part.exemplars.iter())
+    }
+
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
     pub(crate) fn freeze(
         &mut self,
@@ -249,32 +305,33 @@ impl Slot {
     }
 
     /// Copies what overlaps a time range, oldest write first. Streams are shared; the open chunk and
-    /// the small side lists are copied, so that the reader needs no lock afterwards. With
-    /// `labels_only` the parts say which hours there are and hold nothing.
-    pub(crate) fn snapshot(&self, start_ms: i64, end_ms: i64, labels_only: bool) -> Vec<HourPart> {
+    /// the small side lists are copied, so that the reader needs no lock afterwards.
+    pub(crate) fn snapshot(&self, start_ms: i64, end_ms: i64, found: &mut Vec<PartCopy>) {
         let overlaps = |hour: u32| hour_overlaps(hour, start_ms, end_ms);
-        if labels_only {
-            return self
-                .hours()
-                .filter(|h| overlaps(*h))
-                .map(HourPart::new)
-                .collect();
-        }
-        let mut found: Vec<HourPart> = Vec::new();
+        let first = found.len();
         let parts = self.parts.iter().flat_map(|parts| parts.iter());
-        found.extend(parts.filter(|part| overlaps(part.hour.minutes())).cloned());
+        found.extend(
+            parts
+                .filter(|part| overlaps(part.hour.minutes()))
+                .map(PartCopy::of),
+        );
         if !self.open.is_empty() && overlaps(self.open_hour) {
-            let open = self.open_as_part();
-            let same = |p: &&mut HourPart| p.hour == open.hour && p.frozen == open.frozen;
-            match found.iter_mut().find(same) {
+            let open = PartCopy {
+                hour: BucketStart(self.open_hour),
+                frozen: self.open_frozen,
+                stream: Bytes::from(self.open.finish()),
+                open: true,
+                side: None,
+            };
+            let same = |p: &&mut PartCopy| p.hour == open.hour && p.frozen == open.frozen;
+            match found[first..].iter_mut().find(same) {
                 // A part of the open hour has no stream of its own: sealing moves the hour on.
-                Some(part) => part.stream = open.stream,
+                Some(part) => (part.stream, part.open) = (open.stream, true),
                 None => found.push(open),
             }
         }
         // Frozen parts are older than those that still grow.
-        found.sort_by_key(|part| (part.hour, !part.frozen));
-        found
+        found[first..].sort_by_key(|part| (part.hour, !part.frozen));
     }
 
     /// The open chunk, copied.

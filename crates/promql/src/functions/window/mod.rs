@@ -225,7 +225,10 @@ impl<'a> WindowEvaluator<'a> {
 /// own.
 fn note_span(ctx: &CallContext<'_>) -> Span {
     match ctx.call.args.first().map(Expr::unwrapped) {
-        Some(Expr::Subquery(_)) => Span::default(),
+        Some(Expr::Subquery(subquery)) => Span {
+            start: 0,
+            end: subquery.span.end,
+        },
         Some(arg) => arg.span(),
         None => ctx.call.span,
     }

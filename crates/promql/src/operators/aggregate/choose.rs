@@ -30,7 +30,9 @@ pub(super) struct Extremes<'a> {
     held: usize,
 }
 
-/// The best values of a step with the numbers of their rows, the worst of them first.
+/// The best values of a step with the numbers of their rows: a binary heap with the worst on top. Which
+/// of several equal values goes first is decided by the moves of the heap, and these are the moves of
+/// Prometheus' heap, so that the same rows are chosen.
 type Chosen = Vec<(f64, usize)>;
 
 impl<'a> Extremes<'a> {
@@ -63,7 +65,9 @@ impl<'a> Extremes<'a> {
             self.chosen.push(vec![Vec::new(); steps]);
             self.to_beat.push(vec![f64::NAN; steps]);
         }
-        if row.values.has_histograms() {
+        let ignored =
+            |(step, count): (usize, &usize)| *count > 0 && row.values.histogram(step).is_some();
+        if row.values.has_histograms() && self.counts.iter().enumerate().any(ignored) {
             (self.say)(Note::HistogramIgnoredInAggregation(self.name));
         }
         let number = self.rows.len();
@@ -79,17 +83,20 @@ impl<'a> Extremes<'a> {
                 continue;
             }
             let chosen = &mut chosen[step];
-            if chosen.len() >= self.counts[step] {
-                match chosen.first() {
-                    Some((worst, _)) if is_better(*value, *worst, self.largest) => {}
-                    _ => continue,
+            if chosen.len() < self.counts[step] {
+                chosen.push((*value, number));
+                sift_up(chosen, self.largest);
+            } else {
+                let Some(worst) = chosen.first_mut() else {
+                    continue;
+                };
+                if !is_better(*value, worst.0, self.largest) {
+                    continue;
                 }
-                let (_, loser) = chosen.remove(0);
+                let (_, loser) = std::mem::replace(worst, (*value, number));
+                sift_down(chosen, self.largest);
                 release(&mut self.rows, loser, self.drops_early, &mut self.held);
             }
-            // Behind those that are as good: the first one seen stays longest.
-            let place = chosen.partition_point(|(v, _)| is_better(*value, *v, self.largest));
-            chosen.insert(place, (*value, number));
             if chosen.len() >= self.counts[step] {
                 *to_beat = chosen.first().map_or(f64::NAN, |(worst, _)| *worst);
             }
@@ -100,6 +107,44 @@ impl<'a> Extremes<'a> {
             self.held += row.heap_bytes();
         }
         self.rows.push(keep.then_some((row, uses)));
+    }
+}
+
+/// Whether a place of the heap is nearer to the top than another: NaN always is, even than NaN.
+fn is_worse(heap: &Chosen, place: usize, than: usize, largest: bool) -> bool {
+    heap[place].0.is_nan() || is_better(heap[than].0, heap[place].0, largest)
+}
+
+/// The last of the heap finds its place.
+fn sift_up(heap: &mut Chosen, largest: bool) {
+    let mut place = heap.len() - 1;
+    while place > 0 {
+        let parent = (place - 1) / 2;
+        if !is_worse(heap, place, parent, largest) {
+            break;
+        }
+        heap.swap(parent, place);
+        place = parent;
+    }
+}
+
+/// The first of the heap finds its place.
+fn sift_down(heap: &mut Chosen, largest: bool) {
+    let mut place = 0;
+    loop {
+        let (left, right) = (2 * place + 1, 2 * place + 2);
+        if left >= heap.len() {
+            break;
+        }
+        let child = match right < heap.len() && is_worse(heap, right, left, largest) {
+            true => right,
+            false => left,
+        };
+        if !is_worse(heap, child, place, largest) {
+            break;
+        }
+        heap.swap(place, child);
+        place = child;
     }
 }
 
@@ -130,14 +175,19 @@ impl Fold for Extremes<'_> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Row> {
+    fn finish(mut self: Box<Self>) -> Vec<Row> {
         let steps = self.counts.len();
         let mut picked: Vec<Option<Values>> = self.rows.iter().map(|_| None).collect();
         let mut order = Vec::new();
-        for group in &self.chosen {
-            for (step, chosen) in group.iter().enumerate() {
+        for group in &mut self.chosen {
+            for (step, chosen) in group.iter_mut().enumerate() {
                 // Best first, which is the order of an instant query's answer.
-                for (value, number) in chosen.iter().rev() {
+                chosen.sort_by(|(a, _), (b, _)| {
+                    let better = is_better(*a, *b, self.largest);
+                    let worse = is_better(*b, *a, self.largest);
+                    worse.cmp(&better)
+                });
+                for (value, number) in chosen.iter() {
                     let values = picked[*number].get_or_insert_with(|| {
                         order.push(*number);
                         Values::absent(steps)

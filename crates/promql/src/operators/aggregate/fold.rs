@@ -51,7 +51,7 @@ impl Fold for Folds<'_> {
             if state.counts.len() < places.end {
                 state.grow(places.end);
             }
-            state.add(self.op, places, &row.values, self.say);
+            state.add(self.op, places, &row, self.say);
         }
         Ok(())
     }
@@ -139,8 +139,8 @@ impl State {
     }
 
     /// Folds a row into the group that has `places`.
-    fn add(&mut self, op: AggregateOp, places: Range<usize>, values: &Values, say: Say<'_>) {
-        let floats = &values.floats;
+    fn add(&mut self, op: AggregateOp, places: Range<usize>, row: &Row, say: Say<'_>) {
+        let floats = &row.values.floats;
         match op {
             AggregateOp::Sum => self.add_to_sums(places.clone(), floats),
             AggregateOp::Avg => self.add_to_averages(places.start, floats),
@@ -151,8 +151,8 @@ impl State {
             }
             _ => count(&mut self.counts[places.clone()], floats),
         }
-        if values.has_histograms() {
-            self.add_histograms(op, places.start, values, say);
+        if row.values.has_histograms() {
+            self.add_histograms(op, places.start, row, say);
         }
     }
 
@@ -248,8 +248,9 @@ impl State {
         }
     }
 
-    fn add_histograms(&mut self, op: AggregateOp, first: usize, values: &Values, say: Say<'_>) {
-        for (step, histogram) in values.histograms.iter().enumerate() {
+    fn add_histograms(&mut self, op: AggregateOp, first: usize, row: &Row, say: Say<'_>) {
+        let metric = row.labels.metric_name();
+        for (step, histogram) in row.values.histograms.iter().enumerate() {
             let Some(histogram) = histogram else {
                 continue;
             };
@@ -258,7 +259,7 @@ impl State {
                 AggregateOp::Sum | AggregateOp::Avg => {
                     self.histograms.resize_with(self.counts.len(), || None);
                     match &mut self.histograms[place] {
-                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, say),
+                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, metric, say),
                         place => *place = Some(HistogramSum::new(histogram)),
                     }
                 }
@@ -285,8 +286,8 @@ impl State {
                 continue;
             }
             let value = match op {
-                AggregateOp::Avg => histogram.mean(),
-                _ => histogram.total(),
+                AggregateOp::Avg => histogram.mean(say),
+                _ => histogram.total(say),
             };
             if let Some(value) = value {
                 values.set_histogram(step, value);

@@ -1,6 +1,6 @@
 //! Which group a row belongs to.
 
-use icecore_model::{Labels, METRIC_NAME};
+use icecore_model::Labels;
 
 use super::super::label_key::{KeyNumbers, LabelKey};
 use crate::exec::Row;
@@ -42,10 +42,9 @@ impl Groups {
                 drop_name: false,
             });
         }
-        // A name that is to be removed later must not come back through `by (__name__)`.
-        if row.drop_name && self.keys.counts(METRIC_NAME) {
-            self.groups[number].drop_name = true;
-        }
+        // A name that is to be removed later must not come back through `by (__name__)`; type and unit
+        // go with it.
+        self.groups[number].drop_name |= row.drop_name;
         number
     }
 

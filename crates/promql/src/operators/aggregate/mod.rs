@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 
 use super::{Operator, Run, build, scalar};
 use crate::error::Result;
-use crate::exec::{Row, ScalarColumn};
+use crate::exec::{Context, Row, ScalarColumn};
 use crate::parse::AggregateOp;
 use crate::plan::{Parameter, Vector, VectorKind};
 
@@ -48,6 +48,7 @@ impl<'q> Aggregate<'q> {
             input,
             parameter_span,
             input_span,
+            span,
             fused,
         } = &self.node.kind
         else {
@@ -60,6 +61,7 @@ impl<'q> Aggregate<'q> {
         let steps = self.node.grid.steps;
         let annotations = &context.annotations;
         let note = |note| annotations.add(*input_span, note);
+        let choice_note = |note| annotations.add(*span, note);
         let parameter_note = |note| annotations.add(*parameter_span, note);
         let (number, text) = match parameter {
             Some(Parameter::Scalar(node)) => (scalar(self.run, node).await?, ""),
@@ -71,7 +73,7 @@ impl<'q> Aggregate<'q> {
         let mut fold: Box<dyn Fold> = match op {
             AggregateOp::TopK | AggregateOp::BottomK => {
                 let Some(counts) = parameter::counts(&number, steps)? else {
-                    return Ok(None);
+                    return only_failures(context, input).await;
                 };
                 let largest = *op == AggregateOp::TopK;
                 Box::new(choose::Extremes::new(
@@ -80,18 +82,18 @@ impl<'q> Aggregate<'q> {
                     largest,
                     *fused,
                     op.name(),
-                    &note,
+                    &choice_note,
                 ))
             }
             AggregateOp::LimitK => {
                 let Some(counts) = parameter::counts(&number, steps)? else {
-                    return Ok(None);
+                    return only_failures(context, input).await;
                 };
                 Box::new(choose::First::new(groups, counts))
             }
             AggregateOp::LimitRatio => {
                 let Some(ratios) = parameter::ratios(&number, steps, &parameter_note)? else {
-                    return Ok(None);
+                    return only_failures(context, input).await;
                 };
                 Box::new(choose::Ratio::new(ratios))
             }
@@ -99,9 +101,9 @@ impl<'q> Aggregate<'q> {
                 let quantiles = parameter::quantiles(number, steps, &parameter_note);
                 Box::new(quantile::Quantile::new(groups, quantiles, &note))
             }
-            AggregateOp::CountValues => {
-                Box::new(count_values::CountValues::new(groups, text, steps))
-            }
+            AggregateOp::CountValues => Box::new(count_values::CountValues::new(
+                groups, grouping, text, steps,
+            )),
             _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
         };
         let mut held = context.reserve(0)?;
@@ -114,6 +116,17 @@ impl<'q> Aggregate<'q> {
         }
         Ok(Some(fold.finish()))
     }
+}
+
+/// Evaluates an input whose rows nobody wants: what is wrong with it must be said all the same.
+async fn only_failures(
+    context: &Context<'_>,
+    mut input: Box<dyn Operator + '_>,
+) -> Result<Option<Vec<Row>>> {
+    while input.next().await?.is_some() {
+        context.check()?;
+    }
+    Ok(None)
 }
 
 impl Operator for Aggregate<'_> {

@@ -1,12 +1,14 @@
 //! Arithmetic and comparison of matched rows: one to one, many to one, one to many.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use icecore_model::{Labels, METRIC_NAME};
 
+use super::super::answer_labels::{answer_order, text_of};
 use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
-use super::pair::{Side, values};
-use super::{Numbered, text_of};
+use super::Numbered;
+use super::pair::{Side, fits, values};
 use crate::annotations::Note;
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, Values};
@@ -57,15 +59,22 @@ impl Join<'_> {
     /// No two rows of the "one" side may have the same join labels at the same step.
     fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
         for places in sides.one_of.iter().filter(|places| places.len() > 1) {
-            let rows: Vec<&Row> = places.iter().map(|place| &sides.one.rows[*place]).collect();
-            let Some((step, first, second)) = first_overlap(&rows, self.steps) else {
+            let rows = pick(&sides.one.rows, places);
+            // Without the other side nothing is matched at a step, so nothing is wrong.
+            let matches = |step: usize| {
+                fills || (sides.many.rows.iter()).any(|row| row.values.is_present(step))
+            };
+            let Some(step) = overlaps(&rows, self.steps).find(|step| matches(*step)) else {
                 continue;
             };
-            // Without partners at that step nothing is matched, so nothing is wrong.
-            let has_many = |row: &Row| row.values.is_present(step);
-            if !fills && !sides.many.rows.iter().any(has_many) {
+            let mut present = rows.iter().filter(|row| row.values.is_present(step));
+            let (Some(first), Some(second)) = (present.next(), present.next()) else {
                 continue;
-            }
+            };
+            let (first, second) = match answer_order(&first.labels, &second.labels) {
+                Ordering::Greater => (second, first),
+                _ => (first, second),
+            };
             let side = if sides.swapped { "left" } else { "right" };
             let group = self.keys.project(&first.labels);
             return Err(Error::Execution(format!(
@@ -100,7 +109,7 @@ impl Join<'_> {
                 .collect(),
             _ => Vec::new(),
         };
-        self.check_matches(&many, &one, &labels, fill_one.is_some())?;
+        self.check_matches(sides, &many, &one, &labels, fill_one)?;
         for (place, many_row) in many.iter().enumerate() {
             for one_row in &one {
                 let many_side = Side::Values(&many_row.values);
@@ -133,10 +142,7 @@ impl Join<'_> {
     }
 
     fn values(&self, sides: &Sides, many: Side<'_>, one: Side<'_>) -> Values {
-        let (lhs, rhs) = match sides.swapped {
-            true => (one, many),
-            false => (many, one),
-        };
+        let (lhs, rhs) = sides.in_order(many, one);
         values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
     }
 
@@ -158,42 +164,58 @@ impl Join<'_> {
     }
 
     /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
-    /// results must have different labels. A comparison that turns out false is a match, too.
-    /// `labels` are those of the results where there is just one row of the "one" side.
+    /// results must have different labels. A comparison that turns out false is a match, too; values of
+    /// types that do not fit are none. `labels` are those of the results where there is just one row of
+    /// the "one" side.
     fn check_matches(
         &self,
+        sides: &Sides,
         many: &[&Row],
         one: &[&Row],
         labels: &[Labels],
-        filled: bool,
+        fill_one: Option<f64>,
     ) -> Result<()> {
-        if many.len() < 2 || (one.is_empty() && !filled) {
+        if many.len() < 2 || (one.is_empty() && fill_one.is_none()) {
             return Ok(());
         }
-        let partner = |step: usize| filled || one.iter().any(|row| row.values.is_present(step));
+        let is_match = |row: &Row, step: usize| {
+            let partner = one.iter().find(|row| row.values.is_present(step));
+            let partner = match (partner, fill_one) {
+                (Some(row), _) => Side::Values(&row.values),
+                (None, Some(fill)) => Side::Fill(fill),
+                (None, None) => return false,
+            };
+            let (lhs, rhs) = sides.in_order(Side::Values(&row.values), partner);
+            fits(self.op, lhs, rhs, step)
+        };
+        let match_twice = |rows: &[&Row]| {
+            overlaps(rows, self.steps).any(|step| {
+                let matches = rows.iter().filter(|row| is_match(row, step));
+                matches.take(2).count() > 1
+            })
+        };
         if self.matching.cardinality == Cardinality::OneToOne {
-            return match overlaps(many, self.steps).any(partner) {
+            return match match_twice(many) {
                 true => Err(Error::Execution(
                     "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
                 )),
                 false => Ok(()),
             };
         }
-        let Some(one_labels) = one.first().map(|row| &row.labels) else {
-            return Ok(());
+        let one_labels = match (one.first(), many.first()) {
+            (Some(row), _) => row.labels.clone(),
+            (None, Some(row)) => self.keys.project(&row.labels),
+            (None, None) => return Ok(()),
         };
         let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::with_capacity(many.len());
         for (place, row) in many.iter().enumerate() {
             let labels = match labels.get(place) {
                 Some(labels) => labels.clone(),
-                None => self.result_labels(&row.labels, one_labels),
+                None => self.result_labels(&row.labels, &one_labels),
             };
             by_labels.entry(labels).or_default().push(row);
         }
-        match by_labels
-            .values()
-            .any(|rows| rows.len() > 1 && overlaps(rows, self.steps).any(partner))
-        {
+        match by_labels.values().any(|rows| match_twice(rows)) {
             true => Err(Error::Execution(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                     .to_string(),
@@ -239,16 +261,18 @@ struct Sides {
     swapped: bool,
 }
 
-fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
-    places.iter().map(|place| &rows[*place]).collect()
+impl Sides {
+    /// Left and right as they are written.
+    fn in_order<T>(&self, many: T, one: T) -> (T, T) {
+        match self.swapped {
+            true => (one, many),
+            false => (many, one),
+        }
+    }
 }
 
-/// The first step at which two rows have a value, with these rows.
-fn first_overlap<'r>(rows: &[&'r Row], steps: usize) -> Option<(usize, &'r Row, &'r Row)> {
-    (0..steps).find_map(|step| {
-        let mut present = rows.iter().filter(|row| row.values.is_present(step));
-        Some((step, *present.next()?, *present.next()?))
-    })
+fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
+    places.iter().map(|place| &rows[*place]).collect()
 }
 
 /// The steps at which two rows or more have a value.

@@ -1,6 +1,6 @@
 //! An operator on two rows, all steps at once.
 
-use super::super::arithmetic::{Outcome, Value, float_op, value_op};
+use super::super::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
 use crate::annotations::Note;
 use crate::exec::{ABSENT, Values, is_absent};
 use crate::parse::BinaryOp;
@@ -33,6 +33,14 @@ impl<'v> Side<'v> {
             Self::Fill(value) => value,
             Self::Values(values) => values.floats[step],
         }
+    }
+}
+
+/// Whether both sides have a value at a step, and the operator is one for their types.
+pub(super) fn fits(op: BinaryOp, lhs: Side<'_>, rhs: Side<'_>, step: usize) -> bool {
+    match (lhs.at(step), rhs.at(step)) {
+        (Some(lhs), Some(rhs)) => types_fit(op, &lhs, &rhs),
+        _ => false,
     }
 }
 
