@@ -219,6 +219,10 @@ impl Note {
 /// could have thousands.
 const NOTES_MAX: usize = 1000;
 
+/// The start of a span that says when something was evaluated (by its end) but not where it is
+/// written; such notes point at the beginning of the query.
+pub(crate) const NO_PLACE: usize = usize::MAX;
+
 /// The notes of one query. Saying one twice is saying it once.
 #[derive(Debug, Default)]
 pub(crate) struct Annotations(Mutex<Said>);
@@ -256,12 +260,14 @@ impl Annotations {
             return;
         }
         let mut said = self.0.lock();
-        // Notes that have no place stay without one.
         let within = |inner: &Span| {
-            *inner != Span::default() && span.start <= inner.start && inner.end <= span.end
+            span.start <= inner.start && span.start <= inner.end && inner.end <= span.end
         };
         let moved = |inner: &Span| Span {
-            start: inner.start - span.start + start,
+            start: match inner.start {
+                NO_PLACE => NO_PLACE,
+                inner => inner - span.start + start,
+            },
             end: inner.end - span.start + start,
         };
         let notes = said.notes.iter().filter(|(inner, _)| within(inner));
@@ -297,7 +303,10 @@ impl Annotations {
         notes.sort();
         let (mut warnings, mut infos) = (Vec::new(), Vec::new());
         for (span, note) in notes {
-            let (line, column) = line_and_column(query, span.start);
+            let (line, column) = match span.start {
+                NO_PLACE => (1, 1),
+                start => line_and_column(query, start),
+            };
             let details = said.details(note);
             match note.is_warning() {
                 true => warnings.push(format!("PromQL warning: {note} ({line}:{column})")),

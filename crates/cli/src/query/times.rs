@@ -120,8 +120,7 @@ pub(super) fn seconds(ms: i64) -> String {
     }
 }
 
-/// A step of round length with which a range has about as many points, and not more than a sixteenth
-/// beyond them.
+/// The shortest round step with which a range has no more points than these, beside the first.
 pub(super) fn round_step_ms(range_ms: i64, points: usize) -> i64 {
     const ROUND: [i64; 24] = [
         1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,

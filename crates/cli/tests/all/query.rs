@@ -85,7 +85,7 @@ fn answers_in_every_format() {
         "--step",
         "1m",
     ];
-    let expected = "up{job=\"a\"}\n  time                value\n  2023-11-14T22:13:20Z      0\n  \
+    let expected = "up{job=\"a\"}\n  time                  value\n  2023-11-14T22:13:20Z      0\n  \
                     2023-11-14T22:14:20Z      1\n  2023-11-14T22:15:20Z      2\n";
     assert_eq!(stdout(&query(&served, &range)), expected);
 

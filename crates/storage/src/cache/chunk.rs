@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::budget::Budget;
 use super::packed::Packed;
 use super::shelf::Cached;
+use crate::head::{OpenStamp, PartCopy};
 
 /// Floats in byte-aligned form, and beside them what few series have.
 pub(crate) struct Chunk {
@@ -104,27 +105,51 @@ impl Cached for Arc<Chunk> {
     }
 }
 
-/// A stream of the head with what it decodes to. It is found again by the bytes, so nothing that
-/// happens to the head can make it wrong.
+/// What a stream of the head decodes to. It is found again by what it was decoded from, so nothing
+/// that happens to the head can make it wrong.
 #[derive(Clone)]
 pub(crate) struct HeadChunk {
-    pub(crate) stream: Bytes,
-    /// The stream is a copy of an open chunk, not shared with the head.
-    pub(crate) copied: bool,
+    source: HeadSource,
     pub(crate) chunk: Arc<Chunk>,
 }
 
+#[derive(Clone)]
+enum HeadSource {
+    /// Shared with the head.
+    Sealed(Bytes),
+    Open(OpenStamp),
+}
+
 impl HeadChunk {
-    pub(crate) fn is_of(&self, stream: &Bytes) -> bool {
-        let same = self.stream.as_ptr() == stream.as_ptr() && self.stream.len() == stream.len();
-        same || self.stream == stream
+    pub(crate) fn new(part: &PartCopy, chunk: Arc<Chunk>) -> Self {
+        let source = match part.open {
+            Some(stamp) => HeadSource::Open(stamp),
+            None => HeadSource::Sealed(part.stream.clone()),
+        };
+        Self { source, chunk }
+    }
+
+    pub(crate) fn is_of(&self, part: &PartCopy) -> bool {
+        match (&self.source, part.open) {
+            (HeadSource::Open(known), Some(stamp)) => *known == stamp,
+            (HeadSource::Sealed(known), None) => {
+                let stream = &part.stream;
+                let same = known.as_ptr() == stream.as_ptr() && known.len() == stream.len();
+                same || known == stream
+            }
+            _ => false,
+        }
+    }
+
+    /// What an open chunk decodes to, if it is that one.
+    pub(crate) fn of_open(&self, stamp: OpenStamp) -> Option<&Arc<Chunk>> {
+        matches!(self.source, HeadSource::Open(known) if known == stamp).then_some(&self.chunk)
     }
 }
 
 impl Cached for HeadChunk {
     fn heap_bytes(&self) -> usize {
-        let stream = if self.copied { self.stream.len() } else { 0 };
-        stream + self.chunk.heap_bytes()
+        self.chunk.heap_bytes()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bucket ─► postings, value lists │ labels by id │ chunks by id      one state of the bucket
-//! head hour ─► chunks by reference, found again by their bytes
+//! head hour ─► chunks by reference, with the name of the stream that they were decoded from
 //! head ─► labels by reference                 all label sets ─► each once
 //! ```
 //!
@@ -124,10 +124,15 @@ impl ReadCache {
         self.buckets.lock().remove(&bucket);
     }
 
-    /// The part for an hour of the head.
+    /// The part for an hour of the head, if something of it was read.
+    pub(crate) fn known_head_hour(&self, hour: u32) -> Option<Arc<HeadHour>> {
+        self.head_hours.read().get(&hour).cloned()
+    }
+
+    /// The part for an hour of the head, made when there is none.
     pub(crate) fn head_hour(&self, hour: u32) -> Arc<HeadHour> {
-        if let Some(known) = self.head_hours.read().get(&hour) {
-            return Arc::clone(known);
+        if let Some(known) = self.known_head_hour(hour) {
+            return known;
         }
         let mut hours = self.head_hours.write();
         let made = || {

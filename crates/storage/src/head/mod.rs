@@ -45,9 +45,9 @@ use label_order::Ranked;
 pub(crate) use registry::{PAGE_SERIES, SeriesRef};
 pub(crate) use replay::ReplayedBlock;
 pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer};
-pub(crate) use slot::{HourPart, PartCopy, Slot, overlay};
+pub(crate) use slot::{HourPart, OpenStamp, PartCopy, Slot, overlay};
 
-use crate::cache::ReadCache;
+use crate::cache::{HeadChunk, ReadCache};
 use crate::options::Limits;
 use registry::{Registry, SERIES_REFS_MAX};
 
@@ -136,7 +136,7 @@ impl Head {
     pub(crate) fn select(
         &self,
         matchers: &[Matcher],
-        (start_ms, end_ms): (i64, i64),
+        range_ms: (i64, i64),
         labels_only: bool,
         cache: &ReadCache,
     ) -> HeadSelection {
@@ -147,19 +147,29 @@ impl Head {
         for page in matching.chunk_by(|a, b| a / PAGE_SERIES as u32 == b / PAGE_SERIES as u32) {
             // Locks are taken page by page, so that writers never wait for a whole selection.
             let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
-            for series in page {
-                let slot = &slots[*series as usize % PAGE_SERIES];
+            let slot_of = |series: u32| &slots[series as usize % PAGE_SERIES];
+            // Neighbours have the same open hour nearly always.
+            let hour = slot_of(page[0]).open_hour().unwrap_or(CATALOG_HOUR);
+            let mut page_series = page.iter().copied();
+            let mut visit = |known: Option<&HeadChunk>| {
+                let Some(series) = page_series.next() else {
+                    return;
+                };
                 let first = parts.len() as u32;
-                if !labels_only {
-                    slot.snapshot(start_ms, end_ms, &mut parts);
-                } else if !slot.touches(start_ms, end_ms) {
-                    continue;
+                match labels_only {
+                    true if !slot_of(series).touches(range_ms.0, range_ms.1) => return,
+                    true => {}
+                    false => slot_of(series).snapshot(range_ms, known, hour, &mut parts),
                 }
                 let range = first..parts.len() as u32;
                 if labels_only || !range.is_empty() {
-                    found.push(SeriesRef(*series));
+                    found.push(SeriesRef(series));
                     ranges.push(range);
                 }
+            };
+            match cache.known_head_hour(hour).filter(|_| !labels_only) {
+                Some(known) => known.chunks.get_many(page.iter().copied(), visit),
+                None => page.iter().for_each(|_| visit(None)),
             }
         }
         let labels = self.labels_of(&found, cache);
@@ -334,8 +344,8 @@ impl Head {
         for (first, page) in self.pages() {
             let mut slots = page.lock();
             for (i, slot) in slots.iter_mut().enumerate() {
-                if slot.alive && slot.is_empty() && slot.last_write_s < idle_before_s {
-                    *slot = Slot::default();
+                if slot.is_alive() && slot.is_empty() && slot.last_write_s < idle_before_s {
+                    slot.reset();
                     removed.insert(first + i as u32);
                 }
             }

@@ -209,6 +209,10 @@ pub(super) fn head_chunks(
     let mut hours: Vec<(u32, Vec<usize>)> = Vec::new();
     for (at, (_, part)) in parts.iter().enumerate() {
         let part = &resolved.head_parts[*part as usize];
+        if part.known.is_some() {
+            chunks[at] = part.known.clone();
+            hits.hits += 1;
+        }
         if part.stream.is_empty() {
             continue;
         }
@@ -220,13 +224,13 @@ pub(super) fn head_chunks(
     }
     for (hour, list) in hours {
         let kept = cache.head_hour(hour);
-        let stream_of = |at: usize| &resolved.head_parts[parts[at].1 as usize].stream;
+        let part_at = |at: usize| &resolved.head_parts[parts[at].1 as usize];
         let mut missing = Vec::new();
         let mut next = list.iter();
         kept.chunks
             .get_many(list.iter().map(|at| parts[*at].0), |found| {
                 let Some(at) = next.next() else { return };
-                match found.filter(|found| found.is_of(stream_of(*at))) {
+                match found.filter(|found| found.is_of(part_at(*at))) {
                     Some(found) => chunks[*at] = Some(Arc::clone(&found.chunk)),
                     None => missing.push(*at),
                 }
@@ -238,26 +242,22 @@ pub(super) fn head_chunks(
         }
         let decode = |scratch: &mut Scratch, at: usize| {
             let side = SideRecords::default();
-            let decoded = decode_stream(stream_of(at), side, &kept.times, range_ms, scratch);
+            let decoded = decode_stream(&part_at(at).stream, side, &kept.times, range_ms, scratch);
             decoded
-                .map(|(chunk, _)| (at, chunk))
+                .map(|(chunk, whole)| (at, chunk, whole))
                 .map_err(|cause| Error::Corrupt(format!("samples in the head: {cause}")))
         };
-        let decoded: Result<Vec<(usize, Arc<Chunk>)>> = missing
+        let decoded: Result<Vec<(usize, Arc<Chunk>, bool)>> = missing
             .into_par_iter()
             .map_init(Scratch::default, decode)
             .collect();
         let decoded = decoded?;
-        kept.chunks.insert_many(decoded.iter().map(|(at, chunk)| {
-            let (series, part) = parts[*at];
-            let kept = HeadChunk {
-                stream: stream_of(*at).clone(),
-                copied: resolved.head_parts[part as usize].open,
-                chunk: Arc::clone(chunk),
-            };
-            (series, kept)
+        let whole = decoded.iter().filter(|(_, _, whole)| *whole);
+        kept.chunks.insert_many(whole.map(|(at, chunk, _)| {
+            let kept = HeadChunk::new(part_at(*at), Arc::clone(chunk));
+            (parts[*at].0, kept)
         }));
-        for (at, chunk) in decoded {
+        for (at, chunk, _) in decoded {
             chunks[at] = Some(chunk);
         }
     }

@@ -37,7 +37,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use crate::annotations::Note;
+use crate::annotations::{NO_PLACE, Note};
 use crate::error::Result;
 use crate::exec::{Values, is_absent};
 use crate::functions::CallContext;
@@ -226,7 +226,7 @@ impl<'a> WindowEvaluator<'a> {
 fn note_span(ctx: &CallContext<'_>) -> Span {
     match ctx.call.args.first().map(Expr::unwrapped) {
         Some(Expr::Subquery(subquery)) => Span {
-            start: 0,
+            start: NO_PLACE,
             end: subquery.span.end,
         },
         Some(arg) => arg.span(),
