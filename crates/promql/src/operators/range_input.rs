@@ -1,8 +1,9 @@
 //! Range vectors: series with their samples, from a scan or from a subquery.
 
 use icecore_model::TimeColumn;
+use rayon::prelude::*;
 
-use super::scan::{ScanReader, Scanned};
+use super::scan::{ScanReader, Scanned, is_large};
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Reservation, merge_equal_labels};
@@ -57,7 +58,10 @@ impl<'q> RangeReader<'q> {
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {
-                Some(series) => Ok(Some(series.into_iter().filter_map(make).collect())),
+                Some(series) => Ok(Some(match is_large(series.len(), values_per_series) {
+                    true => series.into_par_iter().filter_map(make).collect(),
+                    false => series.into_iter().filter_map(make).collect(),
+                })),
                 None => Ok(None),
             },
         }

@@ -53,7 +53,8 @@ fn within(series: RangeSeries, windows: &Windows) -> Option<Samples> {
     let (end_ms, _) = windows.ends();
     let after_ms = end_ms.saturating_sub(windows.range_ms);
     let is_within = |time: i64| time > after_ms && time <= end_ms;
-    let floats = series.times.iter().copied().zip(series.floats.iter().copied());
+    let floats = series.times.iter().copied();
+    let floats = floats.zip(series.floats.iter().copied());
     let floats: Vec<(i64, f64)> = match windows.mode {
         WindowMode::Plain => floats.filter(|(time, _)| is_within(*time)).collect(),
         mode => {

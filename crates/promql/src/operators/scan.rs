@@ -307,7 +307,8 @@ impl<'q> ScanReader<'q> {
     }
 }
 
-fn is_large(rows: usize, values_per_row: usize) -> bool {
+/// Whether there is enough to do for several threads.
+pub(super) fn is_large(rows: usize, values_per_row: usize) -> bool {
     rows > 1 && rows.saturating_mul(values_per_row) >= PARALLEL_MIN
 }
 
