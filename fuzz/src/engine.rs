@@ -9,7 +9,7 @@ use crate::memory::{announce, peak_of};
 use crate::mutate::{Random, mutate};
 
 /// A decoder may hold this much for any input, and this much more per byte of input.
-const MEMORY_BASE: usize = 1 << 20;
+pub const MEMORY_BASE: usize = 1 << 20;
 const MEMORY_PER_BYTE: usize = 1000;
 
 /// Damaged inputs that are kept to be damaged further.
@@ -144,7 +144,7 @@ fn step(target: &Target, report: &mut Report, input: &[u8]) -> Result<(), Box<Fi
             message.unwrap_or("without a message")
         )));
     }
-    if peak > MEMORY_BASE + MEMORY_PER_BYTE * input.len() {
+    if peak > target.memory_base + MEMORY_PER_BYTE * input.len() {
         return Err(finding(format!(
             "held {peak} bytes for an input of {}",
             input.len()
@@ -164,6 +164,7 @@ mod tests {
             name: "test",
             seeds: || vec![b"seed".to_vec()],
             run,
+            memory_base: MEMORY_BASE,
         }
     }
 

@@ -15,7 +15,7 @@ mod memory;
 mod mutate;
 pub mod targets;
 
-pub use engine::{Finding, Report, fuzz, replay};
+pub use engine::{Finding, MEMORY_BASE, Report, fuzz, replay};
 
 /// One thing to fuzz.
 #[derive(Clone, Copy)]
@@ -25,11 +25,14 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Feeds one input to the decoder; a panic is a finding.
     pub run: fn(&[u8]),
+    /// What it may hold for any input; longer ones are allowed more.
+    pub memory_base: usize,
 }
 
 /// Everything that is fuzzed.
 pub fn all_targets() -> Vec<Target> {
     let mut all = targets::records::targets();
     all.extend(targets::wire::targets());
+    all.extend(targets::promql::targets());
     all
 }

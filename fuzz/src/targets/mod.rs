@@ -1,4 +1,6 @@
-//! What is fuzzed: one file per crate that decodes bytes from outside.
+//! What is fuzzed: one file per crate that takes bytes or queries from outside.
 
+mod hostile_series;
+pub mod promql;
 pub mod records;
 pub mod wire;

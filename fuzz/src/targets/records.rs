@@ -15,10 +15,15 @@ use icecore_records::{
     start_timestamps, watermark,
 };
 
-use crate::Target;
+use crate::{MEMORY_BASE, Target};
 
 pub fn targets() -> Vec<Target> {
-    let target = |name, seeds, run| Target { name, seeds, run };
+    let target = |name, seeds, run| Target {
+        name,
+        seeds,
+        run,
+        memory_base: MEMORY_BASE,
+    };
     vec![
         target("records/key", keys, |input| {
             key::segment_len(input);

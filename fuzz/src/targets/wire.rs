@@ -7,7 +7,7 @@ use icecore_wire::prometheus::{
     parse_time_ms, snappy,
 };
 
-use crate::Target;
+use crate::{MEMORY_BASE, Target};
 
 const V1: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v1.snappy");
 const V2: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v2.snappy");
@@ -21,6 +21,7 @@ const READ_REQUEST: &[u8] = b"\x0aL\x08\xe8\x07\x10\x88'\x1a\x0e\x12\x08__name__
 pub fn targets() -> Vec<Target> {
     vec![
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_remote_write_v1",
             seeds: || vec![decompressed(V1), decompressed(METADATA)],
             run: |input| {
@@ -28,6 +29,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_remote_write_v2",
             seeds: || vec![decompressed(V2)],
             run: |input| {
@@ -35,6 +37,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_remote_read",
             seeds: || vec![READ_REQUEST.to_vec()],
             run: |input| {
@@ -42,6 +45,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_snappy",
             seeds: || vec![V1.into(), V2.into(), METADATA.into()],
             run: |input| {
@@ -49,6 +53,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_selector",
             seeds: || {
                 texts(&[
@@ -59,6 +64,7 @@ pub fn targets() -> Vec<Target> {
             run: |input| on_text(input, |text| drop(parse_selector(text))),
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_params",
             seeds: || {
                 texts(&[
@@ -77,6 +83,7 @@ pub fn targets() -> Vec<Target> {
             },
         },
         Target {
+            memory_base: MEMORY_BASE,
             name: "wire_unescape",
             seeds: || texts(&["U__mysystem_2e_prod__total_1f631_", "plain"]),
             run: |input| {

@@ -49,3 +49,16 @@ impl Grid {
         (0..self.steps).map(|step| self.time(step))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_time_are_in_range() {
+        let all = Grid::range(i64::MIN, i64::MAX, 1);
+        assert_eq!(all.steps, usize::MAX);
+        assert_eq!(Grid::range(i64::MIN, i64::MAX, i64::MAX).steps, 3);
+        assert_eq!(Grid::range(5, 4, 1).steps, 0);
+    }
+}

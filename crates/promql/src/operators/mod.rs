@@ -73,7 +73,10 @@ pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator 
         VectorKind::Join { .. } => Box::new(join::Join::new(run, node)),
         VectorKind::Negate(input) => Box::new(with_scalar::Negate::new(build(run, input))),
         VectorKind::FromScalar(input) => Box::new(scalar::FromScalar::new(run, input)),
-        VectorKind::Repeat(input) => Box::new(repeat::Repeat::new(build(run, input), node.grid)),
+        VectorKind::Repeat(input) => {
+            let input = build(run, input);
+            Box::new(repeat::Repeat::new(run.context, input, node.grid))
+        }
         VectorKind::Info { .. } => Box::new(info::Info::new(run, node)),
         VectorKind::Shared { id, span } => Box::new(shared::Reader::new(run, *id, *span)),
     }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::scan::{ScanReader, Scanned, is_large};
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
-use crate::exec::{Reservation, merge_equal_labels};
+use crate::exec::{Grid, Reservation, merge_equal_labels};
 use crate::functions::window::RangeSeries;
 use crate::plan::RangeInput;
 
@@ -19,9 +19,9 @@ pub(super) enum RangeReader<'q> {
 pub(super) struct SubqueryReader<'q> {
     run: &'q Run<'q>,
     input: Option<Box<dyn Operator + 'q>>,
-    times: TimeColumn,
-    /// The rows of the subquery, kept while they are worked on.
-    held: Option<Reservation>,
+    grid: Grid,
+    /// The rows of the subquery and their times, kept while they are worked on.
+    held: Option<(Reservation, Reservation)>,
 }
 
 impl<'q> RangeReader<'q> {
@@ -31,7 +31,7 @@ impl<'q> RangeReader<'q> {
             RangeInput::Subquery(inner) => Self::Subquery(SubqueryReader {
                 run,
                 input: Some(build(run, inner)),
-                times: inner.grid.times().collect(),
+                grid: inner.grid,
                 held: None,
             }),
         }
@@ -76,12 +76,13 @@ impl SubqueryReader<'_> {
             return Ok(None);
         };
         let (rows, held) = collect(self.run.context, &mut *input).await?;
-        self.held = Some(held);
+        let held_times = self.run.context.reserve_rows(1, self.grid.steps)?;
+        self.held = Some((held, held_times));
         let rows = merge_equal_labels(rows)?;
-        let times = &self.times;
+        let times: TimeColumn = self.grid.times().collect();
         let series = rows
             .into_iter()
-            .map(|row| RangeSeries::from_row(row, times));
+            .map(|row| RangeSeries::from_row(row, &times));
         Ok(Some(series.collect()))
     }
 }

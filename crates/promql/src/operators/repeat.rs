@@ -4,16 +4,21 @@ use futures::future::BoxFuture;
 
 use super::Operator;
 use crate::error::Result;
-use crate::exec::{Grid, Row, Values};
+use crate::exec::{Context, Grid, Row, Values};
 
 pub(super) struct Repeat<'q> {
+    context: &'q Context<'q>,
     input: Box<dyn Operator + 'q>,
     grid: Grid,
 }
 
 impl<'q> Repeat<'q> {
-    pub(super) fn new(input: Box<dyn Operator + 'q>, grid: Grid) -> Self {
-        Self { input, grid }
+    pub(super) fn new(context: &'q Context<'q>, input: Box<dyn Operator + 'q>, grid: Grid) -> Self {
+        Self {
+            context,
+            input,
+            grid,
+        }
     }
 }
 
@@ -23,6 +28,7 @@ impl Operator for Repeat<'_> {
             let Some(mut rows) = self.input.next().await? else {
                 return Ok(None);
             };
+            let _made = self.context.reserve_rows(rows.len(), self.grid.steps)?;
             for row in &mut rows {
                 row.values = repeated(&row.values, self.grid.steps);
             }

@@ -16,6 +16,11 @@ pub(crate) fn scalar<'q>(
     node: &'q Scalar,
 ) -> BoxFuture<'q, Result<ScalarColumn>> {
     Box::pin(async move {
+        let steps = match &node.kind {
+            ScalarKind::Constant(_) => 0,
+            _ => node.grid.steps,
+        };
+        let _made = run.context.reserve_rows(1, steps)?;
         Ok(match &node.kind {
             ScalarKind::Constant(value) => ScalarColumn::Constant(*value),
             ScalarKind::Time => {

@@ -244,12 +244,14 @@ impl<'q> ScanReader<'q> {
             let value = |name| series.labels.get(name).unwrap_or_default();
             filter.iter().all(|m| m.matches(value(m.name())))
         };
+        let context = self.run.context;
         Ok(match batch {
             Given::End | Given::Missed => None,
             Given::Owned(mut series) => {
                 if !filter.is_empty() {
                     series.retain(is_wanted);
                 }
+                let _made = context.reserve_rows(series.len(), values_per_series)?;
                 let make = |series| make(Scanned::Owned(series));
                 Some(match is_large(series.len(), values_per_series) {
                     true => series.into_par_iter().filter_map(make).collect(),
@@ -257,6 +259,8 @@ impl<'q> ScanReader<'q> {
                 })
             }
             Given::Shared(series) => {
+                let wanted = series.iter().filter(|s| is_wanted(s)).count();
+                let _made = context.reserve_rows(wanted, values_per_series)?;
                 let make = |index: usize| match is_wanted(&series[index]) {
                     true => make(Scanned::Shared(&series, index)),
                     false => None,

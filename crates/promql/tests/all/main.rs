@@ -11,5 +11,6 @@ mod differential;
 mod explain;
 mod generated;
 mod hostile;
+mod limits;
 mod memory;
 mod rules;

@@ -7,7 +7,7 @@ use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 use super::Fold;
 use super::groups::Groups;
 use crate::error::Result;
-use crate::exec::{Row, Values};
+use crate::exec::{Limits, Row, Values};
 use crate::plan::Grouping;
 
 pub(super) struct CountValues {
@@ -20,14 +20,22 @@ pub(super) struct CountValues {
     /// Groups may meet again when the label replaces one of theirs.
     by_labels: HashMap<Labels, usize>,
     rows: Vec<Row>,
+    limits: Limits,
 }
 
 impl CountValues {
-    pub(super) fn new(groups: Groups, grouping: &Grouping, label: &str, steps: usize) -> Self {
+    pub(super) fn new(
+        groups: Groups,
+        grouping: &Grouping,
+        label: &str,
+        steps: usize,
+        limits: Limits,
+    ) -> Self {
         // `without` takes labels away after the value has become one.
         let is_dropped = grouping.without
             && (label == METRIC_NAME || grouping.labels.iter().any(|name| name == label));
         Self {
+            limits,
             groups,
             label: (!is_dropped).then(|| label.to_string()),
             steps,
@@ -37,21 +45,23 @@ impl CountValues {
         }
     }
 
-    fn count(&mut self, group: usize, text: String, step: usize) {
+    fn count(&mut self, group: usize, text: String, step: usize) -> Result<()> {
         let place = match self.places[group].get(&text) {
             Some(place) => *place,
             None => {
-                let place = self.place(group, &text);
+                let place = self.place(group, &text)?;
                 self.places[group].insert(text, place);
                 place
             }
         };
         let row = &mut self.rows[place];
         row.values.floats[step] = row.values.float(step).unwrap_or(0.0) + 1.0;
+        Ok(())
     }
 
-    /// The row of a value, which may be new.
-    fn place(&mut self, group: usize, text: &str) -> usize {
+    /// The row of a value, which may be new. One row of the input can make as many rows as it has steps,
+    /// so memory is looked after here and not only behind each batch.
+    fn place(&mut self, group: usize, text: &str) -> Result<usize> {
         let group = self.groups.get(group);
         let mut builder = LabelsBuilder::from_labels(&group.labels);
         if let Some(label) = &self.label {
@@ -61,13 +71,16 @@ impl CountValues {
         let next = self.rows.len();
         let place = *self.by_labels.entry(labels.clone()).or_insert(next);
         if place == next {
+            if self.heap_bytes() > self.limits.memory_bytes {
+                return Err(self.limits.out_of_memory());
+            }
             self.rows.push(Row {
                 labels,
                 drop_name: group.drop_name,
                 values: Values::absent(self.steps),
             });
         }
-        place
+        Ok(place)
     }
 }
 
@@ -82,7 +95,7 @@ impl Fold for CountValues {
                     (None, Some(value)) => plain_float(value),
                     (None, None) => continue,
                 };
-                self.count(number, text, step);
+                self.count(number, text, step)?;
             }
         }
         Ok(())

@@ -102,7 +102,11 @@ impl<'q> Aggregate<'q> {
                 Box::new(quantile::Quantile::new(groups, quantiles, &note))
             }
             AggregateOp::CountValues => Box::new(count_values::CountValues::new(
-                groups, grouping, text, steps,
+                groups,
+                grouping,
+                text,
+                steps,
+                context.limits,
             )),
             _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
         };

@@ -1,0 +1,111 @@
+//! Queries that need more than they may have are refused before they take it.
+
+use std::sync::atomic::AtomicBool;
+
+use futures::executor::block_on;
+use icecore_model::Labels;
+use icecore_promql::script::{LoadedSample, LoadedValue};
+use icecore_promql::{Answer, Engine, EngineOptions, Error, MemorySource, QueryTime, Request};
+
+/// Small, so that a query that takes too much first and asks afterwards would still be quick.
+const MEMORY_MAX: usize = 1 << 20;
+
+fn source() -> MemorySource {
+    let mut source = MemorySource::default();
+    for id in 0..10 {
+        let labels = Labels::from_pairs([("__name__", "counter"), ("id", &id.to_string())]);
+        for second in 0..2000 {
+            let sample = LoadedSample {
+                timestamp_ms: second * 1000,
+                value: LoadedValue::Float(f64::from(id) + second as f64),
+                start_ms: None,
+            };
+            source.add(&labels, sample);
+        }
+    }
+    source
+}
+
+fn execute(
+    engine: &Engine,
+    source: &MemorySource,
+    query: &str,
+    time: QueryTime,
+) -> Result<Answer, Error> {
+    let request = Request {
+        query: query.to_string(),
+        time,
+        lookback_ms: Some(i64::MAX),
+        limit: None,
+        timeout: None,
+        counts_touched: false,
+    };
+    block_on(engine.execute(source, &request, &AtomicBool::new(false)))
+}
+
+/// Times whose distance is no `i64`.
+#[test]
+fn ends_of_time_are_in_range() {
+    let mut source = MemorySource::default();
+    for (timestamp_ms, value) in [(i64::MIN, 1.0), (i64::MAX, 3.0)] {
+        let sample = LoadedSample {
+            timestamp_ms,
+            value: LoadedValue::Float(value),
+            start_ms: None,
+        };
+        source.add(&Labels::from_pairs([("__name__", "counter")]), sample);
+    }
+    let engine = Engine::default();
+    let range = |start_ms, end_ms, step_ms| QueryTime::Range {
+        start_ms,
+        end_ms,
+        step_ms,
+    };
+    for query in [
+        "counter smoothed",
+        "rate(counter[292y])",
+        "counter @ end() - counter",
+    ] {
+        for time_ms in [i64::MIN, -1, 0, 1, i64::MAX] {
+            let _ = execute(&engine, &source, query, QueryTime::Instant { time_ms });
+        }
+        let _ = execute(&engine, &source, query, range(i64::MIN, i64::MAX, i64::MAX));
+        let refused = execute(&engine, &source, query, range(i64::MIN, i64::MAX, 1));
+        assert!(
+            matches!(refused, Err(Error::Invalid(_))),
+            "{query}: {refused:?}"
+        );
+    }
+}
+
+#[test]
+fn memory_is_asked_for_first() {
+    let engine = Engine::new(EngineOptions {
+        memory_max: MEMORY_MAX,
+        ..EngineOptions::default()
+    });
+    let source = source();
+    let queries = [
+        // A row for each value, with a place for each step.
+        "count_values(\"value\", counter)",
+        "sum_over_time(count_values(\"value\", counter)[1000s:1s])",
+        // Rows of a million steps, of which few have a sample.
+        "sum(sum_over_time(counter[900000s:1s]))",
+        "sum(sum_over_time(rate(counter[1m])[900000s:1s]))",
+        // One step that is repeated a million times.
+        "sum(sum_over_time((counter @ 1000)[900000s:1s]))",
+        "sum_over_time(vector(time())[900000s:1s])",
+    ];
+    for query in queries {
+        let time = QueryTime::Range {
+            start_ms: 0,
+            end_ms: 2_000_000,
+            step_ms: 1000,
+        };
+        let answer = execute(&engine, &source, query, time);
+        assert!(
+            matches!(&answer, Err(Error::LimitReached(why)) if why.contains("memory")),
+            "{query}: {answer:?}"
+        );
+    }
+}
