@@ -88,10 +88,6 @@ fn provided(vector: &Vector, scans: &[Scan]) -> Vec<Matcher> {
             input,
             ..
         } => {
-            if *op == AggregateOp::CountValues {
-                // Its own label may have taken the place of a selected one.
-                return Vec::new();
-            }
             let mut matchers = provided(input, scans);
             if !chooses(*op) {
                 matchers.retain(|m| keeps(grouping, m.name()));
