@@ -1,5 +1,10 @@
 //! Remote read: both forms of the answer, order, limits, and a real Prometheus that reads from us.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "everything here is a test, also what is outside of test functions"
+)]
+
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
