@@ -333,12 +333,13 @@ async fn main() {
         resident()
     );
     measure(&db, "head", hours).await;
-    eprintln!("{}", resident());
+    let cached = |db: &Database| db.gauges().chunk_cache_bytes >> 10;
+    eprintln!("{}, cache {} kB", resident(), cached(&db));
     db.flush().await.unwrap();
     db.close().await.unwrap();
     drop(db);
     let db = open().await;
     measure(&db, "buckets", hours).await;
-    eprintln!("{}", resident());
+    eprintln!("{}, cache {} kB", resident(), cached(&db));
     db.close().await.unwrap();
 }

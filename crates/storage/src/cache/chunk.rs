@@ -92,6 +92,9 @@ impl Chunk {
     }
 }
 
+/// What the counters of an `Arc` and the allocator take for a chunk and its values.
+const ALLOCATION_BYTES: usize = 48;
+
 impl Cached for Arc<Chunk> {
     /// Without the times, which [`Times`] accounts for.
     fn heap_bytes(&self) -> usize {
@@ -101,7 +104,7 @@ impl Cached for Arc<Chunk> {
             });
             size_of::<SideRecords>() + 16 * side.starts.len() + histograms.sum::<usize>()
         });
-        size_of::<Chunk>() + 16 + self.values.heap_bytes() + side
+        size_of::<Chunk>() + ALLOCATION_BYTES + self.values.heap_bytes() + side
     }
 }
 

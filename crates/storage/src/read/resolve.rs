@@ -83,10 +83,13 @@ pub(crate) async fn resolve_series(
         return Err(too_many(series_max));
     }
     let limit = hints.series_limit;
-    let looked_up = inner
-        .pool
-        .run(move || look_up(in_head, matching, series_max, limit))
-        .await??;
+    let cache = Arc::clone(&inner.cache);
+    let look_up = move || {
+        // Labels and postings were added, which selections without samples would do for ever.
+        cache.make_room();
+        look_up(in_head, matching, series_max, limit)
+    };
+    let looked_up = inner.pool.run(look_up).await??;
     let (in_head, mut matching) = match looked_up {
         LookedUp::All(resolved) => return Ok(resolved),
         LookedUp::Some(in_head, matching) => (in_head, matching),

@@ -45,7 +45,6 @@ impl SelectStream {
         } = selection;
         let range_ms = (start_ms, end_ms);
         let resolved = resolve_series(inner, &matchers, range_ms, &hints).await?;
-        inner.cache.make_room();
         inner.metrics.selections.add(1);
         let samples_max = inner.options.read.samples_max;
         let samples_limit = hints
