@@ -10,8 +10,10 @@ mod check;
 mod config;
 mod inspect;
 mod output;
+mod query;
 mod serve;
 mod settings;
+mod test_promql;
 mod utc;
 
 use std::fmt;
@@ -37,7 +39,9 @@ Examples:
   icecore serve --config prometheus.yml               our settings are in its section icecore:
   icecore config --config prometheus.yml              which settings are in effect, and why
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
-  icecore check --storage /var/lib/icecore            whether all of it fits together";
+  icecore check --storage /var/lib/icecore            whether all of it fits together
+  icecore query range 'rate(http_requests_total[5m])' -o plot
+  icecore test promql functions.test                  PromQL scripts, in memory";
 
 #[derive(Subcommand)]
 enum Command {
@@ -45,6 +49,8 @@ enum Command {
     Config(config::ShowConfig),
     Inspect(inspect::Inspect),
     Check(check::Check),
+    Query(query::Query),
+    Test(test_promql::Test),
 }
 
 impl Command {
@@ -54,6 +60,8 @@ impl Command {
             Self::Config(config) => config.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),
+            Self::Query(query) => query.run(),
+            Self::Test(test) => test.run(),
         }
     }
 }

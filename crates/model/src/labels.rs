@@ -93,18 +93,34 @@ impl Labels {
     }
 
     /// The pairs in the order of their names.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> + Clone {
         pairs_of(&self.0)
     }
 
     /// The value of a label; `None` where it is absent.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+        // Names are compared as bytes, and only the value that is found is cut out: this runs for every
+        // series of a query.
+        let (text, mut start) = (&*self.0.text, 0);
+        for ends in self.0.ends.chunks_exact(2) {
+            let (middle, end) = (ends[0] as usize, ends[1] as usize);
+            if text.as_bytes()[start..middle] == *name.as_bytes() {
+                return Some(&text[middle..end]);
+            }
+            start = end;
+        }
+        None
     }
 
     /// The value of `__name__`, or the empty string.
     pub fn metric_name(&self) -> &str {
         self.get(METRIC_NAME).unwrap_or_default()
+    }
+
+    /// Whether there is another clone of this set, so that dropping this one would free nothing.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 
     /// Bytes that the set holds in memory, for accounting.
@@ -113,6 +129,7 @@ impl Labels {
     }
 }
 
+#[inline]
 fn pairs_of(inner: &Inner) -> impl ExactSizeIterator<Item = (&str, &str)> + Clone {
     let ends = &inner.ends;
     (0..ends.len() / 2).map(move |i| {

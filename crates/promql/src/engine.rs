@@ -135,8 +135,8 @@ impl Engine {
         let context = PlanContext {
             query: &request.query,
             grid,
-            is_range,
             end_ms,
+            is_range,
             lookback_ms,
             default_step_ms: millis(self.options.default_step),
         };
@@ -156,7 +156,7 @@ impl Engine {
             return refuse("end timestamp must not be before start time");
         }
         let grid = Grid::range(start_ms, end_ms, step_ms);
-        if grid.steps > self.options.steps_max + 1 {
+        if grid.steps > self.options.steps_max.saturating_add(1) {
             return refuse(
                 "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)",
             );

@@ -108,18 +108,6 @@ impl MatrixSeries {
         }
     }
 
-    /// Bytes held, for accounting.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.points {
-                Points::OnGrid(_, values) => values.heap_bytes(),
-                Points::Samples { floats, histograms } => {
-                    let of_histograms = histograms.iter().map(|(_, h)| h.heap_bytes());
-                    16 * floats.len() + of_histograms.sum::<usize>()
-                }
-            }
-    }
-
     /// The float samples in time order.
     pub fn floats(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
         let (grid, listed) = match &self.points {

@@ -77,7 +77,8 @@ pub(crate) fn merge(parts: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
     Ok(encode(&all))
 }
 
-fn order(a: &Exemplar, b: &Exemplar) -> Ordering {
+/// The order in which exemplars are stored; equal ones are the same exemplar.
+pub fn order(a: &Exemplar, b: &Exemplar) -> Ordering {
     a.timestamp_ms
         .cmp(&b.timestamp_ms)
         .then_with(|| a.labels.cmp(&b.labels))

@@ -11,11 +11,13 @@ mod config;
 mod http;
 mod metrics;
 mod process;
+mod queries;
 mod telemetry;
 
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
-    LogOptions, Position, Problem, SECTIONS, SETTINGS, ServerOptions, Setting, Source,
+    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ServerOptions,
+    Setting, Source,
 };
 pub use http::{ROUTES, Route};
 pub use process::{Process, ServeError, run};

@@ -3,12 +3,14 @@
 //! | names | whose |
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
+//! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
 mod http;
 mod process;
+mod query;
 
 use icecore_model::MetricType;
 use icecore_storage::{DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricValue};
@@ -16,6 +18,7 @@ use icecore_wire::prometheus::TextWriter;
 
 pub(crate) use self::http::HttpMetrics;
 pub(crate) use self::process::open_files_max;
+pub(crate) use self::query::{QueryKind, QueryMetrics};
 use crate::http::App;
 
 /// Everything, as it stands.
@@ -29,6 +32,7 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     state(&mut text, &database.gauges());
     journal_and_flushes(&mut text, database);
     reads(&mut text, database);
+    queries(&mut text, app);
     doors(&mut text, app);
     slatedb(&mut text, database);
     process::write(&mut text);
@@ -95,6 +99,11 @@ fn state(text: &mut TextWriter, gauges: &Gauges) {
             "icecore_active_series",
             "Series in the head.",
             gauges.series as f64,
+        ),
+        (
+            "icecore_chunk_cache_bytes",
+            "Memory of the chunk cache; read.chunk_cache_bytes bounds it.",
+            gauges.chunk_cache_bytes as f64,
         ),
         (
             "icecore_head_bytes",
@@ -221,11 +230,49 @@ fn reads(text: &mut TextWriter, database: &Database) {
         ),
         (
             "icecore_read_bucket_samples_total",
-            "Samples that selections decoded from buckets.",
+            "Samples that selections took from buckets.",
             &metrics.bucket_samples_read,
+        ),
+        (
+            "icecore_chunk_cache_hits_total",
+            "Hours of series that selections found decoded.",
+            &metrics.chunk_cache_hits,
+        ),
+        (
+            "icecore_chunk_cache_misses_total",
+            "Hours of series that selections had to decode.",
+            &metrics.chunk_cache_misses,
+        ),
+        (
+            "icecore_chunk_cache_evicted_bytes_total",
+            "Memory that the chunk cache gave up to stay within its limit.",
+            &metrics.chunk_cache_evicted_bytes,
         ),
     ] {
         counter(text, name, help, count.get());
+    }
+}
+
+fn queries(text: &mut TextWriter, app: &App) {
+    app.queries.metrics.write(text);
+    for (name, help, value) in [
+        (
+            "icecore_queries_running",
+            "Queries that run, or whose answer is being sent.",
+            app.queries.running(),
+        ),
+        (
+            "icecore_queries_running_max",
+            "Queries that may run at once; further ones wait.",
+            app.queries.running_max(),
+        ),
+        (
+            "icecore_queries_waiting",
+            "Queries that wait for their turn.",
+            app.queries.waiting(),
+        ),
+    ] {
+        gauge(text, name, help, value as f64);
     }
 }
 

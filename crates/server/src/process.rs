@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use icecore_storage::{Database, Environment, Error as StorageError};
+use icecore_storage::{Database, Environment, Error as StorageError, SystemClock};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -50,6 +50,8 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    #[error("cannot start the threads for queries: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
     #[error("cannot wait for signals: {0}")]
     Signals(#[source] io::Error),
     #[error("cannot open the database at {location}: {source}")]
@@ -109,7 +111,9 @@ pub struct Process {
 impl Process {
     /// Opens the door. A port that nobody asked for and that is taken stays shut, with a warning.
     pub async fn start(config: Config, environment: Environment) -> Result<Self, ServeError> {
-        let app = Arc::new(App::new(config.server.clone()));
+        let clock = environment.clock.clone();
+        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let app = Arc::new(App::new(&config, clock)?);
         let listen = &config.server.listen;
         let bound = TcpListener::bind((listen.host.as_str(), listen.port)).await;
         let door = bound.and_then(|listener| Door::open(listener, router(Arc::clone(&app))));
@@ -221,7 +225,7 @@ impl Process {
                 text,
                 "  ready  {url}/-/ready\n  \
                  write  {url}/api/v1/write   (remote_write: [{{url: …}}] in a prometheus.yml)\n  \
-                 read   curl '{url}/api/v1/export' -d 'match[]={{__name__!=\"\"}}'\n"
+                 read   curl '{url}/api/v1/query' -d 'query=up'\n"
             );
         }
         // Nobody may be reading it, which is no reason to stop.

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
+    BoxFuture, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
+use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::flush::{flush_catalog, flush_hours, load_metadata};
@@ -31,7 +32,7 @@ use crate::maintenance;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
-use crate::read::{self, Cardinality, LabelQuery, SelectStream};
+use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::slate_metrics::SlateMetric;
 
@@ -97,6 +98,8 @@ pub struct Gauges {
     pub journal_unreadable_epochs: usize,
     pub oldest_epoch_age_s: f64,
     pub metadata: usize,
+    /// Memory of the read cache, labels and index included.
+    pub chunk_cache_bytes: usize,
     /// Oldest and newest hour in the head, as ms.
     pub head_start_ms: Option<i64>,
     pub head_end_ms: Option<i64>,
@@ -149,7 +152,9 @@ impl Database {
         let interval = options.journal.commit_interval.unwrap_or(default_interval);
         let db = engine.db().clone();
         let journal = Journal::start(db, interval, recovered.next_seq, Arc::clone(&metrics));
+        let cache = ReadCache::new(options.read.chunk_cache_bytes, Arc::clone(&metrics));
         let inner = Arc::new(Inner {
+            cache: Arc::new(cache),
             options,
             head,
             journal,
@@ -203,6 +208,12 @@ impl Database {
     /// Label sets that match, in label order.
     pub async fn series(&self, query: &LabelQuery) -> Result<Vec<Labels>> {
         read::series(&self.inner, query).await
+    }
+
+    /// Exemplars of the series that match any selector: series in label order, exemplars in time
+    /// order, each once.
+    pub async fn exemplars(&self, query: ExemplarQuery) -> Result<Vec<(Labels, Vec<Exemplar>)>> {
+        read::exemplars(&self.inner, query).await
     }
 
     pub async fn label_names(&self, query: &LabelQuery) -> Result<Vec<String>> {
@@ -345,6 +356,7 @@ impl Database {
             journal_epochs: sequencer.epochs.len(),
             journal_unreadable_epochs: sequencer.epochs.values().filter(|e| e.unreadable).count(),
             oldest_epoch_age_s: (now_ms - oldest) as f64 / 1e3,
+            chunk_cache_bytes: inner.cache.bytes(),
             metadata: inner.head.metadata.read().len(),
             head_start_ms: hours().next().map(ms),
             head_end_ms: hours().next_back().map(|h| ms(h) + icecore_model::HOUR_MS),

@@ -7,6 +7,7 @@ use icecore_records::Bucket;
 use icecore_records::journal::BlockEncoder;
 use parking_lot::{Mutex, RwLock};
 
+use crate::cache::ReadCache;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::flush::FrozenHours;
@@ -24,6 +25,7 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     /// The buckets that are listed.
     pub(crate) buckets: RwLock<BTreeSet<Bucket>>,
+    pub(crate) cache: Arc<ReadCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) started_ms: i64,

@@ -12,6 +12,7 @@
 //!
 //! This is the only crate that knows SlateDB and object stores.
 
+mod cache;
 mod clock;
 mod database;
 mod error;
@@ -37,7 +38,7 @@ pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};
 pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, Options, ReadOptions, StoreOptions,
 };
-pub use read::{Cardinality, LabelQuery, NamedCount};
+pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
 
 #[cfg(feature = "testing")]

@@ -65,4 +65,7 @@ pub struct Metrics {
     pub selections: Counter,
     pub samples_read: Counter,
     pub bucket_samples_read: Counter,
+    pub chunk_cache_hits: Counter,
+    pub chunk_cache_misses: Counter,
+    pub chunk_cache_evicted_bytes: Counter,
 }

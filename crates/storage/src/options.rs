@@ -162,8 +162,14 @@ pub struct ReadOptions {
     pub series_max: usize,
     /// Samples one selection may return.
     pub samples_max: usize,
+    /// Exemplars one query may return: they are held in memory together, a few hundred bytes each.
+    pub exemplars_max: usize,
     /// Point gets that one selection has under way at once.
     pub concurrent_gets: usize,
+    /// Memory of decoded samples, labels and index records of what was read before. An hour of a
+    /// series takes about 0.6 KiB in it: the default holds 10 000 series for half a day, and grows
+    /// only as far as queries ask.
+    pub chunk_cache_bytes: usize,
     /// Series per batch of a streamed answer.
     pub batch_series: usize,
 }
@@ -244,7 +250,9 @@ impl Default for ReadOptions {
         Self {
             series_max: 2_000_000,
             samples_max: 500_000_000,
+            exemplars_max: 100_000,
             concurrent_gets: 32,
+            chunk_cache_bytes: 128 * MIB,
             batch_series: 1024,
         }
     }

@@ -1,6 +1,7 @@
 //! Targets for the protocol decoders.
 
 use icecore_model::{Exemplar, Histogram, Metadata, RawLabels, Sample, SampleSink};
+use icecore_wire::prometheus::remote_read::decode_read_request;
 use icecore_wire::prometheus::{
     RemoteWriteVersion, decode_v1, decode_v2, escaping, parse_duration_ms, parse_selector,
     parse_time_ms, snappy,
@@ -11,6 +12,11 @@ use crate::{MEMORY_BASE, Target};
 const V1: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v1.snappy");
 const V2: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v2.snappy");
 const METADATA: &[u8] = include_bytes!("../../../testdata/wire/prometheus-2.42-metadata.snappy");
+
+/// Two queries, one with every kind of matcher and one with hints; samples or chunks.
+const READ_REQUEST: &[u8] = b"\x0aL\x08\xe8\x07\x10\x88'\x1a\x0e\x12\x08__name__\x1a\x02up\x1a\x0b\x08\x01\x12\x03job\x1a\x02ab\x1a\x15\x08\x02\x12\x08instance\x1a\x07(a|b).*\x1a\x10\x08\x03\x12\x04code\x1a\x065[0-9]\
+    \x0a\x1b\x10\x88'\x22\x16\x08\xe8\x07\x12\x04rate\x18\xe8\x07\x20\x88'*\x01a0\x018d\
+    \x12\x02\x01\x00";
 
 pub fn targets() -> Vec<Target> {
     vec![
@@ -28,6 +34,14 @@ pub fn targets() -> Vec<Target> {
             seeds: || vec![decompressed(V2)],
             run: |input| {
                 let _ = decode_v2(input, &mut Repeating::default());
+            },
+        },
+        Target {
+            memory_base: MEMORY_BASE,
+            name: "wire_remote_read",
+            seeds: || vec![READ_REQUEST.to_vec()],
+            run: |input| {
+                let _ = decode_read_request(input);
             },
         },
         Target {

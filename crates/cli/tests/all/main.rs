@@ -15,6 +15,7 @@ mod inspect;
 mod ledger;
 mod load;
 mod process;
+mod query;
 mod random;
 mod remote_write;
 mod s3;

@@ -43,7 +43,7 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn out_of_memory(&self) -> Error {
         Error::LimitReached(format!(
-            "the query needs more than {} bytes of memory (query.memory_max): select fewer series, a shorter range or a larger step",
+            "the query needs more than {} bytes of memory (query.max_memory): select fewer series, a shorter range or a larger step",
             self.memory_bytes
         ))
     }
@@ -166,6 +166,19 @@ impl<'q> Context<'q> {
 pub(crate) struct Reservation {
     used: Arc<AtomicUsize>,
     bytes: usize,
+}
+
+impl Reservation {
+    /// Gives back a part.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Drop for Reservation {

@@ -1,6 +1,7 @@
 //! Rows that turn out to be the same series.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use icecore_model::Labels;
 
@@ -10,7 +11,8 @@ use crate::error::{Error, Result};
 /// Makes one row of those with equal labels. That two of them have a value at the same step is an
 /// error: the answer would have one series twice.
 pub(crate) fn merge_equal_labels(rows: Vec<Row>) -> Result<Vec<Row>> {
-    let mut places: HashMap<Labels, usize> = HashMap::with_capacity(rows.len());
+    let mut places: HashMap<Labels, usize, BuildHasherDefault<Fingerprint>> =
+        HashMap::with_capacity_and_hasher(rows.len(), BuildHasherDefault::default());
     let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows {
         match places.get(&row.labels) {
@@ -41,4 +43,24 @@ fn merge_into(target: &mut Row, row: Row) -> Result<()> {
     }
     target.drop_name |= row.drop_name;
     Ok(())
+}
+
+/// Label sets hash to a part of their fingerprint, which needs no further mixing.
+#[derive(Default)]
+struct Fingerprint(u64);
+
+impl Hasher for Fingerprint {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }

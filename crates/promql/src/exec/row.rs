@@ -25,9 +25,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Bytes held, for accounting. Labels are shared with the source and count as a pointer.
+    /// Bytes held, for accounting. Labels may be shared with the source, but not every source has them
+    /// in memory anyway: at one step they are most of a row.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.values.heap_bytes()
+        size_of::<Self>() + self.labels.heap_bytes() + self.values.heap_bytes()
     }
 }
 

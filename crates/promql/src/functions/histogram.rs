@@ -62,8 +62,12 @@ fn each_histogram(mut row: Row, f: impl Fn(&FloatHistogram) -> f64) -> Row {
 
 /// `histogram_quantile(q, v)`
 fn histogram_quantile(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
-    let quantile = Quantile(scalar_argument(ctx, 0));
-    check_quantiles(ctx, 0, &quantile.0);
+    let quantile = Quantile {
+        share: scalar_argument(ctx, 0),
+        before: &[],
+        grid: ctx.grid,
+    };
+    check_quantiles(ctx, 0, &quantile.share);
     let series = HistogramSeries::gather(ctx, 1, rows);
     Ok(series.measure(ctx, 1, &quantile))
 }
@@ -82,12 +86,19 @@ fn histogram_fraction(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>>
 fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
     let label = ctx.text(1);
     let series = HistogramSeries::gather(ctx, 0, rows);
+    let shares: Vec<ScalarColumn> = (2..ctx.args.len())
+        .map(|index| scalar_argument(ctx, index))
+        .collect();
     let mut labelled = Vec::new();
-    for index in 2..ctx.args.len() {
-        let quantile = Quantile(scalar_argument(ctx, index));
-        check_quantiles(ctx, index, &quantile.0);
+    for (place, share) in shares.iter().enumerate() {
+        check_quantiles(ctx, place + 2, share);
+        let quantile = Quantile {
+            share: share.clone(),
+            before: &shares[..place],
+            grid: ctx.grid,
+        };
         let measured = series.measure(ctx, 0, &quantile);
-        label_rows(label, &quantile.0, measured, &mut labelled)?;
+        label_rows(label, share, measured, &mut labelled)?;
     }
     merge_equal_labels(labelled)
 }

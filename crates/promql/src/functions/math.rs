@@ -123,7 +123,7 @@ fn between(value: f64, min: f64, max: f64) -> f64 {
 }
 
 /// Go's `math.Min`: −Inf wins over NaN, NaN over the rest, −0 over 0.
-fn go_min(a: f64, b: f64) -> f64 {
+pub(crate) fn go_min(a: f64, b: f64) -> f64 {
     if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
         f64::NEG_INFINITY
     } else if a.is_nan() || b.is_nan() {
@@ -136,7 +136,7 @@ fn go_min(a: f64, b: f64) -> f64 {
 }
 
 /// Go's `math.Max`: +Inf wins over NaN, NaN over the rest, 0 over −0.
-fn go_max(a: f64, b: f64) -> f64 {
+pub(crate) fn go_max(a: f64, b: f64) -> f64 {
     -go_min(-a, -b)
 }
 

@@ -26,6 +26,8 @@ use crate::exec::{Grid, Row, ScalarColumn};
 use crate::parse::{Call, Span};
 
 pub(crate) use labels::scalar_of;
+pub(crate) use math::{go_max, go_min};
+pub(crate) use time::rfc3339;
 
 /// What a call knows beside its rows.
 pub(crate) struct CallContext<'a> {
@@ -64,12 +66,11 @@ impl CallContext<'_> {
         }
     }
 
-    /// Where the argument at `index` stands; the call itself where it is missing.
+    /// Where the argument at `index` stands, without the parentheses around it; the call itself where
+    /// it is missing.
     pub(crate) fn arg_span(&self, index: usize) -> Span {
-        self.call
-            .args
-            .get(index)
-            .map_or(self.call.span, |arg| arg.span())
+        let arg = self.call.args.get(index);
+        arg.map_or(self.call.span, |arg| arg.unwrapped().span())
     }
 
     pub(crate) fn note(&self, span: Span, note: Note) {

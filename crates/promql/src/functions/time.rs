@@ -145,6 +145,18 @@ impl Date {
     }
 }
 
+/// Seconds since 1970 as `2006-01-02T15:04:05Z`.
+pub(crate) fn rfc3339(unix_seconds: i64) -> String {
+    let moment = Moment::of_seconds(unix_seconds);
+    let Date { year, month, day } = moment.date();
+    let (hour, minute) = (moment.second / 3600, moment.second / 60 % 60);
+    let second = moment.second % 60;
+    // Go counts the sign apart from the four digits.
+    let sign = if year < 0 { "-" } else { "" };
+    let year = year.unsigned_abs();
+    format!("{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -51,6 +51,10 @@ pub(crate) fn bucket_quantile(q: f64, buckets: &mut Vec<ClassicBucket>) -> Class
         return unfixed(f64::NAN);
     }
     let (forced_monotonic, fixed_precision) = ensure_monotonic(buckets);
+    // Where there is nothing to say in the end, nothing is said of how it came to it.
+    if buckets.len() < 2 || buckets.last().is_some_and(|last| last.count == 0.0) {
+        return unfixed(f64::NAN);
+    }
     ClassicQuantile {
         value: quantile_of_monotonic(q, buckets),
         forced_monotonic,
@@ -66,11 +70,12 @@ fn quantile_of_monotonic(q: f64, buckets: &[ClassicBucket]) -> f64 {
     let (Some(highest), Some(lowest)) = (finite.last(), finite.first()) else {
         return f64::NAN;
     };
-    if last.count == 0.0 {
-        return f64::NAN;
-    }
     let rank = q * last.count;
-    let at = finite.partition_point(|bucket| bucket.count < rank);
+    // A count or rank that is no number is not reached.
+    let at = finite.partition_point(|bucket| {
+        let reached = bucket.count >= rank;
+        !reached
+    });
     let Some(bucket) = finite.get(at) else {
         return highest.upper;
     };

@@ -32,7 +32,7 @@ use icecore_model::{CounterResetHint, Span};
 
 pub(crate) use arithmetic::{AddOutcome, HistogramOpError};
 pub use buckets::Bucket;
-pub(crate) use classic::{ClassicBucket, bucket_fraction, bucket_quantile};
+pub(crate) use classic::{ClassicBucket, ForcedMonotonic, bucket_fraction, bucket_quantile};
 pub(crate) use kahan::CompensatedSum;
 pub(crate) use quantile::QuantileNote;
 

@@ -57,9 +57,11 @@ impl FloatHistogram {
 
     fn kept_of_zero_bucket(&self, limit: f64, keep: Keep) -> Kept {
         let mut bucket = self.zero_bucket();
-        match (self.negative.is_empty(), self.positive.is_empty()) {
-            (true, false) => bucket.lower = 0.0,
-            (false, true) => bucket.upper = 0.0,
+        // Unlike for quantiles, a bucket without observations is none here.
+        let is_populated = |counts: &[f64]| counts.iter().any(|count| *count != 0.0);
+        match (is_populated(&self.negative), is_populated(&self.positive)) {
+            (false, true) => bucket.lower = 0.0,
+            (true, false) => bucket.upper = 0.0,
             _ => {}
         }
         Shape::Linear.kept(&bucket, limit, keep)

@@ -21,3 +21,12 @@ pub(crate) fn drop_names(rows: &mut [Row]) {
 pub(crate) fn answer_order(a: &Labels, b: &Labels) -> Ordering {
     a.iter().cmp(b.iter())
 }
+
+/// The labels of a set as Prometheus' errors write them: the metric name among the others.
+pub(super) fn text_of(labels: &Labels) -> String {
+    let pairs: Vec<String> = labels
+        .iter()
+        .map(|(name, value)| format!("{name}={value:?}"))
+        .collect();
+    format!("{{{}}}", pairs.join(", "))
+}

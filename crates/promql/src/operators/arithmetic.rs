@@ -6,6 +6,7 @@ use icecore_model::CounterResetHint;
 
 use crate::annotations::{HistogramOperation, Note};
 use crate::exec::is_absent;
+use crate::functions::{go_max, go_min};
 use crate::histogram::FloatHistogram;
 use crate::parse::BinaryOp;
 
@@ -21,13 +22,10 @@ pub(crate) fn scalar_op(op: BinaryOp, lhs: f64, rhs: f64) -> f64 {
     }
 }
 
-/// The largest or smallest of some floats; NaN where one is.
+/// The largest or smallest of some floats, as Go has it: NaN where one is, unless another cannot be
+/// outdone.
 pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
-    let choose = |a: f64, b: f64| match a.is_nan() || b.is_nan() {
-        true => f64::NAN,
-        false if largest => a.max(b),
-        false => a.min(b),
-    };
+    let choose = if largest { go_max } else { go_min };
     values.reduce(choose).unwrap_or(f64::NAN)
 }
 
@@ -119,6 +117,24 @@ pub(super) fn value_op(
                 false => Outcome::Histogram(Arc::clone(lhs)),
             },
             _ => incompatible("histogram", "histogram"),
+        },
+    }
+}
+
+/// Whether an operator is one for values of these types: [`value_op`] has an outcome.
+pub(super) fn types_fit(op: BinaryOp, lhs: &Value<'_>, rhs: &Value<'_>) -> bool {
+    let trims = matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
+    match (lhs, rhs) {
+        (Value::Float(_), Value::Float(_)) => !trims,
+        (Value::Float(_), Value::Histogram(_)) => op == BinaryOp::Multiply,
+        (Value::Histogram(_), Value::Float(_)) => {
+            trims || matches!(op, BinaryOp::Multiply | BinaryOp::Divide)
+        }
+        (Value::Histogram(lhs), Value::Histogram(rhs)) => match op {
+            BinaryOp::Add | BinaryOp::Subtract => {
+                lhs.uses_custom_buckets() == rhs.uses_custom_buckets()
+            }
+            _ => matches!(op, BinaryOp::Equal | BinaryOp::NotEqual),
         },
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::BoxFuture;
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
 
+use super::answer_labels::text_of;
 use super::label_key::LabelKey;
 use super::select::Picker;
 use super::{Operator, Run, build, collect};
@@ -76,13 +77,13 @@ impl<'q> Info<'q> {
                 context.check()?;
                 if let Some(found) = batch.iter().find(|series| !series.histograms.is_empty()) {
                     return Err(Error::Execution(format!(
-                        "this is a bug: info metric {} has a native histogram, it must be a float",
-                        found.labels
+                        "this should be an info metric, with float samples: {}",
+                        text_of(&found.labels)
                     )));
                 }
                 series.extend(
                     batch
-                        .into_iter()
+                        .iter()
                         .filter_map(|series| picker.row(series, &|_| {})),
                 );
             }
@@ -249,9 +250,9 @@ fn latest(infos: &[&Row], step: usize) -> Result<Vec<usize>> {
         if known_time == time {
             return Err(Error::Execution(format!(
                 "found duplicate series for info metric: existing {} @ {}, new {} @ {}",
-                known.labels,
+                text_of(&known.labels),
                 known_time * 1000.0,
-                info.labels,
+                text_of(&info.labels),
                 time * 1000.0
             )));
         }

@@ -4,8 +4,10 @@
 //! known.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use icecore_model::{Labels, METRIC_NAME};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Which labels count.
 #[derive(Clone, Debug)]
@@ -45,10 +47,8 @@ impl LabelKey {
     }
 
     pub(super) fn counts(&self, name: &str) -> bool {
-        let listed = self
-            .names
-            .binary_search_by(|n| n.as_str().cmp(name))
-            .is_ok();
+        // Lists are short: comparing with each name is faster than halving.
+        let listed = self.names.iter().any(|n| n == name);
         match self.excluding {
             true => !listed && name != METRIC_NAME,
             false => listed,
@@ -64,22 +64,79 @@ fn push(key: &mut Vec<u8>, text: &str) {
 /// Numbers keys in the order in which they are first seen.
 #[derive(Debug, Default)]
 pub(super) struct KeyNumbers {
-    numbers: HashMap<Box<[u8]>, usize>,
+    numbers: HashMap<Box<[u8]>, usize, KeyHash>,
+    key_bytes: usize,
+    /// The key that was asked for last: neighbours often have the same one.
+    last: Vec<u8>,
+    last_number: usize,
 }
 
 impl KeyNumbers {
     /// The number of a key, and whether it is new.
     pub(super) fn number(&mut self, key: &[u8]) -> (usize, bool) {
-        if let Some(number) = self.numbers.get(key) {
-            return (*number, false);
+        if self.last == key && !self.numbers.is_empty() {
+            return (self.last_number, false);
         }
-        let number = self.numbers.len();
-        self.numbers.insert(key.into(), number);
-        (number, true)
+        let (number, is_new) = match self.numbers.get(key) {
+            Some(number) => (*number, false),
+            None => {
+                let number = self.numbers.len();
+                self.numbers.insert(key.into(), number);
+                self.key_bytes += key.len();
+                (number, true)
+            }
+        };
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.last_number = number;
+        (number, is_new)
     }
 
     pub(super) fn len(&self) -> usize {
         self.numbers.len()
+    }
+
+    /// The bytes of all keys.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+}
+
+/// XXH3 with a seed of chance, so that nobody can choose labels that collide.
+#[derive(Clone, Debug)]
+struct KeyHash {
+    seed: u64,
+}
+
+impl Default for KeyHash {
+    fn default() -> Self {
+        Self {
+            seed: RandomState::new().hash_one(0),
+        }
+    }
+}
+
+impl BuildHasher for KeyHash {
+    type Hasher = KeyHasher;
+
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher(self.seed)
+    }
+}
+
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_usize(&mut self, length: usize) {
+        self.0 ^= length as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

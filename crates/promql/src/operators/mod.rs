@@ -16,6 +16,7 @@ pub(crate) mod info;
 mod join;
 mod label_key;
 mod range_input;
+mod range_samples;
 mod repeat;
 mod rows;
 mod scalar;
@@ -32,7 +33,7 @@ use crate::exec::{Context, Reservation, Row};
 use crate::plan::{Plan, Vector, VectorKind};
 
 pub(crate) use answer_labels::{answer_order, drop_names};
-pub(crate) use range_input::range_samples;
+pub(crate) use range_samples::range_samples;
 pub(crate) use scalar::scalar;
 
 /// Rows in batches.

@@ -1,20 +1,36 @@
 //! Reading the source: a scan is read once, however many leaves use it.
+//!
+//! ```text
+//! source ─ batch ─► first leaf that asks
+//!            └ kept ─► the others, later
+//! ```
+//!
+//! Holds always:
+//! - What is kept for other leaves counts as memory of the query, and is at most a part of what it may
+//!   use. Where it would be more, nothing further is kept, and the other leaves read the rest themselves.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::lock::Mutex;
-use icecore_model::{SelectHints, Selection, SeriesSamples, SeriesStream};
+use icecore_model::{Labels, SelectHints, Selection, SeriesSamples, SeriesStream};
 use rayon::prelude::*;
 
 use super::Run;
 use crate::error::Result;
-use crate::exec::{Context, Row};
+use crate::exec::{Context, Reservation, Row};
 use crate::plan::{Scan, ScanUse};
 
 /// Values (steps times series) from which work is split over threads: below, handing it over costs
 /// more than it saves.
 const PARALLEL_MIN: usize = 50_000;
+
+/// The part of a query's memory that a scan may keep for leaves that have not come so far.
+const KEPT_PART: usize = 4;
+
+/// About what a histogram sample takes.
+const HISTOGRAM_BYTES: usize = 512;
 
 /// A scan and the batches that some of its users have not seen.
 pub(super) struct SharedScan {
@@ -26,9 +42,23 @@ pub(super) struct SharedScan {
 #[derive(Default)]
 struct State {
     stream: Option<Box<dyn SeriesStream>>,
-    /// Each batch with the number of users who will still ask for it.
-    batches: Vec<Option<(Arc<Vec<SeriesSamples>>, usize)>>,
     ended: bool,
+    /// How many batches were read.
+    read: usize,
+    /// The first of them, each with the number of users who will still ask for it.
+    kept: Vec<Option<(Arc<Vec<SeriesSamples>>, usize)>>,
+    /// Batches are not kept any more.
+    is_full: bool,
+    held: Option<Reservation>,
+}
+
+/// What a user gets when it asks for a batch.
+enum Given {
+    Owned(Vec<SeriesSamples>),
+    Shared(Arc<Vec<SeriesSamples>>),
+    /// It was read and not kept.
+    Missed,
+    End,
 }
 
 impl SharedScan {
@@ -46,33 +76,18 @@ impl SharedScan {
     }
 
     /// Batch number `number`, for one of the users.
-    async fn batch(&self, context: &Context<'_>, number: usize) -> Result<Option<Series>> {
+    async fn batch(&self, context: &Context<'_>, number: usize) -> Result<Given> {
         let mut state = self.state.lock().await;
-        if number >= state.batches.len() {
+        if number >= state.read {
             let Some(batch) = state.pull(context, &self.selection).await? else {
-                return Ok(None);
+                return Ok(Given::End);
             };
-            if self.consumers == 1 {
-                state.batches.push(None);
-                return Ok(Some(Series::Owned(batch)));
+            if !state.keeps(context, &batch, self.consumers)? {
+                return Ok(Given::Owned(batch));
             }
-            state.batches.push(Some((Arc::new(batch), self.consumers)));
+            state.kept.push(Some((Arc::new(batch), self.consumers)));
         }
-        let Some(place) = state.batches.get_mut(number) else {
-            return Ok(None);
-        };
-        let Some((batch, users)) = place else {
-            return Ok(Some(Series::Owned(Vec::new())));
-        };
-        *users -= 1;
-        let batch = Arc::clone(batch);
-        if *users == 0 {
-            *place = None;
-        }
-        Ok(Some(match Arc::try_unwrap(batch) {
-            Ok(owned) => Series::Owned(owned),
-            Err(shared) => Series::Shared(shared),
-        }))
+        Ok(state.take_kept(number))
     }
 }
 
@@ -92,17 +107,9 @@ impl State {
                 self.stream.insert(stream)
             }
         };
-        let batch = stream.next_batch().await?;
+        let batch = read(context, &mut **stream).await?;
         match &batch {
-            Some(series) => {
-                let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
-                context
-                    .samples_read
-                    .fetch_add(samples as u64, Ordering::Relaxed);
-                context
-                    .series_read
-                    .fetch_add(series.len() as u64, Ordering::Relaxed);
-            }
+            Some(_) => self.read += 1,
             None => {
                 self.ended = true;
                 self.stream = None;
@@ -110,12 +117,96 @@ impl State {
         }
         Ok(batch)
     }
+
+    /// Whether a batch is to be kept; if so, its memory is taken.
+    fn keeps(
+        &mut self,
+        context: &Context<'_>,
+        batch: &[SeriesSamples],
+        consumers: usize,
+    ) -> Result<bool> {
+        if consumers == 1 || self.is_full {
+            return Ok(false);
+        }
+        let held = match &mut self.held {
+            Some(held) => held,
+            None => self.held.insert(context.reserve(0)?),
+        };
+        let bytes = heap_bytes(batch);
+        if held.bytes().saturating_add(bytes) > context.limits.memory_bytes / KEPT_PART {
+            self.is_full = true;
+            return Ok(false);
+        }
+        context.grow(held, bytes)?;
+        Ok(true)
+    }
+
+    fn take_kept(&mut self, number: usize) -> Given {
+        let Some(place) = self.kept.get_mut(number) else {
+            return Given::Missed;
+        };
+        let Some((batch, users)) = place else {
+            return Given::Missed;
+        };
+        *users -= 1;
+        let batch = Arc::clone(batch);
+        if *users == 0 {
+            *place = None;
+            if let Some(held) = &mut self.held {
+                held.shrink(heap_bytes(&batch));
+            }
+        }
+        match Arc::try_unwrap(batch) {
+            Ok(owned) => Given::Owned(owned),
+            Err(shared) => Given::Shared(shared),
+        }
+    }
 }
 
-/// The series of a batch.
-enum Series {
-    Owned(Vec<SeriesSamples>),
-    Shared(Arc<Vec<SeriesSamples>>),
+/// A series that was read.
+pub(super) enum Scanned<'s> {
+    Owned(SeriesSamples),
+    /// One of a batch that others read, too.
+    Shared(&'s Arc<Vec<SeriesSamples>>, usize),
+}
+
+impl Deref for Scanned<'_> {
+    type Target = SeriesSamples;
+
+    fn deref(&self) -> &SeriesSamples {
+        match self {
+            Self::Owned(series) => series,
+            Self::Shared(batch, index) => &batch[*index],
+        }
+    }
+}
+
+/// The next batch of a stream, counted.
+async fn read(
+    context: &Context<'_>,
+    stream: &mut dyn SeriesStream,
+) -> Result<Option<Vec<SeriesSamples>>> {
+    let batch = stream.next_batch().await?;
+    if let Some(series) = &batch {
+        let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
+        let count = |counter: &std::sync::atomic::AtomicU64, by: usize| {
+            counter.fetch_add(by as u64, Ordering::Relaxed);
+        };
+        count(&context.samples_read, samples);
+        count(&context.series_read, series.len());
+    }
+    Ok(batch)
+}
+
+/// Bytes of a batch, about; times are mostly shared and not counted.
+fn heap_bytes(batch: &[SeriesSamples]) -> usize {
+    let of_series = |series: &SeriesSamples| {
+        size_of::<SeriesSamples>()
+            + 8 * series.floats.values.capacity()
+            + HISTOGRAM_BYTES * series.histograms.len()
+            + 16 * series.start_timestamps.capacity()
+    };
+    batch.iter().map(of_series).sum()
 }
 
 /// One leaf's way through a scan.
@@ -123,65 +214,105 @@ pub(super) struct ScanReader<'q> {
     run: &'q Run<'q>,
     from: &'q ScanUse,
     next: usize,
+    /// The last series of shared batches.
+    last: Option<Labels>,
+    /// Reads on alone, because what comes next was not kept.
+    own: Option<Box<dyn SeriesStream>>,
 }
 
 impl<'q> ScanReader<'q> {
     pub(super) fn new(run: &'q Run<'q>, from: &'q ScanUse) -> Self {
-        Self { run, from, next: 0 }
+        Self {
+            run,
+            from,
+            next: 0,
+            last: None,
+            own: None,
+        }
     }
 
     /// Makes something of each series of the next batch, in order; `None` at the end.
     pub(super) async fn next<T: Send>(
         &mut self,
         values_per_series: usize,
-        make: impl Fn(SeriesSamples) -> Option<T> + Send + Sync,
+        make: impl Fn(Scanned<'_>) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         self.run.context.check()?;
-        let scan = &self.run.scans[self.from.scan];
-        let Some(series) = scan.batch(self.run.context, self.next).await? else {
-            return Ok(None);
-        };
-        self.next += 1;
+        let batch = self.batch().await?;
+        let filter = &self.from.filter;
         let is_wanted = |series: &SeriesSamples| {
-            self.from
-                .filter
-                .iter()
-                .all(|m| m.matches(series.labels.get(m.name()).unwrap_or_default()))
+            let value = |name| series.labels.get(name).unwrap_or_default();
+            filter.iter().all(|m| m.matches(value(m.name())))
         };
         let context = self.run.context;
-        Ok(Some(match series {
-            Series::Owned(mut series) => {
-                if !self.from.filter.is_empty() {
+        Ok(match batch {
+            Given::End | Given::Missed => None,
+            Given::Owned(mut series) => {
+                if !filter.is_empty() {
                     series.retain(is_wanted);
                 }
                 let _made = context.reserve_rows(series.len(), values_per_series)?;
-                match is_large(series.len(), values_per_series) {
+                let make = |series| make(Scanned::Owned(series));
+                Some(match is_large(series.len(), values_per_series) {
                     true => series.into_par_iter().filter_map(make).collect(),
                     false => series.into_iter().filter_map(make).collect(),
-                }
+                })
             }
-            Series::Shared(series) => {
+            Given::Shared(series) => {
                 let wanted = series.iter().filter(|s| is_wanted(s)).count();
                 let _made = context.reserve_rows(wanted, values_per_series)?;
-                let make = |series: &SeriesSamples| make(series.clone());
-                match is_large(series.len(), values_per_series) {
-                    true => series
-                        .par_iter()
-                        .filter(|s| is_wanted(s))
-                        .filter_map(make)
-                        .collect(),
-                    false => series
-                        .iter()
-                        .filter(|s| is_wanted(s))
-                        .filter_map(make)
-                        .collect(),
-                }
+                let make = |index: usize| match is_wanted(&series[index]) {
+                    true => make(Scanned::Shared(&series, index)),
+                    false => None,
+                };
+                let all = 0..series.len();
+                Some(match is_large(series.len(), values_per_series) {
+                    true => all.into_par_iter().filter_map(make).collect(),
+                    false => all.filter_map(make).collect(),
+                })
             }
-        }))
+        })
+    }
+
+    async fn batch(&mut self) -> Result<Given> {
+        let context = self.run.context;
+        let scan = &self.run.scans[self.from.scan];
+        if self.own.is_none() {
+            let given = scan.batch(context, self.next).await?;
+            self.next += 1;
+            let last = match &given {
+                Given::Owned(batch) => batch.last(),
+                Given::Shared(batch) => batch.last(),
+                Given::End => return Ok(given),
+                Given::Missed => None,
+            };
+            if let Some(last) = last.filter(|_| scan.consumers > 1) {
+                self.last = Some(last.labels.clone());
+            }
+            if !matches!(given, Given::Missed) {
+                return Ok(given);
+            }
+        }
+        let own = match &mut self.own {
+            Some(own) => own,
+            None => {
+                let stream = context.source.select(scan.selection.clone()).await?;
+                self.own.insert(stream)
+            }
+        };
+        let Some(mut batch) = read(context, &mut **own).await? else {
+            return Ok(Given::End);
+        };
+        // Series come in the order of their labels.
+        if let Some(last) = &self.last {
+            batch.retain(|series| series.labels > *last);
+        }
+        Ok(Given::Owned(batch))
     }
 }
 
-fn is_large(rows: usize, values_per_row: usize) -> bool {
+/// Whether there is enough to do for several threads.
+pub(super) fn is_large(rows: usize, values_per_row: usize) -> bool {
     rows > 1 && rows.saturating_mul(values_per_row) >= PARALLEL_MIN
 }
 

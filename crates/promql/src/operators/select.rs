@@ -9,9 +9,9 @@ use icecore_model::{
 };
 use parking_lot::Mutex;
 
-use super::scan::ScanReader;
+use super::scan::{ScanReader, Scanned};
 use super::{Operator, Run};
-use crate::annotations::Note;
+use crate::annotations::{HistogramOperation, Note};
 use crate::error::Result;
 use crate::exec::{ABSENT, Grid, Row, Values, is_absent};
 use crate::functions::window::{HistogramPoint, histogram_points};
@@ -25,6 +25,9 @@ const NONE: u32 = u32::MAX;
 /// Most columns whose picks are kept. Series of one target share a column; beyond this many the
 /// picks are computed for each series, which costs about 12 ns per step.
 const COLUMNS_MAX: usize = 4096;
+
+/// Steps up to which finding the samples is cheaper than asking whether somebody else has found them.
+const FEW_STEPS: usize = 4;
 
 pub(super) struct Select<'q> {
     run: &'q Run<'q>,
@@ -63,7 +66,7 @@ impl Operator for Select<'_> {
             let picker = &self.picker;
             let annotations = &self.run.context.annotations;
             let note = |note| annotations.add(self.span, note);
-            let make = |series| picker.row(series, &note);
+            let make = |series: Scanned<'_>| picker.row(&series, &note);
             let rows = self.reader.next(steps, make).await?;
             if let Some(rows) = &rows {
                 // A look-back touches one sample at each step at which there is one.
@@ -106,22 +109,29 @@ impl Picker {
     }
 
     /// The row of a series; `None` where no step has a sample.
-    pub(super) fn row(&self, series: SeriesSamples, note: &dyn Fn(Note)) -> Option<Row> {
+    pub(super) fn row(&self, series: &SeriesSamples, note: &dyn Fn(Note)) -> Option<Row> {
         let values = match self.what {
-            Picked::Smoothed => self.smoothed(&series, note),
-            _ if series.histograms.is_empty() => self.floats(&series),
-            _ => self.mixed(&series),
+            Picked::Smoothed => self.smoothed(series, note),
+            _ if series.histograms.is_empty() => self.floats(series),
+            _ => self.mixed(series),
         };
         (!values.is_empty()).then_some(Row {
-            labels: series.labels,
+            labels: series.labels.clone(),
             drop_name: matches!(self.what, Picked::Timestamp | Picked::StartTimestamp),
             values,
         })
     }
 
     fn floats(&self, series: &SeriesSamples) -> Values {
+        let times = &series.floats.timestamps;
+        match self.grid.steps <= FEW_STEPS {
+            true => self.picked(series, &self.picks(times)),
+            false => self.picked(series, &self.picks_of(times)),
+        }
+    }
+
+    fn picked(&self, series: &SeriesSamples, picks: &[u32]) -> Values {
         let (times, values) = (&series.floats.timestamps, &series.floats.values);
-        let picks = self.picks_of(times);
         let pick = |index: &u32| match values.get(*index as usize) {
             // A staleness marker is the same as no sample.
             Some(value) => *value,
@@ -129,7 +139,7 @@ impl Picker {
         };
         let mut floats: Vec<f64> = picks.iter().map(pick).collect();
         if self.what != Picked::Value {
-            for (value, index) in floats.iter_mut().zip(picks.iter()) {
+            for (value, index) in floats.iter_mut().zip(picks) {
                 if !is_absent(*value) {
                     *value = self.time_value(series, times[*index as usize]);
                 }
@@ -197,7 +207,7 @@ impl Picker {
                         values.floats[step] = value;
                     }
                 }
-                ([], histograms) => match smoothed_histogram(histograms, at) {
+                ([], histograms) => match smoothed_histogram(histograms, at, note) {
                     Ok(Some(value)) => values.set_histogram(step, value),
                     Ok(None) => {}
                     Err(_) => note(Note::MixedExponentialCustom(metric())),
@@ -313,7 +323,7 @@ fn around<T>(samples: &[(i64, T)], at: i64) -> (Neighbour<'_, T>, Neighbour<'_, 
 
 /// How far a moment lies between two others.
 fn share(from: i64, at: i64, to: i64) -> f64 {
-    at.saturating_sub(from) as f64 / to.saturating_sub(from) as f64
+    at.abs_diff(from) as f64 / to.abs_diff(from) as f64
 }
 
 /// The value on the line between the samples around a moment; the last value where none follows.
@@ -330,6 +340,7 @@ fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
 fn smoothed_histogram(
     samples: &[(i64, Arc<FloatHistogram>)],
     at: i64,
+    note: &dyn Fn(Note),
 ) -> Result<Option<Arc<FloatHistogram>>, HistogramOpError> {
     let (t0, before, t1, after) = match around(samples, at) {
         (_, Some((time, value))) if *time == at => return Ok(Some(Arc::clone(value))),
@@ -343,9 +354,17 @@ fn smoothed_histogram(
     if is_counter && after.detect_reset(before) {
         value.mul(share(t0, at, t1));
     } else {
-        value.sub(before)?;
+        let subtracted = value.sub(before)?;
         value.mul(share(t0, at, t1));
-        value.add(before)?;
+        let added = value.add(before)?;
+        for (outcome, during) in [
+            (subtracted, HistogramOperation::Subtraction),
+            (added, HistogramOperation::Addition),
+        ] {
+            if outcome.bounds_reconciled {
+                note(Note::MismatchedCustomBuckets(during));
+            }
+        }
     }
     Ok(Some(Arc::new(value)))
 }

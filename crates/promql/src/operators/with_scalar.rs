@@ -88,6 +88,9 @@ impl Operation<'_> {
     }
 
     fn apply_floats(&self, floats: &mut [f64]) {
+        if !self.return_bool && self.apply_common(floats) {
+            return;
+        }
         for (step, value) in floats.iter_mut().enumerate() {
             if is_absent(*value) {
                 continue;
@@ -105,6 +108,48 @@ impl Operation<'_> {
                 Some(value) => value,
                 None => ABSENT,
             };
+        }
+    }
+
+    /// The operators of most queries: each has a loop of its own, so none is looked at step by step.
+    /// Says whether it was one of them.
+    fn apply_common(&self, floats: &mut [f64]) -> bool {
+        let keep_if = |holds: bool, value: f64| if holds { value } else { ABSENT };
+        match (self.op, self.scalar_is_left) {
+            (BinaryOp::Add, _) => self.each(floats, |v, s| v + s),
+            (BinaryOp::Multiply, _) => self.each(floats, |v, s| v * s),
+            (BinaryOp::Subtract, false) => self.each(floats, |v, s| v - s),
+            (BinaryOp::Subtract, true) => self.each(floats, |v, s| s - v),
+            (BinaryOp::Divide, false) => self.each(floats, |v, s| v / s),
+            (BinaryOp::Divide, true) => self.each(floats, |v, s| s / v),
+            (BinaryOp::Equal, _) => self.each(floats, |v, s| keep_if(v == s, v)),
+            (BinaryOp::NotEqual, _) => self.each(floats, |v, s| keep_if(v != s, v)),
+            (BinaryOp::Greater, false) | (BinaryOp::Less, true) => {
+                self.each(floats, |v, s| keep_if(v > s, v));
+            }
+            (BinaryOp::Less, false) | (BinaryOp::Greater, true) => {
+                self.each(floats, |v, s| keep_if(v < s, v));
+            }
+            (BinaryOp::GreaterOrEqual, false) | (BinaryOp::LessOrEqual, true) => {
+                self.each(floats, |v, s| keep_if(v >= s, v));
+            }
+            (BinaryOp::LessOrEqual, false) | (BinaryOp::GreaterOrEqual, true) => {
+                self.each(floats, |v, s| keep_if(v <= s, v));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Replaces each value that is present.
+    fn each(&self, floats: &mut [f64], value: impl Fn(f64, f64) -> f64) {
+        let replace = |v: &mut f64, s: f64| *v = if is_absent(*v) { *v } else { value(*v, s) };
+        match self.scalar {
+            ScalarColumn::Constant(scalar) => floats.iter_mut().for_each(|v| replace(v, *scalar)),
+            ScalarColumn::PerStep(column) => {
+                let steps = floats.iter_mut().zip(column);
+                steps.for_each(|(v, s)| replace(v, *s));
+            }
         }
     }
 

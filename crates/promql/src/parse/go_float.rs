@@ -25,9 +25,51 @@ pub fn go_float(value: f64) -> String {
     }
 }
 
+/// A float as Go's `%.3g` writes it, with as many digits as given at most, and at least one.
+pub(crate) fn go_float_of_digits(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return go_float(value);
+    }
+    let written = format!("{value:.*e}", digits.saturating_sub(1));
+    let rounded: f64 = written.parse().unwrap_or(value);
+    let exponent = written.split_once('e').map_or("", |(_, exponent)| exponent);
+    let exponent: i64 = exponent.parse().unwrap_or(0);
+    match (-4..digits as i64).contains(&exponent) {
+        true => format!("{rounded}"),
+        false => {
+            let (mantissa, _) = written.split_once('e').unwrap_or((&written, ""));
+            let mantissa = match mantissa.contains('.') {
+                true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+                false => mantissa,
+            };
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::go_float;
+    use super::{go_float, go_float_of_digits};
+
+    #[test]
+    fn with_few_digits() {
+        let cases = [
+            (0.0, "0"),
+            (5.5, "5.5"),
+            (10.0, "10"),
+            (3.3333, "3.3"),
+            (99.6, "1e+02"),
+            (100.0, "1e+02"),
+            (123.0, "1.2e+02"),
+            (0.00012345, "0.00012"),
+            (0.000012345, "1.2e-05"),
+            (f64::INFINITY, "+Inf"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(go_float_of_digits(value, 2), expected);
+        }
+    }
 
     #[test]
     fn as_go_does() {

@@ -137,7 +137,7 @@ pub(super) fn format_number(value: f64) -> String {
 }
 
 /// A duration as Prometheus writes it: `1h30m`, `1w`, `10d`.
-pub(super) fn format_duration(millis: i64) -> String {
+pub(crate) fn format_duration(millis: i64) -> String {
     const NANOSECONDS: u64 = 1_000_000;
     if millis == 0 {
         return "0s".to_string();

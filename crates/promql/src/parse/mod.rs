@@ -35,11 +35,14 @@ use icecore_model::Matcher;
 
 pub use ast::*;
 pub use go_float::go_float;
+pub(crate) use go_float::go_float_of_digits;
 pub use json::ast_json;
+pub(crate) use literal::format_duration;
 pub use position::line_and_column;
 pub use pretty::pretty;
 pub use resolve::DurationError;
 pub use signature::{FUNCTIONS, Signature, function};
+pub(crate) use text::quoted;
 
 use grammar::Parser;
 use lexer::Fault;

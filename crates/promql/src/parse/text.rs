@@ -65,7 +65,7 @@ fn push_escaped(text: &str, value: &mut Vec<u8>) -> usize {
 }
 
 /// The text in double quotes.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     // Writing to a string cannot fail.
     let _ = write_quoted(&mut out, text.as_bytes());

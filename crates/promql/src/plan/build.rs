@@ -25,10 +25,10 @@ const SUBQUERY_STEPS_MAX: usize = 1_000_000;
 pub(crate) struct PlanContext<'q> {
     pub(crate) query: &'q str,
     pub(crate) grid: Grid,
-    pub(crate) is_range: bool,
     /// The end that was asked for, which lies behind the last step where the range is no multiple of
     /// the step. Prometheus means it by `end()` and `range()`.
     pub(crate) end_ms: i64,
+    pub(crate) is_range: bool,
     pub(crate) lookback_ms: i64,
     pub(crate) default_step_ms: i64,
 }
@@ -52,6 +52,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         shared: builder.shared,
         grid: context.grid,
         is_range: context.is_range,
+        applied: Vec::new(),
     })
 }
 
@@ -59,7 +60,8 @@ struct Builder<'q> {
     context: PlanContext<'q>,
     scans: Vec<Scan>,
     shared: Vec<Shared>,
-    shared_by_text: HashMap<(&'q str, Grid), usize>,
+    /// What is wanted of histograms decides how they are read, so it must be the same, too.
+    shared_by_text: HashMap<(&'q str, Grid, HistogramUse), usize>,
     /// What is wanted of the histograms of the selectors below.
     histogram_use: HistogramUse,
     /// How often each expression that is worth sharing is written.
@@ -67,7 +69,7 @@ struct Builder<'q> {
 }
 
 /// What the functions above a selector need of its histograms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum HistogramUse {
     Unknown,
     CountsAndSums,
@@ -113,7 +115,8 @@ impl<'q> Builder<'q> {
     /// A vector; what is the same at every step is evaluated once, and what is written twice, too.
     fn vector(&mut self, expr: &Expr, grid: Grid) -> Result<Vector> {
         if grid.steps > 1 && is_invariant(expr) {
-            let once = self.vector(expr, Grid::instant(grid.start_ms))?;
+            // Any moment will do; with the same one everywhere, subqueries can share it, too.
+            let once = self.vector(expr, Grid::instant(self.context.grid.start_ms))?;
             let kind = VectorKind::Repeat(Box::new(once));
             return Ok(Vector { grid, kind });
         }
@@ -126,7 +129,14 @@ impl<'q> Builder<'q> {
     }
 
     fn shared_vector(&mut self, expr: &Expr, text: &'q str, grid: Grid) -> Result<Vector> {
-        let id = match self.shared_by_text.get(&(text, grid)) {
+        // Most expressions do not ask what is wanted of histograms further up.
+        let asks = self.histogram_use == HistogramUse::CountsAndSums || text.contains("histogram_");
+        let histogram_use = match asks {
+            true => self.histogram_use,
+            false => HistogramUse::Unknown,
+        };
+        let key = (text, grid, histogram_use);
+        let id = match self.shared_by_text.get(&key) {
             Some(id) => *id,
             None => {
                 let kind = self.vector_kind(expr, grid)?;
@@ -136,7 +146,7 @@ impl<'q> Builder<'q> {
                     consumers: 0,
                     span: expr.span(),
                 });
-                self.shared_by_text.insert((text, grid), id);
+                self.shared_by_text.insert(key, id);
                 id
             }
         };
@@ -254,10 +264,10 @@ impl<'q> Builder<'q> {
     fn step_and_range(&self) -> (i64, i64) {
         let grid = self.context.grid;
         match self.context.is_range {
-            true => {
-                let range_ms = self.context.end_ms.saturating_sub(grid.start_ms);
-                (grid.step_ms, range_ms)
-            }
+            true => (
+                grid.step_ms,
+                self.context.end_ms.saturating_sub(grid.start_ms),
+            ),
             false => (0, 0),
         }
     }
@@ -347,6 +357,7 @@ impl<'q> Builder<'q> {
                 .as_ref()
                 .map_or(aggregate.span, |parameter| parameter.span()),
             input_span: aggregate.expr.span(),
+            span: aggregate.span,
             fused: false,
         })
     }

@@ -1,84 +1,81 @@
 //! A plan as text for people.
+//!
+//! ```text
+//! range query: 61 steps every 1m from 2023-11-14 22:13:20 to 2023-11-14 23:13:20
+//! └─ sum by (job)
+//!    └─ rate over 5m
+//!       └─ scan 0
+//!
+//! reads
+//!   scan 0: requests_total after 2023-11-14 22:08:20 to 2023-11-14 23:13:20 (1h5m)
+//! ```
+//!
+//! First what is done, then what is read and shared, then which rules changed the plan.
 
-use std::fmt::{self, Write};
-
-use icecore_model::Matcher;
+mod text;
+mod tree;
 
 use super::{
-    Arg, Parameter, Picked, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind,
+    Arg, Grouping, Parameter, Picked, Plan, RangeInput, Root, Scalar, ScalarKind, Vector,
+    VectorKind,
 };
-use crate::exec::Grid;
-use crate::functions::window::{WindowMode, Windows};
-use crate::parse::{Cardinality, VectorMatching, go_float};
+use crate::parse::{AggregateOp, BinaryOp, format_duration, go_float};
+use text::{GridText, Match, Moment, Offset, Selector, Use, WindowText};
+use tree::Tree;
 
-/// The plan as a tree, then what is read and what is shared.
 pub(crate) fn explain(plan: &Plan) -> String {
-    let mut lines = Lines::default();
     let kind = if plan.is_range { "range" } else { "instant" };
-    lines.add(0, format_args!("{kind} query, {}", GridText(plan.grid)));
-    match &plan.root {
-        Root::Scalar(node) => scalar(&mut lines, 1, node),
-        Root::Text(text) => lines.add(1, format_args!("string {text:?}")),
-        Root::Vector(node) => vector(&mut lines, 1, node),
-        Root::Matrix(input, windows) => {
-            lines.add(1, format_args!("samples{}", WindowText(windows)));
-            range_input(&mut lines, 2, input);
-        }
+    let mut out = format!("{kind} query: {}\n", GridText(plan.grid));
+    root(plan).render(&mut out);
+    if !plan.scans.is_empty() {
+        out.push_str("\nreads\n");
     }
     for (id, scan) in plan.scans.iter().enumerate() {
+        let after_ms = scan.start_ms.saturating_sub(1);
         let uses = match scan.consumers {
-            1 => "once".to_string(),
-            n => format!("{n} times"),
+            1 => String::new(),
+            uses => format!(", for {uses} selectors"),
         };
-        lines.add(
-            0,
-            format_args!(
-                "scan #{id}: {} from {} to {}, used {uses}",
-                Matchers(&scan.matchers),
-                Seconds(scan.start_ms),
-                Seconds(scan.end_ms)
-            ),
-        );
+        out.push_str(&format!(
+            "  scan {id}: {} after {} to {} ({}){uses}\n",
+            Selector(&scan.matchers),
+            Moment(after_ms),
+            Moment(scan.end_ms),
+            format_duration(scan.end_ms.saturating_sub(after_ms)),
+        ));
     }
-    for (id, shared) in plan
-        .shared
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.consumers > 1)
-    {
-        lines.add(
-            0,
-            format_args!("shared #{id}, used {} times:", shared.consumers),
-        );
-        vector(&mut lines, 1, &shared.input);
+    for (id, shared) in plan.shared.iter().enumerate() {
+        if shared.consumers > 1 {
+            let uses = shared.consumers;
+            out.push_str(&format!(
+                "\nvector {id}, computed once for {uses} uses, {}\n",
+                GridText(shared.input.grid)
+            ));
+            vector(plan, &shared.input).render(&mut out);
+        }
     }
-    // Vectors that are written twice but needed on different grids stand where they are used.
-    let single: Vec<_> = plan
-        .shared
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.consumers == 1)
-        .collect();
-    for (id, shared) in single {
-        lines.add(0, format_args!("vector #{id}:"));
-        vector(&mut lines, 1, &shared.input);
+    if !plan.applied.is_empty() {
+        out.push_str("\nrules applied\n");
     }
-    lines.text
+    for applied in &plan.applied {
+        out.push_str(&format!("  {}: {}\n", applied.rule, applied.what));
+    }
+    out
 }
 
-#[derive(Default)]
-struct Lines {
-    text: String,
-}
-
-impl Lines {
-    fn add(&mut self, depth: usize, line: fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "{:1$}{line}", "", 2 * depth);
+fn root(plan: &Plan) -> Tree {
+    match &plan.root {
+        Root::Scalar(node) => scalar(plan, node),
+        Root::Text(text) => Tree::leaf(format!("string {text:?}")),
+        Root::Vector(node) => vector(plan, node),
+        Root::Matrix(input, windows) => {
+            let text = format!("samples{}", WindowText(windows));
+            Tree::new(text, vec![range_input(plan, input)])
+        }
     }
 }
 
-fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
+fn vector(plan: &Plan, node: &Vector) -> Tree {
     match &node.kind {
         VectorKind::Select {
             from,
@@ -86,23 +83,13 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             lookback_ms,
             what,
             ..
-        } => {
-            let what = match what {
-                Picked::Value => "",
-                Picked::Smoothed => " smoothed",
-                Picked::Timestamp => " timestamps",
-                Picked::StartTimestamp => " start timestamps",
-            };
-            lines.add(
-                depth,
-                format_args!(
-                    "select{what} {}, look-back {}{}",
-                    Use(from),
-                    Seconds(*lookback_ms),
-                    Offset(*offset_ms)
-                ),
-            );
-        }
+        } => Tree::leaf(format!(
+            "{} within {} in {}{}",
+            picked(*what),
+            format_duration(*lookback_ms),
+            Use(from),
+            Offset(*offset_ms)
+        )),
         VectorKind::Window {
             call,
             args,
@@ -110,12 +97,15 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             windows,
             ..
         } => {
-            lines.add(
-                depth,
-                format_args!("{}{}", call.function.name, WindowText(windows)),
-            );
-            range_input(lines, depth + 1, input);
-            arguments(lines, depth + 1, args);
+            let name = match call.function.name {
+                // Where nothing is present is found above.
+                "absent_over_time" => "present_over_time",
+                name => name,
+            };
+            let text = format!("{name}{}", WindowText(windows));
+            let mut children = vec![range_input(plan, input)];
+            children.extend(arguments(plan, args));
+            Tree::new(text, children)
         }
         VectorKind::Map {
             call, args, input, ..
@@ -123,9 +113,9 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
         | VectorKind::Rows {
             call, args, input, ..
         } => {
-            lines.add(depth, format_args!("{}", call.function.name));
-            vector(lines, depth + 1, input);
-            arguments(lines, depth + 1, args);
+            let mut children = vec![vector(plan, input)];
+            children.extend(arguments(plan, args));
+            Tree::new(call.function.name.to_string(), children)
         }
         VectorKind::Aggregate {
             op,
@@ -135,24 +125,9 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             fused,
             ..
         } => {
-            let how = match grouping.without {
-                true => "without",
-                false => "by",
-            };
-            let labels = grouping.labels.join(", ");
-            let fused = if *fused { ", dropping rows early" } else { "" };
-            match grouping.labels.is_empty() && !grouping.without {
-                true => lines.add(depth, format_args!("{}{fused}", op.name())),
-                false => lines.add(depth, format_args!("{} {how} ({labels}){fused}", op.name())),
-            }
-            match parameter {
-                Some(Parameter::Scalar(node)) => scalar(lines, depth + 1, node),
-                Some(Parameter::Text(text)) => {
-                    lines.add(depth + 1, format_args!("string {text:?}"))
-                }
-                None => {}
-            }
-            vector(lines, depth + 1, input);
+            let mut children: Vec<Tree> = parameter.iter().map(|p| parameter_of(plan, p)).collect();
+            children.push(vector(plan, input));
+            Tree::new(aggregation(*op, grouping, *fused), children)
         }
         VectorKind::WithScalar {
             op,
@@ -162,14 +137,11 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             scalar_is_left,
             ..
         } => {
-            let side = if *scalar_is_left { "left" } else { "right" };
-            let modifier = if *return_bool { " bool" } else { "" };
-            lines.add(
-                depth,
-                format_args!("{}{modifier}, scalar on the {side}", op.symbol()),
-            );
-            vector(lines, depth + 1, input);
-            scalar(lines, depth + 1, other);
+            let mut children = vec![vector(plan, input), scalar(plan, other)];
+            if *scalar_is_left {
+                children.reverse();
+            }
+            Tree::new(operator(*op, *return_bool), children)
         }
         VectorKind::Join {
             op,
@@ -179,183 +151,94 @@ fn vector(lines: &mut Lines, depth: usize, node: &Vector) {
             rhs,
             ..
         } => {
-            let modifier = if *return_bool { " bool" } else { "" };
-            lines.add(
-                depth,
-                format_args!("join {}{modifier}{}", op.symbol(), Match(matching)),
-            );
-            vector(lines, depth + 1, lhs);
-            vector(lines, depth + 1, rhs);
+            let text = format!("{}{}", operator(*op, *return_bool), Match(matching));
+            Tree::new(text, vec![vector(plan, lhs), vector(plan, rhs)])
         }
-        VectorKind::Negate(input) => {
-            lines.add(depth, format_args!("negate"));
-            vector(lines, depth + 1, input);
-        }
-        VectorKind::FromScalar(input) => {
-            lines.add(depth, format_args!("vector"));
-            scalar(lines, depth + 1, input);
-        }
+        VectorKind::Negate(input) => Tree::new("-".to_string(), vec![vector(plan, input)]),
+        VectorKind::FromScalar(input) => Tree::new("vector".to_string(), vec![scalar(plan, input)]),
         VectorKind::Repeat(input) => {
-            lines.add(depth, format_args!("repeat at every step"));
-            vector(lines, depth + 1, input);
+            let text = "the same at every step".to_string();
+            Tree::new(text, vec![vector(plan, input)])
         }
         VectorKind::Info {
             input, matchers, ..
         } => {
-            lines.add(depth, format_args!("info {}", Matchers(matchers)));
-            vector(lines, depth + 1, input);
+            let text = format!("info {}", Selector(matchers));
+            Tree::new(text, vec![vector(plan, input)])
         }
-        VectorKind::Shared { id, .. } => lines.add(depth, format_args!("vector #{id}")),
+        VectorKind::Shared { id, .. } => match plan.shared.get(*id) {
+            // Written twice but needed on different grids: shown where it stands.
+            Some(shared) if shared.consumers == 1 => vector(plan, &shared.input),
+            _ => Tree::leaf(format!("vector {id}")),
+        },
     }
 }
 
-fn range_input(lines: &mut Lines, depth: usize, input: &RangeInput) {
+fn picked(what: Picked) -> &'static str {
+    match what {
+        Picked::Value => "latest sample",
+        Picked::Smoothed => "smoothed value",
+        Picked::Timestamp => "time of the latest sample",
+        Picked::StartTimestamp => "start time of the latest sample",
+    }
+}
+
+fn operator(op: BinaryOp, return_bool: bool) -> String {
+    let modifier = if return_bool { " bool" } else { "" };
+    format!("{}{modifier}", op.symbol())
+}
+
+fn aggregation(op: AggregateOp, grouping: &Grouping, fused: bool) -> String {
+    let labels = grouping.labels.join(", ");
+    let grouped = match (grouping.without, grouping.labels.is_empty()) {
+        (true, _) => format!(" without ({labels})"),
+        (false, false) => format!(" by ({labels})"),
+        (false, true) => String::new(),
+    };
+    let fused = if fused { ", dropping rows early" } else { "" };
+    format!("{}{grouped}{fused}", op.name())
+}
+
+fn parameter_of(plan: &Plan, parameter: &Parameter) -> Tree {
+    match parameter {
+        Parameter::Scalar(node) => scalar(plan, node),
+        Parameter::Text(text) => Tree::leaf(format!("{text:?}")),
+    }
+}
+
+fn range_input(plan: &Plan, input: &RangeInput) -> Tree {
     match input {
-        RangeInput::Scan(from) => lines.add(depth, format_args!("read {}", Use(from))),
+        RangeInput::Scan(from) => Tree::leaf(Use(from).to_string()),
         RangeInput::Subquery(inner) => {
-            lines.add(depth, format_args!("subquery, {}", GridText(inner.grid)));
-            vector(lines, depth + 1, inner);
+            let text = format!("subquery: {}", GridText(inner.grid));
+            Tree::new(text, vec![vector(plan, inner)])
         }
     }
 }
 
-fn arguments(lines: &mut Lines, depth: usize, args: &[Arg]) {
-    for arg in args {
-        match arg {
-            Arg::Series => {}
-            Arg::Scalar(node) => scalar(lines, depth, node),
-            Arg::Text(text) => lines.add(depth, format_args!("string {text:?}")),
-        }
-    }
+fn arguments(plan: &Plan, args: &[Arg]) -> Vec<Tree> {
+    let argument = |arg: &Arg| match arg {
+        Arg::Series => None,
+        Arg::Scalar(node) => Some(scalar(plan, node)),
+        Arg::Text(text) => Some(Tree::leaf(format!("{text:?}"))),
+    };
+    args.iter().filter_map(argument).collect()
 }
 
-fn scalar(lines: &mut Lines, depth: usize, node: &Scalar) {
+fn scalar(plan: &Plan, node: &Scalar) -> Tree {
     match &node.kind {
-        ScalarKind::Constant(value) => {
-            lines.add(depth, format_args!("number {}", go_float(*value)))
-        }
-        ScalarKind::Time => lines.add(depth, format_args!("time")),
-        ScalarKind::Negate(inner) => {
-            lines.add(depth, format_args!("negate scalar"));
-            scalar(lines, depth + 1, inner);
-        }
+        ScalarKind::Constant(value) => Tree::leaf(go_float(*value)),
+        ScalarKind::Time => Tree::leaf("time".to_string()),
+        ScalarKind::Negate(inner) => Tree::new("-".to_string(), vec![scalar(plan, inner)]),
         ScalarKind::Binary { op, lhs, rhs } => {
-            lines.add(depth, format_args!("{} of scalars", op.symbol()));
-            scalar(lines, depth + 1, lhs);
-            scalar(lines, depth + 1, rhs);
+            let sides = vec![scalar(plan, lhs), scalar(plan, rhs)];
+            Tree::new(op.symbol().to_string(), sides)
         }
         ScalarKind::Extreme { largest, of } => {
-            let name = if *largest { "largest" } else { "smallest" };
-            lines.add(depth, format_args!("{name} of scalars"));
-            of.iter().for_each(|inner| scalar(lines, depth + 1, inner));
+            let name = if *largest { "max_of" } else { "min_of" };
+            let of = of.iter().map(|inner| scalar(plan, inner));
+            Tree::new(name.to_string(), of.collect())
         }
-        ScalarKind::FromVector(inner) => {
-            lines.add(depth, format_args!("scalar"));
-            vector(lines, depth + 1, inner);
-        }
-    }
-}
-
-struct GridText(Grid);
-
-impl fmt::Display for GridText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let grid = self.0;
-        match grid.steps {
-            1 => write!(f, "one step at {}", Seconds(grid.start_ms)),
-            steps => write!(
-                f,
-                "{steps} steps from {} every {}",
-                Seconds(grid.start_ms),
-                Seconds(grid.step_ms)
-            ),
-        }
-    }
-}
-
-/// Milliseconds as seconds.
-struct Seconds(i64);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}s", go_float(self.0 as f64 / 1000.0))
-    }
-}
-
-struct Offset(i64);
-
-impl fmt::Display for Offset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => Ok(()),
-            offset => write!(f, ", offset {}", Seconds(offset)),
-        }
-    }
-}
-
-struct WindowText<'p>(&'p Windows);
-
-impl fmt::Display for WindowText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = match self.0.mode {
-            WindowMode::Plain => "",
-            WindowMode::Anchored => " anchored",
-            WindowMode::Smoothed => " smoothed",
-        };
-        write!(
-            f,
-            " over {}{mode}{}",
-            Seconds(self.0.range_ms),
-            Offset(self.0.offset_ms)
-        )
-    }
-}
-
-struct Use<'p>(&'p ScanUse);
-
-impl fmt::Display for Use<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "scan #{}", self.0.scan)?;
-        match self.0.filter.is_empty() {
-            true => Ok(()),
-            false => write!(f, " where {}", Matchers(&self.0.filter)),
-        }
-    }
-}
-
-struct Matchers<'p>(&'p [Matcher]);
-
-impl fmt::Display for Matchers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('{')?;
-        for (index, matcher) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{matcher}")?;
-        }
-        f.write_char('}')
-    }
-}
-
-struct Match<'p>(&'p VectorMatching);
-
-impl fmt::Display for Match<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let matching = self.0;
-        if matching.on || !matching.labels.is_empty() {
-            let how = if matching.on { "on" } else { "ignoring" };
-            write!(f, " {how} ({})", matching.labels.join(", "))?;
-        }
-        match matching.cardinality {
-            Cardinality::ManyToOne => write!(f, " group_left ({})", matching.include.join(", "))?,
-            Cardinality::OneToMany => write!(f, " group_right ({})", matching.include.join(", "))?,
-            Cardinality::OneToOne | Cardinality::ManyToMany => {}
-        }
-        if let Some(value) = matching.fill_left {
-            write!(f, " fill_left ({})", go_float(value))?;
-        }
-        match matching.fill_right {
-            Some(value) => write!(f, " fill_right ({})", go_float(value)),
-            None => Ok(()),
-        }
+        ScalarKind::FromVector(inner) => Tree::new("scalar".to_string(), vec![vector(plan, inner)]),
     }
 }

@@ -28,7 +28,7 @@ use crate::parse::{AggregateOp, BinaryOp, Call, Span, VectorMatching};
 pub(crate) use build::{PlanContext, build};
 pub(crate) use explain::explain;
 pub use optimize::Rules;
-pub(crate) use optimize::optimize;
+pub(crate) use optimize::{Applied, optimize};
 
 /// A query, ready to be executed.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) shared: Vec<Shared>,
     pub(crate) grid: Grid,
     pub(crate) is_range: bool,
+    /// What the rules did, in their order.
+    pub(crate) applied: Vec<Applied>,
 }
 
 /// The value of the whole query.
@@ -130,6 +132,7 @@ pub(crate) enum VectorKind {
         input: Box<Vector>,
         parameter_span: Span,
         input_span: Span,
+        span: Span,
         /// Rows that can no longer be chosen are dropped as others arrive.
         fused: bool,
     },

@@ -15,7 +15,7 @@ fn project_root() -> PathBuf {
 }
 
 /// The scripts of the Prometheus project; `None` where the shared directory is not there.
-fn given_scripts() -> Option<PathBuf> {
+pub(crate) fn given_scripts() -> Option<PathBuf> {
     let shared = match std::env::var_os("ICECORE_SHARED") {
         Some(shared) => PathBuf::from(shared),
         None => project_root().join("../shared"),
@@ -29,6 +29,11 @@ fn given_scripts() -> Option<PathBuf> {
         scripts.display()
     );
     None
+}
+
+/// Our own scripts.
+pub(crate) fn own_scripts() -> PathBuf {
+    project_root().join("testdata/promql")
 }
 
 /// Name and text of all scripts in a directory.
@@ -50,12 +55,11 @@ fn scripts_in(directory: &Path) -> Vec<(String, String)> {
 }
 
 /// Runs all scripts of a directory; all must pass.
-fn run_all(directory: &Path) {
-    let engine = Engine::default();
+pub(crate) fn run_all(directory: &Path, engine: &Engine) {
     let mut failed = 0;
     let (mut evals, mut passed) = (0, 0);
     for (name, text) in scripts_in(directory) {
-        let report = run_file(&name, &text, &engine);
+        let report = run_file(&name, &text, engine);
         print!("{}", report.render());
         failed += report.failures.len();
         evals += report.evals;
@@ -82,13 +86,13 @@ fn given_scripts_parse() {
 #[test]
 fn given_scripts_pass() {
     if let Some(directory) = given_scripts() {
-        run_all(&directory);
+        run_all(&directory, &Engine::default());
     }
 }
 
 #[test]
 fn own_scripts_pass() {
-    run_all(&project_root().join("testdata/promql"));
+    run_all(&own_scripts(), &Engine::default());
 }
 
 /// A runner that finds no difference would pass everything.

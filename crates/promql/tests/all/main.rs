@@ -8,5 +8,9 @@
 
 mod conformance;
 mod differential;
+mod explain;
 mod generated;
+mod hostile;
 mod limits;
+mod memory;
+mod rules;

@@ -34,7 +34,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Problem};
-pub use options::{LogFormat, LogLevel, LogOptions, ServerOptions};
+pub use options::{LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ServerOptions};
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use render::without_password;
 pub use values::{Kind, ListenAddress};
@@ -49,6 +49,7 @@ const VARIABLE_PREFIX: &str = "ICECORE_";
 #[derive(Clone)]
 pub struct Config {
     pub server: ServerOptions,
+    pub query: QueryOptions,
     pub log: LogOptions,
     storage: icecore_storage::Options,
     /// One for each of [`SETTINGS`].
@@ -142,6 +143,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             server: ServerOptions::default(),
+            query: QueryOptions::default(),
             log: LogOptions::default(),
             storage: icecore_storage::Options::default(),
             sources: vec![Source::Default; SETTINGS.len()],

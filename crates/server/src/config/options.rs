@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+use icecore_model::{MatchOp, Matcher, MatcherError};
+use icecore_promql::EngineOptions;
+
 use super::values::{Choice, ListenAddress};
 
 const MIB: usize = 1 << 20;
@@ -19,6 +22,25 @@ pub struct ServerOptions {
     pub concurrent_reads_max: usize,
     pub request_timeout: Duration,
     pub shutdown_grace: Duration,
+    pub cors_origin: OriginPattern,
+    pub remote_read_bytes_max: usize,
+    pub remote_read_frame_bytes: usize,
+}
+
+/// Origins whose pages may read answers: a regular expression for the whole origin.
+#[derive(Clone, Debug)]
+pub struct OriginPattern {
+    /// The label name has no meaning here.
+    pattern: Option<Matcher>,
+}
+
+/// What queries may use, and what they assume.
+#[derive(Clone, Debug)]
+pub struct QueryOptions {
+    /// Its own defaults carry their reasons.
+    pub engine: EngineOptions,
+    pub max_concurrency: usize,
+    pub max_queue: usize,
 }
 
 /// What the process says about itself on standard error.
@@ -71,6 +93,52 @@ impl Default for ServerOptions {
             request_timeout: Duration::from_secs(120),
             // Orchestrators commonly kill after 30 s; this leaves the rest for flushing the head.
             shutdown_grace: Duration::from_secs(10),
+            // As in Prometheus: dashboards on other hosts read the API from the browser.
+            cors_origin: OriginPattern { pattern: None },
+            // About 14 million samples, and twenty of these at once fit into a large host. Whoever
+            // wants more asks for the streamed form, which needs no memory for the whole.
+            remote_read_bytes_max: 256 * MIB,
+            // What Prometheus sends, which is what its clients expect.
+            remote_read_frame_bytes: MIB,
+        }
+    }
+}
+
+impl OriginPattern {
+    /// Matches everything, and is shown instead of the origin.
+    const ANY: &'static str = ".*";
+
+    pub(super) fn parse(text: &str) -> Result<Self, MatcherError> {
+        let pattern = match text {
+            Self::ANY => None,
+            _ => Some(Matcher::new(MatchOp::Regex, "origin", text)?),
+        };
+        Ok(Self { pattern })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.pattern.as_ref().map_or(Self::ANY, Matcher::value)
+    }
+
+    /// Whether every origin is allowed.
+    pub(crate) fn allows_any(&self) -> bool {
+        self.pattern.is_none()
+    }
+
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        self.pattern.as_ref().is_none_or(|p| p.matches(origin))
+    }
+}
+
+impl Default for QueryOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineOptions::default(),
+            // As many as Prometheus runs: more would share the same cores and each take longer.
+            max_concurrency: 20,
+            // A few dashboards with dozens of panels each, opened at once. Beyond that the answer
+            // would come after its reader has gone.
+            max_queue: 200,
         }
     }
 }

@@ -9,8 +9,8 @@
 
 use super::Config;
 use super::values::{
-    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, OneOf, Secret, Size, Text,
-    Time, parse_within,
+    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, OneOf, Origins, Secret,
+    Size, Text, Time, parse_within,
 };
 use super::{LogFormat, LogLevel};
 use icecore_storage::Compression;
@@ -85,6 +85,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("head", "Head"),
     ("limits", "Limits on what is written"),
     ("read", "Limits on what is read"),
+    ("query", "Queries"),
 ];
 
 /// Where a setting stands in [`SETTINGS`].
@@ -145,6 +146,12 @@ pub static SETTINGS: &[Setting] = &[
         server.shutdown_grace,
         "How long requests under way may go on after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
+    setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
+        "Origins whose pages may read what is under /api/: a regular expression for the whole origin. As in Prometheus every origin may, because dashboards on other hosts read from the browser."),
+    setting!("server.remote_read_bytes_max", Size, server.remote_read_bytes_max, "1KiB" to "4GiB",
+        "Bytes of a remote read answer that has to be held in memory: the sampled form, before it is compressed. More is an error; the streamed form has no such limit."),
+    setting!("server.remote_read_frame_bytes", Size, server.remote_read_frame_bytes, "1KiB" to "",
+        "Bytes after which a frame of a streamed remote read answer ends. What Prometheus sends; its clients refuse frames of more than 50 MB."),
     setting!(
         "log.level",
         OneOf<LogLevel>,
@@ -299,8 +306,26 @@ pub static SETTINGS: &[Setting] = &[
         "Series that one selection may find; more is an error that names this setting."),
     setting!("read.samples_max", Integer, storage.read.samples_max, "1" to "",
         "Samples that one selection may return; more is an error that names this setting."),
+    setting!("read.exemplars_max", Integer, storage.read.exemplars_max, "1" to "",
+        "Exemplars that one query may return; more is an error that names this setting. They are held in memory together."),
     setting!("read.concurrent_gets", Integer, storage.read.concurrent_gets, "1" to "10000",
         "Single records that one selection fetches at once: hides the latency of a remote store without flooding it."),
+    setting!("read.chunk_cache_bytes", Size, storage.read.chunk_cache_bytes, "0" to "",
+        "Memory for decoded samples, labels and index records of what was read before; the least used goes first. An hour of a series takes about 0.6 KiB, so this is 10 000 series for half a day; only queries fill it."),
     setting!("read.batch_series", Integer, storage.read.batch_series, "1" to "",
         "Series per batch of a streamed answer: what a reader holds in memory at a time."),
+    setting!("query.lookback_delta", Time, query.engine.lookback, "1ms" to "",
+        "How far back a query looks for the latest sample of a series. Prometheus' five minutes, so that queries mean the same; a request can say otherwise."),
+    setting!("query.default_step", Time, query.engine.default_step, "1ms" to "",
+        "The step of a subquery that names none. Prometheus' evaluation interval, so that queries mean the same."),
+    setting!("query.timeout", Time, query.engine.timeout, "1ms" to "",
+        "How long a query may take, waiting for its turn included; then it ends with 503. A request can only ask for less. What Prometheus gives a query."),
+    setting!("query.max_samples", Integer, query.engine.samples_max, "1" to "",
+        "Samples that one query may hold in memory at once; more is an error. Prometheus' limit, so that what ran there runs here."),
+    setting!("query.max_memory", Size, query.engine.memory_max, "1MiB" to "",
+        "Memory that one query may hold; more is an error. Room for 11000 steps of ten thousand series, and one query cannot take a small host down."),
+    setting!("query.max_concurrency", Integer, query.max_concurrency, "1" to "1000000",
+        "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
+    setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
+        "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
 ];

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::options::OriginPattern;
 use super::{duration, size};
 
 /// What a setting holds; decides the documentation's type column and the placeholder in `--help`.
@@ -104,6 +105,7 @@ pub(super) struct Size;
 pub(super) struct Integer;
 pub(super) struct Bool;
 pub(super) struct Text;
+pub(super) struct Origins;
 pub(super) struct Location;
 pub(super) struct Secret;
 pub(super) struct Address;
@@ -196,6 +198,21 @@ impl Format for Text {
 
     fn show(value: &String) -> String {
         value.clone()
+    }
+}
+
+impl Format for Origins {
+    type Native = OriginPattern;
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: &str) -> Result<OriginPattern, BadValue> {
+        OriginPattern::parse(text).map_err(|_| {
+            BadValue::expected("a regular expression such as .* or https?://(one|two)\\.example")
+        })
+    }
+
+    fn show(value: &OriginPattern) -> String {
+        value.text().into()
     }
 }
 

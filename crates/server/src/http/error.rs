@@ -5,10 +5,11 @@
 //! | the request is wrong and stays wrong | 400 | bad_data |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
 //! | too large, or in a form that is not taken | 413, 415 | bad_data |
-//! | a limit of reading | 422 | execution |
+//! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
 //! | a quota of writing | 429 and `Retry-After` | unavailable |
 //! | memory, the store, or not open (yet, or any more) | 503 and `Retry-After` | unavailable |
 //! | took too long | 503 and `Retry-After` | timeout |
+//! | nobody waits for the answer any more | 499 | canceled |
 //! | stored data that cannot be read, and bugs | 500 | internal |
 //!
 //! The API answers JSON in Prometheus' shape; remote write answers one line of text, because that is
@@ -19,11 +20,15 @@ use std::fmt;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use icecore_model::SourceError;
+use icecore_promql::Error as PromqlError;
+use icecore_promql::parse::ParseError;
 use icecore_storage::{Error as StorageError, WriteError};
 use icecore_wire::WireError;
 use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
+
+use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.
@@ -92,12 +97,28 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorType::Timeout, message)
     }
 
+    fn execution(message: impl Into<String>) -> Self {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self::new(status, ErrorType::Execution, message)
+    }
+
+    fn canceled(message: impl Into<String>) -> Self {
+        // nginx' number, which Prometheus uses, too.
+        let status = StatusCode::from_u16(499).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, ErrorType::Canceled, message)
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             ErrorType::Internal,
             message,
         )
+    }
+
+    /// What the answer calls it.
+    pub(crate) fn type_name(&self) -> &'static str {
+        self.error_type.name()
     }
 
     /// The same, about a named parameter.
@@ -149,11 +170,7 @@ impl From<StorageError> for ApiError {
         let message = error.to_string();
         match error {
             StorageError::Invalid(_) => Self::bad_data(message),
-            StorageError::LimitReached(_) => Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                ErrorType::Execution,
-                message,
-            ),
+            StorageError::LimitReached(_) => Self::execution(message),
             StorageError::Unavailable(_) | StorageError::Closed(_) | StorageError::Store { .. } => {
                 Self::unavailable(message)
             }
@@ -169,6 +186,35 @@ impl From<SourceError> for ApiError {
             SourceError::LimitReached(_) => StorageError::LimitReached(message).into(),
             SourceError::Unavailable(_) => Self::unavailable(message),
             SourceError::Corrupt(_) | SourceError::Internal(_) => Self::internal(message),
+        }
+    }
+}
+
+impl From<ParseError> for ApiError {
+    fn from(error: ParseError) -> Self {
+        Self::of_parameter("query", error)
+    }
+}
+
+impl From<PromqlError> for ApiError {
+    fn from(error: PromqlError) -> Self {
+        let message = error.to_string();
+        match error {
+            PromqlError::Parse(error) => error.into(),
+            PromqlError::Invalid(_) => Self::of_parameter("query", message),
+            PromqlError::Execution(_) | PromqlError::LimitReached(_) => Self::execution(message),
+            PromqlError::Timeout(_) => Self::timeout(message),
+            PromqlError::Canceled(_) => Self::canceled(message),
+            PromqlError::Source(error) => error.into(),
+        }
+    }
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Engine(error) => error.into(),
+            QueryError::QueueFull(_) => Self::unavailable(error.to_string()),
         }
     }
 }
@@ -229,6 +275,35 @@ mod tests {
         check(SourceError::LimitReached(text()), 422, "execution", false);
         check(SourceError::Unavailable(text()), 503, "unavailable", true);
         check(SourceError::Corrupt(text()), 500, "internal", false);
+    }
+
+    #[test]
+    fn query_errors_as_in_prometheus() {
+        let text = String::new;
+        let parse = ParseError {
+            line: 1,
+            column: 2,
+            message: "unexpected".into(),
+        };
+        let error = ApiError::from(PromqlError::from(parse));
+        assert_eq!(
+            error.to_string(),
+            "invalid parameter \"query\": 1:2: parse error: unexpected"
+        );
+        check(error, 400, "bad_data", false);
+        check(PromqlError::Invalid(text()), 400, "bad_data", false);
+        check(PromqlError::Execution(text()), 422, "execution", false);
+        check(PromqlError::LimitReached(text()), 422, "execution", false);
+        check(PromqlError::Timeout("x"), 503, "timeout", true);
+        check(PromqlError::Canceled("x"), 499, "canceled", false);
+        let of_source = |error| PromqlError::from(error);
+        let limit = of_source(SourceError::LimitReached(text()));
+        check(limit, 422, "execution", false);
+        let unavailable = of_source(SourceError::Unavailable(text()));
+        check(unavailable, 503, "unavailable", true);
+        let corrupt = of_source(SourceError::Corrupt(text()));
+        check(corrupt, 500, "internal", false);
+        check(QueryError::QueueFull(1), 503, "unavailable", true);
     }
 
     #[test]

@@ -1,43 +1,55 @@
 //! The HTTP door: routes, and what holds for every request.
 //!
 //! ```text
-//! connection ─► observe (count, time limit, CORS) ─► route ─► handler ─► wire, Database
+//! connection ─► observe (count, time limit, origins, compression) ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, which answers when it is
-//!   done, and an export, which goes on while its client reads and the store delivers.
+//!   done, an export, which goes on while its client reads and the store delivers, and a query, which
+//!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
 //! Elsewhere: sockets and slow clients (`connection`), protocols (`icecore_wire`).
 
 mod body;
+mod compress;
 pub(crate) mod connection;
 mod error;
+mod exemplars;
 mod export;
+mod expression;
+mod federate;
 mod health;
 mod json;
 mod labels;
 pub(crate) mod limits;
+mod origins;
 mod params;
+mod query;
+mod query_answer;
+mod remote_read;
 mod remote_write;
 mod status;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http_body_util::BodyExt as _;
-use icecore_storage::Database;
+use icecore_storage::{Clock, Database};
+use rayon::ThreadPoolBuildError;
 
-use crate::config::ServerOptions;
+use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
+use crate::queries::Queries;
 use error::ApiError;
 use limits::Limits;
 
@@ -47,8 +59,16 @@ pub struct Route {
     pub methods: &'static [&'static str],
     pub what: &'static str,
     handler: fn() -> MethodRouter<Arc<App>>,
-    /// Whether `server.request_timeout` holds for it.
-    timed: bool,
+    time: TimeLimit,
+}
+
+/// How long a request may take until its answer begins.
+enum TimeLimit {
+    /// `server.request_timeout`.
+    Request,
+    /// The same for the request itself, and `query.timeout` for the query.
+    Query,
+    None,
 }
 
 const fn route(
@@ -62,7 +82,18 @@ const fn route(
         methods,
         what,
         handler,
-        timed: true,
+        time: TimeLimit::Request,
+    }
+}
+
+const fn query(
+    path: &'static str,
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Route {
+    Route {
+        time: TimeLimit::Query,
+        ..route(path, GET_POST, what, handler)
     }
 }
 
@@ -79,7 +110,7 @@ pub const ROUTES: &[Route] = &[
         get(health::ready)
     }),
     Route {
-        timed: false,
+        time: TimeLimit::None,
         ..route(
             "/-/flush",
             &["POST", "PUT"],
@@ -96,11 +127,52 @@ pub const ROUTES: &[Route] = &[
         "Prometheus remote write 1.0 and 2.0",
         || post(remote_write::write),
     ),
+    Route {
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/read",
+            &["POST"],
+            "Prometheus remote read, samples or chunks",
+            || post(remote_read::read),
+        )
+    },
+    route(
+        "/federate",
+        GET,
+        "latest samples in a text or protobuf format",
+        || get(federate::federate),
+    ),
     route(
         "/api/v1/export",
         GET_POST,
         "samples as lines of JSON",
         || get(export::export).post(export::export),
+    ),
+    query("/api/v1/query", "a PromQL query at one time", || {
+        get(query::instant).post(query::instant)
+    }),
+    query(
+        "/api/v1/query_range",
+        "a PromQL query at the steps of a range",
+        || get(query::range).post(query::range),
+    ),
+    route(
+        "/api/v1/query_exemplars",
+        GET_POST,
+        "exemplars of the series that a query selects",
+        || get(exemplars::exemplars).post(exemplars::exemplars),
+    ),
+    route(
+        "/api/v1/format_query",
+        GET_POST,
+        "a query, well laid out",
+        || get(expression::format).post(expression::format),
+    ),
+    route(
+        "/api/v1/parse_query",
+        GET_POST,
+        "a query as a syntax tree",
+        || get(expression::parse).post(expression::parse),
     ),
     route("/api/v1/series", GET_POST, "series that match", || {
         get(labels::series).post(labels::series)
@@ -139,17 +211,24 @@ pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
+    pub(crate) queries: Queries,
+    clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
 }
 
 impl App {
-    pub(crate) fn new(options: ServerOptions) -> Self {
-        Self {
-            limits: Limits::new(&options),
+    pub(crate) fn new(
+        config: &Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ThreadPoolBuildError> {
+        Ok(Self {
+            limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
-            options,
+            queries: Queries::new(config.query.clone())?,
+            options: config.server.clone(),
+            clock,
             database: OnceLock::new(),
-        }
+        })
     }
 
     /// From now on requests are answered.
@@ -184,25 +263,18 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     let route = route_of(&request);
     let timer = app.metrics.begin(route.map_or("other", |route| route.path));
     let in_api = request.uri().path().starts_with("/api/");
-    let cross_origin = in_api && request.headers().contains_key(header::ORIGIN);
+    let origin = in_api.then(|| origins::origin_of(&request)).flatten();
+    let encoding = compress::wanted(&request);
     let mut response = if in_api && request.method() == Method::OPTIONS {
         // Browsers ask before they send what another page told them to.
         StatusCode::NO_CONTENT.into_response()
-    } else if route.is_none_or(|route| route.timed) {
-        let limit = app.options.request_timeout;
-        match tokio::time::timeout(limit, next.run(request)).await {
-            Ok(response) => response,
-            Err(_) => ApiError::timeout(format!(
-                "the request took longer than server.request_timeout = {limit:?}"
-            ))
-            .into_response(),
-        }
     } else {
-        next.run(request).await
+        answer(&app, route, next.run(request)).await
     };
-    if cross_origin {
-        allow_other_origins(response.headers_mut());
+    if let Some(origin) = origin {
+        origins::allow(response.headers_mut(), &app.options.cors_origin, &origin);
     }
+    let response = compress::compressed(response, encoding).await;
     let timer = timer.answered(response.status());
     if response.body().size_hint().exact().is_some() {
         return response;
@@ -216,30 +288,32 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     })
 }
 
+/// Waits for an answer for as long as the route allows.
+async fn answer(
+    app: &App,
+    route: Option<&Route>,
+    answering: impl Future<Output = Response>,
+) -> Response {
+    let limit = app.options.request_timeout;
+    let (allowed, name) = match route.map_or(&TimeLimit::Request, |route| &route.time) {
+        TimeLimit::Request => (limit, "server.request_timeout"),
+        TimeLimit::Query => (
+            limit.saturating_add(app.queries.engine().options().timeout),
+            "server.request_timeout and query.timeout",
+        ),
+        TimeLimit::None => return answering.await,
+    };
+    let late = |_| too_late(name, allowed);
+    let answered = tokio::time::timeout(allowed, answering).await;
+    answered.unwrap_or_else(late)
+}
+
+fn too_late(name: &str, allowed: Duration) -> Response {
+    let message = format!("the request took longer than {name} = {allowed:?}");
+    ApiError::timeout(message).into_response()
+}
+
 fn route_of(request: &Request) -> Option<&'static Route> {
     let matched = request.extensions().get::<MatchedPath>()?;
     ROUTES.iter().find(|route| route.path == matched.as_str())
-}
-
-/// What Prometheus answers to pages of other origins.
-fn allow_other_origins(headers: &mut HeaderMap) {
-    const ALLOWED: [(HeaderName, HeaderValue); 4] = [
-        (
-            header::ACCESS_CONTROL_ALLOW_ORIGIN,
-            HeaderValue::from_static("*"),
-        ),
-        (
-            header::ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("GET, POST, OPTIONS"),
-        ),
-        (
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("Accept, Authorization, Content-Type, Origin"),
-        ),
-        (
-            header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("Date"),
-        ),
-    ];
-    headers.extend(ALLOWED);
 }

@@ -96,7 +96,7 @@ impl Params {
         })
     }
 
-    fn time(&self, name: &str) -> Result<Option<i64>, ApiError> {
+    pub(super) fn time(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parsed = self.first(name).map(parse_time_ms).transpose();
         parsed.map_err(|error| (name, error).into())
     }

@@ -1,12 +1,25 @@
 //! The process as its clients meet it: a real socket, real requests, the public surface only.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![allow(
+    clippy::print_stdout,
+    reason = "which scripts ran, and which were skipped, should be seen"
+)]
+
 mod client;
+mod compression;
+mod conformance;
 mod documents;
 mod exposition;
+mod expressions;
+mod federate;
 mod lifecycle;
 mod payload;
+mod query;
+mod query_limits;
 mod reading;
 mod refusals;
+mod remote_read;
 mod served;
 mod status;
 mod writing;

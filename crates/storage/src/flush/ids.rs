@@ -15,8 +15,8 @@ use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary};
 
 use super::bindings_fingerprint;
-use super::order::LabelOrder;
 use crate::error::{Error, Result};
+use crate::head::LabelOrder;
 use crate::inner::Inner;
 use crate::read::join_bounded;
 use crate::slate::read_view::{ScanKind, View};

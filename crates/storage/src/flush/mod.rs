@@ -18,7 +18,6 @@ mod assemble;
 mod batch_writer;
 mod catalog;
 mod ids;
-mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,12 +36,11 @@ pub(crate) use catalog::{flush_catalog, load_metadata};
 
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::head::{Head, MetadataMap, SeriesRef};
+use crate::head::{Head, LabelOrder, MetadataMap, SeriesRef};
 use crate::inner::Inner;
 use assemble::{Assembled, assemble};
 use batch_writer::{BatchWriter, Mode};
 use ids::assign_ids;
-use order::LabelOrder;
 
 /// Series that are prepared in one go on the CPU pool.
 const SLICE_SERIES: usize = 1024;
@@ -142,9 +140,13 @@ async fn flush_hour(
         meta: read_meta(inner, bucket).await?,
         order: Arc::new(order),
     };
+    // From the first write on. When a flush fails, the bucket stays as it is called here until one
+    // succeeds: what the failed one has written is not known.
+    inner.cache.begin_change(bucket);
     let ids = flush.write_series().await?;
     flush.write_samples(&ids).await?;
     flush.commit(cursor).await?;
+    inner.cache.end_change(bucket);
     failpoint::pass("flush.committed");
     inner.buckets.write().insert(bucket);
     let (head, order) = (Arc::clone(&inner.head), Arc::clone(&flush.order));
@@ -152,6 +154,7 @@ async fn flush_hour(
         .pool
         .run(move || head.drop_frozen(hour, order.series()))
         .await?;
+    inner.cache.forget_head_hour(hour);
     failpoint::pass("flush.dropped");
     let seconds = started.elapsed().as_secs_f64();
     let metrics = &inner.metrics;

@@ -140,7 +140,7 @@ impl Head {
     /// Lets the series be forgotten when it is idle, even if no sample of it was ever taken.
     fn mark_alive(&self, series: SeriesRef) {
         let mut slots = self.page(series.0 as usize / PAGE_SERIES).lock();
-        slots[series.0 as usize % PAGE_SERIES].alive = true;
+        slots[series.0 as usize % PAGE_SERIES].mark_alive();
     }
 
     /// After many series were entered: brings the accounting up to date.

@@ -27,6 +27,7 @@ pub(crate) struct Index {
     all: RoaringBitmap,
     hasher: DefaultHashBuilder,
     text_bytes: usize,
+    removals: u64,
 }
 
 struct Name {
@@ -76,6 +77,7 @@ impl Index {
 
     /// Forgets series and the pairs that only they had.
     pub(crate) fn remove(&mut self, removed: &RoaringBitmap) {
+        self.removals += 1;
         self.all -= removed;
         let mut emptied = vec![false; self.pairs.len()];
         for (number, pair) in self.pairs.iter_mut().enumerate() {
@@ -105,6 +107,11 @@ impl Index {
 
     pub(crate) fn series_count(&self) -> u64 {
         self.all.len()
+    }
+
+    /// How often series were removed: while this stays the same, a reference means the same series.
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals
     }
 
     pub(crate) fn labels(&self, series: SeriesRef) -> Labels {

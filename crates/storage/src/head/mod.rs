@@ -20,6 +20,7 @@ mod append;
 mod batch;
 mod cursor;
 mod index;
+mod label_order;
 mod postings;
 mod registry;
 mod replay;
@@ -27,10 +28,11 @@ mod sequencer;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-use icecore_model::{Labels, Matcher};
+use icecore_model::{Exemplar, Labels, Matcher};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use roaring::RoaringBitmap;
 
@@ -38,11 +40,14 @@ pub(crate) use append::{AppendTime, MetadataMap};
 pub(crate) use batch::BatchBuffers;
 pub use batch::{Rejection, WriteBatch};
 pub(crate) use index::Index;
+pub(crate) use label_order::LabelOrder;
+use label_order::Ranked;
 pub(crate) use registry::{PAGE_SERIES, SeriesRef};
 pub(crate) use replay::ReplayedBlock;
 pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer};
-pub(crate) use slot::{HourPart, Slot, overlay};
+pub(crate) use slot::{HourPart, OpenStamp, PartCopy, Slot, overlay};
 
+use crate::cache::{HeadChunk, ReadCache};
 use crate::options::Limits;
 use registry::{Registry, SERIES_REFS_MAX};
 
@@ -65,10 +70,19 @@ pub(crate) struct Head {
     pub(crate) series: AtomicUsize,
 }
 
-/// A series of the head that a reader asked for, copied out.
+/// Series of the head that a reader asked for, copied out, in label order.
+#[derive(Default)]
+pub(crate) struct HeadSelection {
+    pub(crate) series: Vec<HeadSeries>,
+    /// What they have in the time range, each series' parts together and sorted by hour.
+    pub(crate) parts: Vec<PartCopy>,
+}
+
 pub(crate) struct HeadSeries {
     pub(crate) labels: Labels,
-    pub(crate) parts: Vec<HourPart>,
+    pub(crate) series: SeriesRef,
+    /// Its parts among all of them.
+    pub(crate) parts: Range<u32>,
 }
 
 /// Bytes that a series takes beside its labels and samples: slot, identity, table entries.
@@ -122,33 +136,117 @@ impl Head {
     pub(crate) fn select(
         &self,
         matchers: &[Matcher],
-        start_ms: i64,
-        end_ms: i64,
+        range_ms: (i64, i64),
         labels_only: bool,
-    ) -> Vec<HeadSeries> {
+        cache: &ReadCache,
+    ) -> HeadSelection {
         let _references = self.hold_references();
         let matching: Vec<u32> = self.index().select(matchers).iter().collect();
-        let mut found = Vec::with_capacity(matching.len());
+        let (mut found, mut parts) = (Vec::with_capacity(matching.len()), Vec::new());
+        let mut ranges: Vec<Range<u32>> = Vec::with_capacity(matching.len());
         for page in matching.chunk_by(|a, b| a / PAGE_SERIES as u32 == b / PAGE_SERIES as u32) {
             // Locks are taken page by page, so that writers never wait for a whole selection.
-            let mut parts = Vec::with_capacity(page.len());
-            {
-                let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
-                for series in page {
-                    let slot = &slots[*series as usize % PAGE_SERIES];
-                    let snapshot = slot.snapshot(start_ms, end_ms, labels_only);
-                    if !snapshot.is_empty() {
-                        parts.push((SeriesRef(*series), snapshot));
-                    }
+            let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
+            let slot_of = |series: u32| &slots[series as usize % PAGE_SERIES];
+            // Neighbours have the same open hour nearly always.
+            let hour = slot_of(page[0]).open_hour().unwrap_or(CATALOG_HOUR);
+            let mut page_series = page.iter().copied();
+            let mut visit = |known: Option<&HeadChunk>| {
+                let Some(series) = page_series.next() else {
+                    return;
+                };
+                let first = parts.len() as u32;
+                match labels_only {
+                    true if !slot_of(series).touches(range_ms.0, range_ms.1) => return,
+                    true => {}
+                    false => slot_of(series).snapshot(range_ms, known, hour, &mut parts),
                 }
+                let range = first..parts.len() as u32;
+                if labels_only || !range.is_empty() {
+                    found.push(SeriesRef(series));
+                    ranges.push(range);
+                }
+            };
+            match cache.known_head_hour(hour).filter(|_| !labels_only) {
+                Some(known) => known.chunks.get_many(page.iter().copied(), visit),
+                None => page.iter().for_each(|_| visit(None)),
             }
-            let index = self.index();
-            found.extend(parts.into_iter().map(|(r, parts)| HeadSeries {
-                labels: index.labels(r),
-                parts,
-            }));
         }
-        found
+        let labels = self.labels_of(&found, cache);
+        let places = self.label_places(&found, &labels);
+        let series = places.into_iter().map(|at| {
+            let at = at as usize;
+            HeadSeries {
+                labels: labels[at].clone(),
+                series: found[at],
+                parts: ranges[at].clone(),
+            }
+        });
+        HeadSelection {
+            series: series.collect(),
+            parts,
+        }
+    }
+
+    /// The labels of series, from the cache where it has them. The caller holds the references.
+    fn labels_of(&self, series: &[SeriesRef], cache: &ReadCache) -> Vec<Labels> {
+        let mut labels = Vec::with_capacity(series.len());
+        for some in series.chunks(PAGE_SERIES) {
+            let numbers: Vec<u32> = some.iter().map(|series| series.0).collect();
+            let index = self.index();
+            let make = |series| index.labels(SeriesRef(series));
+            let removals = index.removals();
+            let known = &cache.head_labels;
+            labels.extend(known.of(&numbers, removals, &cache.label_sets, make));
+        }
+        labels
+    }
+
+    /// Where each series stands, in label order.
+    fn label_places(&self, series: &[SeriesRef], labels: &[Labels]) -> Vec<u32> {
+        let index = self.index();
+        // Ranking walks over all pairs of the head, which a few series are not worth.
+        if series.len() < index.pair_numbers() / 64 {
+            drop(index);
+            let mut places: Vec<u32> = (0..series.len() as u32).collect();
+            places.sort_unstable_by(|a, b| labels[*a as usize].cmp(&labels[*b as usize]));
+            return places;
+        }
+        let ranked = Ranked::new(&index, series);
+        // New series are entered meanwhile.
+        drop(index);
+        ranked.sorted()
+    }
+
+    /// Copies the exemplars that `keep` accepts of the series that match any of the selectors; `None`
+    /// when there are more than `max`.
+    pub(crate) fn exemplars(
+        &self,
+        selectors: &[Vec<Matcher>],
+        keep: impl Fn(&Exemplar) -> bool,
+        max: usize,
+    ) -> Option<Vec<(Labels, Vec<Exemplar>)>> {
+        let _references = self.hold_references();
+        let mut matching = RoaringBitmap::new();
+        for matchers in selectors {
+            matching |= self.index().select(matchers);
+        }
+        let (mut found, mut count) = (Vec::new(), 0);
+        for series in &matching {
+            let exemplars: Vec<Exemplar> = {
+                let slots = self.page(series as usize / PAGE_SERIES).lock();
+                let slot = &slots[series as usize % PAGE_SERIES];
+                slot.exemplars().filter(|e| keep(e)).cloned().collect()
+            };
+            count += exemplars.len();
+            if count > max {
+                return None;
+            }
+            if !exemplars.is_empty() {
+                found.push((self.index().labels(SeriesRef(series)), exemplars));
+            }
+        }
+        Some(found)
     }
 
     /// Visits the label pairs of the series that have something in a time range, each pair once.
@@ -246,8 +344,8 @@ impl Head {
         for (first, page) in self.pages() {
             let mut slots = page.lock();
             for (i, slot) in slots.iter_mut().enumerate() {
-                if slot.alive && slot.is_empty() && slot.last_write_s < idle_before_s {
-                    *slot = Slot::default();
+                if slot.is_alive() && slot.is_empty() && slot.last_write_s < idle_before_s {
+                    slot.reset();
                     removed.insert(first + i as u32);
                 }
             }

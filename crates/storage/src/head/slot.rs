@@ -18,6 +18,8 @@ use bytes::Bytes;
 use icecore_model::{BucketSize, BucketStart, Exemplar, Histogram};
 use icecore_records::{HistogramEntry, gorilla};
 
+use crate::cache::{Chunk, HeadChunk};
+
 /// Late samples of an hour that are folded into its stream at once when there are more.
 const LATE_SAMPLES_MAX: usize = 64;
 
@@ -31,17 +33,61 @@ pub(crate) struct Slot {
     pub(crate) defined_in: u32,
     /// Seconds of the process clock at the last write.
     pub(crate) last_write_s: u32,
-    pub(crate) alive: bool,
-    /// The open chunk is being flushed where it is. Moving it aside would cost a million series more
-    /// memory than they take.
-    open_frozen: bool,
-    has_histograms: bool,
-    has_starts: bool,
+    marks: Marks,
     #[allow(
         clippy::box_collection,
         reason = "8 bytes instead of 24 in each of millions of slots, most of which have no parts"
     )]
     parts: Option<Box<Vec<HourPart>>>,
+}
+
+/// Yes-or-no facts about a slot, and a counter, in four bytes.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    set: u8,
+    /// How often the open chunk became another one instead of growing; 24 bits.
+    rewrites: [u8; 3],
+}
+
+const ALIVE: u8 = 1;
+/// The open chunk is being flushed where it is. Moving it aside would cost a million series more
+/// memory than they take.
+const OPEN_FROZEN: u8 = 2;
+const HAS_HISTOGRAMS: u8 = 4;
+const HAS_STARTS: u8 = 8;
+
+impl Marks {
+    #[inline]
+    fn has(self, mark: u8) -> bool {
+        self.set & mark != 0
+    }
+
+    fn set(&mut self, mark: u8) {
+        self.set |= mark;
+    }
+
+    fn clear(&mut self, mark: u8) {
+        self.set &= !mark;
+    }
+
+    fn rewrites(self) -> u32 {
+        let [low, middle, high] = self.rewrites;
+        u32::from_le_bytes([low, middle, high, 0])
+    }
+
+    fn count_rewrite(&mut self) {
+        let [low, middle, high, _] = self.rewrites().wrapping_add(1).to_le_bytes();
+        self.rewrites = [low, middle, high];
+    }
+}
+
+/// Names one content of the open chunk of a series in an hour: between rewrites it only grows. The
+/// counter would have to go round, which takes a billion late samples for one series, and stop at the
+/// same length, for two contents to have the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenStamp {
+    rewrites: u32,
+    len: u32,
 }
 
 /// What a series has in one hour beside its open chunk.
@@ -93,17 +139,101 @@ impl HourPart {
     }
 }
 
+/// What a reader gets of an hour: samples, not exemplars.
+pub(crate) struct PartCopy {
+    pub(crate) hour: BucketStart,
+    frozen: bool,
+    /// In-order samples; empty when there are none.
+    pub(crate) stream: Bytes,
+    /// The stream is a copy of the open chunk of this name.
+    pub(crate) open: Option<OpenStamp>,
+    /// What the stream decodes to where that is known: then it was not copied.
+    pub(crate) known: Option<Arc<Chunk>>,
+    side: Option<Box<SideLists>>,
+}
+
+/// What few series have beside their stream, in arrival order.
+struct SideLists {
+    late: Vec<(i64, f64)>,
+    histograms: Vec<HistogramEntry>,
+    starts: Vec<(i64, i64)>,
+}
+
+impl PartCopy {
+    fn of(part: &HourPart) -> Self {
+        let plain = part.late.is_empty() && part.histograms.is_empty() && part.starts.is_empty();
+        let side = || SideLists {
+            late: part.late.clone(),
+            histograms: part.histograms.clone(),
+            starts: part.starts.clone(),
+        };
+        Self {
+            hour: part.hour,
+            frozen: part.frozen,
+            stream: part.stream.clone(),
+            open: None,
+            known: None,
+            side: (!plain).then(|| Box::new(side())),
+        }
+    }
+
+    /// Samples that came late or twice, in arrival order.
+    pub(crate) fn late(&self) -> &[(i64, f64)] {
+        self.side.as_ref().map_or(&[], |side| &side.late)
+    }
+
+    pub(crate) fn histograms(&self) -> &[HistogramEntry] {
+        self.side.as_ref().map_or(&[], |side| &side.histograms)
+    }
+
+    /// `(timestamp, start)`.
+    pub(crate) fn starts(&self) -> &[(i64, i64)] {
+        self.side.as_ref().map_or(&[], |side| &side.starts)
+    }
+}
+
 /// How many bytes of heap a write added (or gave back).
 pub(crate) type HeapChange = isize;
 
 impl Slot {
+    pub(crate) fn is_alive(&self) -> bool {
+        self.marks.has(ALIVE)
+    }
+
+    pub(crate) fn mark_alive(&mut self) {
+        self.marks.set(ALIVE);
+    }
+
+    /// Makes it the slot of no series.
+    pub(crate) fn reset(&mut self) {
+        let mut marks = self.marks;
+        // What readers know of the series before must not be taken for what the next one has.
+        marks.count_rewrite();
+        marks.set = 0;
+        *self = Self {
+            marks,
+            ..Self::default()
+        };
+    }
+
+    /// The only way in which the open chunk changes other than by growing.
+    fn replace_open(&mut self, open: gorilla::Appender) {
+        self.open = open;
+        self.marks.count_rewrite();
+    }
+
+    /// The hour of the open chunk; `None` when it is empty.
+    pub(crate) fn open_hour(&self) -> Option<u32> {
+        (!self.open.is_empty()).then_some(self.open_hour)
+    }
+
     /// Adds a float. The usual case, in order and in the open hour, touches only the open chunk.
     pub(crate) fn append(&mut self, hour: u32, timestamp_ms: i64, value: f64) -> HeapChange {
         let mut change = 0;
-        if self.open_frozen {
+        if self.marks.has(OPEN_FROZEN) {
             change += self.move_frozen_aside();
         }
-        if self.has_histograms {
+        if self.marks.has(HAS_HISTOGRAMS) {
             change += self.let_float_count(hour, timestamp_ms);
         }
         if !self.open.is_empty() && hour != self.open_hour {
@@ -136,7 +266,7 @@ impl Slot {
         timestamp_ms: i64,
         histogram: Arc<Histogram>,
     ) -> HeapChange {
-        self.has_histograms = true;
+        self.marks.set(HAS_HISTOGRAMS);
         let heap = size_of::<HistogramEntry>() + histogram.heap_bytes();
         let (part, change) = self.part(hour);
         part.histograms.push(HistogramEntry {
@@ -175,10 +305,10 @@ impl Slot {
         timestamp_ms: i64,
         start_ms: i64,
     ) -> HeapChange {
-        if start_ms == 0 && !self.has_starts {
+        if start_ms == 0 && !self.has_starts() {
             return 0;
         }
-        self.has_starts = true;
+        self.marks.set(HAS_STARTS);
         let (part, change) = self.part(hour);
         part.starts.push((timestamp_ms, start_ms));
         change + size_of::<(i64, i64)>() as isize
@@ -187,7 +317,13 @@ impl Slot {
     /// Whether the series has (or had in this process) start timestamps, so that a sample without
     /// one must say so.
     pub(crate) fn has_starts(&self) -> bool {
-        self.has_starts
+        self.marks.has(HAS_STARTS)
+    }
+
+    /// In arrival order, hour by hour; one may be there twice.
+    pub(crate) fn exemplars(&self) -> impl Iterator<Item = &Exemplar> {
+        let parts = self.parts.iter().flat_map(|parts| parts.iter());
+        parts.flat_map(|part| part.exemplars.iter())
     }
 
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
@@ -197,11 +333,11 @@ impl Slot {
         frozen: &mut Vec<u32>,
     ) -> HeapChange {
         let mut change = 0;
-        if !self.open.is_empty() && !self.open_frozen && hours(self.open_hour) {
+        if !self.open.is_empty() && !self.marks.has(OPEN_FROZEN) && hours(self.open_hour) {
             if self.has_part(self.open_hour) {
                 change += self.seal_open();
             } else {
-                self.open_frozen = true;
+                self.marks.set(OPEN_FROZEN);
                 frozen.push(self.open_hour);
             }
         }
@@ -216,7 +352,7 @@ impl Slot {
 
     /// The part of an hour that is being flushed.
     pub(crate) fn frozen(&self, hour: u32) -> Option<Cow<'_, HourPart>> {
-        if self.open_frozen && self.open_hour == hour {
+        if self.marks.has(OPEN_FROZEN) && self.open_hour == hour {
             return Some(Cow::Owned(self.open_as_part()));
         }
         let mut parts = self.parts.iter().flat_map(|parts| parts.iter());
@@ -226,10 +362,10 @@ impl Slot {
 
     /// Forgets the part of an hour that was flushed.
     pub(crate) fn drop_frozen(&mut self, hour: u32) -> HeapChange {
-        if self.open_frozen && self.open_hour == hour {
+        if self.marks.has(OPEN_FROZEN) && self.open_hour == hour {
             let before = self.open.heap_bytes();
-            self.open.clear();
-            self.open_frozen = false;
+            self.replace_open(gorilla::Appender::new());
+            self.marks.clear(OPEN_FROZEN);
             return self.open.heap_bytes() as isize - before as isize;
         }
         let Some(parts) = &mut self.parts else {
@@ -249,38 +385,64 @@ impl Slot {
     }
 
     /// Copies what overlaps a time range, oldest write first. Streams are shared; the open chunk and
-    /// the small side lists are copied, so that the reader needs no lock afterwards. With
-    /// `labels_only` the parts say which hours there are and hold nothing.
-    pub(crate) fn snapshot(&self, start_ms: i64, end_ms: i64, labels_only: bool) -> Vec<HourPart> {
+    /// the small side lists are copied, so that the reader needs no lock afterwards. `known` may be
+    /// what the open chunk decodes to, if its hour is `known_hour`.
+    pub(crate) fn snapshot(
+        &self,
+        (start_ms, end_ms): (i64, i64),
+        known: Option<&HeadChunk>,
+        known_hour: u32,
+        found: &mut Vec<PartCopy>,
+    ) {
         let overlaps = |hour: u32| hour_overlaps(hour, start_ms, end_ms);
-        if labels_only {
-            return self
-                .hours()
-                .filter(|h| overlaps(*h))
-                .map(HourPart::new)
-                .collect();
-        }
-        let mut found: Vec<HourPart> = Vec::new();
+        let first = found.len();
         let parts = self.parts.iter().flat_map(|parts| parts.iter());
-        found.extend(parts.filter(|part| overlaps(part.hour.minutes())).cloned());
+        found.extend(
+            parts
+                .filter(|part| overlaps(part.hour.minutes()))
+                .map(PartCopy::of),
+        );
         if !self.open.is_empty() && overlaps(self.open_hour) {
-            let open = self.open_as_part();
-            let same = |p: &&mut HourPart| p.hour == open.hour && p.frozen == open.frozen;
-            match found.iter_mut().find(same) {
+            let known = known.filter(|_| self.open_hour == known_hour);
+            let open = self.copy_open(known);
+            let same = |p: &&mut PartCopy| p.hour == open.hour && p.frozen == open.frozen;
+            match found[first..].iter_mut().find(same) {
                 // A part of the open hour has no stream of its own: sealing moves the hour on.
-                Some(part) => part.stream = open.stream,
+                Some(part) => {
+                    part.stream = open.stream;
+                    part.open = open.open;
+                    part.known = open.known;
+                }
                 None => found.push(open),
             }
         }
         // Frozen parts are older than those that still grow.
-        found.sort_by_key(|part| (part.hour, !part.frozen));
-        found
+        found[first..].sort_by_key(|part| (part.hour, !part.frozen));
+    }
+
+    fn copy_open(&self, known: Option<&HeadChunk>) -> PartCopy {
+        let stamp = OpenStamp {
+            rewrites: self.marks.rewrites(),
+            len: self.open.len(),
+        };
+        let known = known.and_then(|known| known.of_open(stamp));
+        PartCopy {
+            hour: BucketStart(self.open_hour),
+            frozen: self.marks.has(OPEN_FROZEN),
+            stream: match known {
+                Some(_) => Bytes::new(),
+                None => Bytes::from(self.open.finish()),
+            },
+            open: Some(stamp),
+            known: known.cloned(),
+            side: None,
+        }
     }
 
     /// The open chunk, copied.
     fn open_as_part(&self) -> HourPart {
         let mut part = HourPart::new(self.open_hour);
-        part.frozen = self.open_frozen;
+        part.frozen = self.marks.has(OPEN_FROZEN);
         part.stream = Bytes::from(self.open.finish());
         part
     }
@@ -289,8 +451,8 @@ impl Slot {
     fn move_frozen_aside(&mut self) -> HeapChange {
         let before = self.open.heap_bytes();
         let part = self.open_as_part();
-        self.open.clear();
-        self.open_frozen = false;
+        self.replace_open(gorilla::Appender::new());
+        self.marks.clear(OPEN_FROZEN);
         let change = part.heap_bytes() as isize + self.open.heap_bytes() as isize - before as isize;
         self.parts.get_or_insert_default().push(part);
         change
@@ -364,7 +526,7 @@ impl Slot {
         let late = std::mem::take(&mut part.late);
         change += part.heap_bytes() as isize - part_before as isize;
         let stream = fold(&self.open.finish(), &late);
-        self.open = appender_of(&stream);
+        self.replace_open(appender_of(&stream));
         change += self.drop_empty_parts();
         change + self.open.heap_bytes() as isize - open_before as isize
     }
@@ -386,7 +548,7 @@ impl Slot {
         let stream = fold(&std::mem::take(&mut part.stream), &late);
         let change = part.heap_bytes() as isize - before as isize;
         let open_before = self.open.heap_bytes();
-        self.open = appender_of(&stream);
+        self.replace_open(appender_of(&stream));
         let opened = self.open.heap_bytes() as isize - open_before as isize;
         change + opened + self.drop_empty_parts()
     }
@@ -416,7 +578,7 @@ impl Slot {
         let hour = self.open_hour;
         let open_before = self.open.heap_bytes();
         let stream = self.open.finish();
-        self.open.clear();
+        self.replace_open(gorilla::Appender::new());
         let freed = open_before as isize - self.open.heap_bytes() as isize;
         let (part, change) = self.part(hour);
         debug_assert!(part.stream.is_empty(), "an open hour has no sealed stream");

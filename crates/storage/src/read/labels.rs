@@ -9,7 +9,7 @@ use icecore_model::{Labels, Matcher, SelectHints};
 use icecore_records::{Bucket, ParsedKey, RecordType, key};
 
 use super::postings::successor;
-use super::select::resolve_series;
+use super::resolve::resolve_series;
 use super::{buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
@@ -48,7 +48,7 @@ pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec
     let mut found: Vec<Labels> = Vec::new();
     for matchers in selectors {
         let resolved =
-            resolve_series(inner, matchers, query.start_ms, query.end_ms, &hints).await?;
+            resolve_series(inner, matchers, (query.start_ms, query.end_ms), &hints).await?;
         found.extend(resolved.series.into_iter().map(|series| series.labels));
     }
     if selectors.len() > 1 {

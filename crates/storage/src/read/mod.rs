@@ -12,13 +12,21 @@
 //! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part.
 //! - Label sets are resolved once per selection and shared across buckets.
 
+mod assemble;
+mod chunks;
+mod columns;
+mod exemplars;
 mod fetch;
 mod labels;
 mod postings;
+mod resolve;
 mod samples;
 mod select;
 mod statistics;
+mod unite;
 
+pub use exemplars::ExemplarQuery;
+pub(crate) use exemplars::exemplars;
 pub use labels::LabelQuery;
 pub(crate) use labels::{label_names, label_values, series};
 pub(crate) use select::SelectStream;

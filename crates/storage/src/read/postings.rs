@@ -1,33 +1,47 @@
 //! Which ids of a bucket satisfy matchers.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::{Matcher, ValueLookup};
 use icecore_records::{Bucket, DecodeError, ParsedKey, inverted_index, key};
 use roaring::RoaringBitmap;
+use slatedb::DbIterator;
 
 use super::join_bounded;
+use crate::cache::{BucketCache, ValueList};
 use crate::error::{Error, Result};
+use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
+
+/// Values of a label up to which their list is kept: a label with more is not one that regular
+/// expressions are for.
+const LIST_VALUES_MAX: usize = 1 << 16;
+
+/// Values up to which a walk is shorter than handing it to another thread.
+const WALKED_IN_PLACE_MAX: usize = 256;
+
+/// One bucket of a selection: what is known of it, and where the rest is read.
+#[derive(Clone)]
+pub(crate) struct BucketView {
+    pub(crate) bucket: Bucket,
+    pub(crate) view: View,
+    pub(crate) cache: Arc<BucketCache>,
+}
 
 /// The ids that satisfy all matchers; `all` are the ids there are, for selections that only exclude.
 pub(crate) async fn resolve(
-    view: &View,
-    bucket: Bucket,
+    inner: &Inner,
+    from: &BucketView,
     matchers: &[Matcher],
     all: u32,
-    concurrent_gets: usize,
 ) -> Result<RoaringBitmap> {
     let (mut excluding, mut including): (Vec<_>, Vec<_>) =
         matchers.iter().partition(|matcher| matcher.matches_empty());
     including.sort_by_key(|matcher| cost(matcher));
     excluding.sort_by_key(|matcher| cost(matcher));
-    let search = Search {
-        view,
-        bucket,
-        concurrent_gets,
-    };
+    let search = Search { inner, from };
     let mut found: Option<RoaringBitmap> = None;
     for matcher in including {
         let accepted = search.collect(matcher, true).await?;
@@ -59,10 +73,9 @@ fn cost(matcher: &Matcher) -> usize {
     }
 }
 
-struct Search<'v> {
-    view: &'v View,
-    bucket: Bucket,
-    concurrent_gets: usize,
+struct Search<'s> {
+    inner: &'s Inner,
+    from: &'s BucketView,
 }
 
 impl Search<'_> {
@@ -72,38 +85,53 @@ impl Search<'_> {
         let named = accepts != matcher.is_negative();
         match matcher.lookup() {
             ValueLookup::Literals(values) if named => self.get_all(matcher.name(), values).await,
-            ValueLookup::Prefix(prefix) if named => self.scan(matcher, accepts, prefix).await,
-            _ => self.scan(matcher, accepts, "").await,
+            ValueLookup::Prefix(prefix) if named => self.filter(matcher, accepts, prefix).await,
+            _ => self.filter(matcher, accepts, "").await,
         }
     }
 
     async fn get_all(&self, name: &str, values: &[String]) -> Result<RoaringBitmap> {
+        if let [value] = values {
+            return Ok(RoaringBitmap::clone(&*self.get(name, value).await?));
+        }
         let mut gets = Vec::with_capacity(values.len());
         for value in values {
-            gets.push(self.get(key::inverted_index(self.bucket, name, value)));
+            gets.push(self.get(name, value));
         }
-        let found = join_bounded(gets, self.concurrent_gets).await?;
-        Ok(found
-            .into_iter()
-            .fold(RoaringBitmap::new(), |all, some| all | some))
+        let found = join_bounded(gets, self.inner.options.read.concurrent_gets).await?;
+        let mut all = RoaringBitmap::new();
+        found.iter().for_each(|ids| all |= &**ids);
+        Ok(all)
     }
 
-    async fn get(&self, key: Bytes) -> Result<RoaringBitmap> {
-        match self.view.get(&key).await? {
-            Some(value) => decode(&key, &value),
-            None => Ok(RoaringBitmap::new()),
+    async fn get(&self, name: &str, value: &str) -> Result<Arc<RoaringBitmap>> {
+        let cache = &self.from.cache;
+        if let Some(ids) = cache.pair(name, value) {
+            return Ok(ids);
         }
+        let key = key::inverted_index(self.from.bucket, name, value);
+        let ids = match self.from.view.get(&key).await? {
+            Some(value) => Arc::new(decode(&key, &value)?),
+            None => Arc::default(),
+        };
+        cache.keep_pair(name, value, &ids);
+        Ok(ids)
     }
 
-    async fn scan(&self, matcher: &Matcher, accepts: bool, prefix: &str) -> Result<RoaringBitmap> {
-        let first = key::inverted_index(self.bucket, matcher.name(), prefix);
-        let end = successor(&first);
-        let range = (
-            Bound::Included(first),
-            end.map_or(Bound::Unbounded, Bound::Excluded),
-        );
-        let mut records = self.view.scan(range, ScanKind::Cached).await?;
+    /// The ids of the values with a prefix that the matcher accepts (or refuses).
+    async fn filter(
+        &self,
+        matcher: &Matcher,
+        accepts: bool,
+        prefix: &str,
+    ) -> Result<RoaringBitmap> {
+        let cache = &self.from.cache;
+        if let Some(list) = cache.list(matcher.name(), prefix) {
+            return self.walk(list, matcher, accepts).await;
+        }
+        let mut records = self.scan(matcher.name(), prefix).await?;
         let mut found = RoaringBitmap::new();
+        let mut list = ValueList::new();
         while let Some(record) = records
             .next()
             .await
@@ -111,14 +139,61 @@ impl Search<'_> {
         {
             let parsed =
                 ParsedKey::parse(&record.key).map_err(|cause| corrupt(&record.key, cause))?;
-            if let ParsedKey::InvertedIndex { value, .. } = parsed
-                && matcher.matches(&value) == accepts
-            {
-                found |= decode(&record.key, &record.value)?;
+            let ParsedKey::InvertedIndex { value, .. } = parsed else {
+                continue;
+            };
+            let wanted = matcher.matches(&value) == accepts;
+            if !wanted && list.len() > LIST_VALUES_MAX {
+                continue;
             }
+            let ids = Arc::new(decode(&record.key, &record.value)?);
+            if wanted {
+                found |= &*ids;
+            }
+            if list.len() <= LIST_VALUES_MAX {
+                list.push((value.into(), ids));
+            }
+        }
+        if list.len() <= LIST_VALUES_MAX {
+            list.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            cache.keep_list(matcher.name(), prefix, &Arc::new(list));
         }
         Ok(found)
     }
+
+    async fn walk(
+        &self,
+        list: Arc<ValueList>,
+        matcher: &Matcher,
+        accepts: bool,
+    ) -> Result<RoaringBitmap> {
+        if list.len() <= WALKED_IN_PLACE_MAX {
+            return Ok(walk(&list, matcher, accepts));
+        }
+        let matcher = matcher.clone();
+        let walk = move || walk(&list, &matcher, accepts);
+        self.inner.pool.run(walk).await
+    }
+
+    async fn scan(&self, name: &str, prefix: &str) -> Result<DbIterator> {
+        let first = key::inverted_index(self.from.bucket, name, prefix);
+        let end = successor(&first);
+        let range = (
+            Bound::Included(first),
+            end.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+        self.from.view.scan(range, ScanKind::Cached).await
+    }
+}
+
+fn walk(list: &ValueList, matcher: &Matcher, accepts: bool) -> RoaringBitmap {
+    let mut found = RoaringBitmap::new();
+    for (value, ids) in list {
+        if matcher.matches(value) == accepts {
+            found |= &**ids;
+        }
+    }
+    found
 }
 
 fn decode(key: &Bytes, value: &Bytes) -> Result<RoaringBitmap> {

@@ -1,98 +1,39 @@
-//! One series out of its parts: stored hours and what the head has, one value per timestamp.
+//! One series out of parts that overlap: stored hours and what the head has, one value per timestamp.
+//!
+//! The usual series, whose hours follow one another and hold only floats, does not come this way
+//! (`super::assemble`).
 
 use std::collections::BTreeMap;
-use std::iter::Peekable;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use icecore_model::{BucketStart, FloatColumns, Histogram, HistogramSample, Labels, SeriesSamples};
-use icecore_records::{
-    Bucket, DecodeError, HistogramEntry, gorilla, histogram_series, start_timestamps,
-};
+use icecore_model::{Histogram, HistogramSample};
+use icecore_records::{Bucket, HistogramEntry};
 
-use crate::error::{Error, Result};
-use crate::head::HourPart;
+use crate::cache::Chunk;
+use crate::head::PartCopy;
 
-/// What a bucket holds of a series; empty values where it has no such record.
-pub(super) struct StoredHour {
-    bucket: Bucket,
-    pub(super) stream: Bytes,
-    pub(super) starts: Bytes,
-    pub(super) histograms: Bytes,
+/// What a bucket holds of a series.
+pub(super) struct StoredHour<'s> {
+    pub(super) bucket: Bucket,
+    pub(super) chunk: &'s Chunk,
 }
 
-impl StoredHour {
-    pub(super) fn new(bucket: Bucket) -> Self {
-        Self {
-            bucket,
-            stream: Bytes::new(),
-            starts: Bytes::new(),
-            histograms: Bytes::new(),
-        }
-    }
-}
-
-/// Everything known of a series in a time range.
-pub(super) struct SeriesParts {
-    pub(super) labels: Labels,
-    /// Sorted by hour, older writes first.
-    pub(super) head: Vec<HourPart>,
-    /// Sorted by bucket.
-    pub(super) stored: Vec<StoredHour>,
-}
-
-/// Decodes a series. Also returns how many samples came from buckets.
-pub(super) fn decode_series(
-    parts: SeriesParts,
-    start_ms: i64,
-    end_ms: i64,
-) -> Result<(SeriesSamples, u64)> {
-    let mut from_buckets = 0;
-    let mut series = Samples::default();
-    let mut head = parts.head.into_iter().peekable();
-    let mut add = |stored: Option<&StoredHour>, head: Vec<HourPart>| {
-        let before = series.count();
-        let hour = Hour {
-            stored,
-            head,
-            start_ms,
-            end_ms,
-        };
-        hour.add_to(&mut series)?;
-        Ok::<u64, Error>((series.count() - before) as u64)
-    };
-    for stored in parts.stored {
-        while let Some(hour) = next_hour(&mut head, stored.bucket.start) {
-            add(None, hour)?;
-        }
-        let mut same = Vec::new();
-        while let Some(part) = head.next_if(|part| part.hour.start_ms() < stored.bucket.end_ms()) {
-            same.push(part);
-        }
-        from_buckets += add(Some(&stored), same)?;
-    }
-    while let Some(hour) = next_hour(&mut head, BucketStart(u32::MAX)) {
-        add(None, hour)?;
-    }
-    let series = SeriesSamples {
-        labels: parts.labels,
-        floats: FloatColumns {
-            timestamps: series.timestamps.into(),
-            values: series.values,
-        },
-        histograms: series.histograms,
-        start_timestamps: series.starts,
-    };
-    Ok((series, from_buckets))
+/// What the head holds of a series in an hour.
+pub(super) struct HeadHour<'s> {
+    pub(super) part: &'s PartCopy,
+    /// What its stream decodes to; `None` where it has none.
+    pub(super) chunk: Option<&'s Chunk>,
 }
 
 /// The samples of a series as they are gathered, in time order.
 #[derive(Default)]
-struct Samples {
-    timestamps: Vec<i64>,
-    values: Vec<f64>,
-    histograms: Vec<HistogramSample>,
-    starts: Vec<(i64, i64)>,
+pub(super) struct Samples {
+    pub(super) timestamps: Vec<i64>,
+    pub(super) values: Vec<f64>,
+    pub(super) histograms: Vec<HistogramSample>,
+    pub(super) starts: Vec<(i64, i64)>,
+    /// How many of them come from buckets, about: where hours overlap, all do.
+    pub(super) from_buckets: usize,
 }
 
 impl Samples {
@@ -101,24 +42,64 @@ impl Samples {
     }
 }
 
-/// All parts of the next hour, if that is before `before`.
-fn next_hour(
-    head: &mut Peekable<impl Iterator<Item = HourPart>>,
-    before: BucketStart,
-) -> Option<Vec<HourPart>> {
-    let mut same = vec![head.next_if(|part| part.hour < before)?];
-    while let Some(part) = head.next_if(|part| part.hour == same[0].hour) {
-        same.push(part);
+/// Gathers a series. Buckets are sorted by time, parts of the head by hour, older writes first.
+pub(super) fn gather(
+    stored: Vec<StoredHour<'_>>,
+    head: Vec<HeadHour<'_>>,
+    start_ms: i64,
+    end_ms: i64,
+) -> Samples {
+    let mut series = Samples::default();
+    let mut head = head.into_iter().peekable();
+    let mut add = |stored: Option<&StoredHour<'_>>, head: Vec<HeadHour<'_>>| {
+        let before = series.count();
+        let from_bucket = stored.is_some();
+        let hour = Hour {
+            stored: stored.map(|stored| stored.chunk),
+            head,
+            start_ms,
+            end_ms,
+        };
+        hour.add_to(&mut series);
+        if from_bucket {
+            series.from_buckets += series.count() - before;
+        }
+    };
+    for stored in stored {
+        while let Some(first) = head.next_if(|h| h.part.hour < stored.bucket.start) {
+            add(None, same_hour(first, &mut head));
+        }
+        let mut same = Vec::new();
+        while let Some(next) = head.next_if(|h| h.part.hour.start_ms() < stored.bucket.end_ms()) {
+            same.push(next);
+        }
+        add(Some(&stored), same);
     }
-    Some(same)
+    while let Some(first) = head.next() {
+        add(None, same_hour(first, &mut head));
+    }
+    series
+}
+
+/// All parts of the hour that `first` is of.
+fn same_hour<'s>(
+    first: HeadHour<'s>,
+    head: &mut std::iter::Peekable<impl Iterator<Item = HeadHour<'s>>>,
+) -> Vec<HeadHour<'s>> {
+    let hour = first.part.hour;
+    let mut same = vec![first];
+    while let Some(next) = head.next_if(|next| next.part.hour == hour) {
+        same.push(next);
+    }
+    same
 }
 
 /// All parts of one hour, older writes first.
-struct Hour<'s> {
-    stored: Option<&'s StoredHour>,
-    head: Vec<HourPart>,
-    start_ms: i64,
-    end_ms: i64,
+pub(super) struct Hour<'s> {
+    pub(super) stored: Option<&'s Chunk>,
+    pub(super) head: Vec<HeadHour<'s>>,
+    pub(super) start_ms: i64,
+    pub(super) end_ms: i64,
 }
 
 enum Value {
@@ -127,25 +108,27 @@ enum Value {
 }
 
 impl Hour<'_> {
-    fn add_to(&self, series: &mut Samples) -> Result<()> {
-        let histograms = self.stored.is_some_and(|s| !s.histograms.is_empty())
-            || self.head.iter().any(|part| !part.histograms.is_empty());
+    fn add_to(&self, series: &mut Samples) {
+        let histograms = !self.stored_histograms().is_empty()
+            || self
+                .head
+                .iter()
+                .any(|head| !head.part.histograms().is_empty());
         match histograms {
-            true => self.add_mixed(series)?,
-            false => self.add_floats(series)?,
+            true => self.add_mixed(series),
+            false => self.add_floats(series),
         }
-        self.add_starts(series)
+        self.add_starts(&mut series.starts);
     }
 
-    /// Floats only, the usual case: a single stream is decoded in place.
-    fn add_floats(&self, floats: &mut Samples) -> Result<()> {
-        let streams: Vec<&Bytes> = self.streams().filter(|stream| !stream.is_empty()).collect();
-        let late = self.head.iter().any(|part| !part.late.is_empty());
-        if let ([stream], false) = (streams.as_slice(), late) {
-            return self.decode(stream, &mut floats.timestamps, &mut floats.values);
-        }
+    fn add_floats(&self, floats: &mut Samples) {
         let mut all: Vec<(i64, f64)> = Vec::new();
-        self.each_layer(|layer| all.extend(layer))?;
+        if let Some(stored) = self.stored {
+            all.extend(self.floats_of(stored));
+        }
+        for head in &self.head {
+            all.extend(self.layer(head));
+        }
         // Stable: of equal times the one written last stays last.
         all.sort_by_key(|(time, _)| *time);
         for (i, (time, value)) in all.iter().enumerate() {
@@ -154,30 +137,17 @@ impl Hour<'_> {
                 floats.values.push(*value);
             }
         }
-        Ok(())
     }
 
     /// Floats and histograms: layer by layer, the newer one decides.
-    fn add_mixed(&self, series: &mut Samples) -> Result<()> {
+    fn add_mixed(&self, series: &mut Samples) {
         let mut values: BTreeMap<i64, Value> = BTreeMap::new();
         if let Some(stored) = self.stored {
-            let (mut timestamps, mut floats) = (Vec::new(), Vec::new());
-            self.decode(&stored.stream, &mut timestamps, &mut floats)?;
-            let entries = match stored.histograms.is_empty() {
-                true => Vec::new(),
-                false => histogram_series::decode(&stored.histograms)
-                    .map_err(|cause| self.corrupt(cause))?,
-            };
-            self.lay(&mut values, timestamps.into_iter().zip(floats), &entries);
+            let floats = self.floats_of(stored);
+            self.lay(&mut values, floats, self.stored_histograms());
         }
-        for part in &self.head {
-            let (mut timestamps, mut floats) = (Vec::new(), Vec::new());
-            self.decode(&part.stream, &mut timestamps, &mut floats)?;
-            let floats = timestamps
-                .into_iter()
-                .zip(floats)
-                .chain(part.late.iter().copied());
-            self.lay(&mut values, floats, &part.histograms);
+        for head in &self.head {
+            self.lay(&mut values, self.layer(head), head.part.histograms());
         }
         for (timestamp_ms, value) in values {
             match value {
@@ -193,16 +163,15 @@ impl Hour<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     fn lay(
         &self,
         values: &mut BTreeMap<i64, Value>,
-        floats: impl Iterator<Item = (i64, f64)>,
+        floats: Vec<(i64, f64)>,
         histograms: &[HistogramEntry],
     ) {
-        for (time, value) in floats.filter(|(time, _)| self.wants(*time)) {
+        for (time, value) in floats {
             values.insert(time, Value::Float(value));
         }
         // Only the last entry of each time counts; `None` leaves the float that was just laid.
@@ -220,89 +189,50 @@ impl Hour<'_> {
         }
     }
 
-    fn add_starts(&self, series: &mut Samples) -> Result<()> {
-        let mut starts: BTreeMap<i64, i64> = BTreeMap::new();
-        if let Some(stored) = self.stored
-            && !stored.starts.is_empty()
-        {
-            let found = start_timestamps::decode(&stored.starts);
-            starts.extend(found.map_err(|cause| self.corrupt(cause))?);
+    pub(super) fn add_starts(&self, found: &mut Vec<(i64, i64)>) {
+        let stored = self.stored.and_then(|chunk| chunk.side.as_ref());
+        let stored = stored.map_or(&[][..], |side| &side.starts);
+        if stored.is_empty() && self.head.iter().all(|head| head.part.starts().is_empty()) {
+            return;
         }
-        for part in &self.head {
+        let mut starts: BTreeMap<i64, i64> = stored.iter().copied().collect();
+        for head in &self.head {
             if !starts.is_empty() {
                 // A newer sample takes the place of an older one together with its start.
-                for time in self.times_of(part)? {
+                let floats = self.layer(head).into_iter().map(|(time, _)| time);
+                let histograms = head.part.histograms().iter().map(|e| e.timestamp_ms);
+                for time in floats.chain(histograms) {
                     starts.remove(&time);
                 }
             }
-            starts.extend(part.starts.iter().copied());
+            starts.extend(head.part.starts().iter().copied());
         }
         let known = starts
             .into_iter()
             .filter(|(time, start)| *start != 0 && self.wants(*time));
-        series.starts.extend(known);
-        Ok(())
+        found.extend(known);
     }
 
-    /// The times in the range at which a part has a sample.
-    fn times_of(&self, part: &HourPart) -> Result<Vec<i64>> {
-        let (mut times, mut values) = (Vec::new(), Vec::new());
-        self.decode(&part.stream, &mut times, &mut values)?;
-        times.extend(part.late.iter().map(|(time, _)| *time));
-        times.extend(part.histograms.iter().map(|entry| entry.timestamp_ms));
-        Ok(times)
+    fn stored_histograms(&self) -> &[HistogramEntry] {
+        let side = self.stored.and_then(|chunk| chunk.side.as_ref());
+        side.map_or(&[], |side| &side.histograms)
     }
 
-    fn streams(&self) -> impl Iterator<Item = &Bytes> {
-        let stored = self.stored.map(|stored| &stored.stream);
-        stored
-            .into_iter()
-            .chain(self.head.iter().map(|part| &part.stream))
+    /// The floats of a part of the head that lie in the range, in the order in which they count.
+    fn layer(&self, head: &HeadHour<'_>) -> Vec<(i64, f64)> {
+        let mut floats = head.chunk.map(|c| self.floats_of(c)).unwrap_or_default();
+        let late = head.part.late().iter().copied();
+        floats.extend(late.filter(|(time, _)| self.wants(*time)));
+        floats
     }
 
-    /// Hands over the floats of each part that lie in the range, older writes first.
-    fn each_layer(&self, mut take: impl FnMut(Vec<(i64, f64)>)) -> Result<()> {
+    fn floats_of(&self, chunk: &Chunk) -> Vec<(i64, f64)> {
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        if let Some(stored) = self.stored {
-            self.decode(&stored.stream, &mut timestamps, &mut values)?;
-            take(timestamps.drain(..).zip(values.drain(..)).collect());
-        }
-        for part in &self.head {
-            self.decode(&part.stream, &mut timestamps, &mut values)?;
-            take(timestamps.drain(..).zip(values.drain(..)).collect());
-            take(
-                part.late
-                    .iter()
-                    .copied()
-                    .filter(|(time, _)| self.wants(*time))
-                    .collect(),
-            );
-        }
-        Ok(())
-    }
-
-    fn decode(
-        &self,
-        stream: &Bytes,
-        timestamps: &mut Vec<i64>,
-        values: &mut Vec<f64>,
-    ) -> Result<()> {
-        if stream.is_empty() {
-            return Ok(());
-        }
-        gorilla::decode_range_into(stream, self.start_ms, self.end_ms, timestamps, values)
-            .map(drop)
-            .map_err(|cause| self.corrupt(cause))
+        chunk.unpack_range(self.start_ms, self.end_ms, &mut timestamps, &mut values);
+        timestamps.into_iter().zip(values).collect()
     }
 
     fn wants(&self, timestamp_ms: i64) -> bool {
         (self.start_ms..=self.end_ms).contains(&timestamp_ms)
-    }
-
-    fn corrupt(&self, cause: DecodeError) -> Error {
-        let bucket = self
-            .stored
-            .map_or(0, |stored| stored.bucket.start.minutes());
-        Error::Corrupt(format!("samples in bucket {bucket}: {cause}"))
     }
 }

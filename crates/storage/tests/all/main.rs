@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod chunk_cache;
 mod compaction;
 mod concurrency;
+mod exemplars;
 mod faults;
 mod inspect;
 mod limits;

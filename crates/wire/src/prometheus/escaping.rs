@@ -64,11 +64,11 @@ pub fn escape_name(name: &str) -> String {
     escaped
 }
 
-fn is_legacy_name(name: &str) -> bool {
+pub(super) fn is_legacy_name(name: &str) -> bool {
     name.char_indices().all(|(i, c)| is_legacy_char(c, i))
 }
 
-fn is_legacy_char(c: char, position: usize) -> bool {
+pub(super) fn is_legacy_char(c: char, position: usize) -> bool {
     c.is_ascii_alphabetic() || c == '_' || c == ':' || (c.is_ascii_digit() && position > 0)
 }
 

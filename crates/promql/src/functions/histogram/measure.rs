@@ -1,10 +1,11 @@
 //! What is measured of a histogram at a step.
 
-use crate::annotations::{ForMetric, Note};
-use crate::exec::ScalarColumn;
+use crate::annotations::{Annotations, ForMetric, Note, RaisedCounts};
+use crate::exec::{Grid, ScalarColumn};
 use crate::histogram::{
     ClassicBucket, FloatHistogram, QuantileNote, bucket_fraction, bucket_quantile,
 };
+use crate::parse::Span;
 
 /// Makes a float of a histogram.
 pub(super) trait Measure: Sync {
@@ -19,7 +20,8 @@ pub(super) trait Measure: Sync {
 pub(super) struct Remarks {
     /// Classic and native at the same step.
     pub(super) mixed: bool,
-    forced_monotonicity: bool,
+    /// Counts that had to be raised, at all steps together.
+    raised: Option<RaisedCounts>,
     quantile_nan_result: bool,
     quantile_nan_skew: bool,
     fraction_nans: bool,
@@ -28,17 +30,26 @@ pub(super) struct Remarks {
 type Wording = fn(ForMetric) -> Note;
 
 impl Remarks {
-    pub(super) fn notes(&self, metric: &ForMetric) -> impl Iterator<Item = Note> {
+    /// Says it all.
+    pub(super) fn say(&self, annotations: &Annotations, span: Span, metric: &ForMetric) {
+        for note in self.notes(metric) {
+            annotations.add(span, note);
+        }
+        if let Some(raised) = self.raised {
+            annotations.add_raised(span, metric.clone(), raised);
+        }
+    }
+
+    fn notes(&self, metric: &ForMetric) -> impl Iterator<Item = Note> {
         let Self {
             mixed,
-            forced_monotonicity,
             quantile_nan_result,
             quantile_nan_skew,
             fraction_nans,
+            ..
         } = *self;
-        let notes: [(bool, Wording); 5] = [
+        let notes: [(bool, Wording); 4] = [
             (mixed, Note::MixedClassicNative),
-            (forced_monotonicity, Note::ForcedMonotonicity),
             (quantile_nan_result, Note::QuantileNaNResult),
             (quantile_nan_skew, Note::QuantileNaNSkew),
             (fraction_nans, Note::FractionNaNs),
@@ -49,7 +60,12 @@ impl Remarks {
 }
 
 /// The value below which a share of the observations lies.
-pub(super) struct Quantile(pub(super) ScalarColumn);
+pub(super) struct Quantile<'a> {
+    pub(super) share: ScalarColumn,
+    /// Shares measured before of the same histograms, for which counts were raised already.
+    pub(super) before: &'a [ScalarColumn],
+    pub(super) grid: Grid,
+}
 
 /// The share of the observations between two values.
 pub(super) struct Fraction {
@@ -57,15 +73,24 @@ pub(super) struct Fraction {
     pub(super) upper: ScalarColumn,
 }
 
-impl Measure for Quantile {
+impl Measure for Quantile<'_> {
     fn classic(&self, step: usize, buckets: &mut Vec<ClassicBucket>, remarks: &mut Remarks) -> f64 {
-        let quantile = bucket_quantile(self.0.at(step), buckets);
-        remarks.forced_monotonicity |= quantile.forced_monotonic.is_some();
+        let quantile = bucket_quantile(self.share.at(step), buckets);
+        let is_quantile = |share: &ScalarColumn| (0.0..=1.0).contains(&share.at(step));
+        if let Some(forced) = quantile.forced_monotonic
+            && !self.before.iter().any(is_quantile)
+        {
+            let raised = RaisedCounts::at(self.grid.time(step), forced);
+            match &mut remarks.raised {
+                Some(sum) => sum.merge(&raised),
+                None => remarks.raised = Some(raised),
+            }
+        }
         quantile.value
     }
 
     fn native(&self, step: usize, histogram: &FloatHistogram, remarks: &mut Remarks) -> f64 {
-        let (value, note) = histogram.quantile(self.0.at(step));
+        let (value, note) = histogram.quantile(self.share.at(step));
         match note {
             Some(QuantileNote::NaNResult) => remarks.quantile_nan_result = true,
             Some(QuantileNote::NaNSkew) => remarks.quantile_nan_skew = true,

@@ -90,9 +90,7 @@ impl HistogramSeries {
             let mut remarks = Remarks::default();
             let values = series.values(&self.rows, ctx.grid.steps, measure, &mut remarks);
             let metric = ForMetric(series.labels.metric_name().to_string());
-            for note in remarks.notes(&metric) {
-                ctx.note(ctx.arg_span(vector), note);
-            }
+            remarks.say(ctx.annotations, ctx.arg_span(vector), &metric);
             Row {
                 labels: series.labels.clone(),
                 drop_name: true,

@@ -178,7 +178,7 @@ fn counts_that_fall_are_noted() {
     check_rows(&found, &[("nonmonotonic_bucket", &[8.5])]);
     let note = |place| {
         format!(
-            "PromQL info: input to histogram_quantile needed to be fixed for monotonicity (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile) for metric name \"nonmonotonic_bucket\" ({place})"
+            "PromQL info: input to histogram_quantile needed to be fixed for monotonicity (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile) for metric name \"nonmonotonic_bucket\", from buckets 1 to +Inf, with a max diff of 10, over 1 samples from 1970-01-01T00:00:00Z to 1970-01-01T00:00:00Z ({place})"
         )
     };
     assert_eq!(setup.notes(), [note("1:21")]);

@@ -17,9 +17,6 @@ use super::windows::Bounds;
 const CACHED_WINDOWS_MAX: usize = 1 << 20;
 /// Most columns kept, which stay in memory with their times until the query ends.
 const CACHED_COLUMNS_MAX: usize = 1 << 14;
-/// Misses after which the cache asks itself whether it is of any use.
-const TRIAL_MISSES: u64 = 64;
-
 #[derive(Debug)]
 pub(super) struct BoundsCache {
     entries: RwLock<HashMap<TimeColumnIdentity, Arc<ColumnBounds>>>,
@@ -103,8 +100,10 @@ impl BoundsCache {
         touched
     }
 
+    /// Series come in the order of their labels, so thousands of targets may pass before one comes
+    /// again: whether columns are shared is not known before the cache is full.
     fn is_worthwhile(&self) -> bool {
         let misses = self.misses.load(Ordering::Relaxed);
-        misses < TRIAL_MISSES || self.hits.load(Ordering::Relaxed) >= misses / 4
+        misses < self.entries_max as u64 || self.hits.load(Ordering::Relaxed) >= misses / 4
     }
 }

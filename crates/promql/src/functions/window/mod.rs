@@ -37,7 +37,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use crate::annotations::Note;
+use crate::annotations::{NO_PLACE, Note};
 use crate::error::Result;
 use crate::exec::{Values, is_absent};
 use crate::functions::CallContext;
@@ -225,7 +225,10 @@ impl<'a> WindowEvaluator<'a> {
 /// own.
 fn note_span(ctx: &CallContext<'_>) -> Span {
     match ctx.call.args.first().map(Expr::unwrapped) {
-        Some(Expr::Subquery(_)) => Span::default(),
+        Some(Expr::Subquery(subquery)) => Span {
+            start: NO_PLACE,
+            end: subquery.span.end,
+        },
         Some(arg) => arg.span(),
         None => ctx.call.span,
     }

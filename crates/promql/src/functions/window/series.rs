@@ -2,6 +2,7 @@
 //!
 //! Holds always: no stale markers; as many floats as times; all lists in time order.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use icecore_model::{
@@ -19,10 +20,29 @@ pub(crate) struct RangeSeries {
     pub(crate) drop_name: bool,
     /// The times of `floats`.
     pub(crate) times: TimeColumn,
-    pub(crate) floats: Vec<f64>,
+    pub(crate) floats: Floats,
     pub(crate) histograms: Vec<HistogramPoint>,
     /// `(timestamp, start timestamp)` of the samples whose start is known.
     pub(crate) starts: Vec<(i64, i64)>,
+}
+
+/// The floats of a series.
+#[derive(Clone, Debug)]
+pub(crate) enum Floats {
+    Owned(Vec<f64>),
+    /// Those of a series in a batch that others read, too.
+    Shared(Arc<Vec<SeriesSamples>>, usize),
+}
+
+impl Deref for Floats {
+    type Target = [f64];
+
+    fn deref(&self) -> &[f64] {
+        match self {
+            Self::Owned(floats) => floats,
+            Self::Shared(batch, index) => &batch[*index].floats.values,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -40,26 +60,38 @@ impl HistogramPoint {
 
 impl RangeSeries {
     /// The samples without the stale markers. Without markers nothing is copied, and the shared column
-    /// of times stays shared.
-    pub(crate) fn from_samples(samples: SeriesSamples) -> Self {
-        Self::of(samples, false)
-    }
-
-    /// The same; histograms that do not say whether a counter was reset before them are compared with
-    /// the one before.
-    pub(crate) fn detecting_resets(samples: SeriesSamples) -> Self {
-        Self::of(samples, true)
-    }
-
-    fn of(samples: SeriesSamples, detects_resets: bool) -> Self {
+    /// of times stays shared. Where resets are to be detected, histograms that do not say whether a
+    /// counter was reset before them are compared with the one before.
+    pub(crate) fn from_samples(samples: SeriesSamples, detects_resets: bool) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
         Self {
             labels: samples.labels,
             drop_name: false,
             times,
-            floats,
+            floats: Floats::Owned(floats),
             histograms: histogram_points(&samples.histograms, detects_resets),
             starts: samples.start_timestamps,
+        }
+    }
+
+    /// The same of one series of a batch that others read, too.
+    pub(crate) fn from_shared(
+        batch: &Arc<Vec<SeriesSamples>>,
+        index: usize,
+        detects_resets: bool,
+    ) -> Self {
+        let samples = &batch[index];
+        let (times, values) = (&samples.floats.timestamps, &samples.floats.values);
+        if has_markers(values) || times.len() != values.len() {
+            return Self::from_samples(samples.clone(), detects_resets);
+        }
+        Self {
+            labels: samples.labels.clone(),
+            drop_name: false,
+            times: times.clone(),
+            floats: Floats::Shared(Arc::clone(batch), index),
+            histograms: histogram_points(&samples.histograms, detects_resets),
+            starts: samples.start_timestamps.clone(),
         }
     }
 
@@ -79,7 +111,7 @@ impl RangeSeries {
             labels: row.labels,
             drop_name: row.drop_name,
             times,
-            floats,
+            floats: Floats::Owned(floats),
             histograms,
             starts: Vec::new(),
         }
@@ -123,10 +155,13 @@ fn without_hint(mut histogram: Arc<FloatHistogram>) -> Arc<FloatHistogram> {
     histogram
 }
 
-fn without_markers(times: TimeColumn, mut values: Vec<f64>) -> (TimeColumn, Vec<f64>) {
+fn has_markers(values: &[f64]) -> bool {
     // No early exit: a loop over everything is compiled to vector instructions.
-    let any_marker = values.iter().fold(false, |any, v| any | is_stale_nan(*v));
-    if !any_marker && times.len() == values.len() {
+    values.iter().fold(false, |any, v| any | is_stale_nan(*v))
+}
+
+fn without_markers(times: TimeColumn, mut values: Vec<f64>) -> (TimeColumn, Vec<f64>) {
+    if !has_markers(&values) && times.len() == values.len() {
         return (times, values);
     }
     values.truncate(times.len());

@@ -46,10 +46,13 @@ pub(super) fn quantile(view: &View<'_>, q: impl Fn(usize) -> f64) -> Values {
     })
 }
 
-/// The median distance from the median.
+/// The median distance from the median; NaN where a sample is.
 pub(super) fn median_deviation(view: &View<'_>) -> Values {
     let mut scratch = Vec::new();
     view.each_of_floats(1, |_, _, window| {
+        if window.iter().any(|value| value.is_nan()) {
+            return f64::NAN;
+        }
         scratch.clear();
         scratch.extend_from_slice(window);
         let median = quantile_of(0.5, &mut scratch);

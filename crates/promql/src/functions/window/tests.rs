@@ -60,7 +60,7 @@ fn samples(name: &str, floats: &[(i64, f64)]) -> SeriesSamples {
 }
 
 fn range_series(samples: SeriesSamples) -> RangeSeries {
-    RangeSeries::from_samples(samples)
+    RangeSeries::from_samples(samples, false)
 }
 
 /// Evaluates a function and renders the notes.

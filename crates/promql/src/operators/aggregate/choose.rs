@@ -25,6 +25,8 @@ pub(super) struct Extremes<'a> {
     rows: Vec<Option<(Row, usize)>>,
     /// For each group and step what is chosen.
     chosen: Vec<Vec<Chosen>>,
+    /// For each group and step the value that another one must beat; NaN while any will do.
+    to_beat: Vec<Vec<f64>>,
     held: usize,
 }
 
@@ -51,6 +53,7 @@ impl<'a> Extremes<'a> {
             say,
             rows: Vec::new(),
             chosen: Vec::new(),
+            to_beat: Vec::new(),
             held: 0,
         }
     }
@@ -58,18 +61,28 @@ impl<'a> Extremes<'a> {
     fn add_row(&mut self, row: Row) {
         let group = self.groups.of(&row);
         let steps = self.counts.len();
-        self.chosen
-            .resize_with(self.groups.len(), || vec![Vec::new(); steps]);
-        if row.values.has_histograms() {
+        if group == self.chosen.len() {
+            self.chosen.push(vec![Vec::new(); steps]);
+            self.to_beat.push(vec![f64::NAN; steps]);
+        }
+        let ignored =
+            |(step, count): (usize, &usize)| *count > 0 && row.values.histogram(step).is_some();
+        if row.values.has_histograms() && self.counts.iter().enumerate().any(ignored) {
             (self.say)(Note::HistogramIgnoredInAggregation(self.name));
         }
         let number = self.rows.len();
         let mut uses = 0;
-        for (step, value) in row.values.floats.iter().enumerate() {
-            if is_absent(*value) || self.counts[step] == 0 {
+        let (chosen, to_beat) = (&mut self.chosen[group], &mut self.to_beat[group]);
+        for (step, (value, to_beat)) in row.values.floats.iter().zip(to_beat).enumerate() {
+            // Most values are not good enough, so this is asked first. Comparing with NaN says no.
+            let is_beaten = match self.largest {
+                true => *value <= *to_beat,
+                false => *value >= *to_beat,
+            };
+            if is_beaten || is_absent(*value) || self.counts[step] == 0 {
                 continue;
             }
-            let chosen = &mut self.chosen[group][step];
+            let chosen = &mut chosen[step];
             if chosen.len() < self.counts[step] {
                 chosen.push((*value, number));
                 sift_up(chosen, self.largest);
@@ -83,6 +96,9 @@ impl<'a> Extremes<'a> {
                 let (_, loser) = std::mem::replace(worst, (*value, number));
                 sift_down(chosen, self.largest);
                 release(&mut self.rows, loser, self.drops_early, &mut self.held);
+            }
+            if chosen.len() >= self.counts[step] {
+                *to_beat = chosen.first().map_or(f64::NAN, |(worst, _)| *worst);
             }
             uses += 1;
         }
@@ -192,8 +208,9 @@ impl Fold for Extremes<'_> {
     }
 
     fn heap_bytes(&self) -> usize {
-        let per_group = 24 * self.counts.len();
-        self.held + per_group * self.chosen.len()
+        // A step of a group has a list with a few numbers, and the number to beat.
+        let per_group = (24 + 64 + 8) * self.counts.len();
+        self.held + self.groups.heap_bytes() + per_group * self.chosen.len()
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use icecore_model::{Labels, LabelsBuilder};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 
 use super::Fold;
 use super::groups::Groups;
 use crate::error::Result;
 use crate::exec::{Limits, Row, Values};
+use crate::plan::Grouping;
 
 pub(super) struct CountValues {
     groups: Groups,
-    label: String,
+    /// Gets the value; none where grouping drops it.
+    label: Option<String>,
     steps: usize,
     /// For each group the places of its values in `rows`, by their text.
     places: Vec<HashMap<String, usize>>,
@@ -22,11 +24,20 @@ pub(super) struct CountValues {
 }
 
 impl CountValues {
-    pub(super) fn new(groups: Groups, label: &str, steps: usize, limits: Limits) -> Self {
+    pub(super) fn new(
+        groups: Groups,
+        grouping: &Grouping,
+        label: &str,
+        steps: usize,
+        limits: Limits,
+    ) -> Self {
+        // `without` takes labels away after the value has become one.
+        let is_dropped = grouping.without
+            && (label == METRIC_NAME || grouping.labels.iter().any(|name| name == label));
         Self {
             limits,
             groups,
-            label: label.to_string(),
+            label: (!is_dropped).then(|| label.to_string()),
             steps,
             places: Vec::new(),
             by_labels: HashMap::new(),
@@ -53,7 +64,9 @@ impl CountValues {
     fn place(&mut self, group: usize, text: &str) -> Result<usize> {
         let group = self.groups.get(group);
         let mut builder = LabelsBuilder::from_labels(&group.labels);
-        builder.set(&self.label, text);
+        if let Some(label) = &self.label {
+            builder.set(label, text);
+        }
         let labels = builder.build();
         let next = self.rows.len();
         let place = *self.by_labels.entry(labels.clone()).or_insert(next);

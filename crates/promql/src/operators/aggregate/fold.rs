@@ -1,5 +1,7 @@
 //! Aggregations that fold the rows of a group into one.
 
+use std::ops::Range;
+
 use super::groups::Groups;
 use super::histogram_sum::HistogramSum;
 use super::{Fold, Say};
@@ -8,11 +10,17 @@ use crate::error::Result;
 use crate::exec::{ABSENT, Row, Values, is_absent, kahan_add};
 use crate::parse::AggregateOp;
 
+/// Places (groups times steps) of a block, about: few enough that the last block wastes little, and many
+/// enough that groups of one step need hardly more than their numbers.
+const BLOCK_PLACES: usize = 4096;
+
 pub(super) struct Folds<'a> {
     groups: Groups,
     op: AggregateOp,
     steps: usize,
-    states: Vec<State>,
+    /// As groups appear, blocks are added. One growing list would be copied again and again.
+    blocks: Vec<State>,
+    groups_of_block: usize,
     say: Say<'a>,
 }
 
@@ -22,7 +30,8 @@ impl<'a> Folds<'a> {
             groups,
             op,
             steps,
-            states: Vec::new(),
+            blocks: Vec::new(),
+            groups_of_block: (BLOCK_PLACES / steps.max(1)).max(1),
             say,
         }
     }
@@ -31,92 +40,139 @@ impl<'a> Folds<'a> {
 impl Fold for Folds<'_> {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
-            let number = self.groups.of(&row);
-            if number == self.states.len() {
-                self.states.push(State::new(self.op, self.steps));
+            let group = self.groups.of(&row);
+            let (block, within) = (group / self.groups_of_block, group % self.groups_of_block);
+            if block == self.blocks.len() {
+                let places = self.groups_of_block * self.steps;
+                self.blocks.push(State::with_capacity(self.op, places));
             }
-            self.states[number].add(self.op, &row.values, self.say);
+            let places = within * self.steps..(within + 1) * self.steps;
+            let state = &mut self.blocks[block];
+            if state.counts.len() < places.end {
+                state.grow(places.end);
+            }
+            state.add(self.op, places, &row, self.say);
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Row> {
-        let groups = self.groups.into_groups().into_iter();
-        let mut rows = Vec::with_capacity(self.states.len());
-        for (group, state) in groups.zip(self.states) {
-            let values = state.finish(self.op, self.say);
-            if !values.is_empty() {
-                rows.push(Row {
-                    labels: group.labels,
-                    drop_name: group.drop_name,
-                    values,
-                });
+        let mut groups = self.groups.into_groups().into_iter();
+        let mut rows = Vec::with_capacity(groups.len());
+        // Blocks go one by one, as their rows come.
+        for mut state in self.blocks {
+            for (within, group) in groups.by_ref().take(self.groups_of_block).enumerate() {
+                let places = within * self.steps..(within + 1) * self.steps;
+                let values = state.finish(self.op, places, self.say);
+                if !values.is_empty() {
+                    rows.push(Row {
+                        labels: group.labels,
+                        drop_name: group.drop_name,
+                        values,
+                    });
+                }
             }
         }
         rows
     }
 
     fn heap_bytes(&self) -> usize {
-        self.states.iter().map(State::heap_bytes).sum()
+        let blocks = self.blocks.iter().map(State::heap_bytes);
+        self.groups.heap_bytes() + blocks.sum::<usize>()
     }
 }
 
-/// What a group has gathered. Each column has one place per step, or is empty if the operator does
-/// not need it.
+/// What some groups have gathered. Each column has the steps of the first group, then those of the second,
+/// and so on; it is empty if the operator does not need it.
 struct State {
+    /// What `values` hold before the first row.
+    unset: f64,
     /// The sum, the smallest or largest value, or the sum of squared differences.
     values: Vec<f64>,
     /// What rounding took from the sum; the mean for deviations.
     seconds: Vec<f64>,
     /// How many floats were folded.
     counts: Vec<u32>,
-    /// Steps at which the sum overflowed and a running mean goes on; empty while there are none.
+    /// Places at which the sum overflowed and a running mean goes on; empty while there are none.
     means: Vec<bool>,
     /// Empty while there are no histograms.
     histograms: Vec<Option<HistogramSum>>,
 }
 
 impl State {
-    fn new(op: AggregateOp, steps: usize) -> Self {
+    fn with_capacity(op: AggregateOp, places: usize) -> Self {
         let (values, seconds) = match op {
             AggregateOp::Sum | AggregateOp::Avg | AggregateOp::Stddev | AggregateOp::Stdvar => {
-                (vec![0.0; steps], vec![0.0; steps])
+                (places, places)
             }
-            AggregateOp::Min | AggregateOp::Max => (vec![ABSENT; steps], Vec::new()),
-            _ => (Vec::new(), Vec::new()),
+            AggregateOp::Min | AggregateOp::Max => (places, 0),
+            _ => (0, 0),
         };
         Self {
-            values,
-            seconds,
-            counts: vec![0; steps],
+            unset: match op {
+                AggregateOp::Min | AggregateOp::Max => ABSENT,
+                _ => 0.0,
+            },
+            values: Vec::with_capacity(values),
+            seconds: Vec::with_capacity(seconds),
+            counts: Vec::with_capacity(places),
             means: Vec::new(),
             histograms: Vec::new(),
         }
     }
 
-    fn add(&mut self, op: AggregateOp, values: &Values, say: Say<'_>) {
+    /// Makes room for one more group; the columns have the capacity.
+    fn grow(&mut self, places: usize) {
+        self.counts.resize(places, 0);
+        if self.values.capacity() > 0 {
+            self.values.resize(places, self.unset);
+        }
+        if self.seconds.capacity() > 0 {
+            self.seconds.resize(places, 0.0);
+        }
+        if !self.means.is_empty() {
+            self.means.resize(places, false);
+        }
+        if !self.histograms.is_empty() {
+            self.histograms.resize_with(places, || None);
+        }
+    }
+
+    /// Folds a row into the group that has `places`.
+    fn add(&mut self, op: AggregateOp, places: Range<usize>, row: &Row, say: Say<'_>) {
+        let floats = &row.values.floats;
         match op {
-            AggregateOp::Sum => self.add_to_sums(&values.floats),
-            AggregateOp::Avg => self.add_to_averages(&values.floats),
-            AggregateOp::Min => self.keep_extremes(&values.floats, |new, old| new < old),
-            AggregateOp::Max => self.keep_extremes(&values.floats, |new, old| new > old),
-            AggregateOp::Stddev | AggregateOp::Stdvar => self.add_to_deviations(&values.floats),
-            _ => self.count(&values.floats),
+            AggregateOp::Sum => self.add_to_sums(places.clone(), floats),
+            AggregateOp::Avg => self.add_to_averages(places.start, floats),
+            AggregateOp::Min => self.keep_extremes(places.clone(), floats, |new, old| new < old),
+            AggregateOp::Max => self.keep_extremes(places.clone(), floats, |new, old| new > old),
+            AggregateOp::Stddev | AggregateOp::Stdvar => {
+                self.add_to_deviations(places.clone(), floats);
+            }
+            _ => count(&mut self.counts[places.clone()], floats),
         }
-        if values.has_histograms() {
-            self.add_histograms(op, values, say);
-        }
-    }
-
-    fn count(&mut self, floats: &[f64]) {
-        for (count, value) in self.counts.iter_mut().zip(floats) {
-            *count += u32::from(!is_absent(*value));
+        if row.values.has_histograms() {
+            self.add_histograms(op, places.start, row, say);
         }
     }
 
-    fn add_to_sums(&mut self, floats: &[f64]) {
-        let columns = self.values.iter_mut().zip(&mut self.seconds);
-        for (((sum, lost), count), value) in columns.zip(&mut self.counts).zip(floats) {
+    fn add_to_sums(&mut self, places: Range<usize>, floats: &[f64]) {
+        let counts = &mut self.counts[places.clone()];
+        let (sums, lost) = (
+            &mut self.values[places.clone()],
+            &mut self.seconds[places.clone()],
+        );
+        let columns = sums.iter_mut().zip(lost).zip(floats);
+        // A row mostly has a value at every step. Without a branch in it the loop is compiled to vector
+        // instructions.
+        if floats.iter().fold(true, |all, v| all & !is_absent(*v)) {
+            columns.for_each(|((sum, lost), value)| {
+                (*sum, *lost) = kahan_add(*value, *sum, *lost);
+            });
+            counts.iter_mut().for_each(|count| *count += 1);
+            return;
+        }
+        for (((sum, lost), value), count) in columns.zip(counts) {
             if !is_absent(*value) {
                 (*sum, *lost) = kahan_add(*value, *sum, *lost);
                 *count += 1;
@@ -124,49 +180,59 @@ impl State {
         }
     }
 
-    fn add_to_averages(&mut self, floats: &[f64]) {
+    fn add_to_averages(&mut self, first: usize, floats: &[f64]) {
         for (step, value) in floats.iter().enumerate() {
             if is_absent(*value) {
                 continue;
             }
-            self.counts[step] += 1;
-            let count = f64::from(self.counts[step]);
-            let (sum, lost) = (self.values[step], self.seconds[step]);
-            if !self.means.get(step).is_some_and(|is_mean| *is_mean) {
+            let place = first + step;
+            self.counts[place] += 1;
+            let count = f64::from(self.counts[place]);
+            let (sum, lost) = (self.values[place], self.seconds[place]);
+            if !self.is_mean(place) {
                 let (new_sum, new_lost) = kahan_add(*value, sum, lost);
                 if count == 1.0 || !new_sum.is_infinite() {
-                    (self.values[step], self.seconds[step]) = (new_sum, new_lost);
+                    (self.values[place], self.seconds[place]) = (new_sum, new_lost);
                     continue;
                 }
                 // The sum is too large for a float, the mean is not.
                 self.means.resize(self.counts.len(), false);
-                self.means[step] = true;
-                self.values[step] = sum / (count - 1.0);
-                self.seconds[step] = lost / (count - 1.0);
+                self.means[place] = true;
+                self.values[place] = sum / (count - 1.0);
+                self.seconds[place] = lost / (count - 1.0);
             }
             let share = (count - 1.0) / count;
-            let (mean, lost) = (self.values[step], self.seconds[step]);
-            (self.values[step], self.seconds[step]) =
+            let (mean, lost) = (self.values[place], self.seconds[place]);
+            (self.values[place], self.seconds[place]) =
                 kahan_add(value / count, share * mean, share * lost);
         }
     }
 
-    fn keep_extremes(&mut self, floats: &[f64], is_better: impl Fn(f64, f64) -> bool) {
-        for ((kept, count), value) in self.values.iter_mut().zip(&mut self.counts).zip(floats) {
+    fn is_mean(&self, place: usize) -> bool {
+        self.means.get(place).is_some_and(|is_mean| *is_mean)
+    }
+
+    fn keep_extremes(
+        &mut self,
+        places: Range<usize>,
+        floats: &[f64],
+        is_better: impl Fn(f64, f64) -> bool,
+    ) {
+        let kept = self.values[places.clone()].iter_mut();
+        for ((kept, count), value) in kept.zip(&mut self.counts[places]).zip(floats) {
             // What is absent so far is a NaN, and any number is better than NaN.
-            if !is_absent(*value) {
-                if kept.is_nan() || is_better(*value, *kept) {
-                    *kept = *value;
-                }
-                *count += 1;
-            }
+            let is_present = !is_absent(*value);
+            let replaces = is_present & (kept.is_nan() | is_better(*value, *kept));
+            *kept = if replaces { *value } else { *kept };
+            *count += u32::from(is_present);
         }
     }
 
     /// Welford's method.
-    fn add_to_deviations(&mut self, floats: &[f64]) {
-        let columns = self.values.iter_mut().zip(&mut self.seconds);
-        for (((squares, mean), count), value) in columns.zip(&mut self.counts).zip(floats) {
+    fn add_to_deviations(&mut self, places: Range<usize>, floats: &[f64]) {
+        let means = &mut self.seconds[places.clone()];
+        let columns = self.values[places.clone()].iter_mut().zip(means);
+        for (((squares, mean), count), value) in columns.zip(&mut self.counts[places]).zip(floats) {
             if is_absent(*value) {
                 continue;
             }
@@ -182,43 +248,46 @@ impl State {
         }
     }
 
-    fn add_histograms(&mut self, op: AggregateOp, values: &Values, say: Say<'_>) {
-        for (step, histogram) in values.histograms.iter().enumerate() {
+    fn add_histograms(&mut self, op: AggregateOp, first: usize, row: &Row, say: Say<'_>) {
+        let metric = row.labels.metric_name();
+        for (step, histogram) in row.values.histograms.iter().enumerate() {
             let Some(histogram) = histogram else {
                 continue;
             };
+            let place = first + step;
             match op {
                 AggregateOp::Sum | AggregateOp::Avg => {
                     self.histograms.resize_with(self.counts.len(), || None);
-                    match &mut self.histograms[step] {
-                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, say),
+                    match &mut self.histograms[place] {
+                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, metric, say),
                         place => *place = Some(HistogramSum::new(histogram)),
                     }
                 }
-                AggregateOp::Count | AggregateOp::Group => self.counts[step] += 1,
+                AggregateOp::Count | AggregateOp::Group => self.counts[place] += 1,
                 _ => say(Note::HistogramIgnoredInAggregation(op.name())),
             }
         }
     }
 
-    fn finish(mut self, op: AggregateOp, say: Say<'_>) -> Values {
-        let mut values = Values::absent(self.counts.len());
-        for step in 0..self.counts.len() {
-            if self.counts[step] > 0 {
-                values.floats[step] = self.float(op, step);
+    /// The values of the group that has `places`.
+    fn finish(&mut self, op: AggregateOp, places: Range<usize>, say: Say<'_>) -> Values {
+        let mut values = Values::absent(places.len());
+        for (step, place) in places.enumerate() {
+            if self.counts[place] > 0 {
+                values.floats[step] = self.float(op, place);
             }
-            let histogram = self.histograms.get_mut(step).and_then(Option::take);
+            let histogram = self.histograms.get_mut(place).and_then(Option::take);
             let Some(histogram) = histogram else {
                 continue;
             };
-            if self.counts[step] > 0 {
+            if self.counts[place] > 0 {
                 say(Note::MixedFloatsHistogramsInAggregation);
                 values.floats[step] = ABSENT;
                 continue;
             }
             let value = match op {
-                AggregateOp::Avg => histogram.mean(),
-                _ => histogram.total(),
+                AggregateOp::Avg => histogram.mean(say),
+                _ => histogram.total(say),
             };
             if let Some(value) = value {
                 values.set_histogram(step, value);
@@ -227,28 +296,33 @@ impl State {
         values
     }
 
-    fn float(&self, op: AggregateOp, step: usize) -> f64 {
-        let count = f64::from(self.counts[step]);
+    fn float(&self, op: AggregateOp, place: usize) -> f64 {
+        let count = f64::from(self.counts[place]);
         match op {
-            AggregateOp::Sum => self.values[step] + self.seconds[step],
-            AggregateOp::Avg if self.means.get(step).is_some_and(|is_mean| *is_mean) => {
-                self.values[step] + self.seconds[step]
-            }
-            AggregateOp::Avg => self.values[step] / count + self.seconds[step] / count,
-            AggregateOp::Min | AggregateOp::Max => match is_absent(self.values[step]) {
+            AggregateOp::Sum => self.values[place] + self.seconds[place],
+            AggregateOp::Avg if self.is_mean(place) => self.values[place] + self.seconds[place],
+            AggregateOp::Avg => self.values[place] / count + self.seconds[place] / count,
+            AggregateOp::Min | AggregateOp::Max => match is_absent(self.values[place]) {
                 true => f64::NAN,
-                false => self.values[step],
+                false => self.values[place],
             },
-            AggregateOp::Stdvar => self.values[step] / count,
-            AggregateOp::Stddev => (self.values[step] / count).sqrt(),
+            AggregateOp::Stdvar => self.values[place] / count,
+            AggregateOp::Stddev => (self.values[place] / count).sqrt(),
             AggregateOp::Group => 1.0,
             _ => count,
         }
     }
 
     fn heap_bytes(&self) -> usize {
-        8 * (self.values.len() + self.seconds.len() + self.histograms.len())
-            + 4 * self.counts.len()
-            + self.means.len()
+        8 * (self.values.capacity() + self.seconds.capacity())
+            + 4 * self.counts.capacity()
+            + self.means.capacity()
+            + size_of::<Option<HistogramSum>>() * self.histograms.capacity()
+    }
+}
+
+fn count(counts: &mut [u32], floats: &[f64]) {
+    for (count, value) in counts.iter_mut().zip(floats) {
+        *count += u32::from(!is_absent(*value));
     }
 }

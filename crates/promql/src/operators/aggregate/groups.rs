@@ -1,10 +1,13 @@
 //! Which group a row belongs to.
 
-use icecore_model::{Labels, METRIC_NAME};
+use icecore_model::Labels;
 
 use super::super::label_key::{KeyNumbers, LabelKey};
 use crate::exec::Row;
 use crate::plan::Grouping;
+
+/// What a group needs beside the bytes of its labels: a place in the map, and a label set.
+const GROUP_BYTES: usize = 200;
 
 /// Numbers groups in the order in which they are first seen.
 pub(super) struct Groups {
@@ -39,15 +42,19 @@ impl Groups {
                 drop_name: false,
             });
         }
-        // A name that is to be removed later must not come back through `by (__name__)`.
-        if row.drop_name && self.keys.counts(METRIC_NAME) {
-            self.groups[number].drop_name = true;
-        }
+        // A name that is to be removed later must not come back through `by (__name__)`; type and unit
+        // go with it.
+        self.groups[number].drop_name |= row.drop_name;
         number
     }
 
     pub(super) fn len(&self) -> usize {
         self.groups.len()
+    }
+
+    /// Bytes held, about: the key twice (as such and as labels) with what maps and lists need.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES
     }
 
     pub(super) fn get(&self, number: usize) -> &Group {

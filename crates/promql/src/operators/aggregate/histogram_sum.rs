@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use icecore_model::CounterResetHint;
+
 use super::Say;
 use crate::annotations::{HistogramOperation, Note};
 use crate::histogram::{CompensatedSum, FloatHistogram};
@@ -14,23 +16,48 @@ pub(super) struct HistogramSum {
     is_mean: bool,
     /// Exponential and custom buckets cannot be added.
     incompatible: bool,
+    resets: Resets,
+}
+
+/// What histograms said about counter resets. Seeing both is a conflict whatever came between them.
+#[derive(Default)]
+struct Resets {
+    reset: bool,
+    no_reset: bool,
+}
+
+impl Resets {
+    fn see(&mut self, histogram: &FloatHistogram) {
+        self.reset |= histogram.reset_hint == CounterResetHint::Reset;
+        self.no_reset |= histogram.reset_hint == CounterResetHint::NotReset;
+    }
 }
 
 impl HistogramSum {
     pub(super) fn new(first: &FloatHistogram) -> Self {
+        let mut resets = Resets::default();
+        resets.see(first);
         Self {
             sum: CompensatedSum::new(first),
             count: 1.0,
             is_mean: false,
             incompatible: false,
+            resets,
         }
     }
 
-    /// Adds a histogram; `averages` says that a mean is wanted in the end.
-    pub(super) fn add(&mut self, histogram: &FloatHistogram, averages: bool, say: Say<'_>) {
+    /// Adds a histogram of a metric; `averages` says that a mean is wanted in the end.
+    pub(super) fn add(
+        &mut self,
+        histogram: &FloatHistogram,
+        averages: bool,
+        metric: &str,
+        say: Say<'_>,
+    ) {
         if self.incompatible {
             return;
         }
+        self.resets.see(histogram);
         self.count += 1.0;
         let before = averages.then(|| self.sum.clone());
         let added = match self.is_mean {
@@ -39,9 +66,6 @@ impl HistogramSum {
         };
         match added {
             Ok(outcome) => {
-                if outcome.counter_reset_collision {
-                    say(Note::CounterResetCollision(HistogramOperation::Aggregation));
-                }
                 if outcome.bounds_reconciled {
                     say(Note::MismatchedCustomBuckets(
                         HistogramOperation::Aggregation,
@@ -50,7 +74,7 @@ impl HistogramSum {
             }
             Err(_) => {
                 self.incompatible = true;
-                say(Note::MixedExponentialCustom(String::new()));
+                say(Note::MixedExponentialCustom(metric.to_string()));
                 return;
             }
         }
@@ -76,15 +100,21 @@ impl HistogramSum {
         self.sum.add(&part)
     }
 
-    pub(super) fn total(self) -> Option<Arc<FloatHistogram>> {
-        (!self.incompatible).then(|| finished(self.sum.total()))
+    pub(super) fn total(self, say: Say<'_>) -> Option<Arc<FloatHistogram>> {
+        if self.incompatible {
+            return None;
+        }
+        if self.resets.reset && self.resets.no_reset {
+            say(Note::CounterResetCollision(HistogramOperation::Aggregation));
+        }
+        Some(finished(self.sum.total()))
     }
 
-    pub(super) fn mean(mut self) -> Option<Arc<FloatHistogram>> {
+    pub(super) fn mean(mut self, say: Say<'_>) -> Option<Arc<FloatHistogram>> {
         if !self.is_mean {
             self.sum.div(self.count);
         }
-        self.total()
+        self.total(say)
     }
 }
 

@@ -48,6 +48,7 @@ impl<'q> Aggregate<'q> {
             input,
             parameter_span,
             input_span,
+            span,
             fused,
         } = &self.node.kind
         else {
@@ -60,6 +61,7 @@ impl<'q> Aggregate<'q> {
         let steps = self.node.grid.steps;
         let annotations = &context.annotations;
         let note = |note| annotations.add(*input_span, note);
+        let choice_note = |note| annotations.add(*span, note);
         let parameter_note = |note| annotations.add(*parameter_span, note);
         let (number, text) = match parameter {
             Some(Parameter::Scalar(node)) => (scalar(self.run, node).await?, ""),
@@ -80,7 +82,7 @@ impl<'q> Aggregate<'q> {
                     largest,
                     *fused,
                     op.name(),
-                    &note,
+                    &choice_note,
                 ))
             }
             AggregateOp::LimitK => {
@@ -99,10 +101,13 @@ impl<'q> Aggregate<'q> {
                 let quantiles = parameter::quantiles(number, steps, &parameter_note);
                 Box::new(quantile::Quantile::new(groups, quantiles, &note))
             }
-            AggregateOp::CountValues => {
-                let limits = context.limits;
-                Box::new(count_values::CountValues::new(groups, text, steps, limits))
-            }
+            AggregateOp::CountValues => Box::new(count_values::CountValues::new(
+                groups,
+                grouping,
+                text,
+                steps,
+                context.limits,
+            )),
             _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
         };
         let mut held = context.reserve(0)?;

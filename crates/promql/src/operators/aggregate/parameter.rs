@@ -5,6 +5,11 @@ use crate::annotations::{GoFloat, Note};
 use crate::error::{Error, Result};
 use crate::exec::ScalarColumn;
 
+/// From where on Prometheus takes a number for too large or too small for an integer: the largest
+/// float that is one, and the smallest, themselves included.
+const TOO_LARGE: f64 = 9_223_372_036_854_774_784.0;
+const TOO_SMALL: f64 = -9_223_372_036_854_775_808.0;
+
 /// `k` of `topk`, `bottomk` and `limitk` at each step; `None` when no step wants a row.
 pub(super) fn counts(number: &ScalarColumn, steps: usize) -> Result<Option<Vec<usize>>> {
     let numbers = || (0..steps).map(|step| number.at(step));
@@ -15,18 +20,17 @@ pub(super) fn counts(number: &ScalarColumn, steps: usize) -> Result<Option<Vec<u
     if max < 1.0 {
         return Ok(None);
     }
-    // The float just above the largest i64.
-    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
-    if let Some(value) = numbers().find(|value| *value >= TOO_LARGE) {
-        let value = GoFloat(value);
+    let min = numbers().fold(f64::INFINITY, f64::min);
+    if min <= TOO_SMALL {
+        let min = GoFloat(min);
         return Err(Error::Execution(format!(
-            "Scalar value {value} overflows int64"
+            "Scalar value {min} underflows int64"
         )));
     }
-    if let Some(value) = numbers().find(|value| *value < -TOO_LARGE) {
-        let value = GoFloat(value);
+    if max >= TOO_LARGE {
+        let max = GoFloat(max);
         return Err(Error::Execution(format!(
-            "Scalar value {value} underflows int64"
+            "Scalar value {max} overflows int64"
         )));
     }
     Ok(Some(

@@ -33,7 +33,7 @@ impl Fold for Quantile<'_> {
         for row in rows {
             let number = self.groups.of(&row);
             self.columns.resize_with(self.groups.len(), Vec::new);
-            if row.values.has_histograms() {
+            if row.values.histograms.iter().any(Option::is_some) {
                 (self.say)(Note::HistogramIgnoredInAggregation("quantile"));
             }
             self.held += 8 * row.values.floats.len();

@@ -1,12 +1,14 @@
 //! Arithmetic and comparison of matched rows: one to one, many to one, one to many.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
+use icecore_model::{Labels, METRIC_NAME};
 
+use super::super::answer_labels::{answer_order, text_of};
 use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
-use super::pair::{Side, values};
-use super::{Numbered, text_of};
+use super::Numbered;
+use super::pair::{Side, fits, values};
 use crate::annotations::Note;
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, Values};
@@ -57,14 +59,21 @@ impl Join<'_> {
     /// No two rows of the "one" side may have the same join labels at the same step.
     fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
         for places in sides.one_of.iter().filter(|places| places.len() > 1) {
-            let rows: Vec<&Row> = places.iter().map(|place| &sides.one.rows[*place]).collect();
-            // Without anything on the other side at a step nothing is matched, so nothing is wrong.
-            let is_matched = |step: usize| {
-                let mut many = sides.many.rows.iter();
-                fills || many.any(|row| row.values.is_present(step))
+            let rows = pick(&sides.one.rows, places);
+            // Without the other side nothing is matched at a step, so nothing is wrong.
+            let matches = |step: usize| {
+                fills || (sides.many.rows.iter()).any(|row| row.values.is_present(step))
             };
-            let Some((first, second)) = first_overlap(&rows, self.steps, is_matched) else {
+            let Some(step) = overlaps(&rows, self.steps).find(|step| matches(*step)) else {
                 continue;
+            };
+            let mut present = rows.iter().filter(|row| row.values.is_present(step));
+            let (Some(first), Some(second)) = (present.next(), present.next()) else {
+                continue;
+            };
+            let (first, second) = match answer_order(&first.labels, &second.labels) {
+                Ordering::Greater => (second, first),
+                _ => (first, second),
             };
             let side = if sides.swapped { "left" } else { "right" };
             let group = self.keys.project(&first.labels);
@@ -89,12 +98,26 @@ impl Join<'_> {
     ) -> Result<()> {
         let many: Vec<&Row> = pick(&sides.many.rows, &sides.many_of[number]);
         let one: Vec<&Row> = pick(&sides.one.rows, &sides.one_of[number]);
-        self.check_matches(&many, &one, fill_one.is_some())?;
-        for many_row in &many {
+        if (many.is_empty() && fill_many.is_none()) || (one.is_empty() && fill_one.is_none()) {
+            return Ok(());
+        }
+        // Made once: they are compared with each other and then given to the results.
+        let labels: Vec<Labels> = match one.as_slice() {
+            [one] => many
+                .iter()
+                .map(|row| self.result_labels(&row.labels, &one.labels))
+                .collect(),
+            _ => Vec::new(),
+        };
+        self.check_matches(sides, &many, &one, &labels, fill_one)?;
+        for (place, many_row) in many.iter().enumerate() {
             for one_row in &one {
                 let many_side = Side::Values(&many_row.values);
                 let values = self.values(sides, many_side, Side::Values(&one_row.values));
-                self.push(rows, many_row, &one_row.labels, values);
+                match labels.get(place) {
+                    Some(labels) => self.push_as(rows, many_row, labels.clone(), values),
+                    None => self.push(rows, many_row, &one_row.labels, values),
+                }
             }
             if let Some(fill) = fill_one {
                 let lonely = without_steps_of(&many_row.values, &one);
@@ -119,17 +142,21 @@ impl Join<'_> {
     }
 
     fn values(&self, sides: &Sides, many: Side<'_>, one: Side<'_>) -> Values {
-        let (lhs, rhs) = match sides.swapped {
-            true => (one, many),
-            false => (many, one),
-        };
+        let (lhs, rhs) = sides.in_order(many, one);
         values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
     }
 
     fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
         if !values.is_empty() {
+            let labels = self.result_labels(&many.labels, one_labels);
+            self.push_as(rows, many, labels, values);
+        }
+    }
+
+    fn push_as(&self, rows: &mut Vec<Row>, many: &Row, labels: Labels, values: Values) {
+        if !values.is_empty() {
             rows.push(Row {
-                labels: self.result_labels(&many.labels, one_labels),
+                labels,
                 drop_name: self.return_bool || many.drop_name,
                 values,
             });
@@ -137,32 +164,58 @@ impl Join<'_> {
     }
 
     /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
-    /// results must have different labels. A comparison that turns out false is a match, too.
-    fn check_matches(&self, many: &[&Row], one: &[&Row], filled: bool) -> Result<()> {
-        if many.len() < 2 || (one.is_empty() && !filled) {
+    /// results must have different labels. A comparison that turns out false is a match, too; values of
+    /// types that do not fit are none. `labels` are those of the results where there is just one row of
+    /// the "one" side.
+    fn check_matches(
+        &self,
+        sides: &Sides,
+        many: &[&Row],
+        one: &[&Row],
+        labels: &[Labels],
+        fill_one: Option<f64>,
+    ) -> Result<()> {
+        if many.len() < 2 || (one.is_empty() && fill_one.is_none()) {
             return Ok(());
         }
-        let partner = |step: usize| filled || one.iter().any(|row| row.values.is_present(step));
+        let is_match = |row: &Row, step: usize| {
+            let partner = one.iter().find(|row| row.values.is_present(step));
+            let partner = match (partner, fill_one) {
+                (Some(row), _) => Side::Values(&row.values),
+                (None, Some(fill)) => Side::Fill(fill),
+                (None, None) => return false,
+            };
+            let (lhs, rhs) = sides.in_order(Side::Values(&row.values), partner);
+            fits(self.op, lhs, rhs, step)
+        };
+        let match_twice = |rows: &[&Row]| {
+            overlaps(rows, self.steps).any(|step| {
+                let matches = rows.iter().filter(|row| is_match(row, step));
+                matches.take(2).count() > 1
+            })
+        };
         if self.matching.cardinality == Cardinality::OneToOne {
-            return match overlaps(many, self.steps).any(partner) {
+            return match match_twice(many) {
                 true => Err(Error::Execution(
                     "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
                 )),
                 false => Ok(()),
             };
         }
-        let Some(one_labels) = one.first().map(|row| &row.labels) else {
-            return Ok(());
+        let one_labels = match (one.first(), many.first()) {
+            (Some(row), _) => row.labels.clone(),
+            (None, Some(row)) => self.keys.project(&row.labels),
+            (None, None) => return Ok(()),
         };
-        let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::new();
-        for row in many {
-            let labels = self.result_labels(&row.labels, one_labels);
+        let mut by_labels: HashMap<Labels, Vec<&Row>> = HashMap::with_capacity(many.len());
+        for (place, row) in many.iter().enumerate() {
+            let labels = match labels.get(place) {
+                Some(labels) => labels.clone(),
+                None => self.result_labels(&row.labels, &one_labels),
+            };
             by_labels.entry(labels).or_default().push(row);
         }
-        match by_labels
-            .values()
-            .any(|rows| rows.len() > 1 && overlaps(rows, self.steps).any(partner))
-        {
+        match by_labels.values().any(|rows| match_twice(rows)) {
             true => Err(Error::Execution(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                     .to_string(),
@@ -186,14 +239,16 @@ impl Join<'_> {
             };
             joined && !(drops_name && is_metric_label(name))
         };
-        let mut builder = LabelsBuilder::default();
-        for (name, value) in many.iter().filter(|(name, _)| is_kept(name)) {
-            builder.set(name, value);
+        let kept = many.iter().filter(|(name, _)| is_kept(name));
+        if matching.include.is_empty() {
+            return Labels::from_sorted(kept);
         }
-        for name in &matching.include {
-            builder.set(name, one.get(name).unwrap_or_default());
-        }
-        builder.build()
+        let is_included = |name: &str| matching.include.iter().any(|included| included == name);
+        let included = one.iter().filter(|(name, _)| is_included(name));
+        let mut pairs: Vec<(&str, &str)> = kept.filter(|(name, _)| !is_included(name)).collect();
+        pairs.extend(included);
+        pairs.sort_unstable();
+        Labels::from_sorted(pairs.into_iter())
     }
 }
 
@@ -206,21 +261,18 @@ struct Sides {
     swapped: bool,
 }
 
-fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
-    places.iter().map(|place| &rows[*place]).collect()
+impl Sides {
+    /// Left and right as they are written.
+    fn in_order<T>(&self, many: T, one: T) -> (T, T) {
+        match self.swapped {
+            true => (one, many),
+            false => (many, one),
+        }
+    }
 }
 
-/// Two rows that have a value at the same step, among the steps that count.
-fn first_overlap<'r>(
-    rows: &[&'r Row],
-    steps: usize,
-    counts: impl Fn(usize) -> bool,
-) -> Option<(&'r Row, &'r Row)> {
-    (0..steps).find_map(|step| {
-        let mut present = rows.iter().filter(|row| row.values.is_present(step));
-        let both = (*present.next()?, *present.next()?);
-        counts(step).then_some(both)
-    })
+fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
+    places.iter().map(|place| &rows[*place]).collect()
 }
 
 /// The steps at which two rows or more have a value.

@@ -13,7 +13,6 @@ mod pair;
 mod set;
 
 use futures::future::BoxFuture;
-use icecore_model::Labels;
 
 use super::label_key::{KeyNumbers, LabelKey};
 use super::{Operator, Run, build, collect};
@@ -105,13 +104,4 @@ impl Numbered {
         }
         places
     }
-}
-
-/// The labels of a set as Prometheus' errors write them: the metric name among the others.
-fn text_of(labels: &Labels) -> String {
-    let pairs: Vec<String> = labels
-        .iter()
-        .map(|(name, value)| format!("{}=\"{}\"", name, value.escape_debug()))
-        .collect();
-    format!("{{{}}}", pairs.join(", "))
 }

@@ -1,6 +1,6 @@
 //! An operator on two rows, all steps at once.
 
-use super::super::arithmetic::{Outcome, Value, float_op, value_op};
+use super::super::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
 use crate::annotations::Note;
 use crate::exec::{ABSENT, Values, is_absent};
 use crate::parse::BinaryOp;
@@ -36,6 +36,14 @@ impl<'v> Side<'v> {
     }
 }
 
+/// Whether both sides have a value at a step, and the operator is one for their types.
+pub(super) fn fits(op: BinaryOp, lhs: Side<'_>, rhs: Side<'_>, step: usize) -> bool {
+    match (lhs.at(step), rhs.at(step)) {
+        (Some(lhs), Some(rhs)) => types_fit(op, &lhs, &rhs),
+        _ => false,
+    }
+}
+
 /// The values of `lhs op rhs`.
 pub(super) fn values(
     op: BinaryOp,
@@ -49,7 +57,25 @@ pub(super) fn values(
     if trims || lhs.has_histograms() || rhs.has_histograms() {
         return mixed(op, return_bool, lhs, rhs, steps, note);
     }
-    let floats = (0..steps).map(|step| {
+    Values {
+        floats: floats(op, return_bool, lhs, rhs, steps),
+        histograms: Vec::new(),
+    }
+}
+
+/// The operator is looked at once, not at each step: the loops below are compiled one by one.
+fn floats(op: BinaryOp, return_bool: bool, lhs: Side<'_>, rhs: Side<'_>, steps: usize) -> Vec<f64> {
+    if let (false, Side::Values(lhs), Side::Values(rhs)) = (return_bool, lhs, rhs) {
+        let (lhs, rhs) = (&lhs.floats, &rhs.floats);
+        match op {
+            BinaryOp::Add => return each_pair(lhs, rhs, |a, b| a + b),
+            BinaryOp::Subtract => return each_pair(lhs, rhs, |a, b| a - b),
+            BinaryOp::Multiply => return each_pair(lhs, rhs, |a, b| a * b),
+            BinaryOp::Divide => return each_pair(lhs, rhs, |a, b| a / b),
+            _ => {}
+        }
+    }
+    let value = |step| {
         let (lhs, rhs) = (lhs.float(step), rhs.float(step));
         if is_absent(lhs) || is_absent(rhs) {
             return ABSENT;
@@ -59,11 +85,16 @@ pub(super) fn values(
             true => f64::from(outcome.is_some()),
             false => outcome.unwrap_or(ABSENT),
         }
-    });
-    Values {
-        floats: floats.collect(),
-        histograms: Vec::new(),
-    }
+    };
+    (0..steps).map(value).collect()
+}
+
+fn each_pair(lhs: &[f64], rhs: &[f64], op: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    let value = |(lhs, rhs): (&f64, &f64)| match is_absent(*lhs) | is_absent(*rhs) {
+        true => ABSENT,
+        false => op(*lhs, *rhs),
+    };
+    lhs.iter().zip(rhs).map(value).collect()
 }
 
 fn mixed(

@@ -4,12 +4,18 @@ use crate::parse::AggregateOp;
 use crate::plan::visit::{Place, each_place};
 use crate::plan::{Plan, VectorKind};
 
-pub(super) fn apply(plan: &mut Plan) {
+/// Marks the aggregations that may drop rows early, and names them.
+pub(super) fn apply(plan: &mut Plan) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
     each_place(plan, &mut |place| {
         if let Place::Vector(vector) = place
             && let VectorKind::Aggregate { op, fused, .. } = &mut vector.kind
         {
             *fused = matches!(op, AggregateOp::TopK | AggregateOp::BottomK);
+            if *fused && !names.contains(&op.name()) {
+                names.push(op.name());
+            }
         }
     });
+    (!names.is_empty()).then(|| format!("rows are dropped early by {}", names.join(" and ")))
 }

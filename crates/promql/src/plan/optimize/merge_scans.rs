@@ -1,28 +1,36 @@
 //! Selectors of the same series read them once.
 //!
-//! A scan may serve another one whose matchers are its own and more: the rest is checked series by
-//! series. Times are united when the ranges overlap; reading what nobody asked for is not worth it.
+//! A scan may serve another one whose matchers are narrower: the rest is checked series by series.
+//! Times are united where that reads no more than the selectors would on their own: where the ranges
+//! overlap, and, if the other one selects fewer series, where the range hardly grows for them.
 
-use icecore_model::Matcher;
+use std::cmp::Reverse;
+
+use icecore_model::{MatchOp, Matcher};
 
 use crate::plan::visit::{Place, each_place};
 use crate::plan::{Plan, Scan};
 
-pub(super) fn apply(plan: &mut Plan) {
+/// Merges scans and says how many are left.
+pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     // For each scan the one that takes its place, and what is left to check.
     let mut kept: Vec<Scan> = Vec::new();
     let mut moved: Vec<(usize, Vec<Matcher>)> = vec![(0, Vec::new()); plan.scans.len()];
-    // Wider selections first, so that narrower ones find them.
+    // Wider selections first, so that narrower ones find them; of equal ones those of a longer time.
     let mut order: Vec<usize> = (0..plan.scans.len()).collect();
-    order.sort_by_key(|index| plan.scans[*index].matchers.len());
+    order.sort_by_key(|index| {
+        let scan = &plan.scans[*index];
+        let is_exact = |m: &&Matcher| m.op() == MatchOp::Equal;
+        let exact = scan.matchers.iter().filter(is_exact).count();
+        (scan.matchers.len(), exact, Reverse(length(scan)))
+    });
     for index in order {
         let scan = &plan.scans[index];
         let serving = kept.iter().position(|wide| serves(wide, scan));
         moved[index] = match serving {
             Some(place) => {
                 let wide = &mut kept[place];
-                wide.start_ms = wide.start_ms.min(scan.start_ms);
-                wide.end_ms = wide.end_ms.max(scan.end_ms);
+                (wide.start_ms, wide.end_ms) = united(wide, scan);
                 wide.consumers += scan.consumers;
                 (place, rest(&scan.matchers, &wide.matchers))
             }
@@ -32,29 +40,62 @@ pub(super) fn apply(plan: &mut Plan) {
             }
         };
     }
-    plan.scans = kept;
+    // Numbered as they are first written, for people.
+    let before = plan.scans.len();
+    let mut numbers: Vec<usize> = vec![usize::MAX; kept.len()];
+    plan.scans.clear();
+    for (place, _) in &moved {
+        if numbers[*place] == usize::MAX {
+            numbers[*place] = plan.scans.len();
+            plan.scans.push(kept[*place].clone());
+        }
+    }
     each_place(plan, &mut |place| {
         if let Place::Scan(from) = place {
             let (scan, filter) = &moved[from.scan];
-            from.scan = *scan;
+            from.scan = numbers[*scan];
             from.filter.extend(filter.iter().cloned());
         }
     });
+    let merged = plan.scans.len() < before;
+    merged.then(|| match plan.scans.len() {
+        1 => format!("{before} selectors share 1 scan"),
+        scans => format!("{before} selectors share {scans} scans"),
+    })
 }
 
 /// Whether everything that `narrow` selects is in `wide`, at times that are worth uniting.
 fn serves(wide: &Scan, narrow: &Scan) -> bool {
     let overlap = wide.start_ms <= narrow.end_ms && narrow.start_ms <= wide.end_ms;
-    overlap
-        && names_metric(&wide.matchers)
-        && wide.matchers.iter().all(|m| narrow.matchers.contains(m))
+    if !overlap
+        || !wide
+            .matchers
+            .iter()
+            .all(|m| is_implied(m, &narrow.matchers))
+    {
+        return false;
+    }
+    if rest(&narrow.matchers, &wide.matchers).is_empty() {
+        return true;
+    }
+    let (start_ms, end_ms) = united(wide, narrow);
+    let grown = end_ms.saturating_sub(start_ms).saturating_sub(length(wide));
+    names_metric(&wide.matchers) && grown <= length(wide) / 4
+}
+
+/// Whether values that satisfy all of `matchers` satisfy `wanted`.
+fn is_implied(wanted: &Matcher, matchers: &[Matcher]) -> bool {
+    matchers.iter().any(|m| {
+        let names_value = m.op() == MatchOp::Equal && m.name() == wanted.name();
+        m == wanted || (names_value && wanted.matches(m.value()))
+    })
 }
 
 /// A selection without a metric name may be far larger than one that narrows it.
 fn names_metric(matchers: &[Matcher]) -> bool {
     matchers
         .iter()
-        .any(|m| m.name() == icecore_model::METRIC_NAME && m.op() == icecore_model::MatchOp::Equal)
+        .any(|m| m.name() == icecore_model::METRIC_NAME && m.op() == MatchOp::Equal)
 }
 
 fn rest(narrow: &[Matcher], wide: &[Matcher]) -> Vec<Matcher> {
@@ -63,4 +104,12 @@ fn rest(narrow: &[Matcher], wide: &[Matcher]) -> Vec<Matcher> {
         .filter(|m| !wide.contains(m))
         .cloned()
         .collect()
+}
+
+fn length(scan: &Scan) -> i64 {
+    scan.end_ms.saturating_sub(scan.start_ms)
+}
+
+fn united(a: &Scan, b: &Scan) -> (i64, i64) {
+    (a.start_ms.min(b.start_ms), a.end_ms.max(b.end_ms))
 }

@@ -49,18 +49,55 @@ impl Default for Rules {
     }
 }
 
+/// What a rule did to a plan, for people.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) rule: &'static str,
+    pub(crate) what: String,
+}
+
+/// Changes a plan and says what it did, if anything.
+type Rewrite = fn(&mut Plan) -> Option<String>;
+
 pub(crate) fn optimize(plan: &mut Plan, rules: Rules) {
-    if rules.fold_constants {
-        fold_constants::apply(plan);
+    // After matchers were pushed scans are merged: what two selectors read is only then known.
+    let rewrites: [(bool, &'static str, Rewrite); 5] = [
+        (
+            rules.fold_constants,
+            "fold_constants",
+            fold_constants::apply,
+        ),
+        (rules.push_matchers, "push_matchers", push_matchers::apply),
+        (rules.merge_scans, "merge_scans", merge_scans::apply),
+        (
+            rules.fuse_selection,
+            "fuse_selection",
+            fuse_selection::apply,
+        ),
+        (
+            rules.share_expressions,
+            "share_expressions",
+            shared_expressions,
+        ),
+    ];
+    for (_, rule, apply) in rewrites.into_iter().filter(|(is_on, _, _)| *is_on) {
+        if let Some(what) = apply(plan) {
+            plan.applied.push(Applied { rule, what });
+        }
     }
-    if rules.push_matchers {
-        push_matchers::apply(plan);
-    }
-    // After matchers were pushed: what two selectors read is only then known.
-    if rules.merge_scans {
-        merge_scans::apply(plan);
-    }
-    if rules.fuse_selection {
-        fuse_selection::apply(plan);
+}
+
+/// What was shared when the plan was built: only there it is known what was written.
+fn shared_expressions(plan: &mut Plan) -> Option<String> {
+    let shared = plan.shared.iter().filter(|shared| shared.consumers > 1);
+    let (vectors, uses) = shared.fold((0, 0), |(vectors, uses), shared| {
+        (vectors + 1, uses + shared.consumers)
+    });
+    match vectors {
+        0 => None,
+        1 => Some(format!("1 vector is computed once for {uses} uses")),
+        _ => Some(format!(
+            "{vectors} vectors are computed once for {uses} uses"
+        )),
     }
 }

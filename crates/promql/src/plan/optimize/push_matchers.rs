@@ -1,18 +1,29 @@
 //! A side of a join reads only what can match the other side.
 //!
 //! `a{host="x"} * on (host) b` reads `b{host="x"}`: rows of `b` with another host find no partner.
-//! A matcher travels only where its label is a join label and passes unchanged from the selector to
-//! the join. One difference to evaluating everything remains: duplicates on one side are an error
-//! only if they could match something (rfcs/0002).
+//!
+//! Holds always:
+//! - A matcher travels only where its label is a join label and passes unchanged from the selector to
+//!   the join: not through functions that make labels (`label_replace`, `absent`, `count_values`, …),
+//!   not to a side that `fill` or `or` keeps, not from the right side of `unless`.
+//! - Narrowing only takes rows away. Where rows of one input keep out those of another (`unless`, `or`)
+//!   the keeping side stays as it is, because what it kept out could come back.
+//!
+//! One difference to evaluating everything remains: what is wrong or odd about rows that match nothing
+//! (duplicates on one side, say) is not noticed.
 
 use icecore_model::{METRIC_NAME, Matcher};
 
-use crate::parse::{AggregateOp, BinaryOp, VectorMatching};
+use crate::parse::{AggregateOp, BinaryOp, Cardinality, VectorMatching};
 use crate::plan::visit::{Place, each_place};
-use crate::plan::{Grouping, Plan, RangeInput, Scan, Vector, VectorKind};
+use crate::plan::{Grouping, Parameter, Plan, RangeInput, Scan, Vector, VectorKind};
 
-pub(super) fn apply(plan: &mut Plan) {
-    let mut scans = std::mem::take(&mut plan.scans);
+/// Narrows scans and says by which matchers.
+pub(super) fn apply(plan: &mut Plan) -> Option<String> {
+    let mut narrowing = Narrowing {
+        scans: std::mem::take(&mut plan.scans),
+        pushed: Vec::new(),
+    };
     each_place(plan, &mut |place| {
         if let Place::Vector(vector) = place
             && let VectorKind::Join {
@@ -22,29 +33,38 @@ pub(super) fn apply(plan: &mut Plan) {
                 rhs,
                 ..
             } = &mut vector.kind
-            && matching.fill_left.is_none()
-            && matching.fill_right.is_none()
+            && !fills(matching)
             && *op != BinaryOp::Or
         {
-            let from_left = joined(provided(lhs, &scans), matching);
+            let from_left = joined(provided(lhs, &narrowing.scans), matching);
             let from_right = match op {
                 BinaryOp::Unless => Vec::new(),
-                _ => joined(provided(rhs, &scans), matching),
+                _ => joined(provided(rhs, &narrowing.scans), matching),
             };
-            from_left.iter().for_each(|m| restrict(rhs, m, &mut scans));
-            from_right.iter().for_each(|m| restrict(lhs, m, &mut scans));
+            from_left.iter().for_each(|m| narrowing.restrict(rhs, m));
+            from_right.iter().for_each(|m| narrowing.restrict(lhs, m));
         }
     });
-    plan.scans = scans;
+    plan.scans = narrowing.scans;
+    let pushed = narrowing.pushed;
+    (!pushed.is_empty()).then(|| {
+        let pushed: Vec<String> = pushed.iter().map(Matcher::to_string).collect();
+        format!("{} narrows the other side of a join", pushed.join(", "))
+    })
+}
+
+fn fills(matching: &VectorMatching) -> bool {
+    matching.fill_left.is_some() || matching.fill_right.is_some()
+}
+
+/// Whether rows meet only if they have the same value of a label.
+fn is_joined(label: &str, matching: &VectorMatching) -> bool {
+    label != METRIC_NAME && matching.on == matching.labels.iter().any(|name| name == label)
 }
 
 /// The matchers on labels by which the sides are joined.
-fn joined(matchers: Vec<Matcher>, matching: &VectorMatching) -> Vec<Matcher> {
-    let is_joined = |name: &str| {
-        name != METRIC_NAME && matching.on == matching.labels.iter().any(|label| label == name)
-    };
-    let mut matchers = matchers;
-    matchers.retain(|m| is_joined(m.name()));
+fn joined(mut matchers: Vec<Matcher>, matching: &VectorMatching) -> Vec<Matcher> {
+    matchers.retain(|m| is_joined(m.name(), matching));
     matchers
 }
 
@@ -64,6 +84,7 @@ fn provided(vector: &Vector, scans: &[Scan]) -> Vec<Matcher> {
         VectorKind::Aggregate {
             op,
             grouping,
+            parameter,
             input,
             ..
         } => {
@@ -71,52 +92,131 @@ fn provided(vector: &Vector, scans: &[Scan]) -> Vec<Matcher> {
             if !chooses(*op) {
                 matchers.retain(|m| keeps(grouping, m.name()));
             }
+            // `count_values` writes a label, maybe over one of the group's.
+            if let Some(Parameter::Text(label)) = parameter {
+                matchers.retain(|m| m.name() != label);
+            }
             matchers
         }
+        VectorKind::Join {
+            op,
+            matching,
+            lhs,
+            rhs,
+            ..
+        } => provided_by_join(*op, matching, lhs, rhs, scans),
         VectorKind::Rows { .. }
-        | VectorKind::Join { .. }
         | VectorKind::FromScalar(_)
         | VectorKind::Info { .. }
         | VectorKind::Shared { .. } => Vec::new(),
     }
 }
 
-/// Lets a vector read only rows that satisfy a matcher, where that changes nothing but to leave out
-/// the others.
-fn restrict(vector: &mut Vector, matcher: &Matcher, scans: &mut Vec<Scan>) {
-    let mut scan = |index: usize| {
-        if let Some(scan) = scans.get_mut(index)
-            && !scan.matchers.contains(matcher)
-        {
-            scan.matchers.push(matcher.clone());
+fn provided_by_join(
+    op: BinaryOp,
+    matching: &VectorMatching,
+    lhs: &Vector,
+    rhs: &Vector,
+    scans: &[Scan],
+) -> Vec<Matcher> {
+    match op {
+        _ if fills(matching) => Vec::new(),
+        BinaryOp::Or => Vec::new(),
+        BinaryOp::And | BinaryOp::Unless => provided(lhs, scans),
+        _ => {
+            // Join labels are those of both sides. With grouping the "many" side keeps the others, too,
+            // except where labels of the "one" side take their place.
+            let (lhs, rhs) = (provided(lhs, scans), provided(rhs, scans));
+            let many = match matching.cardinality {
+                Cardinality::ManyToOne => lhs.clone(),
+                Cardinality::OneToMany => rhs.clone(),
+                Cardinality::OneToOne | Cardinality::ManyToMany => Vec::new(),
+            };
+            let is_included = |m: &Matcher| matching.include.iter().any(|name| name == m.name());
+            let others = many.into_iter().filter(|m| !is_included(m));
+            let mut matchers = joined(lhs, matching);
+            matchers.extend(joined(rhs, matching));
+            matchers.extend(others);
+            matchers
         }
-    };
-    match &mut vector.kind {
-        VectorKind::Select { from, .. } => scan(from.scan),
-        VectorKind::Window { input, .. } => match input {
-            RangeInput::Scan(from) => scan(from.scan),
-            RangeInput::Subquery(inner) => restrict(inner, matcher, scans),
-        },
-        VectorKind::Map { input, .. }
-        | VectorKind::WithScalar { vector: input, .. }
-        | VectorKind::Negate(input)
-        | VectorKind::Repeat(input) => restrict(input, matcher, scans),
-        VectorKind::Aggregate {
-            op,
-            grouping,
-            input,
-            ..
-        } => {
-            let counts_values = *op == AggregateOp::CountValues;
-            if keeps(grouping, matcher.name()) && !counts_values {
-                restrict(input, matcher, scans);
+    }
+}
+
+/// Scans while they are narrowed.
+struct Narrowing {
+    scans: Vec<Scan>,
+    pushed: Vec<Matcher>,
+}
+
+impl Narrowing {
+    /// Lets a vector read only rows that satisfy a matcher, where that changes nothing but to leave out
+    /// the others.
+    fn restrict(&mut self, vector: &mut Vector, matcher: &Matcher) {
+        let label = matcher.name();
+        match &mut vector.kind {
+            VectorKind::Select { from, .. } => self.restrict_scan(from.scan, matcher),
+            VectorKind::Window { input, .. } => match input {
+                RangeInput::Scan(from) => self.restrict_scan(from.scan, matcher),
+                RangeInput::Subquery(inner) => self.restrict(inner, matcher),
+            },
+            VectorKind::Map { input, .. }
+            | VectorKind::WithScalar { vector: input, .. }
+            | VectorKind::Negate(input)
+            | VectorKind::Repeat(input) => self.restrict(input, matcher),
+            VectorKind::Aggregate {
+                op,
+                grouping,
+                input,
+                ..
+            } => {
+                // Whole groups are left out, the others stay as they are.
+                if keeps(grouping, label) && *op != AggregateOp::CountValues {
+                    self.restrict(input, matcher);
+                }
             }
+            VectorKind::Join {
+                op,
+                matching,
+                lhs,
+                rhs,
+                ..
+            } => {
+                let joins = is_joined(label, matching);
+                let [left, right] = match (op, matching.cardinality) {
+                    _ if fills(matching) => [false, false],
+                    (BinaryOp::Or, _) => [false, false],
+                    (BinaryOp::Unless, _) => [true, false],
+                    (BinaryOp::And, _) => [true, joins],
+                    _ if matching.include.iter().any(|name| name == label) => [false, false],
+                    (_, Cardinality::ManyToOne) => [true, joins],
+                    (_, Cardinality::OneToMany) => [joins, true],
+                    _ => [joins, joins],
+                };
+                if left {
+                    self.restrict(lhs, matcher);
+                }
+                if right {
+                    self.restrict(rhs, matcher);
+                }
+            }
+            VectorKind::Rows { .. }
+            | VectorKind::FromScalar(_)
+            | VectorKind::Info { .. }
+            | VectorKind::Shared { .. } => {}
         }
-        VectorKind::Rows { .. }
-        | VectorKind::Join { .. }
-        | VectorKind::FromScalar(_)
-        | VectorKind::Info { .. }
-        | VectorKind::Shared { .. } => {}
+    }
+
+    fn restrict_scan(&mut self, scan: usize, matcher: &Matcher) {
+        let Some(scan) = self.scans.get_mut(scan) else {
+            return;
+        };
+        if scan.matchers.contains(matcher) {
+            return;
+        }
+        scan.matchers.push(matcher.clone());
+        if !self.pushed.contains(matcher) {
+            self.pushed.push(matcher.clone());
+        }
     }
 }
 

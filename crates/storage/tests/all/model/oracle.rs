@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use icecore_model::{Exemplar, Histogram, Labels, Matcher, Metadata, SeriesSamples};
 
+use icecore_records::exemplar_series;
+
 use super::steps::Question;
 use crate::requests::Entry;
 use crate::support::HOUR;
@@ -75,6 +77,28 @@ impl Oracle {
                     .any(|matchers| matches(matchers, labels))
         };
         all.iter().filter(wanted).map(|l| (*l).clone()).collect()
+    }
+
+    /// The exemplars of the series that match any selector, in the range, in order.
+    pub(crate) fn exemplars(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start_ms: i64,
+        end_ms: i64,
+    ) -> Vec<(Labels, Vec<Exemplar>)> {
+        let wanted = |labels: &Labels| {
+            selectors.is_empty() || selectors.iter().any(|matchers| matches(matchers, labels))
+        };
+        let mut found = Vec::new();
+        for (labels, exemplars) in self.exemplars.iter().filter(|(l, _)| wanted(l)) {
+            let mut inside = exemplars.clone();
+            inside.retain(|e| (start_ms..=end_ms).contains(&e.timestamp_ms));
+            inside.sort_by(exemplar_series::order);
+            if !inside.is_empty() {
+                found.push((labels.clone(), inside));
+            }
+        }
+        found
     }
 
     /// The samples of the series that match, in the range, without empty series.

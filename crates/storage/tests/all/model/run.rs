@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use icecore_model::{Labels, METRIC_NAME, SelectHints, Selection, SeriesStream};
-use icecore_records::{Bucket, ParsedKey, RecordType, exemplar_series, forward_index, key};
 use icecore_storage::testing::Hooks;
-use icecore_storage::{Database, LabelQuery};
+use icecore_storage::{Database, ExemplarQuery, LabelQuery};
 
 use super::oracle::{Oracle, Stored, candidates, stored};
 use super::steps::{Question, Settings, Step};
@@ -85,21 +84,10 @@ impl Run {
         self.process = Some(process);
     }
 
-    /// At the end everything goes into buckets, where exemplars can be seen.
+    /// At the end everything goes into buckets.
     pub(crate) fn finish(mut self) {
         self.take(usize::MAX, &Step::Flush);
         let process = self.process.take().expect("a process lives between steps");
-        let found = process.run(stored_exemplars(&process.db));
-        let sorted = |exemplars: &Vec<icecore_model::Exemplar>| {
-            exemplar_series::decode(&exemplar_series::encode(exemplars)).expect("just encoded")
-        };
-        let expected: BTreeMap<Labels, Vec<_>> = self
-            .oracle
-            .exemplars
-            .iter()
-            .map(|(labels, exemplars)| (labels.clone(), sorted(exemplars)))
-            .collect();
-        assert_eq!(found, expected, "exemplars");
         process.close();
     }
 
@@ -130,6 +118,23 @@ impl Run {
         assert_eq!(found, self.oracle.samples, "{when}");
         let metadata: BTreeMap<_, _> = db.metadata(None).into_iter().collect();
         assert_eq!(metadata, self.oracle.metadata, "{when}");
+        self.compare_exemplars(db, &[], (i64::MIN, i64::MAX)).await;
+    }
+
+    async fn compare_exemplars(
+        &self,
+        db: &Database,
+        selectors: &[Vec<Matcher>],
+        (start_ms, end_ms): (i64, i64),
+    ) {
+        let query = ExemplarQuery {
+            selectors: selectors.to_vec(),
+            start_ms,
+            end_ms,
+        };
+        let expected = self.oracle.exemplars(selectors, start_ms, end_ms);
+        let found = db.exemplars(query.clone()).await.expect("exemplars");
+        assert_eq!(found, expected, "exemplars of {query:?}");
     }
 
     async fn answer(&self, db: &Database, question: &Question) {
@@ -144,6 +149,8 @@ impl Run {
             let expected = self.oracle.select(matchers, *start_ms, *end_ms);
             assert_eq!(found, expected, "{question:?}");
         }
+        self.compare_exemplars(db, selectors, (*start_ms, *end_ms))
+            .await;
         let query = LabelQuery {
             selectors: selectors.clone(),
             start_ms: *start_ms,
@@ -225,24 +232,4 @@ async fn select(
         }
     }
     found
-}
-
-/// All exemplars in buckets, which no read path serves yet.
-async fn stored_exemplars(db: &Database) -> BTreeMap<Labels, Vec<icecore_model::Exemplar>> {
-    let mut found: BTreeMap<Labels, Vec<_>> = BTreeMap::new();
-    for (record_key, value) in db.records(&[]).await.expect("records") {
-        if let Ok(ParsedKey::ExemplarSeries { bucket, series }) = ParsedKey::parse(&record_key) {
-            let labels = labels_of(db, bucket, key::forward_index(bucket, series)).await;
-            let exemplars = exemplar_series::decode(&value).expect("exemplars decode");
-            found.entry(labels).or_default().extend(exemplars);
-        }
-    }
-    found
-}
-
-async fn labels_of(db: &Database, bucket: Bucket, forward: bytes::Bytes) -> Labels {
-    assert!(forward.starts_with(&key::record_prefix(RecordType::ForwardIndex, bucket)));
-    let records = db.records(&forward).await.expect("records");
-    let (_, value) = records.first().expect("every id has labels");
-    forward_index::decode(value).expect("labels decode").labels
 }

@@ -44,6 +44,7 @@ pub(crate) struct Settings {
     idle_s: u64,
     batch_records: usize,
     batch_series: usize,
+    chunk_cache_bytes: usize,
 }
 
 impl Settings {
@@ -53,6 +54,7 @@ impl Settings {
         options.head.series_idle_max = Duration::from_secs(self.idle_s);
         options.head.flush_batch_records = self.batch_records;
         options.read.batch_series = self.batch_series;
+        options.read.chunk_cache_bytes = self.chunk_cache_bytes;
     }
 }
 
@@ -63,14 +65,16 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
         select(vec![3600, 60]),
         select(vec![4096, 1, 7]),
         select(vec![1024, 1, 2]),
+        select(vec![128 << 20, 0, 6_000]),
     )
         .prop_map(
-            |(epoch_bytes_max, flush_bytes, idle_s, batch_records, batch_series)| Settings {
+            |(epoch_bytes_max, flush_bytes, idle_s, batch_records, batch_series, cache)| Settings {
                 epoch_bytes_max,
                 flush_bytes,
                 idle_s,
                 batch_records,
                 batch_series,
+                chunk_cache_bytes: cache,
             },
         )
 }

@@ -46,6 +46,7 @@ fn textbook(
         "stdvar_over_time" => values.iter().map(|v| (v - mean()).powi(2)).sum::<f64>() / n,
         "stddev_over_time" => (values.iter().map(|v| (v - mean()).powi(2)).sum::<f64>() / n).sqrt(),
         "quantile_over_time" => sorted_quantile(p[0], &values),
+        "mad_over_time" if values.iter().any(|value| value.is_nan()) => f64::NAN,
         "mad_over_time" => {
             let median = sorted_quantile(0.5, &values);
             let distances: Vec<f64> = values.iter().map(|v| (v - median).abs()).collect();

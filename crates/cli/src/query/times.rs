@@ -1,0 +1,159 @@
+//! Times and durations as people write them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::client::Server;
+use crate::{WrongUsage, utc};
+
+const UNITS: [(&str, i64); 7] = [
+    ("ms", 1),
+    ("s", 1000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 24 * 3_600_000),
+    ("w", 7 * 24 * 3_600_000),
+    ("y", 365 * 24 * 3_600_000),
+];
+
+/// Times relative to one moment: all of a command mean the same "now".
+pub(super) struct Times {
+    now_ms: i64,
+}
+
+impl Times {
+    pub(super) fn now() -> Self {
+        // A clock before 1970 is told by the times that are shown.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        Self { now_ms }
+    }
+
+    #[cfg(test)]
+    pub(super) fn at(now_ms: i64) -> Self {
+        Self { now_ms }
+    }
+
+    /// `now`, `-1h30m`, `now-1h`, RFC 3339 or UNIX seconds.
+    pub(super) fn parse(&self, text: &str) -> Result<i64, String> {
+        let relative = text.strip_prefix("now").unwrap_or(text);
+        if relative.is_empty() && !text.is_empty() {
+            return Ok(self.now_ms);
+        }
+        for (sign, factor) in [('-', -1), ('+', 1)] {
+            if let Some(offset) = relative.strip_prefix(sign)
+                && let Ok(offset_ms) = parse_duration_ms(offset)
+            {
+                return Ok(self.now_ms.saturating_add(factor * offset_ms));
+            }
+        }
+        utc::parse_ms(text).map_err(|_| {
+            format!(
+                "{text:?} is no time: expected now, -1h30m, 2023-11-14T22:13:20Z or UNIX seconds"
+            )
+        })
+    }
+
+    fn of_flag(&self, flag: &str, text: &str) -> Result<i64, WrongUsage> {
+        let parsed = self.parse(text);
+        parsed.map_err(|problem| WrongUsage(format!("{flag}: {problem}")))
+    }
+
+    /// The time of a flag as a parameter.
+    pub(super) fn param(&self, flag: &str, text: &str) -> Result<String, WrongUsage> {
+        self.of_flag(flag, text).map(seconds)
+    }
+
+    pub(super) fn range(&self, start: &str, end: &str) -> Result<(i64, i64), WrongUsage> {
+        let start_ms = self.of_flag("--start", start)?;
+        let end_ms = self.of_flag("--end", end)?;
+        if start_ms > end_ms {
+            return Err(WrongUsage(format!(
+                "--start {start} is after --end {end}: exchange them"
+            )));
+        }
+        Ok((start_ms, end_ms))
+    }
+}
+
+/// `15s`, `1h30m`, `500ms`, or seconds.
+pub(super) fn parse_duration_ms(text: &str) -> Result<i64, String> {
+    let wrong = || format!("{text:?} is no duration: expected 15s, 1h30m or seconds");
+    if let Ok(seconds) = text.parse::<f64>() {
+        let ms = (seconds * 1000.0).round();
+        return match (0.0..1e15).contains(&ms) {
+            true => Ok(ms as i64),
+            false => Err(wrong()),
+        };
+    }
+    let mut total = 0i64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (digits, tail) = split_before(rest, |c| !c.is_ascii_digit());
+        let (unit, tail) = split_before(tail, |c| c.is_ascii_digit());
+        let unit_ms = UNITS.iter().find(|(name, _)| *name == unit);
+        let number = digits.parse::<i64>().ok();
+        let part = number
+            .zip(unit_ms)
+            .and_then(|(n, (_, ms))| n.checked_mul(*ms));
+        total = part
+            .and_then(|part| total.checked_add(part))
+            .ok_or_else(wrong)?;
+        rest = tail;
+    }
+    match text.is_empty() {
+        true => Err(wrong()),
+        false => Ok(total),
+    }
+}
+
+fn split_before(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(ends).unwrap_or(text.len()))
+}
+
+/// A time or a duration as parameters have it.
+pub(super) fn seconds(ms: i64) -> String {
+    let sign = if ms < 0 { "-" } else { "" };
+    let (whole, millis) = (ms.unsigned_abs() / 1000, ms.unsigned_abs() % 1000);
+    match millis {
+        0 => format!("{sign}{whole}"),
+        _ => format!("{sign}{whole}.{millis:03}"),
+    }
+}
+
+/// The shortest round step with which a range has no more points than these, beside the first.
+pub(super) fn round_step_ms(range_ms: i64, points: usize) -> i64 {
+    const ROUND: [i64; 24] = [
+        1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
+        86_400, 172_800, 604_800, 1_209_600, 2_592_000, 7_776_000, 31_536_000,
+    ];
+    let points = i64::try_from(points).unwrap_or(i64::MAX).max(1);
+    let least = range_ms / points;
+    let found = ROUND.iter().map(|s| s * 1000).find(|step| *step >= least);
+    found.unwrap_or(least).max(1000)
+}
+
+/// `http://host:port/prefix`.
+pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
+    let Some(rest) = text.strip_prefix("http://") else {
+        return Err(match text.contains("://") {
+            true => "only http:// is spoken here; for TLS use a tunnel or a proxy".into(),
+            false => format!("expected http://{text}"),
+        });
+    };
+    let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    if authority.is_empty() || authority.contains(['@', '?', '#', ' ']) {
+        return Err("expected a host and a port, as in http://127.0.0.1:9090".into());
+    }
+    // A colon within brackets belongs to the address.
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
+    let authority = match has_port {
+        true => authority.to_owned(),
+        false => format!("{authority}:80"),
+    };
+    Ok(Server {
+        authority,
+        prefix: prefix.trim_end_matches('/').to_owned(),
+    })
+}

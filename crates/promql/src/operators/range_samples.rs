@@ -1,0 +1,168 @@
+//! A range vector that is the answer itself: `metric[5m]`, or a subquery.
+//!
+//! Anchored and smoothed windows get a sample at each of their edges, as the functions over them see it.
+
+use std::sync::Arc;
+
+use icecore_model::Labels;
+
+use super::Run;
+use super::answer_labels::answer_order;
+use super::label_key::without_name;
+use super::range_input::RangeReader;
+use crate::error::{Error, Result};
+use crate::functions::window::{RangeSeries, WindowMode, Windows};
+use crate::histogram::FloatHistogram;
+use crate::plan::RangeInput;
+use crate::value::MatrixSeries;
+
+/// The samples of one series.
+struct Samples {
+    labels: Labels,
+    floats: Vec<(i64, f64)>,
+    histograms: Vec<(i64, Arc<FloatHistogram>)>,
+}
+
+/// The samples of a range vector at one step.
+pub(crate) async fn range_samples<'q>(
+    run: &'q Run<'q>,
+    input: &'q RangeInput,
+    windows: &Windows,
+) -> Result<Vec<MatrixSeries>> {
+    let mut reader = RangeReader::new(run, input);
+    let mut held = run.context.reserve(0)?;
+    let mut all: Vec<Samples> = Vec::new();
+    while let Some(series) = reader.next(0, |series| within(series, windows)).await? {
+        run.context
+            .grow(&mut held, series.iter().map(Samples::heap_bytes).sum())?;
+        all.extend(series);
+    }
+    all.sort_by(|a, b| answer_order(&a.labels, &b.labels));
+    let mut merged: Vec<Samples> = Vec::with_capacity(all.len());
+    for series in all {
+        match merged.last_mut() {
+            Some(last) if last.labels == series.labels => last.merge(series)?,
+            _ => merged.push(series),
+        }
+    }
+    Ok(merged.into_iter().map(Samples::into_answer).collect())
+}
+
+/// The samples of a series that lie within the window; `None` where there are none.
+fn within(series: RangeSeries, windows: &Windows) -> Option<Samples> {
+    let (end_ms, _) = windows.ends();
+    let after_ms = end_ms.saturating_sub(windows.range_ms);
+    let is_within = |time: i64| time > after_ms && time <= end_ms;
+    let floats = series.times.iter().copied();
+    let floats = floats.zip(series.floats.iter().copied());
+    let floats: Vec<(i64, f64)> = match windows.mode {
+        WindowMode::Plain => floats.filter(|(time, _)| is_within(*time)).collect(),
+        mode => {
+            let floats: Vec<(i64, f64)> = floats.collect();
+            with_edges(&floats, (after_ms, end_ms), mode == WindowMode::Smoothed)
+        }
+    };
+    let histograms: Vec<_> = (series.histograms.into_iter())
+        .filter(|point| is_within(point.time_ms))
+        .map(|point| (point.time_ms, point.histogram))
+        .collect();
+    let labels = match series.drop_name {
+        true => without_name(&series.labels),
+        false => series.labels,
+    };
+    let is_empty = floats.is_empty() && histograms.is_empty();
+    (!is_empty).then_some(Samples {
+        labels,
+        floats,
+        histograms,
+    })
+}
+
+/// The samples within a window, with one at its start and one at its end. Those are samples near the
+/// edges, or lie on the line between two where the window is smoothed.
+fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -> Vec<(i64, f64)> {
+    let until = match smoothed {
+        true => floats.partition_point(|(time, _)| *time < end),
+        false => floats.partition_point(|(time, _)| *time <= end),
+    };
+    let last = match smoothed {
+        true => until.min(floats.len().saturating_sub(1)),
+        false => until.saturating_sub(1),
+    };
+    let Some((last_time, last_value)) = floats.get(last).copied() else {
+        return Vec::new();
+    };
+    let first = (floats.partition_point(|(time, _)| *time <= start)).saturating_sub(1);
+    let (first_time, first_value) = floats[first];
+    if last_time <= start || first_time > end {
+        return Vec::new();
+    }
+    let on_line = |before: usize, at: i64| match (floats.get(before), floats.get(before + 1)) {
+        (Some((t0, v0)), Some((t1, v1))) => {
+            v0 + (v1 - v0) * at.abs_diff(*t0) as f64 / t1.abs_diff(*t0) as f64
+        }
+        _ => last_value,
+    };
+    let left = match smoothed && first_time < start {
+        true => on_line(first, start),
+        false => first_value,
+    };
+    let right = match smoothed && last > 0 && last_time > end {
+        true => on_line(last - 1, end),
+        false => last_value,
+    };
+    let inner = (floats.iter().copied()).filter(|(time, _)| *time > start && *time < end);
+    [(start, left)]
+        .into_iter()
+        .chain(inner)
+        .chain([(end, right)])
+        .collect()
+}
+
+impl Samples {
+    /// Takes the samples of another series that turned out to be the same one.
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.floats.extend(other.floats);
+        self.histograms.extend(other.histograms);
+        self.floats.sort_by_key(|(time, _)| *time);
+        self.histograms.sort_by_key(|(time, _)| *time);
+        let twice = self.floats.windows(2).any(|pair| pair[0].0 == pair[1].0)
+            || (self.histograms.windows(2)).any(|pair| pair[0].0 == pair[1].0);
+        match twice {
+            true => Err(Error::Execution(
+                "vector cannot contain metrics with the same labelset".to_string(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let of_histograms = self.histograms.iter().map(|(_, h)| h.heap_bytes());
+        size_of::<Self>() + 16 * self.floats.len() + of_histograms.sum::<usize>()
+    }
+
+    fn into_answer(self) -> MatrixSeries {
+        MatrixSeries::of_samples(self.labels, self.floats, self.histograms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_of_windows() {
+        let floats = [(0, 1.0), (10, 2.0), (20, 3.0), (30, 5.0)];
+        let anchored = |start, end| with_edges(&floats, (start, end), false);
+        assert_eq!(anchored(5, 25), [(5, 1.0), (10, 2.0), (20, 3.0), (25, 3.0)]);
+        assert_eq!(anchored(10, 20), [(10, 2.0), (20, 3.0)]);
+        assert_eq!(anchored(30, 40), []);
+        assert_eq!(anchored(-20, -10), []);
+        let smoothed = |start, end| with_edges(&floats, (start, end), true);
+        assert_eq!(smoothed(5, 25), [(5, 1.5), (10, 2.0), (20, 3.0), (25, 4.0)]);
+        assert_eq!(smoothed(-5, 5), [(-5, 1.0), (0, 1.0), (5, 1.5)]);
+        assert_eq!(smoothed(25, 40), [(25, 4.0), (30, 5.0), (40, 5.0)]);
+        assert_eq!(smoothed(-20, -10), []);
+        assert_eq!(with_edges(&[], (0, 10), true), []);
+    }
+}

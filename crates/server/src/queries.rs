@@ -1,0 +1,284 @@
+//! Running queries: which of them, where, and for how long.
+//!
+//! ```text
+//! handler ─► slot, or the queue for one ─► blocking thread: waits for the store
+//!                                            └─► each poll on the query pool: computes
+//! ```
+//!
+//! Holds always:
+//! - No query computes on an async worker.
+//! - Queries compute on a pool of their own, one thread per core. Writes are decoded on storage's
+//!   pool, so the operating system shares the cores among them and no heavy query holds up a write.
+//! - At most `query.max_concurrency` queries run and `query.max_queue` wait.
+//! - A query whose client has gone away ends: at once while it waits for the store, with the next
+//!   batch while it computes.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use icecore_model::SeriesSource;
+use icecore_promql::{Answer, Engine, Error, Request};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use thiserror::Error as ThisError;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::config::QueryOptions;
+use crate::metrics::QueryMetrics;
+
+/// Why a query has no answer.
+#[derive(Debug, ThisError)]
+pub(crate) enum QueryError {
+    #[error(transparent)]
+    Engine(#[from] Error),
+    #[error(
+        "query.max_concurrency queries run and query.max_queue = {0} wait for their turn: try again"
+    )]
+    QueueFull(usize),
+}
+
+/// The engine with what queries share.
+pub(crate) struct Queries {
+    engine: Engine,
+    pool: ThreadPool,
+    slots: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    options: QueryOptions,
+    pub(crate) metrics: QueryMetrics,
+}
+
+impl Queries {
+    pub(crate) fn new(options: QueryOptions) -> Result<Self, ThreadPoolBuildError> {
+        let pool = ThreadPoolBuilder::new()
+            .thread_name(|i| format!("query-{i}"))
+            .build()?;
+        let slots = options.max_concurrency.min(Semaphore::MAX_PERMITS);
+        Ok(Self {
+            engine: Engine::new(options.engine.clone()),
+            pool,
+            slots: Arc::new(Semaphore::new(slots)),
+            waiting: AtomicUsize::new(0),
+            options,
+            metrics: QueryMetrics::default(),
+        })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// How long a query may take, waiting included: what it asks for, up to `query.timeout`.
+    pub(crate) fn timeout_of(&self, request: &Request) -> Duration {
+        let longest = self.options.engine.timeout;
+        request.timeout.map_or(longest, |asked| asked.min(longest))
+    }
+
+    /// A place among the running queries, held until the last byte of the answer is handed over:
+    /// that bounds the memory of answers, too.
+    pub(crate) async fn slot(&self, timeout: Duration) -> Result<OwnedSemaphorePermit, QueryError> {
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            return Ok(slot);
+        }
+        let _waiting = Waiting::begin(&self.waiting, self.options.max_queue)?;
+        let slot = Arc::clone(&self.slots).acquire_owned();
+        match tokio::time::timeout(timeout, slot).await {
+            Ok(Ok(slot)) => Ok(slot),
+            // The semaphore is never closed.
+            Ok(Err(_)) | Err(_) => Err(Error::Timeout("query queue").into()),
+        }
+    }
+
+    /// Runs a query. Blocks: not for async workers. Takes at most the request's time.
+    pub(crate) fn execute(
+        &self,
+        source: &dyn SeriesSource,
+        request: &Request,
+        cancellation: Cancellation,
+    ) -> Result<Answer, Error> {
+        let runtime = Handle::current();
+        let timeout = self.timeout_of(request);
+        let Cancellation { flag, gone } = cancellation;
+        let computed = OnPool {
+            pool: &self.pool,
+            runtime: &runtime,
+            future: Box::pin(self.engine.execute(source, request, &flag)),
+        };
+        // The engine looks at flag and time itself, but not while it waits for the store.
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                answer = computed => answer,
+                _ = gone => Err(Error::Canceled("query execution")),
+                () = tokio::time::sleep(timeout) => Err(Error::Timeout("expression evaluation")),
+            }
+        })
+    }
+
+    /// Queries that have a slot.
+    pub(crate) fn running(&self) -> usize {
+        let slots = self.options.max_concurrency.min(Semaphore::MAX_PERMITS);
+        slots.saturating_sub(self.slots.available_permits())
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    pub(crate) fn running_max(&self) -> usize {
+        self.options.max_concurrency
+    }
+}
+
+/// A place in the queue, given back when dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize, max: usize) -> Result<Self, QueryError> {
+        let place = Self(count);
+        if count.fetch_add(1, Relaxed) >= max {
+            return Err(QueryError::QueueFull(max));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A future whose every poll runs on a pool, so that what it computes in parallel stays there. Between
+/// polls, while it waits, it takes no thread of the pool.
+struct OnPool<'a, F> {
+    pool: &'a ThreadPool,
+    runtime: &'a Handle,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future<Output: Send> + Send> Future for OnPool<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Self {
+            pool,
+            runtime,
+            future,
+        } = &mut *self;
+        let waker = context.waker();
+        pool.install(|| {
+            // Storage spawns tasks and sets timers, which the pool's threads know nothing of.
+            let _runtime = runtime.enter();
+            future.as_mut().poll(&mut Context::from_waker(waker))
+        })
+    }
+}
+
+/// Kept by whoever waits for an answer: dropping it cancels the query.
+pub(crate) struct CancelOnDrop {
+    flag: Arc<AtomicBool>,
+    _gone: oneshot::Sender<Infallible>,
+}
+
+/// Given to [`Queries::execute`].
+pub(crate) struct Cancellation {
+    flag: Arc<AtomicBool>,
+    gone: oneshot::Receiver<Infallible>,
+}
+
+pub(crate) fn cancellation() -> (CancelOnDrop, Cancellation) {
+    let flag = Arc::new(AtomicBool::new(false));
+    let (sender, gone) = oneshot::channel();
+    let waiting = CancelOnDrop {
+        flag: Arc::clone(&flag),
+        _gone: sender,
+    };
+    (waiting, Cancellation { flag, gone })
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.flag.store(true, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queries(max_concurrency: usize, max_queue: usize) -> Queries {
+        Queries::new(QueryOptions {
+            max_concurrency,
+            max_queue,
+            ..QueryOptions::default()
+        })
+        .unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn further_queries_wait_and_then_give_up() {
+        let queries = queries(1, 1);
+        let patience = Duration::from_secs(7);
+        let slot = queries.slot(patience).await.unwrap();
+        assert_eq!((queries.running(), queries.waiting()), (1, 0));
+        let began = tokio::time::Instant::now();
+        let error = queries.slot(patience).await.unwrap_err();
+        assert_eq!(error.to_string(), "query timed out in query queue");
+        assert_eq!(began.elapsed(), patience);
+        assert_eq!(queries.waiting(), 0);
+        drop(slot);
+        assert!(queries.slot(patience).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_queue_is_bounded() {
+        let queries = Arc::new(queries(1, 1));
+        let slot = queries.slot(Duration::MAX).await.unwrap();
+        let other = Arc::clone(&queries);
+        let waits = tokio::spawn(async move { other.slot(Duration::from_secs(9)).await.is_ok() });
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(queries.waiting(), 1);
+        let refused = queries.slot(Duration::from_secs(9)).await;
+        assert!(matches!(refused, Err(QueryError::QueueFull(1))));
+        assert_eq!(queries.waiting(), 1);
+        drop(slot);
+        assert!(waits.await.unwrap());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn futures_compute_on_the_pool_and_wait_elsewhere() {
+        let queries = Arc::new(queries(1, 1));
+        let computed = tokio::task::spawn_blocking(move || {
+            let runtime = Handle::current();
+            let future = Box::pin(async {
+                let first = std::thread::current().name().map(str::to_owned);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let spawned = tokio::spawn(async { 7 }).await;
+                (first, rayon::current_thread_index(), spawned)
+            });
+            let on_pool = OnPool {
+                pool: &queries.pool,
+                runtime: &runtime,
+                future,
+            };
+            runtime.block_on(on_pool)
+        });
+        let (thread, index, spawned) = computed.await.unwrap();
+        assert!(thread.unwrap().starts_with("query-"));
+        assert!(index.is_some());
+        assert_eq!(spawned.unwrap(), 7);
+    }
+
+    #[test]
+    fn dropping_cancels() {
+        let (waiting, mut cancellation) = cancellation();
+        assert!(!cancellation.flag.load(Relaxed));
+        drop(waiting);
+        assert!(cancellation.flag.load(Relaxed));
+        assert!(cancellation.gone.try_recv().is_err());
+    }
+}

@@ -1,0 +1,234 @@
+//! The read cache: what was decoded once is not decoded again, nor looked up in SlateDB.
+//!
+//! ```text
+//! bucket ─► postings, value lists │ labels by id │ chunks by id      one state of the bucket
+//! head hour ─► chunks by reference, with the name of the stream that they were decoded from
+//! head ─► labels by reference                 all label sets ─► each once
+//! ```
+//!
+//! Holds always:
+//! - The answer is the same with and without it. What it knows of a bucket is of one state of it: a
+//!   flush into the bucket retires that part before its first write, and nothing of the bucket is
+//!   kept until the flush has committed. A reader takes its snapshot and its parts of the cache under
+//!   one lock, so both are of the same state.
+//! - All of it together stays within `read.chunk_cache_bytes`, apart from what is being read right now.
+//! - Only reading fills it: a process that only receives samples holds nothing here.
+
+mod bucket;
+mod budget;
+mod chunk;
+mod labels;
+mod packed;
+mod shelf;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use icecore_records::Bucket;
+use parking_lot::{Mutex, RwLock};
+
+pub(crate) use bucket::{BucketCache, ValueList};
+pub(crate) use chunk::{Chunk, HeadChunk, Scratch, SideRecords, Times};
+pub(crate) use labels::{HeadLabels, LabelSets};
+
+use budget::Budget;
+use shelf::Shelf;
+
+use crate::metrics::Metrics;
+
+/// Rounds of the sweep: the first one takes second chances away, the second one uses that.
+const SWEEPS_MAX: usize = 2;
+
+pub(crate) struct ReadCache {
+    budget: Arc<Budget>,
+    buckets: Mutex<BTreeMap<Bucket, State>>,
+    head_hours: RwLock<BTreeMap<u32, Arc<HeadHour>>>,
+    pub(crate) head_labels: HeadLabels,
+    pub(crate) label_sets: LabelSets,
+    /// Where the last sweep stopped.
+    hand: Mutex<Hand>,
+    metrics: Arc<Metrics>,
+}
+
+enum State {
+    Settled(Arc<BucketCache>),
+    /// A flush is writing into it, or failed to.
+    Changing,
+}
+
+/// Streams of the head in one hour, by reference of the series.
+pub(crate) struct HeadHour {
+    pub(crate) chunks: Shelf<HeadChunk>,
+    pub(crate) times: Times,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Hand {
+    place: Option<Place>,
+    page: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    HeadLabels,
+    HeadHour(u32),
+    Bucket(Bucket),
+}
+
+impl ReadCache {
+    pub(crate) fn new(bytes_max: usize, metrics: Arc<Metrics>) -> Self {
+        let budget = Arc::new(Budget::new(bytes_max));
+        Self {
+            buckets: Mutex::default(),
+            head_hours: RwLock::default(),
+            head_labels: HeadLabels::new(&budget),
+            label_sets: LabelSets::new(&budget),
+            hand: Mutex::default(),
+            budget,
+            metrics,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.budget.bytes()
+    }
+
+    /// The parts of the cache that belong to buckets, with a view that is taken at the same moment.
+    pub(crate) fn pin<V, E>(
+        &self,
+        buckets: &[Bucket],
+        view: impl FnOnce() -> Result<V, E>,
+    ) -> Result<(V, Vec<Arc<BucketCache>>), E> {
+        let mut states = self.buckets.lock();
+        let view = view()?;
+        let pinned = buckets.iter().map(|bucket| {
+            let settled = || State::Settled(Arc::new(BucketCache::new(&self.budget, false)));
+            match states.entry(*bucket).or_insert_with(settled) {
+                State::Settled(cache) => Arc::clone(cache),
+                State::Changing => Arc::new(BucketCache::new(&self.budget, true)),
+            }
+        });
+        Ok((view, pinned.collect()))
+    }
+
+    /// A flush is about to write into a bucket: what is known of it will not hold any more.
+    pub(crate) fn begin_change(&self, bucket: Bucket) {
+        let before = self.buckets.lock().insert(bucket, State::Changing);
+        if let Some(State::Settled(cache)) = before {
+            cache.retire();
+        }
+    }
+
+    /// The bucket is as it will be until the next flush into it.
+    pub(crate) fn end_change(&self, bucket: Bucket) {
+        self.buckets.lock().remove(&bucket);
+    }
+
+    /// The part for an hour of the head, if something of it was read.
+    pub(crate) fn known_head_hour(&self, hour: u32) -> Option<Arc<HeadHour>> {
+        self.head_hours.read().get(&hour).cloned()
+    }
+
+    /// The part for an hour of the head, made when there is none.
+    pub(crate) fn head_hour(&self, hour: u32) -> Arc<HeadHour> {
+        if let Some(known) = self.known_head_hour(hour) {
+            return known;
+        }
+        let mut hours = self.head_hours.write();
+        let made = || {
+            Arc::new(HeadHour {
+                chunks: Shelf::new(&self.budget, false),
+                times: Times::new(&self.budget),
+            })
+        };
+        Arc::clone(hours.entry(hour).or_insert_with(made))
+    }
+
+    /// The head has given an hour away.
+    pub(crate) fn forget_head_hour(&self, hour: u32) {
+        self.head_hours.write().remove(&hour);
+    }
+
+    /// Drops what was not used for longest until the limit holds again.
+    pub(crate) fn make_room(&self) {
+        if !self.budget.exceeded() {
+            return;
+        }
+        // One sweep at a time; who comes second leaves the work to the first.
+        let Some(mut hand) = self.hand.try_lock() else {
+            return;
+        };
+        let before = self.budget.bytes();
+        for _ in 0..=SWEEPS_MAX {
+            if self.sweep_from(&mut hand) {
+                break;
+            }
+            *hand = Hand::default();
+            self.label_sets.sweep();
+        }
+        let evicted = before.saturating_sub(self.budget.bytes());
+        self.metrics.chunk_cache_evicted_bytes.add(evicted as u64);
+    }
+
+    /// Sweeps from the hand to the end; true when there is room before that.
+    fn sweep_from(&self, hand: &mut Hand) -> bool {
+        for (place, part) in self.parts() {
+            if hand.place.is_some_and(|stopped| place < stopped) {
+                continue;
+            }
+            if !self.budget.exceeded() {
+                return true;
+            }
+            let page = if hand.place == Some(place) {
+                hand.page
+            } else {
+                0
+            };
+            if let Some(page) = part.sweep(page) {
+                let place = Some(place);
+                *hand = Hand { place, page };
+                return true;
+            }
+        }
+        !self.budget.exceeded()
+    }
+
+    fn parts(&self) -> Vec<(Place, Part<'_>)> {
+        let mut parts = vec![(Place::HeadLabels, Part::HeadLabels(&self.head_labels))];
+        let hours = self.head_hours.read();
+        parts.extend(hours.iter().map(|(hour, part)| {
+            let part = Part::HeadHour(Arc::clone(part));
+            (Place::HeadHour(*hour), part)
+        }));
+        let buckets = self.buckets.lock();
+        parts.extend(buckets.iter().filter_map(|(bucket, state)| match state {
+            State::Settled(part) => {
+                let part = Part::Bucket(Arc::clone(part));
+                Some((Place::Bucket(*bucket), part))
+            }
+            State::Changing => None,
+        }));
+        parts
+    }
+}
+
+enum Part<'c> {
+    HeadLabels(&'c HeadLabels),
+    HeadHour(Arc<HeadHour>),
+    Bucket(Arc<BucketCache>),
+}
+
+impl Part<'_> {
+    /// See [`Shelf::sweep`].
+    fn sweep(&self, from: usize) -> Option<usize> {
+        match self {
+            Self::HeadLabels(labels) => labels.sets.sweep(from),
+            Self::HeadHour(hour) => {
+                let next = hour.chunks.sweep(from);
+                hour.times.sweep();
+                next
+            }
+            Self::Bucket(bucket) => bucket.sweep(from),
+        }
+    }
+}

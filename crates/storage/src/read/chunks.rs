@@ -1,0 +1,271 @@
+//! The chunks of a batch: from the cache, else from records and from the head's streams.
+//!
+//! Holds always:
+//! - A chunk is decoded whole and kept, so that the next selection of the hour only copies values. A
+//!   stream that is damaged further on is still read as far as the range needs it, and not kept.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_records::{DecodeError, SeriesId, histogram_series, key, start_timestamps};
+use rayon::prelude::*;
+
+use super::fetch::fetch;
+use super::join_bounded;
+use super::resolve::{CONCURRENT_BUCKETS, Resolved};
+use crate::cache::{Chunk, HeadChunk, ReadCache, Scratch, SideRecords, Times};
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+
+/// The suffix of a series' key under which its start timestamps lie.
+const STARTS_SUFFIX: u8 = 1;
+
+/// The chunks of a range of places in [`Resolved::stored`]; `None` while they are not read.
+pub(super) type StoredChunks = Vec<Option<Arc<Chunk>>>;
+
+/// The records of a series in a bucket; empty where there is none.
+#[derive(Default)]
+pub(super) struct Records {
+    stream: Bytes,
+    starts: Bytes,
+    histograms: Bytes,
+}
+
+/// What the cache has of the given places.
+pub(super) fn look_up_stored(resolved: &Resolved, places: Range<usize>) -> StoredChunks {
+    let mut chunks: StoredChunks = vec![None; places.len()];
+    for (bucket, offsets) in by_bucket(resolved, &places, |_| true) {
+        let stored = &resolved.stored[places.clone()];
+        let ids = offsets.iter().map(|at| stored[*at].id.0);
+        let mut next = offsets.iter();
+        let cache = &resolved.buckets[bucket].0.cache;
+        cache.chunks.get_many(ids, |found| {
+            if let Some(at) = next.next() {
+                chunks[*at] = found.cloned();
+            }
+        });
+    }
+    chunks
+}
+
+/// Offsets of the wanted places, by bucket, ascending by id.
+fn by_bucket(
+    resolved: &Resolved,
+    places: &Range<usize>,
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<(usize, Vec<usize>)> {
+    let stored = &resolved.stored[places.clone()];
+    let mut lists: Vec<Vec<usize>> = vec![Vec::new(); resolved.buckets.len()];
+    for (at, place) in stored.iter().enumerate().filter(|(at, _)| wanted(*at)) {
+        lists[place.bucket as usize].push(at);
+    }
+    let mut lists: Vec<(usize, Vec<usize>)> = lists.into_iter().enumerate().collect();
+    lists.retain(|(_, offsets)| !offsets.is_empty());
+    for (_, offsets) in &mut lists {
+        if !offsets.is_sorted_by_key(|at| stored[*at].id) {
+            offsets.sort_unstable_by_key(|at| stored[*at].id);
+        }
+    }
+    lists
+}
+
+/// Reads the records of the places whose chunks are missing. Every one of them has an entry then.
+pub(super) async fn read_missing(
+    inner: &Inner,
+    resolved: &Resolved,
+    places: Range<usize>,
+    chunks: &StoredChunks,
+) -> Result<Vec<(usize, Records)>> {
+    let mut reads = Vec::new();
+    for (bucket, offsets) in by_bucket(resolved, &places, |at| chunks[at].is_none()) {
+        reads.push(read_bucket(inner, resolved, bucket, places.start, offsets));
+    }
+    let read = join_bounded(reads, CONCURRENT_BUCKETS).await?;
+    Ok(read.into_iter().flatten().collect())
+}
+
+async fn read_bucket(
+    inner: &Inner,
+    resolved: &Resolved,
+    bucket: usize,
+    first: usize,
+    offsets: Vec<usize>,
+) -> Result<Vec<(usize, Records)>> {
+    let (from, meta) = &resolved.buckets[bucket];
+    let gets = inner.options.read.concurrent_gets;
+    let id_at = |offset: &usize| resolved.stored[first + offset].id;
+    let ids: Vec<u32> = offsets.iter().map(|at| id_at(at).0).collect();
+    let mut records: HashMap<SeriesId, Records> = HashMap::with_capacity(ids.len());
+    let key_of = |id| key::time_series(from.bucket, id);
+    for record in fetch(&from.view, &ids, key_of, meta.has_start_timestamps, gets).await? {
+        let found = records.entry(record.id).or_default();
+        match record.suffix {
+            0 => found.stream = record.value,
+            STARTS_SUFFIX => found.starts = record.value,
+            // Written by a newer version; nothing that this one needs.
+            _ => {}
+        }
+    }
+    if meta.has_histograms {
+        let key_of = |id| key::histogram_series(from.bucket, id);
+        for record in fetch(&from.view, &ids, key_of, false, gets).await? {
+            records.entry(record.id).or_default().histograms = record.value;
+        }
+    }
+    let found = offsets.into_iter().map(|at| {
+        let records = records.remove(&id_at(&at)).unwrap_or_default();
+        (at, records)
+    });
+    Ok(found.collect())
+}
+
+/// Decodes what was read, keeps it and completes the chunks.
+pub(super) fn decode_missing(
+    resolved: &Resolved,
+    first: usize,
+    read: Vec<(usize, Records)>,
+    chunks: &mut StoredChunks,
+    range_ms: (i64, i64),
+) -> Result<()> {
+    let decode = |scratch: &mut Scratch, (at, records): (usize, Records)| {
+        let place = resolved.stored[first + at];
+        let from = &resolved.buckets[place.bucket as usize].0;
+        let decoded = decode_records(&records, &from.cache.times, range_ms, scratch);
+        decoded
+            .map(|(chunk, whole)| (at, chunk, whole))
+            .map_err(|cause| {
+                let bucket = from.bucket.start.minutes();
+                Error::Corrupt(format!("samples in bucket {bucket}: {cause}"))
+            })
+    };
+    let decoded: Result<Vec<(usize, Arc<Chunk>, bool)>> = read
+        .into_par_iter()
+        .map_init(Scratch::default, decode)
+        .collect();
+    // By bucket they came, by bucket they are kept.
+    for same in decoded?.chunk_by(|a, b| {
+        let bucket = |at: usize| resolved.stored[first + at].bucket;
+        bucket(a.0) == bucket(b.0)
+    }) {
+        let bucket = resolved.stored[first + same[0].0].bucket as usize;
+        let whole = same.iter().filter(|(_, _, whole)| *whole);
+        let kept = whole.map(|(at, chunk, _)| (resolved.stored[first + at].id.0, chunk.clone()));
+        resolved.buckets[bucket].0.cache.chunks.insert_many(kept);
+        for (at, chunk, _) in same {
+            chunks[*at] = Some(Arc::clone(chunk));
+        }
+    }
+    Ok(())
+}
+
+/// Also says whether the chunk is whole.
+fn decode_records(
+    records: &Records,
+    times: &Times,
+    range_ms: (i64, i64),
+    scratch: &mut Scratch,
+) -> Result<(Arc<Chunk>, bool), DecodeError> {
+    let side = || {
+        Ok::<_, DecodeError>(SideRecords {
+            histograms: match records.histograms.is_empty() {
+                true => Vec::new(),
+                false => histogram_series::decode(&records.histograms)?,
+            },
+            starts: match records.starts.is_empty() {
+                true => Vec::new(),
+                false => start_timestamps::decode(&records.starts)?,
+            },
+        })
+    };
+    decode_stream(&records.stream, side()?, times, range_ms, scratch)
+}
+
+fn decode_stream(
+    stream: &[u8],
+    side: SideRecords,
+    times: &Times,
+    (start_ms, end_ms): (i64, i64),
+    scratch: &mut Scratch,
+) -> Result<(Arc<Chunk>, bool), DecodeError> {
+    let whole = scratch.decode(stream).is_ok();
+    if !whole {
+        scratch.decode_range(stream, start_ms, end_ms)?;
+    }
+    Ok((Arc::new(Chunk::of(scratch, side, times)), whole))
+}
+
+/// The chunks of parts of the head, in their order; `None` where a part has no stream.
+pub(super) fn head_chunks(
+    cache: &ReadCache,
+    resolved: &Resolved,
+    parts: &[(u32, u32)],
+    range_ms: (i64, i64),
+) -> Result<(Vec<Option<Arc<Chunk>>>, HeadHits)> {
+    let mut chunks: Vec<Option<Arc<Chunk>>> = vec![None; parts.len()];
+    let mut hits = HeadHits::default();
+    // Few hours, many series: a list per hour, found by trying the last one first.
+    let mut hours: Vec<(u32, Vec<usize>)> = Vec::new();
+    for (at, (_, part)) in parts.iter().enumerate() {
+        let part = &resolved.head_parts[*part as usize];
+        if part.known.is_some() {
+            chunks[at] = part.known.clone();
+            hits.hits += 1;
+        }
+        if part.stream.is_empty() {
+            continue;
+        }
+        let hour = part.hour.minutes();
+        match hours.iter_mut().find(|(known, _)| *known == hour) {
+            Some((_, list)) => list.push(at),
+            None => hours.push((hour, vec![at])),
+        }
+    }
+    for (hour, list) in hours {
+        let kept = cache.head_hour(hour);
+        let part_at = |at: usize| &resolved.head_parts[parts[at].1 as usize];
+        let mut missing = Vec::new();
+        let mut next = list.iter();
+        kept.chunks
+            .get_many(list.iter().map(|at| parts[*at].0), |found| {
+                let Some(at) = next.next() else { return };
+                match found.filter(|found| found.is_of(part_at(*at))) {
+                    Some(found) => chunks[*at] = Some(Arc::clone(&found.chunk)),
+                    None => missing.push(*at),
+                }
+            });
+        hits.hits += (list.len() - missing.len()) as u64;
+        hits.misses += missing.len() as u64;
+        if missing.is_empty() {
+            continue;
+        }
+        let decode = |scratch: &mut Scratch, at: usize| {
+            let side = SideRecords::default();
+            let decoded = decode_stream(&part_at(at).stream, side, &kept.times, range_ms, scratch);
+            decoded
+                .map(|(chunk, whole)| (at, chunk, whole))
+                .map_err(|cause| Error::Corrupt(format!("samples in the head: {cause}")))
+        };
+        let decoded: Result<Vec<(usize, Arc<Chunk>, bool)>> = missing
+            .into_par_iter()
+            .map_init(Scratch::default, decode)
+            .collect();
+        let decoded = decoded?;
+        let whole = decoded.iter().filter(|(_, _, whole)| *whole);
+        kept.chunks.insert_many(whole.map(|(at, chunk, _)| {
+            let kept = HeadChunk::new(part_at(*at), Arc::clone(chunk));
+            (parts[*at].0, kept)
+        }));
+        for (at, chunk, _) in decoded {
+            chunks[at] = Some(chunk);
+        }
+    }
+    Ok((chunks, hits))
+}
+
+#[derive(Default)]
+pub(super) struct HeadHits {
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+}

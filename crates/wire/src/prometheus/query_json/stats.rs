@@ -1,0 +1,58 @@
+//! What a query cost, in the shape that Prometheus gives it.
+
+use super::number::{push_sample_number, push_short_timestamp};
+use crate::prometheus::api_json::write_list;
+use crate::prometheus::number::push_formatted;
+
+/// What a query cost, as `stats` shows it. Times are in seconds.
+#[derive(Clone, Debug, Default)]
+pub struct QueryStats {
+    pub eval_total_seconds: f64,
+    pub result_sort_seconds: f64,
+    pub preparation_seconds: f64,
+    pub inner_eval_seconds: f64,
+    pub queue_seconds: f64,
+    pub exec_total_seconds: f64,
+    /// Empty where the caller did not ask for it.
+    pub samples_per_step: Vec<(i64, u64)>,
+    pub samples: u64,
+    pub samples_peak: u64,
+}
+
+pub(super) fn write_stats(out: &mut Vec<u8>, stats: &QueryStats) {
+    out.extend_from_slice(b"{\"timings\":{");
+    for (i, (key, seconds)) in [
+        ("evalTotalTime", stats.eval_total_seconds),
+        ("resultSortTime", stats.result_sort_seconds),
+        ("queryPreparationTime", stats.preparation_seconds),
+        ("innerEvalTime", stats.inner_eval_seconds),
+        ("execQueueTime", stats.queue_seconds),
+        ("execTotalTime", stats.exec_total_seconds),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        out.extend_from_slice(if i > 0 { b",\"" } else { b"\"" });
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(b"\":");
+        // A clock does not give infinities; if one came, it would not be JSON.
+        push_sample_number(out, if seconds.is_finite() { seconds } else { 0.0 });
+    }
+    out.extend_from_slice(b"},\"samples\":{");
+    if !stats.samples_per_step.is_empty() {
+        out.extend_from_slice(b"\"totalQueryableSamplesPerStep\":");
+        write_list(out, &stats.samples_per_step, |out, (time_ms, count)| {
+            out.push(b'[');
+            push_short_timestamp(out, *time_ms);
+            push_formatted(out, format_args!(",{count}]"));
+        });
+        out.push(b',');
+    }
+    push_formatted(
+        out,
+        format_args!(
+            "\"totalQueryableSamples\":{},\"peakSamples\":{}}}}}",
+            stats.samples, stats.samples_peak
+        ),
+    );
+}
