@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use futures::future::BoxFuture;
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
 
 use super::answer_labels::text_of;
 use super::label_key::LabelKey;
 use super::select::Picker;
-use super::{Operator, Run, build, collect};
+use super::{Run, build, collect};
 use crate::error::{Error, Result};
 use crate::exec::{Row, Values, merge_equal_labels};
 use crate::plan::{Picked, Vector, VectorKind};
@@ -25,81 +24,57 @@ const DEFAULT_METRIC: &str = "target_info";
 /// The info metrics when the query only says which are not wanted.
 const ANY_METRIC: &str = ".+_info";
 
-pub(super) struct Info<'q> {
-    run: &'q Run<'q>,
-    node: &'q Vector,
-    done: bool,
-}
-
-impl<'q> Info<'q> {
-    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
-        Self {
-            run,
-            node,
-            done: false,
-        }
-    }
-
-    async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
-        let VectorKind::Info {
-            input,
-            matchers,
-            lookback_ms,
-            offset_ms,
-        } = &self.node.kind
-        else {
-            return Ok(None);
-        };
-        if std::mem::replace(&mut self.done, true) {
-            return Ok(None);
-        }
-        let context = self.run.context;
-        let (rows, _held) = collect(context, &mut *build(self.run, input)).await?;
-        let wanted = Wanted::new(matchers);
-        let grid = self.node.grid;
-        let (infos, rest): (Vec<Row>, Vec<Row>) = (merge_equal_labels(rows)?.into_iter())
-            .partition(|row| wanted.is_info_metric(&row.labels));
-        let mut enriched = infos;
-        let picker = Picker::new(grid, *offset_ms, *lookback_ms, Picked::Timestamp);
-        let at = |time: i64| time.saturating_sub(*offset_ms);
-        let selection = Selection {
-            matchers: wanted.selection(&rest),
-            start_ms: at(grid.start_ms)
-                .saturating_sub(*lookback_ms)
-                .saturating_add(1),
-            end_ms: at(grid.end_ms()),
-            hints: SelectHints::default(),
-        };
-        let mut series = Vec::new();
-        if rest.iter().any(has_target) {
-            let mut stream = context.source.select(selection).await?;
-            while let Some(batch) = stream.next_batch().await? {
-                context.check()?;
-                if let Some(found) = batch.iter().find(|series| !series.histograms.is_empty()) {
-                    return Err(Error::Execution(format!(
-                        "this should be an info metric, with float samples: {}",
-                        text_of(&found.labels)
-                    )));
-                }
-                series.extend(
-                    batch
-                        .iter()
-                        .filter_map(|series| picker.row(series, &|_| {})),
-                );
+/// The rows of `info`.
+pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+    let VectorKind::Info {
+        input,
+        matchers,
+        lookback_ms,
+        offset_ms,
+    } = &node.kind
+    else {
+        return Ok(Vec::new());
+    };
+    let context = run.context;
+    let (rows, _held) = collect(context, &mut *build(run, input)).await?;
+    let wanted = Wanted::new(matchers);
+    let grid = node.grid;
+    let (infos, rest): (Vec<Row>, Vec<Row>) =
+        (merge_equal_labels(rows)?.into_iter()).partition(|row| wanted.is_info_metric(&row.labels));
+    let mut enriched = infos;
+    let picker = Picker::new(grid, *offset_ms, *lookback_ms, Picked::Timestamp);
+    let at = |time: i64| time.saturating_sub(*offset_ms);
+    let selection = Selection {
+        matchers: wanted.selection(&rest),
+        start_ms: at(grid.start_ms)
+            .saturating_sub(*lookback_ms)
+            .saturating_add(1),
+        end_ms: at(grid.end_ms()),
+        hints: SelectHints::default(),
+    };
+    let mut series = Vec::new();
+    if rest.iter().any(has_target) {
+        let mut stream = context.source.select(selection).await?;
+        while let Some(batch) = stream.next_batch().await? {
+            context.check()?;
+            if let Some(found) = batch.iter().find(|series| !series.histograms.is_empty()) {
+                return Err(Error::Execution(format!(
+                    "this should be an info metric, with float samples: {}",
+                    text_of(&found.labels)
+                )));
             }
+            series.extend(
+                batch
+                    .iter()
+                    .filter_map(|series| picker.row(series, &|_| {})),
+            );
         }
-        let targets = Targets::new(&series);
-        for row in rest {
-            enriched.extend(targets.enrich(row, &wanted)?);
-        }
-        Ok(Some(enriched))
     }
-}
-
-impl Operator for Info<'_> {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
-        Box::pin(self.rows())
+    let targets = Targets::new(&series);
+    for row in rest {
+        enriched.extend(targets.enrich(row, &wanted)?);
     }
+    Ok(enriched)
 }
 
 fn has_target(row: &Row) -> bool {

@@ -15,6 +15,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod info;
 mod join;
 mod label_key;
+mod once;
 mod range_input;
 mod range_samples;
 mod repeat;
@@ -35,6 +36,8 @@ use crate::plan::{Plan, Vector, VectorKind};
 pub(crate) use answer_labels::{answer_order, drop_names};
 pub(crate) use range_samples::range_samples;
 pub(crate) use scalar::scalar;
+
+use once::Once;
 
 /// Rows in batches.
 pub(crate) trait Operator: Send {
@@ -67,17 +70,17 @@ pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator 
         VectorKind::Select { .. } => Box::new(select::Select::new(run, node)),
         VectorKind::Window { .. } => Box::new(window::Window::new(run, node)),
         VectorKind::Map { .. } => Box::new(rows::Map::new(run, node)),
-        VectorKind::Rows { .. } => Box::new(rows::Whole::new(run, node)),
-        VectorKind::Aggregate { .. } => Box::new(aggregate::Aggregate::new(run, node)),
+        VectorKind::Rows { .. } => Box::new(Once::new(rows::whole(run, node))),
+        VectorKind::Aggregate { .. } => Box::new(Once::new(aggregate::rows(run, node))),
         VectorKind::WithScalar { .. } => Box::new(with_scalar::WithScalar::new(run, node)),
-        VectorKind::Join { .. } => Box::new(join::Join::new(run, node)),
+        VectorKind::Join { .. } => Box::new(Once::new(join::rows(run, node))),
         VectorKind::Negate(input) => Box::new(with_scalar::Negate::new(build(run, input))),
-        VectorKind::FromScalar(input) => Box::new(scalar::FromScalar::new(run, input)),
+        VectorKind::FromScalar(input) => Box::new(Once::new(scalar::vector_of(run, input))),
         VectorKind::Repeat(input) => {
             let input = build(run, input);
             Box::new(repeat::Repeat::new(run.context, input, node.grid))
         }
-        VectorKind::Info { .. } => Box::new(info::Info::new(run, node)),
+        VectorKind::Info { .. } => Box::new(Once::new(info::rows(run, node))),
         VectorKind::Shared { id, span } => Box::new(shared::Reader::new(run, *id, *span)),
     }
 }

@@ -73,49 +73,25 @@ impl Operator for Map<'_> {
     }
 }
 
-/// A function that sees all rows at once.
-pub(super) struct Whole<'q> {
-    run: &'q Run<'q>,
-    node: &'q Vector,
-    done: bool,
-}
-
-impl<'q> Whole<'q> {
-    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
-        Self {
-            run,
-            node,
-            done: false,
-        }
-    }
-}
-
-impl Operator for Whole<'_> {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
-        Box::pin(async {
-            let VectorKind::Rows {
-                call,
-                args,
-                function,
-                input,
-            } = &self.node.kind
-            else {
-                return Ok(None);
-            };
-            if std::mem::replace(&mut self.done, true) {
-                return Ok(None);
-            }
-            let args = arguments(self.run, args).await?;
-            let mut input = build(self.run, input);
-            let (rows, _held) = collect(self.run.context, &mut *input).await?;
-            let context = CallContext {
-                grid: self.node.grid,
-                is_range_query: self.run.plan.is_range,
-                call,
-                args: args.into(),
-                annotations: &self.run.context.annotations,
-            };
-            Ok(Some(function(&context, rows)?))
-        })
-    }
+/// The rows of a function that sees all rows at once.
+pub(super) async fn whole<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+    let VectorKind::Rows {
+        call,
+        args,
+        function,
+        input,
+    } = &node.kind
+    else {
+        return Ok(Vec::new());
+    };
+    let args = arguments(run, args).await?;
+    let (rows, _held) = collect(run.context, &mut *build(run, input)).await?;
+    let context = CallContext {
+        grid: node.grid,
+        is_range_query: run.plan.is_range,
+        call,
+        args: args.into(),
+        annotations: &run.context.annotations,
+    };
+    function(&context, rows)
 }

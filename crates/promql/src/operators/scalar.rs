@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 
 use super::arithmetic::{extreme, scalar_op};
-use super::{Operator, Run, build, collect};
+use super::{Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Row, ScalarColumn, Values};
 use crate::functions::{Argument, scalar_of};
@@ -69,38 +69,15 @@ pub(super) async fn arguments<'q>(run: &'q Run<'q>, args: &'q [Arg]) -> Result<V
 }
 
 /// `vector(s)`: one row without labels.
-pub(super) struct FromScalar<'q> {
-    run: &'q Run<'q>,
-    node: &'q Scalar,
-    done: bool,
-}
-
-impl<'q> FromScalar<'q> {
-    pub(super) fn new(run: &'q Run<'q>, node: &'q Scalar) -> Self {
-        Self {
-            run,
-            node,
-            done: false,
-        }
-    }
-}
-
-impl Operator for FromScalar<'_> {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
-        Box::pin(async {
-            if std::mem::replace(&mut self.done, true) {
-                return Ok(None);
-            }
-            let column = scalar(self.run, self.node).await?;
-            let floats = (0..self.node.grid.steps).map(|step| column.at(step));
-            Ok(Some(vec![Row {
-                labels: Labels::empty(),
-                drop_name: false,
-                values: Values {
-                    floats: floats.collect(),
-                    histograms: Vec::new(),
-                },
-            }]))
-        })
-    }
+pub(super) async fn vector_of<'q>(run: &'q Run<'q>, node: &'q Scalar) -> Result<Vec<Row>> {
+    let column = scalar(run, node).await?;
+    let floats = (0..node.grid.steps).map(|step| column.at(step));
+    Ok(vec![Row {
+        labels: Labels::empty(),
+        drop_name: false,
+        values: Values {
+            floats: floats.collect(),
+            histograms: Vec::new(),
+        },
+    }])
 }

@@ -15,8 +15,6 @@ mod histogram_sum;
 mod parameter;
 mod quantile;
 
-use futures::future::BoxFuture;
-
 use super::{Operator, Run, build, scalar};
 use crate::error::Result;
 use crate::exec::{Context, Row, ScalarColumn};
@@ -25,118 +23,94 @@ use crate::plan::{Parameter, Vector, VectorKind};
 
 use groups::Groups;
 
-pub(super) struct Aggregate<'q> {
-    run: &'q Run<'q>,
-    node: &'q Vector,
-    done: bool,
-}
-
-impl<'q> Aggregate<'q> {
-    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
-        Self {
-            run,
-            node,
-            done: false,
-        }
-    }
-
-    async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
-        let VectorKind::Aggregate {
-            op,
-            grouping,
-            parameter,
-            input,
-            parameter_span,
-            input_span,
-            span,
-            fused,
-        } = &self.node.kind
-        else {
-            return Ok(None);
-        };
-        if std::mem::replace(&mut self.done, true) {
-            return Ok(None);
-        }
-        let context = self.run.context;
-        let steps = self.node.grid.steps;
-        let annotations = &context.annotations;
-        let note = |note| annotations.add(*input_span, note);
-        let choice_note = |note| annotations.add(*span, note);
-        let parameter_note = |note| annotations.add(*parameter_span, note);
-        let (number, text) = match parameter {
-            Some(Parameter::Scalar(node)) => (scalar(self.run, node).await?, ""),
-            Some(Parameter::Text(text)) => (ScalarColumn::Constant(f64::NAN), text.as_str()),
-            None => (ScalarColumn::Constant(f64::NAN), ""),
-        };
-        let mut input = build(self.run, input);
-        let groups = Groups::new(grouping);
-        let mut fold: Box<dyn Fold> = match op {
-            AggregateOp::TopK | AggregateOp::BottomK => {
-                let Some(counts) = parameter::counts(&number, steps)? else {
-                    return only_failures(context, input).await;
-                };
-                let largest = *op == AggregateOp::TopK;
-                Box::new(choose::Extremes::new(
-                    groups,
-                    counts,
-                    largest,
-                    *fused,
-                    op.name(),
-                    &choice_note,
-                ))
-            }
-            AggregateOp::LimitK => {
-                let Some(counts) = parameter::counts(&number, steps)? else {
-                    return only_failures(context, input).await;
-                };
-                Box::new(choose::First::new(groups, counts))
-            }
-            AggregateOp::LimitRatio => {
-                let Some(ratios) = parameter::ratios(&number, steps, &parameter_note)? else {
-                    return only_failures(context, input).await;
-                };
-                Box::new(choose::Ratio::new(ratios))
-            }
-            AggregateOp::Quantile => {
-                let quantiles = parameter::quantiles(number, steps, &parameter_note);
-                Box::new(quantile::Quantile::new(groups, quantiles, &note))
-            }
-            AggregateOp::CountValues => Box::new(count_values::CountValues::new(
+/// The rows of an aggregation.
+pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+    let VectorKind::Aggregate {
+        op,
+        grouping,
+        parameter,
+        input,
+        parameter_span,
+        input_span,
+        span,
+        fused,
+    } = &node.kind
+    else {
+        return Ok(Vec::new());
+    };
+    let context = run.context;
+    let steps = node.grid.steps;
+    let annotations = &context.annotations;
+    let note = |note| annotations.add(*input_span, note);
+    let choice_note = |note| annotations.add(*span, note);
+    let parameter_note = |note| annotations.add(*parameter_span, note);
+    let (number, text) = match parameter {
+        Some(Parameter::Scalar(node)) => (scalar(run, node).await?, ""),
+        Some(Parameter::Text(text)) => (ScalarColumn::Constant(f64::NAN), text.as_str()),
+        None => (ScalarColumn::Constant(f64::NAN), ""),
+    };
+    let mut input = build(run, input);
+    let groups = Groups::new(grouping);
+    let mut fold: Box<dyn Fold> = match op {
+        AggregateOp::TopK | AggregateOp::BottomK => {
+            let Some(counts) = parameter::counts(&number, steps)? else {
+                return only_failures(context, input).await;
+            };
+            let largest = *op == AggregateOp::TopK;
+            Box::new(choose::Extremes::new(
                 groups,
-                grouping,
-                text,
-                steps,
-                context.limits,
-            )),
-            _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
-        };
-        let mut held = context.reserve(0)?;
-        while let Some(rows) = input.next().await? {
-            context.check()?;
-            let before = fold.heap_bytes();
-            fold.add(rows)?;
-            let after = fold.heap_bytes();
-            context.grow(&mut held, after.saturating_sub(before))?;
+                counts,
+                largest,
+                *fused,
+                op.name(),
+                &choice_note,
+            ))
         }
-        Ok(Some(fold.finish()))
+        AggregateOp::LimitK => {
+            let Some(counts) = parameter::counts(&number, steps)? else {
+                return only_failures(context, input).await;
+            };
+            Box::new(choose::First::new(groups, counts))
+        }
+        AggregateOp::LimitRatio => {
+            let Some(ratios) = parameter::ratios(&number, steps, &parameter_note)? else {
+                return only_failures(context, input).await;
+            };
+            Box::new(choose::Ratio::new(ratios))
+        }
+        AggregateOp::Quantile => {
+            let quantiles = parameter::quantiles(number, steps, &parameter_note);
+            Box::new(quantile::Quantile::new(groups, quantiles, &note))
+        }
+        AggregateOp::CountValues => Box::new(count_values::CountValues::new(
+            groups,
+            grouping,
+            text,
+            steps,
+            context.limits,
+        )),
+        _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
+    };
+    let mut held = context.reserve(0)?;
+    while let Some(rows) = input.next().await? {
+        context.check()?;
+        let before = fold.heap_bytes();
+        fold.add(rows)?;
+        let after = fold.heap_bytes();
+        context.grow(&mut held, after.saturating_sub(before))?;
     }
+    Ok(fold.finish())
 }
 
 /// Evaluates an input whose rows nobody wants: what is wrong with it must be said all the same.
 async fn only_failures(
     context: &Context<'_>,
     mut input: Box<dyn Operator + '_>,
-) -> Result<Option<Vec<Row>>> {
+) -> Result<Vec<Row>> {
     while input.next().await?.is_some() {
         context.check()?;
     }
-    Ok(None)
-}
-
-impl Operator for Aggregate<'_> {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
-        Box::pin(self.rows())
-    }
+    Ok(Vec::new())
 }
 
 /// An aggregation in progress.

@@ -12,71 +12,45 @@ mod arithmetic;
 mod pair;
 mod set;
 
-use futures::future::BoxFuture;
-
 use super::label_key::{KeyNumbers, LabelKey};
-use super::{Operator, Run, build, collect};
+use super::{Run, build, collect};
 use crate::error::Result;
 use crate::exec::Row;
 use crate::plan::{Vector, VectorKind};
 
-pub(super) struct Join<'q> {
-    run: &'q Run<'q>,
-    node: &'q Vector,
-    done: bool,
-}
-
-impl<'q> Join<'q> {
-    pub(super) fn new(run: &'q Run<'q>, node: &'q Vector) -> Self {
-        Self {
-            run,
-            node,
-            done: false,
+/// The rows of a join.
+pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+    let VectorKind::Join {
+        op,
+        return_bool,
+        matching,
+        lhs,
+        rhs,
+        span,
+    } = &node.kind
+    else {
+        return Ok(Vec::new());
+    };
+    let context = run.context;
+    let (lhs, _lhs_held) = collect(context, &mut *build(run, lhs)).await?;
+    let (rhs, _rhs_held) = collect(context, &mut *build(run, rhs)).await?;
+    let keys = LabelKey::new(&matching.labels, !matching.on);
+    let rows = match op.is_set() {
+        true => set::join(*op, &keys, lhs, rhs),
+        false => {
+            let note = |note| context.annotations.add(*span, note);
+            let join = arithmetic::Join {
+                op: *op,
+                return_bool: *return_bool,
+                matching,
+                keys: &keys,
+                steps: node.grid.steps,
+                note: &note,
+            };
+            join.rows(lhs, rhs)?
         }
-    }
-
-    async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
-        let VectorKind::Join {
-            op,
-            return_bool,
-            matching,
-            lhs,
-            rhs,
-            span,
-        } = &self.node.kind
-        else {
-            return Ok(None);
-        };
-        if std::mem::replace(&mut self.done, true) {
-            return Ok(None);
-        }
-        let context = self.run.context;
-        let (lhs, _lhs_held) = collect(context, &mut *build(self.run, lhs)).await?;
-        let (rhs, _rhs_held) = collect(context, &mut *build(self.run, rhs)).await?;
-        let keys = LabelKey::new(&matching.labels, !matching.on);
-        let rows = match op.is_set() {
-            true => set::join(*op, &keys, lhs, rhs),
-            false => {
-                let note = |note| context.annotations.add(*span, note);
-                let join = arithmetic::Join {
-                    op: *op,
-                    return_bool: *return_bool,
-                    matching,
-                    keys: &keys,
-                    steps: self.node.grid.steps,
-                    note: &note,
-                };
-                join.rows(lhs, rhs)?
-            }
-        };
-        Ok(Some(rows))
-    }
-}
-
-impl Operator for Join<'_> {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
-        Box::pin(self.rows())
-    }
+    };
+    Ok(rows)
 }
 
 /// Rows with the numbers of their join labels; equal labels, equal numbers.
