@@ -43,7 +43,7 @@ fn a_start_says_where_data_lies_and_what_to_open() {
     for said in [
         &data,
         &format!("{url}/api/v1/write"),
-        &format!("{url}/api/v1/export"),
+        &format!("{url}/api/v1/query"),
     ] {
         assert!(log.contains(said.as_str()), "{said} is not in:\n{log}");
     }
