@@ -49,7 +49,8 @@ impl<'q> Window<'q> {
             args: arguments(run, args).await?.into(),
             annotations: &run.context.annotations,
         };
-        let evaluator = WindowEvaluator::new(function, context, *windows, *series_arg);
+        let evaluator =
+            WindowEvaluator::new(function, context, *windows, *series_arg).of_query(run.context);
         Ok((evaluator, RangeReader::new(run, input)))
     }
 
@@ -70,7 +71,10 @@ impl<'q> Window<'q> {
             })),
             Err(error) => Some(Err(error)),
         };
-        match reader.next(self.node.grid.steps, make).await? {
+        let rows = reader.next(self.node.grid.steps, make).await?;
+        // Evaluations end early when the query is over, and this says why.
+        self.run.context.check()?;
+        match rows {
             Some(rows) => Ok(Some(rows.into_iter().collect::<Result<Vec<Row>>>()?)),
             None => {
                 let counts = || evaluator.samples_touched();

@@ -109,3 +109,21 @@ fn memory_is_asked_for_first() {
         );
     }
 }
+
+/// One row can be hours of work, so its windows are no place to wait for the end of a batch.
+#[test]
+fn a_long_row_ends_with_the_time_of_its_query() {
+    let engine = Engine::new(EngineOptions {
+        timeout: std::time::Duration::from_millis(200),
+        ..EngineOptions::default()
+    });
+    let query =
+        "sum(quantile_over_time(0.5, quantile_over_time(0.5, vector(time())[5d:1s])[5d:1s]))";
+    let source = MemorySource::default();
+    let outcome = execute(&engine, &source, query, QueryTime::Instant { time_ms: 0 });
+    let error = outcome.expect_err("hours of work were done in no time");
+    assert_eq!(
+        error.to_string(),
+        "query timed out in expression evaluation"
+    );
+}

@@ -39,7 +39,7 @@ mod tests;
 
 use crate::annotations::{NO_PLACE, Note};
 use crate::error::Result;
-use crate::exec::{Values, is_absent};
+use crate::exec::{Context, Values, is_absent};
 use crate::functions::CallContext;
 use crate::parse::{Expr, Span};
 use crate::value::SampleValue;
@@ -67,6 +67,7 @@ pub(crate) struct WindowEvaluator<'a> {
     /// What notes point at.
     span: Span,
     cache: BoundsCache,
+    query: Option<&'a Context<'a>>,
 }
 
 impl<'a> WindowEvaluator<'a> {
@@ -83,7 +84,14 @@ impl<'a> WindowEvaluator<'a> {
             windows,
             series_arg,
             cache: BoundsCache::new(windows.grid.steps),
+            query: None,
         }
+    }
+
+    /// Lets evaluations end early when the query is over.
+    pub(crate) fn of_query(mut self, query: &'a Context<'a>) -> Self {
+        self.query = Some(query);
+        self
     }
 
     /// The value of every window of a series.
@@ -102,6 +110,7 @@ impl<'a> WindowEvaluator<'a> {
                 false => Starts::default(),
             },
             notes: Notes::new(self.ctx.annotations, self.span, series),
+            context: self.query,
         };
         let values = self.run(&view)?;
         if let Kernel::Rate(RateKind { counter: true, .. }) = self.function.kernel {

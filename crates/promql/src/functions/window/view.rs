@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::annotations::{Annotations, HistogramOperation, Note};
-use crate::exec::{ABSENT, Values};
+use crate::exec::{ABSENT, Context, Values};
 use crate::histogram::{AddOutcome, HistogramOpError};
 use crate::parse::Span;
 use crate::value::SampleValue;
@@ -23,6 +23,29 @@ pub(super) struct View<'a> {
     pub(super) histogram_bounds: Bounds,
     pub(super) starts: Starts,
     pub(super) notes: Notes<'a>,
+    /// The query, where there is one: who has no time left need not finish.
+    pub(super) context: Option<&'a Context<'a>>,
+}
+
+/// Samples after which a function over windows asks whether to go on: a few milliseconds of work.
+const SAMPLES_BETWEEN_CHECKS: usize = 1 << 20;
+
+/// Asks from time to time whether to go on.
+struct Patience<'a> {
+    context: Option<&'a Context<'a>>,
+    samples: usize,
+}
+
+impl Patience<'_> {
+    /// Whether to stop, before the next `samples` are looked at.
+    fn is_over(&mut self, samples: usize) -> bool {
+        self.samples += samples + 1;
+        if self.samples < SAMPLES_BETWEEN_CHECKS {
+            return false;
+        }
+        self.samples = 0;
+        self.context.is_some_and(|context| context.check().is_err())
+    }
 }
 
 /// The samples of one window.
@@ -65,14 +88,19 @@ impl View<'_> {
         }
     }
 
-    /// The value of every window that has a sample.
+    /// The value of every window that has a sample. Ends early, with some of the values, when the query
+    /// is over; its operator asks for the reason.
     pub(super) fn each(
         &self,
         mut value: impl FnMut(usize, &Window<'_>) -> Option<SampleValue>,
     ) -> Values {
         let mut values = Values::absent(self.steps());
+        let mut patience = self.patience();
         for step in 0..self.steps() {
             let window = self.window(step);
+            if patience.is_over(window.floats.len() + window.histograms.len()) {
+                break;
+            }
             if window.floats.is_empty() && window.histograms.is_empty() {
                 continue;
             }
@@ -96,13 +124,24 @@ impl View<'_> {
             self.note_ignored_histograms();
         }
         let mut values = Values::absent(self.steps());
+        let mut patience = self.patience();
         for (step, (slot, out)) in self.bounds.slots.iter().zip(&mut values.floats).enumerate() {
             let floats = slot.of(self.floats);
+            if patience.is_over(floats.len()) {
+                break;
+            }
             if floats.len() >= least {
                 *out = value(step, slot.of(self.times), floats);
             }
         }
         values
+    }
+
+    fn patience(&self) -> Patience<'_> {
+        Patience {
+            context: self.context,
+            samples: 0,
+        }
     }
 
     fn note_ignored_histograms(&self) {
