@@ -33,7 +33,12 @@ const SEED: u64 = 42;
 const DEPTH: u64 = 3;
 
 /// The one difference that rewriting makes, on purpose (rfcs/0002).
-const UNSAID: &str = "we read only what can match, and do not see duplicates that match nothing";
+const UNSAID: &str =
+    "we read only what can match, and do not see what is wrong about rows that match nothing";
+
+/// Excused where both agree once the end is a step, see `as_of_last_step`.
+const BEYOND: &str = "subqueries of Prometheus go on to the end asked for, behind the last step, and \
+                      may fail where no step looks";
 
 /// Differences that are printed in full.
 const SHOWN: usize = 40;
@@ -76,6 +81,15 @@ fn answers_are_those_of_prometheus() {
         let ours = subject.answer(&query, time);
         let theirs = Outcome::of_json(&prometheus.api.query(&in_old_words(&query), time));
         let as_written = subject.answer_as_written(&query, time);
+        if theirs.is_failure() && !ours.is_failure() && as_of_last_step(time) != time {
+            let time = as_of_last_step(time);
+            let ours = subject.answer(&query, time);
+            let theirs = Outcome::of_json(&prometheus.api.query(&in_old_words(&query), time));
+            if ours.difference(&theirs, false).is_none() {
+                *tally.excused.entry(BEYOND).or_default() += 1;
+                continue;
+            }
+        }
         tally.add(&query, time, &ours, &theirs, &as_written);
     }
     tally.print(seed);
@@ -234,8 +248,25 @@ fn query_time(random: &mut Random) -> QueryTime {
     }
 }
 
+/// The same steps with an end that is one of them.
+fn as_of_last_step(time: QueryTime) -> QueryTime {
+    match time {
+        QueryTime::Instant { .. } => time,
+        QueryTime::Range {
+            start_ms,
+            end_ms,
+            step_ms,
+        } => QueryTime::Range {
+            start_ms,
+            end_ms: end_ms - (end_ms - start_ms) % step_ms,
+            step_ms,
+        },
+    }
+}
+
 #[derive(Default)]
 struct Tally {
+    /// Without those excused before they were compared.
     compared: usize,
     /// Queries that both answered with something.
     with_values: usize,
@@ -259,7 +290,9 @@ impl Tally {
         let is_ordered = ["sort(", "sort_desc("]
             .iter()
             .any(|start| query.starts_with(start));
-        let unsaid = as_written.failed_with("found duplicate series") && !ours.is_failure();
+        let unsaid = (as_written.failed_with("found duplicate series")
+            || as_written.failed_with("multiple matches for labels"))
+            && !ours.is_failure();
         let rewriting = match unsaid {
             true => None,
             false => ours.difference(as_written, is_ordered),
