@@ -136,6 +136,9 @@ async fn left_over_staged_files_go_at_the_next_start() {
     engine.close().await.unwrap();
     let staged = directory.path().join("db/wal/00000000000000000099.sst#1");
     std::fs::write(&staged, b"torn").unwrap();
+    let yesterday = std::time::SystemTime::now() - Duration::from_secs(86_400);
+    let file = std::fs::File::options().write(true).open(&staged).unwrap();
+    file.set_modified(yesterday).unwrap();
     let engine = Engine::open(&options, None).await.unwrap();
     assert!(!staged.exists());
     engine.close().await.unwrap();
