@@ -20,7 +20,7 @@ use crate::{MEMORY_BASE, Target};
 const QUERY_BYTES: usize = 1 << 20;
 
 /// What it may hold by the allocator's account: batches in flight and text are not in its own.
-const ENGINE_MEMORY: usize = 16 << 20;
+const ENGINE_MEMORY: usize = 8 << 20;
 
 /// A query is told to stop after this long…
 const QUERY_TIMEOUT: Duration = Duration::from_millis(500);

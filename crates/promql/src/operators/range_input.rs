@@ -75,8 +75,9 @@ impl SubqueryReader<'_> {
         let Some(mut input) = self.input.take() else {
             return Ok(None);
         };
-        let (rows, held) = collect(self.run.context, &mut *input).await?;
+        // Before anything below makes a column of that many steps, be it only of parameters.
         let held_times = self.run.context.reserve_rows(1, self.grid.steps)?;
+        let (rows, held) = collect(self.run.context, &mut *input).await?;
         self.held = Some((held, held_times));
         let rows = merge_equal_labels(rows)?;
         let times: TimeColumn = self.grid.times().collect();

@@ -95,6 +95,7 @@ fn memory_is_asked_for_first() {
         // One step that is repeated a million times.
         "sum(sum_over_time((counter @ 1000)[900000s:1s]))",
         "sum_over_time(vector(time())[900000s:1s])",
+        "sum_over_time(topk(2, missing)[900000s:1s])",
     ];
     for query in queries {
         let time = QueryTime::Range {
