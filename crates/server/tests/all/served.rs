@@ -96,7 +96,7 @@ impl Served {
 
     /// Waits for the end without asking for it.
     pub(crate) async fn ended(self) -> Result<(), ServeError> {
-        let ended = tokio::time::timeout(Duration::from_secs(30), self.process).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.process).await;
         ended.expect("the process ends").expect("without a panic")
     }
 

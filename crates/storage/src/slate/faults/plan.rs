@@ -9,6 +9,9 @@ use slatedb::object_store::{self as store, path::Path};
 use slatedb_common::retry::NonRetryable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// How often a delayed operation looks whether faults are still wanted.
+const DELAY_SLICE: Duration = Duration::from_millis(50);
+
 /// How likely each fault is, per operation; 0 is never and 1 is always.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
@@ -168,7 +171,13 @@ impl Shared {
         }
         self.delays.fetch_add(1, Ordering::Relaxed);
         let share = unit(self.dice("length of delay", operation, path, attempt));
-        tokio::time::sleep(self.plan.delay_max.mul_f64(share)).await;
+        let mut left = self.plan.delay_max.mul_f64(share);
+        // In slices, so that a test that turns faults off does not wait for what began before.
+        while !left.is_zero() && self.enabled.load(Ordering::SeqCst) {
+            let slice = left.min(DELAY_SLICE);
+            tokio::time::sleep(slice).await;
+            left -= slice;
+        }
     }
 
     /// The fault of this operation, if any, counted.
