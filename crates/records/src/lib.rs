@@ -18,6 +18,8 @@
 mod bucket;
 pub mod bucket_list;
 pub mod bucket_meta;
+pub mod coarse_samples;
+pub mod columns;
 mod container;
 mod error;
 pub mod exemplar_series;
@@ -33,6 +35,7 @@ pub mod merge;
 pub mod metadata;
 mod reader;
 mod record_type;
+pub mod retired_bucket;
 pub mod series_dictionary;
 pub mod start_timestamps;
 mod union;

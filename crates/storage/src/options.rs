@@ -17,6 +17,7 @@ pub struct Options {
     pub head: HeadOptions,
     pub limits: Limits,
     pub read: ReadOptions,
+    pub maintenance: MaintenanceOptions,
 }
 
 /// Where the data lies and how SlateDB keeps it.
@@ -174,6 +175,22 @@ pub struct ReadOptions {
     pub batch_series: usize,
 }
 
+/// Coarsening and what else goes on behind the requests.
+#[derive(Clone, Debug)]
+pub struct MaintenanceOptions {
+    /// Whether this process coarsens buckets by itself; a run that somebody asks for always does.
+    pub enabled: bool,
+    /// How long a window must have been closed, and its hours without a write, before it is
+    /// coarsened: what comes later costs a rewrite of its own.
+    pub delay: Duration,
+    /// How long the records of a bucket are kept after a coarser one took its place, for readers in
+    /// other processes that still have the old list. Longer than a query may take.
+    pub grace: Duration,
+    /// Bytes per second that jobs read and write at most, so that ingest and queries have the machine.
+    pub read_bytes_per_second: usize,
+    pub write_bytes_per_second: usize,
+}
+
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
@@ -254,6 +271,18 @@ impl Default for ReadOptions {
             concurrent_gets: 32,
             chunk_cache_bytes: 128 * MIB,
             batch_series: 1024,
+        }
+    }
+}
+
+impl Default for MaintenanceOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            delay: Duration::from_secs(30 * 60),
+            grace: Duration::from_secs(5 * 60),
+            read_bytes_per_second: 32 * MIB,
+            write_bytes_per_second: 8 * MIB,
         }
     }
 }

@@ -29,9 +29,14 @@ const GLOBAL_SEGMENT_LEN: usize = 2;
 /// Follows a series' key: the start timestamps of its samples.
 const STARTS_SUFFIX: u8 = 1;
 
+/// Follows a bucket's own key: its shared columns of timestamps.
+const TIME_COLUMN_SUFFIX: u8 = 1;
+
 const FLUSH_CURSOR_KIND: u8 = 1;
 const CATALOG_CURSOR_KIND: u8 = 2;
 const JOURNAL_WATERMARK_KIND: u8 = 3;
+const MAINTENANCE_JOB_KIND: u8 = 4;
+const RETIRED_BUCKET_KIND: u8 = 5;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -86,6 +91,21 @@ pub fn bucket_meta(bucket: Bucket) -> Bytes {
     scoped(RecordType::BucketMeta, bucket, &[])
 }
 
+/// A column of timestamps that series of a coarse bucket share.
+pub fn time_column(bucket: Bucket, column: u32) -> Bytes {
+    let [a, b, c, d] = column.to_be_bytes();
+    scoped(
+        RecordType::BucketMeta,
+        bucket,
+        &[TIME_COLUMN_SUFFIX, a, b, c, d],
+    )
+}
+
+/// All shared columns of a bucket, in the order of their ids.
+pub fn time_column_prefix(bucket: Bucket) -> Bytes {
+    scoped(RecordType::BucketMeta, bucket, &[TIME_COLUMN_SUFFIX])
+}
+
 /// A journal record whose first block has the sequence number `seq`.
 pub fn journal(epoch: u32, seq: u64) -> Bytes {
     let mut key = Vec::with_capacity(14);
@@ -95,11 +115,24 @@ pub fn journal(epoch: u32, seq: u64) -> Bytes {
     key.into()
 }
 
-/// The journal sequence up to which a bucket's records hold everything.
-pub fn flush_cursor(bucket: Bucket) -> Bytes {
-    let mut rest = [FLUSH_CURSOR_KIND, bucket.size.exponent(), 0, 0, 0, 0];
-    rest[2..].copy_from_slice(&bucket.start.minutes().to_be_bytes());
-    global(RecordType::Maintenance, &rest)
+/// The journal sequence up to which buckets hold everything of an hour.
+pub fn flush_cursor(hour: Bucket) -> Bytes {
+    about_bucket(FLUSH_CURSOR_KIND, hour)
+}
+
+/// The job that is under way.
+pub fn maintenance_job() -> Bytes {
+    global(RecordType::Maintenance, &[MAINTENANCE_JOB_KIND])
+}
+
+/// A bucket that is no longer listed and whose records are still to be dropped.
+pub fn retired_bucket(bucket: Bucket) -> Bytes {
+    about_bucket(RETIRED_BUCKET_KIND, bucket)
+}
+
+/// All retired buckets.
+pub fn retired_bucket_prefix() -> Bytes {
+    global(RecordType::Maintenance, &[RETIRED_BUCKET_KIND])
 }
 
 /// The journal sequence up to which the catalog holds everything.
@@ -175,6 +208,13 @@ fn global(record_type: RecordType, rest: &[u8]) -> Bytes {
     key.extend_from_slice(&[VERSION, tag(record_type)]);
     key.extend_from_slice(rest);
     key.into()
+}
+
+/// A maintenance record about one bucket.
+fn about_bucket(kind: u8, bucket: Bucket) -> Bytes {
+    let mut rest = [kind, bucket.size.exponent(), 0, 0, 0, 0];
+    rest[2..].copy_from_slice(&bucket.start.minutes().to_be_bytes());
+    global(RecordType::Maintenance, &rest)
 }
 
 fn scoped(record_type: RecordType, bucket: Bucket, rest: &[u8]) -> Bytes {

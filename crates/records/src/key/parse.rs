@@ -5,8 +5,9 @@ use std::fmt;
 use icecore_model::{BucketSize, BucketStart};
 
 use super::{
-    CATALOG_CURSOR_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND, METRIC_METADATA_KIND,
-    STARTS_SUFFIX, TERMINATOR, VERSION,
+    CATALOG_CURSOR_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND,
+    METRIC_METADATA_KIND, RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX,
+    VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -43,6 +44,10 @@ pub enum ParsedKey {
     BucketMeta {
         bucket: Bucket,
     },
+    TimeColumn {
+        bucket: Bucket,
+        column: u32,
+    },
     HistogramSeries {
         bucket: Bucket,
         series: SeriesId,
@@ -64,6 +69,10 @@ pub enum ParsedKey {
     },
     CatalogCursor,
     JournalWatermark,
+    MaintenanceJob,
+    RetiredBucket {
+        bucket: Bucket,
+    },
     MetricMetadata {
         family: String,
     },
@@ -126,9 +135,12 @@ fn in_bucket(
                 value,
             }
         }
-        // Shared columns of coarse buckets will lie behind the bucket's own record.
-        RecordType::BucketMeta if !reader.is_empty() => return Ok(None),
-        RecordType::BucketMeta => ParsedKey::BucketMeta { bucket },
+        RecordType::BucketMeta if reader.is_empty() => ParsedKey::BucketMeta { bucket },
+        RecordType::BucketMeta if reader.u8()? == TIME_COLUMN_SUFFIX => {
+            let column = u32::from_be_bytes(reader.array()?);
+            ParsedKey::TimeColumn { bucket, column }
+        }
+        RecordType::BucketMeta => return Ok(None),
         _ => {
             let series = SeriesId(u32::from_be_bytes(reader.array()?));
             return of_series(record_type, bucket, series, reader);
@@ -183,6 +195,13 @@ fn of_database(
             }
             CATALOG_CURSOR_KIND => ParsedKey::CatalogCursor,
             JOURNAL_WATERMARK_KIND => ParsedKey::JournalWatermark,
+            MAINTENANCE_JOB_KIND => ParsedKey::MaintenanceJob,
+            RETIRED_BUCKET_KIND => {
+                let exponent = reader.u8()?;
+                ParsedKey::RetiredBucket {
+                    bucket: bucket(exponent, reader)?,
+                }
+            }
             _ => return Ok(None),
         },
         RecordType::Catalog if reader.u8()? == METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
@@ -254,6 +273,9 @@ impl fmt::Display for ParsedKey {
                 write!(f, "RollupSeries {bucket} series {series}")
             }
             Self::BucketMeta { bucket } => write!(f, "BucketMeta {bucket}"),
+            Self::TimeColumn { bucket, column } => {
+                write!(f, "BucketMeta {bucket} column of timestamps {column}")
+            }
             Self::HistogramSeries { bucket, series } => {
                 write!(f, "HistogramSeries {bucket} series {series}")
             }
@@ -270,6 +292,8 @@ impl fmt::Display for ParsedKey {
             Self::FlushCursor { bucket } => write!(f, "Maintenance flush cursor {bucket}"),
             Self::CatalogCursor => f.write_str("Maintenance catalog cursor"),
             Self::JournalWatermark => f.write_str("Maintenance journal watermark"),
+            Self::MaintenanceJob => f.write_str("Maintenance job"),
+            Self::RetiredBucket { bucket } => write!(f, "Maintenance retired bucket {bucket}"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {
                 write!(f, "unknown (version {version}, tag {tag:#04x})")

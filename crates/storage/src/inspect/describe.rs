@@ -217,6 +217,9 @@ impl Reading<'_> {
             // Not known to this program: shown as bytes.
             ParsedKey::TimeSeries { .. }
             | ParsedKey::RollupSeries { .. }
+            | ParsedKey::TimeColumn { .. }
+            | ParsedKey::MaintenanceJob
+            | ParsedKey::RetiredBucket { .. }
             | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
             }

@@ -1,56 +1,15 @@
-//! What has to happen from time to time: epochs roll, hours are flushed, epochs are drained, idle
-//! series are forgotten.
-//!
-//! Holds always:
-//! - One task does it, so that none of it overlaps with itself.
-//! - A step that fails is logged and tried again at the next tick.
+//! Which hours of the head are flushed, and when.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use icecore_model::{BucketSize, BucketStart};
-use tokio::sync::oneshot;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::error::Result;
 use crate::flush::{flush_catalog, flush_hours};
 use crate::head::{CATALOG_HOUR, OpenHour};
 use crate::inner::Inner;
-use crate::journal::drain_epochs;
-
-const TICK: Duration = Duration::from_secs(1);
-
-/// How often idle series are looked for: a walk over all of them.
-const FORGET_EVERY_TICKS: u64 = 60;
-
-/// Runs until it is told to stop.
-pub(crate) async fn run(inner: Arc<Inner>, mut stop: oneshot::Receiver<()>) {
-    let mut ticks = 0;
-    loop {
-        tokio::select! {
-            _ = &mut stop => return,
-            () = tokio::time::sleep(TICK) => {}
-            () = inner.nudge.notified() => {}
-        }
-        if inner.journal.failed().is_some() {
-            return;
-        }
-        ticks += 1;
-        if let Err(cause) = tick(&inner, ticks).await {
-            warn!(%cause, "maintenance failed; trying again");
-        }
-    }
-}
-
-async fn tick(inner: &Arc<Inner>, ticks: u64) -> Result<()> {
-    flush_due(inner).await?;
-    drain_epochs(inner, Duration::ZERO).await?;
-    if ticks.is_multiple_of(FORGET_EVERY_TICKS) {
-        forget_idle(inner).await?;
-    }
-    Ok(())
-}
 
 /// Begins a new epoch when it is time, and flushes the hours whose time has come.
 pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
@@ -134,17 +93,4 @@ fn largest(open: &std::collections::BTreeMap<u32, OpenHour>) -> Vec<u32> {
         before * 2 <= all
     });
     half.map(|(_, hour)| hour).collect()
-}
-
-pub(crate) async fn forget_idle(inner: &Arc<Inner>) -> Result<()> {
-    let idle_s = inner.options.head.series_idle_max.as_secs();
-    let now_s = u64::from(inner.process_s(inner.clock.now_ms()));
-    let Some(before) = now_s.checked_sub(idle_s) else {
-        return Ok(());
-    };
-    let head = Arc::clone(&inner.head);
-    let before = u32::try_from(before).unwrap_or(u32::MAX);
-    let forgotten = inner.pool.run(move || head.forget_idle(before)).await?;
-    inner.metrics.series_forgotten.add(forgotten as u64);
-    Ok(())
 }

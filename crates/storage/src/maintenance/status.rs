@@ -1,0 +1,60 @@
+//! What maintenance is doing and what is left to do, for people and metrics.
+
+/// The state of maintenance at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MaintenanceStatus {
+    /// Whether this process coarsens by itself (`maintenance.enabled`).
+    pub enabled: bool,
+    /// Why work is waiting although there is some, for example because ingest needs the machine.
+    pub paused: Option<String>,
+    pub running: Option<JobStatus>,
+    /// Targets that are closed and not yet built.
+    pub waiting: usize,
+    /// How long the oldest of them has been closed.
+    pub lag_seconds: f64,
+    /// Buckets that are listed, by size.
+    pub buckets: Vec<SizeCount>,
+    /// Buckets that are retired and whose records are still to be dropped.
+    pub retired: usize,
+    /// Buckets with late samples that are not folded in yet.
+    pub dirty: usize,
+    /// The last failure, if nothing has succeeded since.
+    pub last_error: Option<String>,
+}
+
+/// The job that is under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobStatus {
+    /// `coarsen` or `fold`.
+    pub kind: &'static str,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub sources: usize,
+    /// `series`, `index`, `samples`, `commit`.
+    pub phase: &'static str,
+    pub series_done: u64,
+    pub series_total: u64,
+    pub started_ms: i64,
+}
+
+/// How many buckets of a size are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeCount {
+    pub hours: u32,
+    pub count: usize,
+}
+
+/// What a run of maintenance did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MaintenanceReport {
+    /// Buckets built.
+    pub coarsened: usize,
+    /// Buckets that they took the place of.
+    pub retired: usize,
+    /// Buckets whose late samples were folded in.
+    pub folded: usize,
+    /// Bytes of values read and written.
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub seconds: f64,
+}
