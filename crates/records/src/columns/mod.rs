@@ -17,13 +17,17 @@
 //!   samples, a record for at most [`MAX_SAMPLES`], and regular timestamps are not written out before
 //!   somebody copies them.
 
+mod bitpack;
+mod decimal;
+pub(crate) mod integers;
+mod predictor;
 mod record;
-mod simple;
 #[cfg(test)]
 mod tests;
 pub mod time_column;
 mod time_list;
 mod timestamps;
+pub mod values;
 
 pub use record::{ColumnRecord, RecordTimes, Times, encode};
 pub use time_list::{TimeList, is_regular};

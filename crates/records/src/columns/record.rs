@@ -10,9 +10,8 @@
 
 use std::ops::Range;
 
-use super::simple::values;
 use super::timestamps::{self, StoredTimes};
-use super::{MAX_CHUNK_LEN, TimeList};
+use super::{MAX_CHUNK_LEN, TimeList, values};
 use crate::DecodeError;
 use crate::reader::{Reader, push_uvarint, read_uvarint};
 
@@ -61,13 +60,14 @@ pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut 
             push_uvarint(out, first.into());
         }
     }
+    let mut encoder = values::Encoder::default();
     let mut chunks = Vec::new();
     let mut left = values;
     while !left.is_empty() {
         let (chunk, rest) = left.split_at(chunk_len.min(left.len()));
         left = rest;
         let start = chunks.len();
-        values::encode(chunk, &mut chunks);
+        encoder.encode(chunk, &mut chunks);
         if !left.is_empty() {
             push_uvarint(out, (chunks.len() - start) as u64);
         }

@@ -200,7 +200,11 @@ fn long_lists_come_back() {
             .map(|i| BUCKET_MS + 500 * i + random.below(300) as i64)
             .collect();
         let wide: Vec<i64> = (0..len)
-            .map(|i| i64::MIN + i * (i64::MAX / len) * 2 + random.below(1 << 40) as i64)
+            .map(|i| {
+                (i64::MIN + i * (i64::MAX / len))
+                    + i * (i64::MAX / len)
+                    + random.below(1 << 40) as i64
+            })
             .collect();
         let faster_and_faster: Vec<i64> = (0..len).map(|i| i * i).collect();
         for times in [jitter, wide, faster_and_faster] {
@@ -379,7 +383,12 @@ fn lists_are_kept_in_few_bytes() {
     assert_eq!(bytes_of(&|i| 15_000 * i), 0);
     assert_eq!(bytes_of(&|i| 15_000 * i + i % 3), 1);
     assert_eq!(bytes_of(&|i| 15_000 * i + i % 3 * 300), 2);
-    assert_eq!(bytes_of(&|i| 15_000 * (i + i / 700)), 4, "missed scrapes");
+    assert_eq!(bytes_of(&|i| 15_000 * (i + i / 700)), 2, "missed scrapes");
+    assert_eq!(
+        bytes_of(&|i| 15_000 * (i + i / 3000 * 300)),
+        4,
+        "an hour missed"
+    );
     assert_eq!(bytes_of(&|i| i * i * i * i), 8);
 }
 

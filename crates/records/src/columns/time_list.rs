@@ -32,7 +32,9 @@ enum Offsets {
 impl From<&[i64]> for TimeList {
     fn from(times: &[i64]) -> Self {
         debug_assert!(times.is_sorted_by(|a, b| a < b), "timestamps must increase");
-        Self::on_grid(median_interval(times), times)
+        let [median, mean] = likely_intervals(times);
+        let is_mean_better = offsets_over(mean, times).1 < offsets_over(median, times).1;
+        Self::on_grid(if is_mean_better { mean } else { median }, times)
     }
 }
 
@@ -62,13 +64,8 @@ impl TimeList {
     /// The form of a list over a grid of this interval. Any interval is right, a good one is short.
     pub(super) fn on_grid(interval: u64, times: &[i64]) -> Self {
         let first = times.first().copied().unwrap_or(0);
-        let off_grid = || {
-            let grid = (0u64..).zip(times);
-            grid.map(move |(i, time)| time.wrapping_sub(grid_at(first, interval, i)))
-        };
-        let least = off_grid().fold(0, i64::min);
-        let widest = off_grid().fold(0, i64::max).wrapping_sub(least) as u64;
-        let offsets = off_grid().map(|off| off.wrapping_sub(least));
+        let (least, widest) = offsets_over(interval, times);
+        let offsets = off_grid(interval, times).map(|off| off.wrapping_sub(least));
         let offsets = match widest {
             0 => Offsets::None,
             1..=0xff => Offsets::Bits8(offsets.map(|offset| offset as u8).collect()),
@@ -257,17 +254,36 @@ pub fn is_regular(timestamps: &[i64]) -> bool {
         .all(|three| three[1].wrapping_sub(three[0]) == three[2].wrapping_sub(three[1]))
 }
 
-/// The median distance of neighbours, of two in the middle the greater one; 0 where there are none.
-pub(super) fn median_interval(timestamps: &[i64]) -> u64 {
+/// The median distance of neighbours (of two in the middle the greater one) and the mean distance,
+/// rounded: the first is right where timestamps are missing, the second where they drift.
+pub(super) fn likely_intervals(timestamps: &[i64]) -> [u64; 2] {
     let mut distances: Vec<u64> = timestamps
         .windows(2)
         .map(|pair| pair[1].wrapping_sub(pair[0]) as u64)
         .collect();
     if distances.is_empty() {
-        return 0;
+        return [0, 0];
     }
+    let count = distances.len() as u128;
+    let sum: u128 = distances.iter().copied().map(u128::from).sum();
+    let mean = ((sum + count / 2) / count) as u64;
     let middle = distances.len() / 2;
-    *distances.select_nth_unstable(middle).1
+    [*distances.select_nth_unstable(middle).1, mean]
+}
+
+/// How far timestamps are off the grid that begins with the first.
+pub(super) fn off_grid(interval: u64, times: &[i64]) -> impl Iterator<Item = i64> {
+    let first = times.first().copied().unwrap_or(0);
+    (0u64..)
+        .zip(times)
+        .map(move |(i, time)| time.wrapping_sub(grid_at(first, interval, i)))
+}
+
+/// The least offset from a grid, and how far the greatest is from it.
+fn offsets_over(interval: u64, times: &[i64]) -> (i64, u64) {
+    let (least, most) = off_grid(interval, times)
+        .fold((0, 0), |(least, most), off| (off.min(least), off.max(most)));
+    (least, most.wrapping_sub(least) as u64)
 }
 
 /// A point of a grid.

@@ -5,17 +5,16 @@
 //! form 1   the same | length uv of what follows | predictor u8 | bodies        grid and residuals
 //! ```
 //!
-//! The grid is start + i × interval; interval is the median distance. A residual is what a timestamp is
-//! off the grid, in form 1 after prediction: 0 none, 1 the difference to the residual before, 2 the
-//! difference of these differences. Residuals lie in bodies of [`MAX_CHUNK_LEN`] (`integers`).
+//! The grid is start + i × interval. A residual is what a timestamp is off the grid, in form 1 after
+//! prediction: 0 none, 1 the difference to the residual before, 2 the difference of these differences.
+//! Residuals lie in bodies of [`MAX_CHUNK_LEN`] (`integers`).
 //!
 //! Holds always:
 //! - All arithmetic wraps, so any strictly increasing list is stored; what decodes increases strictly.
-//! - Of predictors that promise equal size the lower one is taken: same list, same bytes.
+//! - Same list, same bytes: of all ways that promise the same size the first one is taken.
 
-use super::simple::integers;
-use super::time_list::{TimeList, grid_at, is_regular, median_interval};
-use super::{MAX_CHUNK_LEN, MAX_SAMPLES};
+use super::time_list::{TimeList, grid_at, is_regular, likely_intervals, off_grid};
+use super::{MAX_CHUNK_LEN, MAX_SAMPLES, integers};
 use crate::DecodeError;
 use crate::reader::{Reader, push_uvarint, push_zigzag};
 
@@ -34,24 +33,20 @@ pub(super) fn encode(bucket_start_ms: i64, timestamps: &[i64], out: &mut Vec<u8>
         "timestamps must increase"
     );
     let start = timestamps.first().copied().unwrap_or(bucket_start_ms);
-    let offset = start.wrapping_sub(bucket_start_ms);
-    let interval = median_interval(timestamps);
-    if is_regular(timestamps) {
-        out.push(REGULAR);
-        push_zigzag(out, offset);
+    let push_grid = |form: u8, interval: u64, out: &mut Vec<u8>| {
+        out.push(form);
+        push_zigzag(out, start.wrapping_sub(bucket_start_ms));
         push_uvarint(out, interval);
+    };
+    if is_regular(timestamps) {
+        let [interval, _] = likely_intervals(timestamps);
+        push_grid(REGULAR, interval, out);
         return;
     }
-    out.push(RESIDUALS);
-    push_zigzag(out, offset);
-    push_uvarint(out, interval);
-    let residuals: Vec<i64> = (0u64..)
-        .zip(timestamps)
-        .map(|(i, time)| time.wrapping_sub(grid_at(start, interval, i)))
-        .collect();
-    let (predictor, residuals) = best_predictor(residuals);
-    let mut body = vec![predictor];
-    for block in residuals.chunks(MAX_CHUNK_LEN) {
+    let best = Residuals::smallest_of(timestamps);
+    push_grid(RESIDUALS, best.interval, out);
+    let mut body = vec![best.predictor];
+    for block in best.numbers.chunks(MAX_CHUNK_LEN) {
         integers::encode(block, &mut body);
     }
     push_uvarint(out, body.len() as u64);
@@ -131,20 +126,44 @@ pub(super) fn read_len(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
     }
 }
 
-/// The predictor that leaves the smallest numbers, and these numbers.
-fn best_predictor(residuals: Vec<i64>) -> (u8, Vec<i64>) {
-    let mut best_cost = estimated_bits(&residuals);
-    let mut next = residuals.clone();
-    let mut best = (0, residuals);
-    for predictor in 1..PREDICTORS {
-        take_differences(&mut next);
-        let cost = estimated_bits(&next);
-        if cost < best_cost {
-            best_cost = cost;
-            best = (predictor, next.clone());
+/// A grid, a predictor, and what is left of timestamps then.
+#[derive(Clone)]
+struct Residuals {
+    interval: u64,
+    predictor: u8,
+    numbers: Vec<i64>,
+}
+
+impl Residuals {
+    /// Tries the median interval with every predictor, which is what scrapes with gaps need, and the
+    /// mean interval without, which is what an interval between two milliseconds needs.
+    fn smallest_of(timestamps: &[i64]) -> Self {
+        let [median, mean] = likely_intervals(timestamps);
+        let over = |interval| Self {
+            interval,
+            predictor: 0,
+            numbers: off_grid(interval, timestamps).collect(),
+        };
+        let mut tried = over(median);
+        let mut least_bits = estimated_bits(&tried.numbers);
+        let mut best = tried.clone();
+        let mut try_next = |tried: &Self| {
+            let bits = estimated_bits(&tried.numbers);
+            if bits < least_bits {
+                least_bits = bits;
+                best = tried.clone();
+            }
+        };
+        for predictor in 1..PREDICTORS {
+            tried.predictor = predictor;
+            take_differences(&mut tried.numbers);
+            try_next(&tried);
         }
+        if mean != median {
+            try_next(&over(mean));
+        }
+        best
     }
-    best
 }
 
 /// About the bits that numbers take as distances to the median of their block. A few far ones count for
