@@ -208,7 +208,11 @@ fn push_float_counts(out: &mut Vec<u8>, block: &[&Histogram]) {
         let buckets = fields.first().map_or(0, |(_, _, sides)| sides[side].len());
         for bucket in 0..buckets {
             column.clear();
-            column.extend(fields.iter().filter_map(|(_, _, sides)| sides[side].get(bucket)));
+            column.extend(
+                fields
+                    .iter()
+                    .filter_map(|(_, _, sides)| sides[side].get(bucket)),
+            );
             push_values(out, &column);
         }
     }
