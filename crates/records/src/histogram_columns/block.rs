@@ -28,13 +28,16 @@ const DIFFERENCES: u8 = 1;
 /// What histograms may take in memory per byte of their columns.
 const MEMORY_PER_BYTE: usize = 512;
 
+/// What a histogram takes beside its buckets and spans: the value itself, its place in lists, the
+/// heads of its allocations. Part of the format, so it does not follow the type.
+const HISTOGRAM_BYTES: usize = 240;
+
 /// Whether `len` histograms of a layout may stand behind that many bytes of columns.
 pub(super) fn is_in_proportion(layout: &Histogram, len: usize, bytes: usize) -> bool {
     let (positive, negative) = histogram::bucket_counts(&layout.counts);
     let spans = layout.positive_spans.len() + layout.negative_spans.len();
     let numbers = positive + negative + spans;
-    // Beside the numbers: the value itself, its place in lists, the heads of its allocations.
-    let each = 8 * numbers + size_of::<Histogram>() + 64;
+    let each = 8 * numbers + HISTOGRAM_BYTES;
     len.saturating_mul(each) <= bytes.saturating_mul(MEMORY_PER_BYTE)
 }
 
