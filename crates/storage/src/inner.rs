@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::flush::FrozenHours;
 use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
+use crate::maintenance::{Hold, Jobs, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -34,6 +35,12 @@ pub(crate) struct Inner {
     pub(crate) scratch: Mutex<Vec<Scratch>>,
     /// Held by the one flush that is under way.
     pub(crate) flushing: tokio::sync::Mutex<FrozenHours>,
+    /// Which hours flushes leave alone, because a job copies their buckets.
+    pub(crate) hold: Hold,
+    /// When buckets were last written to.
+    pub(crate) recent: RecentWrites,
+    /// The job that is under way, and the run that somebody asked for.
+    pub(crate) jobs: Jobs,
     /// Wakes the maintenance task before its next tick.
     pub(crate) nudge: tokio::sync::Notify,
 }
