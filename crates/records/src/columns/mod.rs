@@ -1,7 +1,12 @@
 //! Columns: the samples of one series in a bucket larger than an hour.
 
+mod bitpack;
+mod decimal;
+pub(crate) mod integers;
+mod predictor;
 pub mod time_column;
 mod time_list;
+pub mod values;
 
 use std::ops::Range;
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
+//! | callers of a run of maintenance ([`CALLERS_MAX`](crate::maintenance::CALLERS_MAX)) | 503 at once |
 //! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
 //! | `server.write_body_bytes_max`, [`FORM_BYTES_MAX`] | 413 |
 

@@ -6,8 +6,8 @@
 //!
 //! Holds always:
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
-//! - Every request ends within `server.request_timeout`, except a flush, which answers when it is
-//!   done, an export, which goes on while its client reads and the store delivers, and a query, which
+//! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
+//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -25,6 +25,7 @@ mod health;
 mod json;
 mod labels;
 pub(crate) mod limits;
+mod maintenance;
 mod origins;
 mod params;
 mod query;
@@ -44,10 +45,11 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http_body_util::BodyExt as _;
-use icecore_storage::{Clock, Database};
+use icecore_storage::{Clock, Database, MaintenanceReport};
 use rayon::ThreadPoolBuildError;
 
 use crate::config::{Config, ServerOptions};
+use crate::maintenance::Runs;
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
 use error::ApiError;
@@ -204,6 +206,21 @@ pub const ROUTES: &[Route] = &[
         "which program this is",
         || get(status::build_info),
     ),
+    route(
+        "/api/v1/status/maintenance",
+        GET,
+        "what coarsening is doing",
+        || get(maintenance::status),
+    ),
+    Route {
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/admin/maintenance/run",
+            &["POST", "PUT"],
+            "coarsens everything that is closed",
+            || post(maintenance::run).put(maintenance::run),
+        )
+    },
 ];
 
 /// What every handler shares.
@@ -212,6 +229,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
+    maintenance_runs: Runs<Result<MaintenanceReport, ApiError>>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
 }
@@ -225,6 +243,7 @@ impl App {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
+            maintenance_runs: Runs::default(),
             options: config.server.clone(),
             clock,
             database: OnceLock::new(),
