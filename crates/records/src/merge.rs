@@ -10,8 +10,6 @@
 //! A value is thought of as a list of parts, oldest first. Merging joins the lists and then unites
 //! neighbours that can both be read; a list of one part is stored bare, a longer one as a container.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 
 use crate::{
@@ -84,10 +82,10 @@ enum MergeKind {
     SeriesDictionary,
     InvertedIndex,
     HourSamples,
-    /// Samples of a bucket larger than an hour are a base and late streams that readers resolve:
-    /// they are only lined up.
-    CoarseSamples,
     Histograms,
+    /// Samples and histograms of a bucket larger than an hour are a base and late parts that readers
+    /// resolve: they are only lined up.
+    LinedUp,
     Exemplars,
     StartTimestamps,
 }
@@ -101,8 +99,10 @@ impl MergeKind {
             ParsedKey::TimeSeries { bucket, .. } if bucket.size == BucketSize::HOUR => {
                 Self::HourSamples
             }
-            ParsedKey::TimeSeries { .. } => Self::CoarseSamples,
-            ParsedKey::HistogramSeries { .. } => Self::Histograms,
+            ParsedKey::HistogramSeries { bucket, .. } if bucket.size == BucketSize::HOUR => {
+                Self::Histograms
+            }
+            ParsedKey::TimeSeries { .. } | ParsedKey::HistogramSeries { .. } => Self::LinedUp,
             ParsedKey::ExemplarSeries { .. } => Self::Exemplars,
             ParsedKey::TimeSeriesStarts { .. } | ParsedKey::HistogramSeriesStarts { .. } => {
                 Self::StartTimestamps
@@ -154,7 +154,7 @@ impl MergeKind {
             Self::SeriesDictionary => series_dictionary::merge(&slices)?,
             Self::InvertedIndex => inverted_index::merge(&slices)?,
             Self::HourSamples => gorilla::merge_all(&slices)?,
-            Self::CoarseSamples => return Err(Self::only_lined_up()),
+            Self::LinedUp => return Err(Self::only_lined_up()),
             Self::Histograms => histogram_series::merge(&slices)?,
             Self::Exemplars => exemplar_series::merge(&slices)?,
             Self::StartTimestamps => start_timestamps::merge(&slices)?,
@@ -174,7 +174,7 @@ impl MergeKind {
             Self::HourSamples => {
                 gorilla::decode_into(part, &mut Vec::new(), &mut Vec::new()).map(drop)
             }
-            Self::CoarseSamples => Err(Self::only_lined_up()),
+            Self::LinedUp => Err(Self::only_lined_up()),
             Self::Histograms => histogram_series::decode(part).map(drop),
             Self::Exemplars => exemplar_series::decode(part).map(drop),
             Self::StartTimestamps => start_timestamps::decode(part).map(drop),
@@ -182,10 +182,6 @@ impl MergeKind {
     }
 
     fn only_lined_up() -> DecodeError {
-        DecodeError::new(
-            "TimeSeries",
-            0,
-            Cow::Borrowed("coarse samples are not united here"),
-        )
+        DecodeError::new("merge", 0, "parts of coarse buckets are not united here")
     }
 }

@@ -249,7 +249,7 @@ fn any_counts() -> impl Strategy<Value = HistogramCounts> {
     ]
 }
 
-fn any_histogram() -> impl Strategy<Value = Histogram> {
+pub(crate) fn any_histogram() -> impl Strategy<Value = Histogram> {
     let wild = (
         any::<i8>(),
         0u64..4,
