@@ -1,0 +1,64 @@
+//! Bodies of integers: what is left of a column when everything predictable is gone.
+//!
+//! ```text
+//! kind u8 = 0: blocks of 128, see `frames`   1: zigzag-varint, the number that all are
+//! ```
+//!
+//! Holds always:
+//! - Every i64 survives; arithmetic wraps.
+//! - Same numbers, same bytes.
+//! - How many numbers there are is not stored here. **The caller bounds it**: one that repeats a
+//!   thousand times takes as few bytes as one that does not, so memory follows the number asked for,
+//!   not the bytes.
+//! - No numbers are no bytes.
+
+mod frames;
+#[cfg(test)]
+mod tests;
+
+use super::bitpack::BLOCK;
+use crate::DecodeError;
+use crate::reader::{Reader, push_zigzag};
+
+const FRAMES: u8 = 0;
+const CONSTANT: u8 = 1;
+
+/// Appends the numbers.
+pub(crate) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
+    let Some(&first) = numbers.first() else {
+        return;
+    };
+    if numbers.iter().all(|number| *number == first) {
+        out.push(CONSTANT);
+        push_zigzag(out, first);
+        return;
+    }
+    out.push(FRAMES);
+    frames::encode(numbers, out);
+}
+
+/// Appends `count` numbers to `out`.
+pub(crate) fn decode_into(
+    reader: &mut Reader<'_>,
+    count: usize,
+    out: &mut Vec<i64>,
+) -> Result<(), DecodeError> {
+    if count == 0 {
+        return Ok(());
+    }
+    match reader.u8()? {
+        CONSTANT => {
+            let number = reader.zigzag()?;
+            out.resize(out.len() + count, number);
+            Ok(())
+        }
+        FRAMES => {
+            // A block has a width and a base at least, so a false count is found before room is made.
+            if count.div_ceil(BLOCK) > reader.remaining() / 2 {
+                return Err(reader.error("more numbers than bytes"));
+            }
+            frames::decode_into(reader, count, out)
+        }
+        _ => Err(reader.error("unknown kind of integers")),
+    }
+}
