@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod chunk_cache;
+mod coarsen;
 mod compaction;
 mod concurrency;
 mod exemplars;
