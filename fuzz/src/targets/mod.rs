@@ -1,5 +1,6 @@
-//! What is fuzzed: one file per crate that takes bytes or queries from outside.
+//! What is fuzzed: one file per crate that takes bytes or queries from outside, and one for columns.
 
+pub mod columns;
 mod hostile_series;
 pub mod promql;
 pub mod records;
