@@ -28,6 +28,7 @@ use crate::flush::{flush_catalog, flush_hours, load_metadata};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, drain_epochs, recover};
+use crate::maintenance::retire::load_retired;
 use crate::maintenance::{self, MaintenanceReport, MaintenanceStatus};
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -124,6 +125,7 @@ impl Database {
                 .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}")))?,
             None => BTreeSet::new(),
         };
+        let retired = load_retired(&view).await?;
         let started = std::time::Instant::now();
         let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
         {
@@ -160,6 +162,8 @@ impl Database {
             journal,
             engine,
             buckets: RwLock::new(buckets),
+            leases: Arc::default(),
+            retired: RwLock::new(retired),
             metrics,
             clock,
             started_ms: now_ms,
@@ -275,7 +279,7 @@ impl Database {
         MaintenanceStatus::default()
     }
 
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

@@ -1,13 +1,11 @@
 //! Targets for the records of coarse buckets. What decodes must survive being written again, a range
 //! must hold what the whole holds, and a few bytes must not stand for much memory.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use icecore_model::{CounterResetHint, Histogram, HistogramCounts, STALE_NAN_BITS, Span};
+use icecore_model::STALE_NAN_BITS;
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, Times, time_column, values};
-use icecore_records::{HistogramEntry, gorilla, histogram_series, retired_bucket};
+use icecore_records::{gorilla, retired_bucket};
 
 use crate::{MEMORY_BASE, Target};
 
@@ -58,7 +56,6 @@ pub fn targets() -> Vec<Target> {
                 assert_eq!(bits(&decoded), bits(&decoded_again));
             }
         }),
-        target("columns/histogram_series", histograms, histogram_round_trip),
         Target {
             name: "columns/retired_bucket",
             seeds: || vec![retired_bucket::encode(BUCKET_MS).into()],
@@ -142,18 +139,6 @@ fn list_round_trip(list: &TimeList) {
     assert_eq!(&TimeList::from(&times[..]), list);
     let again = time_column::encode(BUCKET_MS, &times);
     assert_eq!(time_column::decode(BUCKET_MS, &again).as_ref(), Ok(list));
-}
-
-fn histogram_round_trip(input: &[u8]) {
-    drop(histogram_series::decode_coarse(&Bytes::copy_from_slice(
-        input,
-    )));
-    if let Ok(entries) = histogram_series::decode(input) {
-        let plain = histogram_series::encode(&entries);
-        let columns = histogram_series::encode_columns(&entries);
-        let again = histogram_series::decode(&columns).expect("own columns");
-        assert_eq!(histogram_series::encode(&again), plain);
-    }
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {
@@ -251,80 +236,4 @@ fn chunks() -> Vec<Vec<u8>> {
             })
         })
         .collect()
-}
-
-fn histogram(count: u64) -> Histogram {
-    Histogram {
-        schema: 3,
-        reset_hint: CounterResetHint::NotReset,
-        zero_threshold: 1e-128,
-        sum: count as f64 * 1.5,
-        counts: HistogramCounts::Integer {
-            count,
-            zero_count: 1,
-            positive_deltas: vec![2, 1, count as i64],
-            negative_deltas: vec![1],
-        },
-        positive_spans: vec![
-            Span {
-                offset: -2,
-                length: 2,
-            },
-            Span {
-                offset: 3,
-                length: 1,
-            },
-        ],
-        negative_spans: vec![Span {
-            offset: 0,
-            length: 1,
-        }],
-        custom_bounds: Arc::from([]),
-    }
-}
-
-fn float_histogram(count: u64) -> Histogram {
-    Histogram {
-        schema: -53,
-        counts: HistogramCounts::Float {
-            count: count as f64,
-            zero_count: 0.0,
-            positive: vec![1.0, count as f64 - 1.0],
-            negative: vec![],
-        },
-        positive_spans: vec![Span {
-            offset: 0,
-            length: 2,
-        }],
-        negative_spans: vec![],
-        custom_bounds: Arc::from([0.5, 5.0]),
-        ..histogram(count)
-    }
-}
-
-fn histograms() -> Vec<Vec<u8>> {
-    let entries = |value: fn(u64) -> Option<Histogram>, len: u64| -> Vec<HistogramEntry> {
-        (0..len)
-            .map(|i| HistogramEntry {
-                timestamp_ms: BUCKET_MS + 15_000 * i as i64,
-                value: value(i).map(Arc::new),
-            })
-            .collect()
-    };
-    [
-        entries(|i| Some(histogram(10 + i * i % 7)), 40),
-        entries(|i| Some(float_histogram(10 + i)), 40),
-        entries(
-            |i| match i % 5 {
-                0 => None,
-                1 => Some(float_histogram(i)),
-                _ => Some(histogram(i)),
-            },
-            30,
-        ),
-        vec![],
-    ]
-    .iter()
-    .map(|entries| histogram_series::encode_columns(entries))
-    .collect()
 }

@@ -6,6 +6,7 @@
 //! - A step that fails is logged and tried again at the next tick.
 
 mod flushes;
+pub(crate) mod retire;
 mod status;
 
 use std::sync::Arc;
