@@ -29,7 +29,7 @@ use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, drain_epochs, recover};
 use crate::maintenance::retire::load_retired;
-use crate::maintenance::{self, MaintenanceReport, MaintenanceStatus};
+use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -164,6 +164,9 @@ impl Database {
             buckets: RwLock::new(buckets),
             leases: Arc::default(),
             retired: RwLock::new(retired),
+            hold: Hold::new(Arc::clone(&metrics)),
+            recent: RecentWrites::default(),
+            jobs: Jobs::default(),
             metrics,
             clock,
             started_ms: now_ms,
@@ -297,7 +300,12 @@ impl Database {
                 .collect()
         };
         inner.journal.epoch_began();
-        flush_hours(inner, hours).await?;
+        let mut held_back = flush_hours(inner, hours).await?;
+        while !held_back.is_empty() {
+            // The job that copies their buckets is told that somebody waits, and hurries.
+            inner.hold.ended(&held_back).await;
+            held_back = flush_hours(inner, held_back).await?;
+        }
         flush_catalog(inner).await
     }
 

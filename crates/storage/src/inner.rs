@@ -15,6 +15,7 @@ use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
 use crate::lease::Leases;
 use crate::maintenance::retire::Retired;
+use crate::maintenance::{Hold, Jobs, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -40,6 +41,12 @@ pub(crate) struct Inner {
     pub(crate) scratch: Mutex<Vec<Scratch>>,
     /// Held by the one flush that is under way.
     pub(crate) flushing: tokio::sync::Mutex<FrozenHours>,
+    /// Which hours flushes leave alone, because a job copies their buckets.
+    pub(crate) hold: Hold,
+    /// When buckets were last written to.
+    pub(crate) recent: RecentWrites,
+    /// The job that is under way, and the run that somebody asked for.
+    pub(crate) jobs: Jobs,
     /// Wakes the maintenance task before its next tick.
     pub(crate) nudge: tokio::sync::Notify,
 }

@@ -242,6 +242,11 @@ impl Engine {
         }
     }
 
+    /// Files that one key may be in before writes wait for compaction.
+    pub(crate) fn l0_files_max(&self) -> usize {
+        tuning::L0_FILES_PER_KEY_MAX
+    }
+
     pub(crate) fn location(&self) -> &StoreLocation {
         &self.location
     }
