@@ -2,6 +2,7 @@
 
 mod bitpack;
 mod decimal;
+mod huffman;
 pub(crate) mod integers;
 mod predictor;
 pub mod time_column;
