@@ -9,8 +9,10 @@
 mod check;
 mod config;
 mod inspect;
+mod maintenance;
 mod output;
 mod query;
+mod remote;
 mod serve;
 mod settings;
 mod test_promql;
@@ -40,6 +42,7 @@ Examples:
   icecore config --config prometheus.yml              which settings are in effect, and why
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
   icecore check --storage /var/lib/icecore            whether all of it fits together
+  icecore maintenance run                             coarsens closed hours of a running server now
   icecore query range 'rate(http_requests_total[5m])' -o plot
   icecore test promql functions.test                  PromQL scripts, in memory";
 
@@ -49,6 +52,7 @@ enum Command {
     Config(config::ShowConfig),
     Inspect(inspect::Inspect),
     Check(check::Check),
+    Maintenance(maintenance::Maintenance),
     Query(query::Query),
     Test(test_promql::Test),
 }
@@ -60,6 +64,7 @@ impl Command {
             Self::Config(config) => config.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),
+            Self::Maintenance(maintenance) => maintenance.run(),
             Self::Query(query) => query.run(),
             Self::Test(test) => test.run(),
         }

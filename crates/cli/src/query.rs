@@ -1,7 +1,7 @@
 //! `icecore query`: asks a running server over HTTP and shows the answer.
 //!
 //! ```text
-//! arguments ─► client (HTTP) ─► Answer ─┬─► table, csv, json ─► standard output
+//! arguments ─► remote (HTTP) ─► Answer ─┬─► table, csv, json ─► standard output
 //!                                       ├─► plot             ─► standard output
 //!                                       └─► warnings, infos  ─► standard error
 //! ```
@@ -9,21 +9,20 @@
 //! Holds always: standard output has the result and nothing else, so that it can be piped.
 
 mod answer;
-mod client;
 mod csv;
 mod plot;
+mod position;
 mod render;
 mod times;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 
-use answer::Answer;
-use client::Server;
-use times::{Times, parse_duration_ms, parse_server_url};
+use times::{Times, parse_duration_ms};
 
 use crate::WrongUsage;
 use crate::output::Output;
+use crate::remote::{self, ServerArgs};
 
 /// Ask a running server
 ///
@@ -193,23 +192,6 @@ struct EvaluationArgs {
     explain: bool,
 }
 
-#[derive(Args)]
-#[command(next_help_heading = "Connection")]
-struct ServerArgs {
-    /// Where the server answers, http:// only
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:9090",
-        value_parser = parse_server_url
-    )]
-    server: Server,
-
-    /// A header for every request, for example for a proxy; may be repeated
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
-    headers: Vec<String>,
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people
@@ -266,7 +248,7 @@ impl InstantArgs {
             .post("/api/v1/query", &params, self.evaluation.timeout);
         let answer = ask
             .await
-            .map_err(|error| client::point_at(error, &self.query))?;
+            .map_err(|error| position::point_at(error, &self.query))?;
         answer.tell();
         render::print_query(&answer, self.output, Output::new())
     }
@@ -300,7 +282,7 @@ impl RangeArgs {
             .post("/api/v1/query_range", &params, self.evaluation.timeout);
         let answer = ask
             .await
-            .map_err(|error| client::point_at(error, &self.query))?;
+            .map_err(|error| position::point_at(error, &self.query))?;
         answer.tell();
         let output = Output::new();
         let format = match self.output {
@@ -340,7 +322,7 @@ impl LabelsArgs {
         let params = self.listing.params(&self.selectors)?;
         let path = match &self.name {
             None => "/api/v1/labels".to_owned(),
-            Some(name) => format!("/api/v1/label/{}/values", client::path_segment(name)),
+            Some(name) => format!("/api/v1/label/{}/values", remote::path_segment(name)),
         };
         let answer = self.listing.server.post(&path, &params, None).await?;
         answer.tell();
@@ -374,21 +356,6 @@ impl EvaluationArgs {
         params.extend(self.timeout.map(|ms| ("timeout", times::seconds(ms))));
         params.extend(self.limit.map(|limit| ("limit", limit.to_string())));
         params.extend(self.explain.then(|| ("explain", "true".into())));
-    }
-}
-
-impl ServerArgs {
-    async fn post(
-        &self,
-        path: &str,
-        params: &[(&'static str, String)],
-        timeout_ms: Option<i64>,
-    ) -> anyhow::Result<Answer> {
-        let body = self
-            .server
-            .post(path, params, &self.headers, timeout_ms)
-            .await?;
-        Answer::parse(&body, &self.server)
     }
 }
 

@@ -7,7 +7,8 @@ use icecore_server::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, SECTIONS, SETTINGS, Setting,
 };
 
-const CONFIG: &str = "config";
+/// The name of the flag that names the file.
+pub(crate) const CONFIG: &str = "config";
 
 /// What the command line says about settings. Flatten it into a subcommand that needs a [`Config`].
 pub(crate) struct SettingsArgs {
@@ -16,6 +17,11 @@ pub(crate) struct SettingsArgs {
 }
 
 impl SettingsArgs {
+    /// Whether the command line has the flag of this setting.
+    pub(crate) fn gives(&self, key: &str) -> bool {
+        self.flags.iter().any(|(given, _)| given == key)
+    }
+
     /// Puts flags, environment and file together.
     pub(crate) fn load(self) -> Result<Config, ConfigError> {
         Config::load(&Inputs {

@@ -83,7 +83,7 @@ pub(crate) fn read(
     }
 }
 
-fn bucket_counts(counts: &HistogramCounts) -> (usize, usize) {
+pub(crate) fn bucket_counts(counts: &HistogramCounts) -> (usize, usize) {
     match counts {
         HistogramCounts::Integer {
             positive_deltas,
@@ -102,7 +102,8 @@ fn is_shareable(histogram: &Histogram) -> bool {
     spans <= SPANS_PER_BUCKET * (positive + negative + 1)
 }
 
-fn same_layout(a: &Histogram, b: &Histogram) -> bool {
+/// Whether two histograms differ in nothing but their reset hint, sum and counts.
+pub(crate) fn same_layout(a: &Histogram, b: &Histogram) -> bool {
     a.schema == b.schema
         && matches!(a.counts, HistogramCounts::Integer { .. })
             == matches!(b.counts, HistogramCounts::Integer { .. })
@@ -117,7 +118,7 @@ fn same_layout(a: &Histogram, b: &Histogram) -> bool {
                 .eq(b.custom_bounds.iter().map(|v| v.to_bits())))
 }
 
-fn push_layout(buffer: &mut Vec<u8>, histogram: &Histogram) {
+pub(crate) fn push_layout(buffer: &mut Vec<u8>, histogram: &Histogram) {
     let counts = match histogram.counts {
         HistogramCounts::Integer { .. } => INTEGER_COUNTS,
         HistogramCounts::Float { .. } => FLOAT_COUNTS,
@@ -141,7 +142,7 @@ fn push_layout(buffer: &mut Vec<u8>, histogram: &Histogram) {
 }
 
 /// A histogram of this layout whose counts are all zero.
-fn read_layout(reader: &mut Reader<'_>) -> Result<Histogram, DecodeError> {
+pub(crate) fn read_layout(reader: &mut Reader<'_>) -> Result<Histogram, DecodeError> {
     let schema = reader.u8()? as i8;
     let counts = reader.u8()?;
     let zero_threshold = reader.f64()?;

@@ -2,22 +2,28 @@
 //!
 //! ```text
 //! version u8 = 1 | varint count | (zigzag timestamp − previous | histogram)*
+//! version u8 = 2 | columns (`histogram_columns`)
 //! ```
 //!
-//! A layout (schema, spans, bounds) is written once while it does not change, counts as differences
-//! to the histogram before (see `histogram`). An entry may also say "no histogram here": a float has
-//! replaced the one that an older value holds for this timestamp.
+//! Flushes write version 1: a layout (schema, spans, bounds) is written once while it does not
+//! change, counts as differences to the histogram before (see `histogram`). Buckets larger than an
+//! hour are made of version 2, and late flushes line up version 1 behind it: whoever reads unites
+//! the parts, and of equal timestamps the newest part counts.
+//!
+//! An entry may also say "no histogram here": a float has replaced the one that an older value holds
+//! for this timestamp.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use icecore_model::Histogram;
 
-use crate::container;
 use crate::reader::{Reader, push_uvarint, push_zigzag};
-use crate::{DecodeError, histogram, union};
+use crate::{DecodeError, columns, container, histogram, histogram_columns, union};
 
 const RECORD: &str = "HistogramSeries";
 const VERSION: u8 = 1;
+const COLUMNS_VERSION: u8 = 2;
 const MIN_ENTRY_LEN: usize = 2;
 
 /// What a series has at one timestamp.
@@ -29,7 +35,7 @@ pub struct HistogramEntry {
     pub value: Option<Arc<Histogram>>,
 }
 
-/// Writes entries, strictly increasing in time.
+/// Writes entries, strictly increasing in time, as version 1.
 pub fn encode(entries: &[HistogramEntry]) -> Vec<u8> {
     debug_assert!(
         entries.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms),
@@ -56,10 +62,57 @@ pub fn encode(entries: &[HistogramEntry]) -> Vec<u8> {
     value
 }
 
+/// Writes entries, strictly increasing in time, as version 2: for buckets larger than an hour.
+pub fn encode_columns(entries: &[HistogramEntry]) -> Vec<u8> {
+    debug_assert!(
+        entries.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms),
+        "timestamps must increase"
+    );
+    if entries.len() > columns::MAX_SAMPLES {
+        return encode(entries);
+    }
+    let mut value = vec![COLUMNS_VERSION];
+    histogram_columns::encode(entries, &mut value);
+    value
+}
+
+/// Reads either version.
 pub fn decode(value: &[u8]) -> Result<Vec<HistogramEntry>, DecodeError> {
     container::refuse(RECORD, value)?;
     let mut reader = Reader::new(RECORD, value);
-    reader.version(VERSION)?;
+    let entries = match reader.u8()? {
+        VERSION => decode_rows(&mut reader)?,
+        COLUMNS_VERSION => histogram_columns::decode(&mut reader)?,
+        _ => return Err(reader.error("unknown version")),
+    };
+    reader.finish()?;
+    Ok(entries)
+}
+
+/// The parts of a value of a bucket larger than an hour, oldest first, each to be read by [`decode`].
+pub fn parts(value: &Bytes) -> Vec<Bytes> {
+    container::decode(value).unwrap_or_else(|| vec![value.clone()])
+}
+
+/// Reads a value of a bucket larger than an hour, which may have several parts.
+pub fn decode_coarse(value: &Bytes) -> Result<Vec<HistogramEntry>, DecodeError> {
+    let mut all: Vec<HistogramEntry> = Vec::new();
+    for part in parts(value) {
+        all.extend(decode(&part)?);
+    }
+    // Stable: of equal timestamps the newest part's entry comes last, and stays.
+    all.sort_by_key(|entry| entry.timestamp_ms);
+    all.dedup_by(|newer, older| {
+        let same = newer.timestamp_ms == older.timestamp_ms;
+        if same {
+            std::mem::swap(newer, older);
+        }
+        same
+    });
+    Ok(all)
+}
+
+fn decode_rows(reader: &mut Reader<'_>) -> Result<Vec<HistogramEntry>, DecodeError> {
     let count = reader.count(MIN_ENTRY_LEN)?;
     let mut entries: Vec<HistogramEntry> = Vec::with_capacity(count);
     let mut previous_timestamp = 0i64;
@@ -70,7 +123,7 @@ pub fn decode(value: &[u8]) -> Result<Vec<HistogramEntry>, DecodeError> {
             return Err(reader.error("timestamps do not increase"));
         }
         previous_timestamp = timestamp_ms;
-        let value = histogram::read(&mut reader, previous.as_deref())?.map(Arc::new);
+        let value = histogram::read(reader, previous.as_deref())?.map(Arc::new);
         if value.is_some() {
             previous.clone_from(&value);
         }
@@ -79,7 +132,6 @@ pub fn decode(value: &[u8]) -> Result<Vec<HistogramEntry>, DecodeError> {
             value,
         });
     }
-    reader.finish()?;
     Ok(entries)
 }
 

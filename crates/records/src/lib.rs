@@ -27,6 +27,7 @@ pub mod flush_cursor;
 pub mod forward_index;
 pub mod gorilla;
 mod histogram;
+mod histogram_columns;
 pub mod histogram_series;
 pub mod inverted_index;
 pub mod journal;

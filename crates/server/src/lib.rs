@@ -9,6 +9,7 @@
 
 mod config;
 mod http;
+mod maintenance;
 mod metrics;
 mod process;
 mod queries;
@@ -20,4 +21,5 @@ pub use config::{
     Setting, Source,
 };
 pub use http::{ROUTES, Route};
+pub use maintenance::{write_maintenance_report, write_maintenance_status};
 pub use process::{Process, ServeError, run};

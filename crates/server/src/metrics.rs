@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
+//! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
 mod http;
+mod maintenance;
 mod process;
 mod query;
 
@@ -32,6 +34,7 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     state(&mut text, &database.gauges());
     journal_and_flushes(&mut text, database);
     reads(&mut text, database);
+    maintenance::write(&mut text, database);
     queries(&mut text, app);
     doors(&mut text, app);
     slatedb(&mut text, database);

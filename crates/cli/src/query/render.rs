@@ -6,9 +6,10 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::Format;
-use super::answer::{Answer, Series, series_name, split_labels};
+use super::answer::{Series, series_name, split_labels};
 use super::csv;
 use crate::output::{Output, Table};
+use crate::remote::Answer;
 use crate::utc;
 
 /// Points of a series in a table of moderate length, and in data for a program.

@@ -1,7 +1,8 @@
-use super::answer::{Answer, Series};
-use super::client::{Body, Server, path_segment, point_at};
-use super::times::{Times, parse_duration_ms, parse_server_url, round_step_ms, seconds};
+use super::answer::Series;
+use super::position::point_at;
+use super::times::{Times, parse_duration_ms, round_step_ms, seconds};
 use super::*;
+use crate::remote::{Answer, Body, Server};
 
 #[test]
 fn times_are_relative_or_absolute() {
@@ -50,18 +51,6 @@ fn steps_are_round_and_few() {
         round_step_ms(1_000_000_000_000_000, 1),
         1_000_000_000_000_000
     );
-}
-
-#[test]
-fn servers() {
-    let server = |text| parse_server_url(text).map(|server| server.to_string());
-    assert_eq!(server("http://a:9090"), Ok("http://a:9090".into()));
-    assert_eq!(server("http://a"), Ok("http://a:80".into()));
-    assert_eq!(server("http://[::1]:90/p/"), Ok("http://[::1]:90/p".into()));
-    assert!(server("https://a").unwrap_err().contains("TLS"));
-    assert!(server("a:9090").unwrap_err().contains("http://a:9090"));
-    assert!(server("http://").is_err() && server("http://u@a").is_err());
-    assert_eq!(path_segment("a.b/c ü"), "a.b%2Fc%20%C3%BC");
 }
 
 fn answer(json: &str) -> anyhow::Result<Answer> {
@@ -149,32 +138,4 @@ fn comma_separated_values() {
             ",h,,1970-01-01T00:00:00.500Z,2",
         ]
     );
-}
-
-/// `docs/cli.md` has every flag of these commands, and no other.
-#[test]
-fn every_flag_is_documented_and_no_other() {
-    use std::collections::BTreeSet;
-
-    let mut flags = BTreeSet::new();
-    for command in [
-        Query::augment_args(clap::Command::new("query")),
-        crate::test_promql::Test::augment_args(clap::Command::new("test")),
-    ] {
-        for what in command.get_subcommands() {
-            let longs = what
-                .get_arguments()
-                .filter_map(|argument| argument.get_long());
-            flags.extend(longs.map(|long| format!("--{long}")));
-        }
-    }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let is_end = |c: char| !c.is_ascii_lowercase() && c != '-';
-    let words = text.split(is_end).filter(|word| word.starts_with("--"));
-    let documented: BTreeSet<String> = words
-        .filter(|word| word.len() > 3 && *word != "--help" && !word.starts_with("---"))
-        .map(str::to_owned)
-        .collect();
-    assert_eq!(flags, documented);
 }

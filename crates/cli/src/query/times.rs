@@ -2,7 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::client::Server;
 use crate::{WrongUsage, utc};
 
 const UNITS: [(&str, i64); 7] = [
@@ -130,30 +129,4 @@ pub(super) fn round_step_ms(range_ms: i64, points: usize) -> i64 {
     let least = range_ms / points;
     let found = ROUND.iter().map(|s| s * 1000).find(|step| *step >= least);
     found.unwrap_or(least).max(1000)
-}
-
-/// `http://host:port/prefix`.
-pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
-    let Some(rest) = text.strip_prefix("http://") else {
-        return Err(match text.contains("://") {
-            true => "only http:// is spoken here; for TLS use a tunnel or a proxy".into(),
-            false => format!("expected http://{text}"),
-        });
-    };
-    let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    if authority.is_empty() || authority.contains(['@', '?', '#', ' ']) {
-        return Err("expected a host and a port, as in http://127.0.0.1:9090".into());
-    }
-    // A colon within brackets belongs to the address.
-    let has_port = authority
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
-    let authority = match has_port {
-        true => authority.to_owned(),
-        false => format!("{authority}:80"),
-    };
-    Ok(Server {
-        authority,
-        prefix: prefix.trim_end_matches('/').to_owned(),
-    })
 }

@@ -14,6 +14,7 @@ mod http;
 mod inspect;
 mod ledger;
 mod load;
+mod maintenance;
 mod process;
 mod query;
 mod random;

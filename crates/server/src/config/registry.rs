@@ -86,6 +86,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("limits", "Limits on what is written"),
     ("read", "Limits on what is read"),
     ("query", "Queries"),
+    ("maintenance", "Maintenance"),
 ];
 
 /// Where a setting stands in [`SETTINGS`].
@@ -328,4 +329,26 @@ pub static SETTINGS: &[Setting] = &[
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
         "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
+    setting!(
+        "maintenance.enabled",
+        Bool,
+        storage.maintenance.enabled,
+        "Whether closed hours are coarsened by themselves. Without it they stay as they are, at about three times the bytes, until somebody asks for a run."
+    ),
+    setting!(
+        "maintenance.delay",
+        Time,
+        storage.maintenance.delay,
+        "How long a window must have been closed, and its hours without a write, before it is coarsened. Samples that come later are seen at once, but cost a rewrite of their own."
+    ),
+    setting!(
+        "maintenance.grace",
+        Time,
+        storage.maintenance.grace,
+        "How long the records of a bucket are kept after a coarser one took its place, for readers in other processes that still have the old list. Longer than a query may take."
+    ),
+    setting!("maintenance.read_bytes_per_second", Size, storage.maintenance.read_bytes_per_second, "64KiB" to "",
+        "Bytes per second that coarsening reads at most, so that ingest and queries have the machine. A run that somebody asks for goes as fast as it can."),
+    setting!("maintenance.write_bytes_per_second", Size, storage.maintenance.write_bytes_per_second, "64KiB" to "",
+        "Bytes per second that coarsening writes at most, a run that somebody asks for excepted."),
 ];

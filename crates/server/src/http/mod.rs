@@ -6,8 +6,8 @@
 //!
 //! Holds always:
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
-//! - Every request ends within `server.request_timeout`, except a flush, which answers when it is
-//!   done, an export, which goes on while its client reads and the store delivers, and a query, which
+//! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
+//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -25,6 +25,7 @@ mod health;
 mod json;
 mod labels;
 pub(crate) mod limits;
+mod maintenance;
 mod origins;
 mod params;
 mod query;
@@ -204,6 +205,21 @@ pub const ROUTES: &[Route] = &[
         "which program this is",
         || get(status::build_info),
     ),
+    route(
+        "/api/v1/status/maintenance",
+        GET,
+        "what coarsening is doing",
+        || get(maintenance::status),
+    ),
+    Route {
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/admin/maintenance/run",
+            &["POST", "PUT"],
+            "coarsens everything that is closed",
+            || post(maintenance::run).put(maintenance::run),
+        )
+    },
 ];
 
 /// What every handler shares.

@@ -44,6 +44,7 @@ async fn healthy_at_once_and_ready_later() {
         "/api/v1/metadata",
         "/api/v1/status/buildinfo",
         "/api/v1/status/tsdb",
+        "/api/v1/status/maintenance",
         "/api/v1/export?match[]=up",
     ] {
         let answer = served.get(path, &[]).await;
@@ -56,6 +57,9 @@ async fn healthy_at_once_and_ready_later() {
     assert!(written.header("retry-after").is_some());
     let flushed = served.request("POST", "/-/flush", &[], b"").await;
     assert_eq!(flushed.status, 503);
+    let run = "/api/v1/admin/maintenance/run";
+    let run = served.request("POST", run, &[], b"").await;
+    run.error(503, "unavailable");
     store.set_enabled(false);
     served.until_ready().await;
     assert_eq!(served.get("/-/healthy", &[]).await.status, 200);

@@ -14,6 +14,7 @@ mod exposition;
 mod expressions;
 mod federate;
 mod lifecycle;
+mod maintenance;
 mod payload;
 mod query;
 mod query_limits;

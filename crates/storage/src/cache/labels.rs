@@ -18,9 +18,21 @@ impl Cached for Labels {
 }
 
 pub(crate) struct LabelSets {
-    known: Mutex<HashTable<Labels>>,
+    known: Mutex<Known>,
     budget: Arc<Budget>,
 }
+
+#[derive(Default)]
+struct Known {
+    sets: HashTable<Labels>,
+    /// Sets that sweeps were allowed to look at and have not yet.
+    allowance: usize,
+}
+
+/// Sets that one sweep may look at, on average. While a query holds more sets than the cache has room
+/// for, every batch of it sweeps and finds nothing to forget: looking at all of them each time took
+/// a minute for a million series.
+const SWEEP_ALLOWANCE: usize = 4096;
 
 impl LabelSets {
     pub(crate) fn new(budget: &Arc<Budget>) -> Self {
@@ -35,20 +47,26 @@ impl LabelSets {
         let mut known = self.known.lock();
         for labels in sets {
             let hash = labels.fingerprint() as u64;
-            match known.find(hash, |other| other == labels) {
+            match known.sets.find(hash, |other| other == labels) {
                 Some(same) => *labels = same.clone(),
                 None => {
                     self.budget.add(bytes_of(labels));
                     let hash_of = |other: &Labels| other.fingerprint() as u64;
-                    known.insert_unique(hash, labels.clone(), hash_of);
+                    known.sets.insert_unique(hash, labels.clone(), hash_of);
                 }
             }
         }
     }
 
-    /// Forgets sets that nobody else holds.
+    /// Forgets sets that nobody else holds, now or (when there are many sets) a few sweeps later.
     pub(super) fn sweep(&self) {
-        self.known.lock().retain(|labels| {
+        let mut known = self.known.lock();
+        known.allowance += SWEEP_ALLOWANCE;
+        if known.allowance < known.sets.len() {
+            return;
+        }
+        known.allowance = 0;
+        known.sets.retain(|labels| {
             let used = labels.is_shared();
             if !used {
                 self.budget.take(bytes_of(labels));
@@ -112,5 +130,26 @@ impl HeadLabels {
             labels.extend(found.or_else(|| made.next().map(|(_, labels)| labels)));
         }
         labels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_forgotten_within_a_number_of_sweeps_that_follows_their_count() {
+        let sets = LabelSets::new(&Arc::new(Budget::new(0)));
+        let name = |n: usize| Labels::from_pairs([("n", n.to_string())]);
+        let mut held: Vec<Labels> = (0..3 * SWEEP_ALLOWANCE).map(name).collect();
+        sets.share(held.iter_mut());
+        sets.sweep();
+        drop(held);
+        // The first sweep saved its allowance, so the third has enough for all of them.
+        sets.sweep();
+        assert_eq!(sets.known.lock().sets.len(), 3 * SWEEP_ALLOWANCE);
+        sets.sweep();
+        assert!(sets.known.lock().sets.is_empty());
+        assert_eq!(sets.budget.bytes(), 0);
     }
 }

@@ -1,0 +1,63 @@
+//! How far a run is, on standard error.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::show;
+use crate::output;
+
+/// One line that is kept up to date in a terminal; elsewhere a line for each change that is more than
+/// a counter.
+pub(super) struct Progress {
+    in_terminal: bool,
+    began: Instant,
+    last: String,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self {
+            in_terminal: io::stderr().is_terminal(),
+            began: Instant::now(),
+            last: String::new(),
+        }
+    }
+
+    pub(super) fn tell(&mut self, status: &Value) {
+        if self.in_terminal {
+            let seconds = self.began.elapsed().as_secs();
+            eprint!("\r\x1b[K{}, {seconds} s", line(status, true));
+            return;
+        }
+        let line = line(status, false);
+        if line != self.last {
+            eprintln!("{line}");
+            self.last = line;
+        }
+    }
+
+    pub(super) fn end(&self) {
+        output::end_progress();
+    }
+}
+
+/// What is under way and what waits.
+pub(super) fn line(status: &Value, with_counters: bool) -> String {
+    let mut parts = vec![show::job(&status["running"], with_counters)];
+    for (key, what) in [
+        ("waiting", "waiting"),
+        ("dirty", "with late samples"),
+        ("retired", "retired"),
+    ] {
+        match status[key].as_u64() {
+            None | Some(0) => {}
+            Some(count) => parts.push(format!("{count} {what}")),
+        }
+    }
+    if let Some(reason) = status["paused"].as_str() {
+        parts.push(format!("paused: {reason}"));
+    }
+    parts.join(", ")
+}

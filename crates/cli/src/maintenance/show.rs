@@ -1,0 +1,142 @@
+//! The state of maintenance and the report of a run, for people.
+
+use serde_json::Value;
+
+use crate::output::{Output, Table, size};
+use crate::utc;
+
+const HOUR_MS: i64 = 3_600_000;
+
+pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> {
+    let coarsening = match status["enabled"].as_bool() {
+        Some(true) => "by itself",
+        _ => "only when a run is asked for",
+    };
+    let mut table = Table::new(2, ["coarsening", coarsening]);
+    let mut row = |what: &str, state: String| table.row([what.to_owned(), state]);
+    if let Some(reason) = status["paused"].as_str() {
+        row("paused", reason.to_owned());
+    }
+    row("running", job(&status["running"], true));
+    row("waiting", waiting(status));
+    row("buckets", buckets(&status["buckets"]));
+    row("late samples", in_buckets(number(&status["dirty"])));
+    row("retired", plural(number(&status["retired"])));
+    if let Some(error) = status["lastError"].as_str() {
+        row("last error", error.to_owned());
+    }
+    Ok(table.print(output)?)
+}
+
+/// `coarsen 2023-11-14T16:00:00Z 16h from 4 buckets, samples: 400 of 1000 series`.
+pub(super) fn job(job: &Value, with_counters: bool) -> String {
+    let Some(kind) = job["kind"].as_str() else {
+        return "nothing".into();
+    };
+    let (start_ms, end_ms) = (integer(&job["startMs"]), integer(&job["endMs"]));
+    let start = utc::format_ms(start_ms);
+    let hours = end_ms.saturating_sub(start_ms) / HOUR_MS;
+    let mut text = format!("{kind} {start} {hours}h");
+    match number(&job["sources"]) {
+        0 => {}
+        sources => text.push_str(&format!(" from {}", plural(sources))),
+    }
+    let phase = job["phase"].as_str().unwrap_or_default();
+    text.push_str(&format!(", {phase}"));
+    if with_counters {
+        let (done, total) = (number(&job["seriesDone"]), number(&job["seriesTotal"]));
+        text.push_str(&format!(": {done} of {total} series"));
+    }
+    text
+}
+
+fn waiting(status: &Value) -> String {
+    let lag_s = status["lagSeconds"].as_f64().unwrap_or(0.0);
+    match number(&status["waiting"]) {
+        0 => "nothing".into(),
+        count => format!(
+            "{} to build, the oldest closed for {}",
+            plural(count),
+            duration(lag_s)
+        ),
+    }
+}
+
+fn buckets(sizes: &Value) -> String {
+    let sizes = sizes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let size = |size: &Value| format!("{} of {} h", number(&size["count"]), number(&size["hours"]));
+    let sizes: Vec<String> = sizes.iter().map(size).collect();
+    match sizes.is_empty() {
+        true => "none".into(),
+        false => sizes.join(", "),
+    }
+}
+
+fn in_buckets(count: u64) -> String {
+    match count {
+        0 => "none".into(),
+        count => format!("in {}, to be folded in", plural(count)),
+    }
+}
+
+fn plural(count: u64) -> String {
+    match count {
+        0 => "none".into(),
+        1 => "1 bucket".into(),
+        count => format!("{count} buckets"),
+    }
+}
+
+/// What a run did.
+pub(super) fn report(report: &Value, output: &mut Output) -> anyhow::Result<()> {
+    for line in report_lines(report) {
+        output.line(&line)?;
+    }
+    Ok(())
+}
+
+pub(super) fn report_lines(report: &Value) -> Vec<String> {
+    let count = |key: &str| number(&report[key]);
+    let mut lines = Vec::new();
+    if count("coarsened") > 0 {
+        lines.push(format!(
+            "Coarsened: {} in place of {}",
+            plural(count("coarsened")),
+            count("retired")
+        ));
+    }
+    if count("folded") > 0 {
+        lines.push(format!(
+            "Late samples folded in: {}",
+            plural(count("folded"))
+        ));
+    }
+    if lines.is_empty() {
+        lines.push("Nothing was left to do.".into());
+    }
+    lines.push(format!(
+        "Read {}, wrote {}, {:.1} s",
+        size(count("bytesRead")),
+        size(count("bytesWritten")),
+        report["seconds"].as_f64().unwrap_or(0.0)
+    ));
+    lines
+}
+
+/// `90 s`, `45 min`, `3.5 h`: as precise as one wants to know.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} d", s / 86_400.0),
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn integer(value: &Value) -> i64 {
+    value.as_i64().unwrap_or(0)
+}

@@ -1,0 +1,88 @@
+use serde_json::json;
+
+use super::*;
+
+fn busy() -> Value {
+    json!({
+        "enabled": true,
+        "paused": null,
+        "running": {
+            "kind": "coarsen", "startMs": 1_700_006_400_000_i64, "endMs": 1_700_020_800_000_i64,
+            "sources": 4, "phase": "samples", "seriesDone": 400, "seriesTotal": 1000, "startedMs": 0,
+        },
+        "waiting": 3, "lagSeconds": 5400.0, "buckets": [{"hours": 1, "count": 12}],
+        "retired": 2, "dirty": 0, "lastError": null,
+    })
+}
+
+#[test]
+fn progress_says_what_is_under_way() {
+    assert_eq!(
+        progress::line(&busy(), true),
+        "coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples: 400 of 1000 series, 3 waiting, 2 retired"
+    );
+    assert_eq!(
+        progress::line(&busy(), false),
+        "coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples, 3 waiting, 2 retired"
+    );
+    let paused = json!({"running": null, "paused": "ingest", "waiting": 1});
+    assert_eq!(
+        progress::line(&paused, false),
+        "nothing, 1 waiting, paused: ingest"
+    );
+    // A server of another version may say less.
+    assert_eq!(progress::line(&json!({}), true), "nothing");
+}
+
+#[test]
+fn reports_name_what_was_done() {
+    let report = json!({
+        "coarsened": 2, "retired": 8, "folded": 1, "bytesRead": 2048, "bytesWritten": 512, "seconds": 1.25,
+    });
+    assert_eq!(
+        show::report_lines(&report),
+        [
+            "Coarsened: 2 buckets in place of 8",
+            "Late samples folded in: 1 bucket",
+            "Read 2.0 KiB, wrote 512 B, 1.2 s",
+        ]
+    );
+    assert_eq!(
+        show::report_lines(&json!({})),
+        ["Nothing was left to do.", "Read 0 B, wrote 0 B, 0.0 s"]
+    );
+}
+
+/// `docs/cli.md` has every flag of the commands that it describes, and no other. Settings are in
+/// `docs/configuration.md`.
+#[test]
+fn every_flag_is_documented_and_no_other() {
+    use std::collections::BTreeSet;
+
+    let is_setting = |id: &str| {
+        let mut settings = icecore_server::SETTINGS.iter();
+        id != "storage.location" && settings.any(|setting| setting.key == id)
+    };
+    let mut flags = BTreeSet::new();
+    for command in [
+        crate::query::Query::augment_args(clap::Command::new("query")),
+        Maintenance::augment_args(clap::Command::new("maintenance")),
+        crate::test_promql::Test::augment_args(clap::Command::new("test")),
+    ] {
+        for what in command.get_subcommands() {
+            let arguments = what.get_arguments();
+            let arguments = arguments.filter(|argument| !is_setting(argument.get_id().as_str()));
+            let longs = arguments.filter_map(|argument| argument.get_long());
+            flags.extend(longs.map(|long| format!("--{long}")));
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let is_end = |c: char| !c.is_ascii_lowercase() && c != '-';
+    let words = text.split(is_end).filter(|word| word.starts_with("--"));
+    let documented: BTreeSet<String> = words
+        .filter(|word| word.len() > 3 && *word != "--help" && !word.starts_with("---"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(flags, documented);
+}

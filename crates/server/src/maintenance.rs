@@ -1,0 +1,98 @@
+//! What maintenance says about itself, as JSON.
+//!
+//! Holds always: the shape is the same from a server and from `icecore maintenance --storage`.
+//!
+//! Elsewhere: the routes (`http::maintenance`), the metrics (`metrics::maintenance`), what is done
+//! (`icecore_storage`).
+
+use icecore_storage::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
+use icecore_wire::prometheus::api_json::{write_list, write_string};
+
+/// Writes the state of maintenance as a JSON object. `docs/http-api.md` describes each field.
+pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
+    raw(
+        out,
+        &format!("{{\"enabled\":{},\"paused\":", status.enabled),
+    );
+    text_or_null(out, status.paused.as_deref());
+    raw(out, ",\"running\":");
+    match &status.running {
+        Some(job) => write_job(out, job),
+        None => raw(out, "null"),
+    }
+    raw(
+        out,
+        &format!(
+            ",\"waiting\":{},\"lagSeconds\":{},\"buckets\":",
+            status.waiting,
+            finite(status.lag_seconds)
+        ),
+    );
+    write_list(out, &status.buckets, |out, SizeCount { hours, count }| {
+        raw(out, &format!("{{\"hours\":{hours},\"count\":{count}}}"));
+    });
+    raw(
+        out,
+        &format!(
+            ",\"retired\":{},\"dirty\":{},\"lastError\":",
+            status.retired, status.dirty
+        ),
+    );
+    text_or_null(out, status.last_error.as_deref());
+    out.push(b'}');
+}
+
+fn write_job(out: &mut Vec<u8>, job: &JobStatus) {
+    raw(out, "{\"kind\":");
+    write_string(out, job.kind);
+    raw(
+        out,
+        &format!(
+            ",\"startMs\":{},\"endMs\":{},\"sources\":{},\"phase\":",
+            job.start_ms, job.end_ms, job.sources
+        ),
+    );
+    write_string(out, job.phase);
+    raw(
+        out,
+        &format!(
+            ",\"seriesDone\":{},\"seriesTotal\":{},\"startedMs\":{}}}",
+            job.series_done, job.series_total, job.started_ms
+        ),
+    );
+}
+
+/// Writes what a run did as a JSON object. `docs/http-api.md` describes each field.
+pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
+    raw(
+        out,
+        &format!(
+            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{}}}",
+            report.coarsened,
+            report.retired,
+            report.folded,
+            report.bytes_read,
+            report.bytes_written,
+            finite(report.seconds)
+        ),
+    );
+}
+
+fn raw(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn text_or_null(out: &mut Vec<u8>, text: Option<&str>) {
+    match text {
+        Some(text) => write_string(out, text),
+        None => raw(out, "null"),
+    }
+}
+
+/// JSON has no other numbers.
+fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

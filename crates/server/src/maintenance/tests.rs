@@ -1,0 +1,58 @@
+use super::*;
+
+#[test]
+fn json_has_every_field() {
+    let status = MaintenanceStatus {
+        enabled: true,
+        paused: Some("ingest \"first\"".into()),
+        running: Some(JobStatus {
+            kind: "coarsen",
+            start_ms: 1,
+            end_ms: 2,
+            sources: 3,
+            phase: "samples",
+            series_done: 4,
+            series_total: 5,
+            started_ms: 6,
+        }),
+        waiting: 7,
+        lag_seconds: 8.5,
+        buckets: vec![
+            SizeCount { hours: 1, count: 9 },
+            SizeCount {
+                hours: 16,
+                count: 10,
+            },
+        ],
+        retired: 11,
+        dirty: 12,
+        last_error: Some("none".into()),
+    };
+    let mut out = Vec::new();
+    write_maintenance_status(&mut out, &status);
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"lastError":"none"}"#;
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+
+    let mut out = Vec::new();
+    let idle = MaintenanceStatus {
+        lag_seconds: f64::NAN,
+        ..MaintenanceStatus::default()
+    };
+    write_maintenance_status(&mut out, &idle);
+    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"lastError":null}"#;
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+
+    let mut out = Vec::new();
+    let report = MaintenanceReport {
+        coarsened: 1,
+        retired: 2,
+        folded: 3,
+        bytes_read: 4,
+        bytes_written: 5,
+        seconds: 0.25,
+    };
+    write_maintenance_report(&mut out, &report);
+    let expected =
+        r#"{"coarsened":1,"retired":2,"folded":3,"bytesRead":4,"bytesWritten":5,"seconds":0.25}"#;
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
