@@ -14,6 +14,7 @@
 
 mod assemble;
 mod chunks;
+mod coarse;
 mod columns;
 mod exemplars;
 mod fetch;
@@ -50,7 +51,8 @@ pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
         .await
 }
 
-/// Buckets that overlap a time range, oldest first.
+/// Buckets that overlap a time range, oldest first, of whatever sizes: listed ones do not overlap each
+/// other.
 fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Vec<Bucket> {
     let buckets = inner.buckets.read();
     let overlaps = |b: &&Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;
