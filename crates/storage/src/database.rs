@@ -28,7 +28,8 @@ use crate::flush::{flush_catalog, flush_hours, load_metadata};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, drain_epochs, recover};
-use crate::maintenance::{self, MaintenanceReport, MaintenanceStatus};
+use crate::maintenance::retire::load_retired;
+use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -124,6 +125,7 @@ impl Database {
                 .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}")))?,
             None => BTreeSet::new(),
         };
+        let retired = load_retired(&view).await?;
         let started = std::time::Instant::now();
         let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
         {
@@ -160,6 +162,11 @@ impl Database {
             journal,
             engine,
             buckets: RwLock::new(buckets),
+            leases: Arc::default(),
+            retired: RwLock::new(retired),
+            hold: Hold::new(Arc::clone(&metrics)),
+            recent: RecentWrites::default(),
+            jobs: Jobs::default(),
             metrics,
             clock,
             started_ms: now_ms,
@@ -275,7 +282,7 @@ impl Database {
         MaintenanceStatus::default()
     }
 
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }
@@ -293,7 +300,12 @@ impl Database {
                 .collect()
         };
         inner.journal.epoch_began();
-        flush_hours(inner, hours).await?;
+        let mut held_back = flush_hours(inner, hours).await?;
+        while !held_back.is_empty() {
+            // The job that copies their buckets is told that somebody waits, and hurries.
+            inner.hold.ended(&held_back).await;
+            held_back = flush_hours(inner, held_back).await?;
+        }
         flush_catalog(inner).await
     }
 

@@ -22,12 +22,14 @@ mod head;
 mod inner;
 pub mod inspect;
 mod journal;
+mod lease;
 mod maintenance;
 mod metrics;
 mod options;
 mod pool;
 mod read;
 mod slate;
+mod stored;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};

@@ -59,6 +59,10 @@ pub struct Metrics {
     pub flush_bytes: Counter,
     pub flush_records: Counter,
     pub flushed_hours: Counter,
+    /// Hours whose flush was held back by a job.
+    pub held_hours: Counter,
+    pub maintenance_bytes_read: Counter,
+    pub maintenance_bytes_written: Counter,
     pub drained_epochs: Counter,
     pub replayed_samples: Counter,
     pub replay_unreadable: Counter,

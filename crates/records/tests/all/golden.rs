@@ -14,6 +14,7 @@ use icecore_records::{
 };
 use roaring::RoaringBitmap;
 
+use crate::golden_coarse;
 use crate::samples::*;
 
 const FINGERPRINT: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
@@ -41,6 +42,12 @@ fn journal_record() -> Vec<u8> {
 }
 
 /// Everything that is pinned: a name, the bytes now, the bytes as they must be.
+fn all_rows() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let mut rows = table();
+    rows.extend(golden_coarse::table());
+    rows
+}
+
 fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let (timestamps, values) = float_samples();
     let buckets = BTreeSet::from([hour(), Bucket::hour(BucketStart(28_333_380))]);
@@ -166,6 +173,18 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              001440020002401e02400800023ff00140",
         ),
         (
+            "value HistogramSeries, columns",
+            histogram_series::encode_columns(&histogram_column_entries()),
+            "021301180180a0abfef96298750700000100aaaaaa0605002902001d106e0a03009d978ccf08\
+             ba5b250203020601000003000340328018020402060911060400000004020000000000000000\
+             00000000000000087ff000000000000200000ecb010000000000000000010002000200000000\
+             0000e03f0000000000001440020002401e02400800023ff00140252d03009d978ccf08ba5b25\
+             02030206010000030022080011010500000102000102000104000106010c01040001002171cb\
+             0100000000000000000100020002000000000000e03f000000000000144002001f3600210000\
+             000100240501555555555555d53f00555555555555e53f01555555555555f53f00abaaaaaaaa\
+             aafa3f01abaaaaaaaaaa0240050000000106050000000100050000000102050000000104",
+        ),
+        (
             "value ExemplarSeries",
             exemplar_series::encode(&exemplars()),
             "0103c8a1abfef962000000000000f83f000000000000000000f83f0100080074726163655f69\
@@ -222,7 +241,7 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 #[test]
 fn golden_bytes_have_not_moved() {
     let mut moved = String::new();
-    for (name, bytes, expected) in table() {
+    for (name, bytes, expected) in all_rows() {
         if hex(&bytes) != expected {
             moved += &format!("{name}\n  now  {}\n  must {expected}\n", hex(&bytes));
         }
@@ -234,7 +253,7 @@ fn golden_bytes_have_not_moved() {
 fn the_document_has_the_same_golden_bytes() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/storage-format.md");
     let document = std::fs::read_to_string(path).unwrap();
-    for (name, _, expected) in table() {
+    for (name, _, expected) in all_rows() {
         let row = format!("| {name} | `{expected}` |");
         assert!(document.contains(&row), "missing row: {row}");
     }

@@ -73,10 +73,7 @@ impl Assembled {
     }
 
     /// Says "no histogram here any more" for each float that takes the place of a stored one.
-    pub(super) fn beat_stored_histograms(&mut self, stored: &[u8]) {
-        let Ok(stored) = histogram_series::decode(stored) else {
-            return;
-        };
+    pub(super) fn beat_stored_histograms(&mut self, stored: &[HistogramEntry]) {
         let floats = self.float_times();
         for entry in stored.iter().filter(|entry| entry.value.is_some()) {
             let time = entry.timestamp_ms;

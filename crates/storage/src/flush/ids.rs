@@ -14,7 +14,7 @@ use icecore_model::Labels;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary};
 
-use super::bindings_fingerprint;
+use super::hour::bindings_fingerprint;
 use crate::error::{Error, Result};
 use crate::head::LabelOrder;
 use crate::inner::Inner;

@@ -12,38 +12,31 @@
 //!   not write again.
 //! - Ids are given in label order; a repeat finds the ids it gave before and ends in the same state.
 //!
+//! - An hour is written to the listed bucket that covers it, whatever its size; the list is read under
+//!   the flush lock, so a bucket that a coarser one took the place of is never written to again.
+//! - Hours that a job holds back (`crate::maintenance::Hold`) stay in head and journal until it ends.
+//!
 //! Elsewhere: when to flush (`crate::maintenance`), what merging means (`records::merge`).
 
 mod assemble;
 mod batch_writer;
 mod catalog;
+mod hour;
 mod ids;
+mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use icecore_model::{BucketStart, METRIC_NAME, Metadata};
-use icecore_records::{
-    Bucket, SeriesId, bucket_list, bucket_meta, flush_cursor, forward_index, inverted_index, key,
-    series_dictionary, watermark,
-};
-use roaring::RoaringBitmap;
-use tracing::{info, warn};
-use xxhash_rust::xxh3::xxh3_128;
+use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::failpoint;
-use crate::head::{Head, LabelOrder, MetadataMap, SeriesRef};
+use crate::head::SeriesRef;
 use crate::inner::Inner;
-use assemble::{Assembled, assemble};
-use batch_writer::{BatchWriter, Mode};
-use ids::assign_ids;
-
-/// Series that are prepared in one go on the CPU pool.
-const SLICE_SERIES: usize = 1024;
+use hour::flush_hour;
 
 /// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
 /// left to be done.
@@ -57,16 +50,22 @@ pub(crate) struct FrozenHour {
 }
 
 /// Flushes the given hours, as far as the head has something in them. Hours that a failed flush left
-/// come first; one that cannot be flushed does not hold back the others.
-pub(crate) async fn flush_hours(inner: &Arc<Inner>, mut hours: BTreeSet<u32>) -> Result<()> {
+/// come first; one that cannot be flushed does not hold back the others. Returns the hours that were
+/// left out because a job holds them back.
+pub(crate) async fn flush_hours(
+    inner: &Arc<Inner>,
+    mut hours: BTreeSet<u32>,
+) -> Result<BTreeSet<u32>> {
     let mut frozen = inner.flushing.lock().await;
     let left_over = flush_frozen(inner, &mut frozen).await;
+    let held_back = inner.hold.take_out(&mut hours);
     // Of an hour that is still frozen the rest has to wait: the older part is written first.
     hours.retain(|hour| !frozen.contains_key(hour));
     if !hours.is_empty() {
         freeze(inner, hours, &mut frozen).await?;
     }
-    flush_frozen(inner, &mut frozen).await.and(left_over)
+    flush_frozen(inner, &mut frozen).await.and(left_over)?;
+    Ok(held_back)
 }
 
 async fn freeze(inner: &Inner, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -> Result<()> {
@@ -116,305 +115,4 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()
         }
     }
     result
-}
-
-async fn flush_hour(
-    inner: &Arc<Inner>,
-    hour: u32,
-    series: &[SeriesRef],
-    cursor: u64,
-) -> Result<()> {
-    let started = std::time::Instant::now();
-    let bucket = Bucket::hour(BucketStart(hour));
-    let listed = inner.buckets.read().contains(&bucket);
-    let head = Arc::clone(&inner.head);
-    let series = series.to_vec();
-    let order = inner
-        .pool
-        .run(move || LabelOrder::new(&head.index(), &series))
-        .await?;
-    let mut flush = HourFlush {
-        inner,
-        bucket,
-        writer: BatchWriter::new(inner, if listed { Mode::Merge } else { Mode::Put }),
-        meta: read_meta(inner, bucket).await?,
-        order: Arc::new(order),
-    };
-    // From the first write on. When a flush fails, the bucket stays as it is called here until one
-    // succeeds: what the failed one has written is not known.
-    inner.cache.begin_change(bucket);
-    let ids = flush.write_series().await?;
-    flush.write_samples(&ids).await?;
-    flush.commit(cursor).await?;
-    inner.cache.end_change(bucket);
-    failpoint::pass("flush.committed");
-    inner.buckets.write().insert(bucket);
-    let (head, order) = (Arc::clone(&inner.head), Arc::clone(&flush.order));
-    inner
-        .pool
-        .run(move || head.drop_frozen(hour, order.series()))
-        .await?;
-    inner.cache.forget_head_hour(hour);
-    failpoint::pass("flush.dropped");
-    let seconds = started.elapsed().as_secs_f64();
-    let metrics = &inner.metrics;
-    metrics.flush_seconds.observe(seconds);
-    metrics.flush_bytes.add(flush.writer.bytes_written);
-    metrics.flush_records.add(flush.writer.records_written);
-    metrics.flushed_hours.add(1);
-    info!(
-        bucket = bucket.start.minutes(),
-        series = flush.order.series().len(),
-        records = flush.writer.records_written,
-        bytes = flush.writer.bytes_written,
-        seconds,
-        "hour flushed"
-    );
-    Ok(())
-}
-
-async fn read_meta(inner: &Inner, bucket: Bucket) -> Result<bucket_meta::BucketMeta> {
-    let value = inner
-        .engine
-        .live_view()
-        .get(&key::bucket_meta(bucket))
-        .await?;
-    match value {
-        Some(value) => bucket_meta::decode(&value)
-            .map_err(|cause| Error::Corrupt(format!("bucket {}: {cause}", bucket.start))),
-        None => Ok(bucket_meta::BucketMeta {
-            min_timestamp_ms: i64::MAX,
-            max_timestamp_ms: i64::MIN,
-            ..Default::default()
-        }),
-    }
-}
-
-/// The flush of one hour.
-struct HourFlush<'i> {
-    inner: &'i Arc<Inner>,
-    bucket: Bucket,
-    writer: BatchWriter<'i>,
-    meta: bucket_meta::BucketMeta,
-    order: Arc<LabelOrder>,
-}
-
-impl HourFlush<'_> {
-    /// Writes dictionary, forward and inverted index of new series; returns the id of each series in
-    /// label order.
-    async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
-        let assigned = assign_ids(self.inner, self.bucket, &self.meta, &self.order).await?;
-        self.meta.run_starts.extend(&assigned.run_starts);
-        self.meta.next_series_id = assigned.next_id;
-        let (ids, fresh) = (Arc::new(assigned.ids), Arc::new(assigned.unindexed));
-        let bucket = self.bucket;
-        let mut fingerprints: Vec<(u128, SeriesId)> = Vec::with_capacity(fresh.len());
-        for slice in slices(fresh.len()) {
-            let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
-            let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
-            let prepare = move || forward_records(&head, &order, &ids, &fresh[slice]);
-            for (id, fingerprint, value) in self.inner.pool.run(prepare).await? {
-                fingerprints.push((fingerprint, id));
-                self.writer.put(key::forward_index(bucket, id), value);
-                self.write_if_full("flush.series").await?;
-            }
-        }
-        fingerprints.sort_unstable();
-        for same in fingerprints.chunk_by(|a, b| a.0 == b.0) {
-            let found: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
-            let key = key::series_dictionary(bucket, same[0].0);
-            self.writer.add(key, series_dictionary::encode(&found));
-            self.write_if_full("flush.series").await?;
-        }
-        drop(fingerprints);
-        self.writer.write_out().await?;
-        failpoint::pass("flush.series");
-        let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
-        let (ids_of_new, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
-        let prepare = move || postings(&head, &order, bucket, &ids_of_new, &fresh);
-        for (key, value) in self.inner.pool.run(prepare).await? {
-            self.writer.add(key, value);
-            self.write_if_full("flush.index").await?;
-        }
-        self.writer.write_out().await?;
-        failpoint::pass("flush.index");
-        Ok(ids)
-    }
-
-    /// Writes streams, starts, histograms and exemplars in key order.
-    async fn write_samples(&mut self, ids: &Arc<Vec<SeriesId>>) -> Result<()> {
-        let bucket = self.bucket;
-        let mut by_id: Vec<usize> = (0..ids.len()).collect();
-        by_id.sort_unstable_by_key(|at| ids[*at]);
-        let mut side_records = Vec::new();
-        for slice in by_id.chunks(SLICE_SERIES) {
-            for (at, mut assembled) in self.assemble(slice.to_vec()).await? {
-                let id = ids[at];
-                self.settle_with_bucket(id, &mut assembled).await?;
-                self.count(&assembled);
-                if !assembled.stream.is_empty() {
-                    let stream = std::mem::take(&mut assembled.stream);
-                    self.writer.add(key::time_series(bucket, id), stream);
-                }
-                if let Some(starts) = assembled.starts_value() {
-                    self.writer.add(key::time_series_starts(bucket, id), starts);
-                }
-                self.write_if_full("flush.samples").await?;
-                if let Some(value) = assembled.histograms_value() {
-                    side_records.push((key::histogram_series(bucket, id), value));
-                }
-                if let Some(value) = assembled.exemplars_value() {
-                    side_records.push((key::exemplar_series(bucket, id), value));
-                }
-            }
-        }
-        side_records.sort_unstable();
-        for (key, value) in side_records {
-            self.writer.add(key, value);
-            self.write_if_full("flush.samples").await?;
-        }
-        self.writer.write_out().await?;
-        failpoint::pass("flush.samples");
-        Ok(())
-    }
-
-    /// Writes a full batch and passes the fail point behind it.
-    async fn write_if_full(&mut self, fail_point: &'static str) -> Result<()> {
-        if self.writer.write_if_full().await? {
-            failpoint::pass(fail_point);
-        }
-        Ok(())
-    }
-
-    async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, Assembled)>> {
-        let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
-        let hour = self.bucket.start.minutes();
-        let work = move || {
-            let series = slice.iter().map(|at| order.series()[*at]);
-            let assembled = head.each_frozen(hour, series, |_, part| assemble(part));
-            slice.iter().copied().zip(assembled).collect()
-        };
-        self.inner.pool.run(work).await
-    }
-
-    /// What is written now beats what the bucket holds at the same times: where a float takes the
-    /// place of a stored histogram, or a sample without start that of one with, this must be said.
-    async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut Assembled) -> Result<()> {
-        let view = self.inner.engine.live_view();
-        if self.meta.has_histograms
-            && let Some(stored) = view.get(&key::histogram_series(self.bucket, id)).await?
-        {
-            assembled.beat_stored_histograms(&stored);
-        }
-        if self.meta.has_start_timestamps
-            && let Some(stored) = view.get(&key::time_series_starts(self.bucket, id)).await?
-        {
-            assembled.beat_stored_starts(&stored);
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, assembled: &Assembled) {
-        let meta = &mut self.meta;
-        meta.float_samples += assembled.float_count();
-        meta.histogram_samples += assembled.histogram_count();
-        meta.exemplars += assembled.exemplars.len() as u64;
-        meta.min_timestamp_ms = meta.min_timestamp_ms.min(assembled.first_ms);
-        meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
-    }
-
-    /// The last batch: from here on the bucket is listed and holds everything up to the cursor.
-    async fn commit(&mut self, cursor: u64) -> Result<()> {
-        failpoint::pass("flush.before_commit");
-        // These flags steer what the next flush looks up, so they count what this one wrote.
-        self.meta.has_histograms = self.meta.histogram_samples > 0;
-        self.meta.has_start_timestamps |= self.writer.wrote_starts;
-        let mark = self.inner.head.sequencer.lock().watermark();
-        let writer = &mut self.writer;
-        let listed = bucket_list::encode(&BTreeSet::from([self.bucket]));
-        let meta = bucket_meta::encode(&self.meta).into();
-        writer.merge(key::bucket_list(), listed);
-        writer.put(key::bucket_meta(self.bucket), meta);
-        writer.put(key::flush_cursor(self.bucket), flush_cursor::encode(cursor));
-        writer.put(key::journal_watermark(), watermark::encode(mark));
-        writer.write_out_durably().await
-    }
-}
-
-fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    (0..len)
-        .step_by(SLICE_SERIES)
-        .map(move |at| at..(at + SLICE_SERIES).min(len))
-}
-
-/// Forward records of new series (given by their place in label order), with their fingerprints.
-fn forward_records(
-    head: &Head,
-    order: &LabelOrder,
-    ids: &[SeriesId],
-    fresh: &[usize],
-) -> Vec<(SeriesId, u128, Bytes)> {
-    let index = head.index();
-    let metadata = head.metadata.read();
-    let mut pairs = Vec::new();
-    let records = fresh.iter().map(|at| {
-        index.sorted_pairs(order.series()[*at], &mut pairs);
-        let name = pairs
-            .iter()
-            .find(|(name, _)| *name == METRIC_NAME)
-            .map_or("", |pair| pair.1);
-        let known = metadata_of(&metadata, name);
-        let unit = known.map_or("", |m| m.unit.as_str());
-        let meta = known.map(|m| m.metric_type).unwrap_or_default().into();
-        let mut value = Vec::with_capacity(256);
-        forward_index::encode_into(&mut value, unit, meta, pairs.iter().copied());
-        let bindings = forward_index::label_bindings(&value).expect("the record was just encoded");
-        (ids[*at], bindings_fingerprint(bindings), Bytes::from(value))
-    });
-    records.collect()
-}
-
-/// `Labels::fingerprint` of stored labels: they are hashed as they are stored, without the count.
-fn bindings_fingerprint(bindings: &[u8]) -> u128 {
-    xxh3_128(bindings.get(2..).unwrap_or_default())
-}
-
-/// Inverted index records of new series, in key order.
-fn postings(
-    head: &Head,
-    order: &LabelOrder,
-    bucket: Bucket,
-    ids: &[SeriesId],
-    fresh: &[usize],
-) -> Vec<(Bytes, Bytes)> {
-    let mut lists: Vec<RoaringBitmap> = vec![RoaringBitmap::new(); order.pairs().len()];
-    for at in fresh {
-        for rank in order.ranks(*at) {
-            lists[*rank as usize].insert(ids[*at].0);
-        }
-    }
-    let index = head.index();
-    let named = order
-        .pairs()
-        .iter()
-        .zip(lists)
-        .filter(|(_, list)| !list.is_empty());
-    let records = named.map(|(pair, mut list)| {
-        let (name, value) = index.pair(*pair);
-        (
-            key::inverted_index(bucket, name, value),
-            inverted_index::encode(&mut list),
-        )
-    });
-    records.collect()
-}
-
-/// What is known of a metric, by its own name or by that of the family it is a part of.
-fn metadata_of<'m>(metadata: &'m MetadataMap, name: &str) -> Option<&'m Metadata> {
-    let suffixes = [
-        "", "_total", "_bucket", "_sum", "_count", "_created", "_info",
-    ];
-    suffixes
-        .iter()
-        .find_map(|suffix| metadata.get(name.strip_suffix(suffix)?))
 }

@@ -21,7 +21,8 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
         .filter(|hour| *hour != CATALOG_HOUR)
         .collect();
     let flushed_any = !hours.is_empty();
-    // Also without an hour that is due: an earlier flush may have failed and left some.
+    // Also without an hour that is due: an earlier flush may have failed and left some. What a job
+    // holds back is due again at the next tick.
     flush_hours(inner, hours).await?;
     if catalog || flushed_any {
         flush_catalog(inner).await?;
@@ -72,10 +73,16 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
                 .take(sequencer.open_hours.len() / 2),
         );
     }
-    if inner.head.bytes() > options.head.flush_bytes {
-        due.extend(largest(&sequencer.open_hours));
-    }
+    drop(sequencer);
+    due.extend(flush_for_memory(inner));
     due
+}
+
+/// Hours that should be flushed so that the head takes less memory.
+pub(super) fn flush_for_memory(inner: &Inner) -> impl Iterator<Item = u32> {
+    let full = inner.head.bytes() > inner.options.head.flush_bytes;
+    let hours = full.then(|| largest(&inner.head.sequencer.lock().open_hours));
+    hours.unwrap_or_default().into_iter()
 }
 
 /// The hours that hold most: as few as make up half of all samples.

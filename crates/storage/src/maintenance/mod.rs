@@ -5,7 +5,14 @@
 //! - One task does it, so that none of it overlaps with itself.
 //! - A step that fails is logged and tried again at the next tick.
 
+pub(crate) mod coarsen;
 mod flushes;
+pub(crate) mod hold;
+mod jobs;
+pub(crate) mod pace;
+pub(crate) mod plan;
+mod recent;
+pub(crate) mod retire;
 mod status;
 
 use std::sync::Arc;
@@ -15,6 +22,10 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 pub(crate) use flushes::flush_due;
+pub(crate) use hold::Hold;
+pub(crate) use jobs::Jobs;
+pub(crate) use pace::Watch;
+pub(crate) use recent::RecentWrites;
 pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
 
 use crate::error::Result;

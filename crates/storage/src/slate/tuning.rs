@@ -29,7 +29,7 @@ const L0_FILES_MAX: usize = 1 << 14;
 /// L0 files that may hold one key before memtables wait for compaction, and writes and a clean stop
 /// with them. Compaction starts at four. With 32, sixty restarts within five minutes, each too short
 /// for a compaction, made a stop take half a minute; slower reads are the lesser evil.
-const L0_FILES_PER_KEY_MAX: usize = 512;
+pub(crate) const L0_FILES_PER_KEY_MAX: usize = 512;
 
 /// Largest file that compaction writes. SlateDB's 256 MiB needs gigabytes of memory for a few jobs.
 const COMPACTED_SST_BYTES: usize = 64 << 20;
