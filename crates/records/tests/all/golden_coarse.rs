@@ -20,6 +20,11 @@ fn late_samples() -> Bytes {
     coarse_samples::late_stream(&gorilla::encode(&[T], &[12.5]))
 }
 
+fn noise(i: i64) -> i64 {
+    let mixed = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as i64
+}
+
 pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let (timestamps, values) = float_samples();
     let regular: Vec<i64> = (0..1025).map(|i| T + 15_000 * i).collect();
@@ -27,6 +32,9 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let jitter: Vec<i64> = (0..8).map(|i| T + 15_000 * i + i * i % 3).collect();
     let with_gaps: Vec<i64> = (0..8).map(|i| T + 15_000 * (i + i / 3)).collect();
     let slower: Vec<i64> = (0..8).map(|i| T + 1000 * i * i).collect();
+    let crowded: Vec<i64> = (0..256)
+        .map(|i| T + 15_000 * i + (noise(i) % 64 >> (noise(i + 1000) % 6)))
+        .collect();
     let shared = Times::Shared {
         column: 7,
         first: 300,
@@ -104,6 +112,16 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "value shared column, slower",
             column(&slower),
             "0108018080ea30d8360d020080a01f020e00019fcf9f0f",
+        ),
+        (
+            "value shared column, Huffman code",
+            column(&crowded),
+            "018002018080ea309875b8010002030d1343545505000000001014111289174441076020e391\
+             045c9ac05e1500995e98a0fdaf5deda8195695ce728d31c6ca360cf8adc2296413015eb7a492\
+             9c1696007c0007ab82a459088413a22b4d000cd779ff6e0a7ffb203723205a7203c910f4058d\
+             ff890c39fa81a081f3ac872800380d22b38b62741ca518a6109106a39f05eae4e1c50f508a00\
+             7048c0f3e36838890b72efff29135c78b4905a420550130ff0f3ac904bece13d792c3cbf0461\
+             53801540a817",
         ),
         (
             "value retired bucket",

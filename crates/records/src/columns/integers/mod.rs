@@ -58,7 +58,7 @@ pub(crate) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `count` numbers to `out`.
+/// Appends `count` numbers to `out`. With an error, some of them may have been appended.
 pub(crate) fn decode_into(
     reader: &mut Reader<'_>,
     count: usize,
