@@ -5,6 +5,7 @@
 //! - One task does it, so that none of it overlaps with itself.
 //! - A step that fails is logged and tried again at the next tick.
 
+pub(crate) mod coarsen;
 mod flushes;
 pub(crate) mod hold;
 mod jobs;
