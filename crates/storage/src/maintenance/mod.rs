@@ -13,7 +13,9 @@ pub(crate) mod pace;
 pub(crate) mod plan;
 mod recent;
 pub(crate) mod retire;
+pub(crate) mod settle;
 mod status;
+pub(crate) mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;
