@@ -28,6 +28,7 @@ pub const FAIL_POINTS: &[&str] = &[
     "drain.cursors",
     "journal.written",
     "journal.durable",
+    "fold.write",
 ];
 
 struct Armed {

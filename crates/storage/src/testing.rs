@@ -42,7 +42,7 @@ impl Hooks for Database {
     }
 
     async fn flush_buckets(&self) -> Result<()> {
-        self.flush_all().await
+        maintenance::flush_all(self.inner()).await
     }
 
     async fn write_memtables(&self) -> Result<()> {
