@@ -19,7 +19,7 @@ use bytes::Bytes;
 use icecore_model::Histogram;
 
 use crate::reader::{Reader, push_uvarint, push_zigzag};
-use crate::{DecodeError, container, histogram, histogram_columns, union};
+use crate::{DecodeError, columns, container, histogram, histogram_columns, union};
 
 const RECORD: &str = "HistogramSeries";
 const VERSION: u8 = 1;
@@ -68,6 +68,9 @@ pub fn encode_columns(entries: &[HistogramEntry]) -> Vec<u8> {
         entries.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms),
         "timestamps must increase"
     );
+    if entries.len() > columns::MAX_SAMPLES {
+        return encode(entries);
+    }
     let mut value = vec![COLUMNS_VERSION];
     histogram_columns::encode(entries, &mut value);
     value

@@ -9,12 +9,17 @@
 //!
 //! A value is thought of as a list of parts, oldest first. Merging joins the lists and then unites
 //! neighbours that can both be read; a list of one part is stored bare, a longer one as a container.
+//!
+//! Samples and histograms of a bucket larger than an hour are only lined up: their base is columns,
+//! which are dear to write anew for every late sample. Readers unite them, and maintenance does in
+//! its own time.
 
 use bytes::Bytes;
 
+use crate::coarse_samples::Part;
 use crate::{
-    DecodeError, ParsedKey, bucket_list, container, exemplar_series, gorilla, histogram_series,
-    inverted_index, series_dictionary, start_timestamps,
+    DecodeError, ParsedKey, bucket_list, coarse_samples, container, exemplar_series, gorilla,
+    histogram_series, inverted_index, series_dictionary, start_timestamps,
 };
 use icecore_model::BucketSize;
 
@@ -41,24 +46,18 @@ pub fn merge(
             None => parts.push(value.clone()),
         }
     }
-    let mut united = kind.unite(parts);
-    match united.pop() {
-        Some(only) if united.is_empty() && !container::has_magic(&only) => Ok(only),
-        last => {
-            united.extend(last);
-            Ok(container::encode(&united))
-        }
-    }
+    Ok(in_line(kind.unite(parts)))
 }
 
-/// The parts of a value in which operands were kept that could not be read, oldest first; `None`
-/// for every other value.
+/// The parts of a value that is not one: operands are kept apart because some could not be read, or
+/// because their type is only lined up. Oldest first; `None` for every other value.
 pub fn unmerged_parts(value: &Bytes) -> Option<Vec<Bytes>> {
     container::decode(value)
 }
 
-/// The union of what can be read in a value that is unmerged, and how many parts cannot be read.
-/// For every other value: the value itself.
+/// The union of what can be read in a value that is unmerged, and how many parts cannot be read. Of a
+/// type that is only lined up: the parts that can be read, in line. For every other value: the value
+/// itself.
 pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     let (Some(parts), Some(kind)) = (container::decode(value), MergeKind::of(key)) else {
         return (Some(value.clone()), 0);
@@ -72,7 +71,18 @@ pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     if good.is_empty() {
         return (None, unreadable);
     }
-    (kind.unite(good).pop(), unreadable)
+    (Some(in_line(kind.unite(good))), unreadable)
+}
+
+/// A list of parts as a value. A damaged container is not stored bare, so that it stays a part.
+fn in_line(mut parts: Vec<Bytes>) -> Bytes {
+    match parts.pop() {
+        Some(only) if parts.is_empty() && !container::has_magic(&only) => only,
+        last => {
+            parts.extend(last);
+            container::encode(&parts)
+        }
+    }
 }
 
 /// The types that are written with merge.
@@ -82,10 +92,10 @@ enum MergeKind {
     SeriesDictionary,
     InvertedIndex,
     HourSamples,
-    Histograms,
-    /// Samples and histograms of a bucket larger than an hour are a base and late parts that readers
-    /// resolve: they are only lined up.
-    LinedUp,
+    /// Only lined up, as coarse histograms are.
+    CoarseSamples,
+    HourHistograms,
+    CoarseHistograms,
     Exemplars,
     StartTimestamps,
 }
@@ -99,10 +109,11 @@ impl MergeKind {
             ParsedKey::TimeSeries { bucket, .. } if bucket.size == BucketSize::HOUR => {
                 Self::HourSamples
             }
+            ParsedKey::TimeSeries { .. } => Self::CoarseSamples,
             ParsedKey::HistogramSeries { bucket, .. } if bucket.size == BucketSize::HOUR => {
-                Self::Histograms
+                Self::HourHistograms
             }
-            ParsedKey::TimeSeries { .. } | ParsedKey::HistogramSeries { .. } => Self::LinedUp,
+            ParsedKey::HistogramSeries { .. } => Self::CoarseHistograms,
             ParsedKey::ExemplarSeries { .. } => Self::Exemplars,
             ParsedKey::TimeSeriesStarts { .. } | ParsedKey::HistogramSeriesStarts { .. } => {
                 Self::StartTimestamps
@@ -111,8 +122,16 @@ impl MergeKind {
         })
     }
 
-    /// Unites neighbours that can be read, and drops a repetition of a part that cannot.
-    fn unite(self, parts: Vec<Bytes>) -> Vec<Bytes> {
+    fn is_only_lined_up(self) -> bool {
+        matches!(self, Self::CoarseSamples | Self::CoarseHistograms)
+    }
+
+    /// Unites neighbours that can be read, and drops a repetition of a part that stays.
+    fn unite(self, mut parts: Vec<Bytes>) -> Vec<Bytes> {
+        if self.is_only_lined_up() {
+            parts.dedup();
+            return parts;
+        }
         // In nearly every case everything is readable, and one pass does it.
         if let Ok(all) = self.union(&parts) {
             return vec![all];
@@ -154,8 +173,10 @@ impl MergeKind {
             Self::SeriesDictionary => series_dictionary::merge(&slices)?,
             Self::InvertedIndex => inverted_index::merge(&slices)?,
             Self::HourSamples => gorilla::merge_all(&slices)?,
-            Self::LinedUp => return Err(Self::only_lined_up()),
-            Self::Histograms => histogram_series::merge(&slices)?,
+            Self::HourHistograms => histogram_series::merge(&slices)?,
+            Self::CoarseSamples | Self::CoarseHistograms => {
+                return Err(DecodeError::new("merge", 0, "only lined up"));
+            }
             Self::Exemplars => exemplar_series::merge(&slices)?,
             Self::StartTimestamps => start_timestamps::merge(&slices)?,
         };
@@ -174,14 +195,16 @@ impl MergeKind {
             Self::HourSamples => {
                 gorilla::decode_into(part, &mut Vec::new(), &mut Vec::new()).map(drop)
             }
-            Self::LinedUp => Err(Self::only_lined_up()),
-            Self::Histograms => histogram_series::decode(part).map(drop),
+            Self::CoarseSamples => match coarse_samples::parse(part)? {
+                // What is in the chunks is for readers to find out.
+                Part::Columns(_) => Ok(()),
+                Part::Stream(stream) => Self::HourSamples.check(stream),
+            },
+            Self::HourHistograms | Self::CoarseHistograms => {
+                histogram_series::decode(part).map(drop)
+            }
             Self::Exemplars => exemplar_series::decode(part).map(drop),
             Self::StartTimestamps => start_timestamps::decode(part).map(drop),
         }
-    }
-
-    fn only_lined_up() -> DecodeError {
-        DecodeError::new("merge", 0, "parts of coarse buckets are not united here")
     }
 }

@@ -1,109 +1,12 @@
-//! Runs of maintenance that somebody asked for, and what maintenance says as JSON.
+//! What maintenance says about itself, as JSON.
 //!
-//! ```text
-//! callers ─► Runs ─► one run at a time ─► its report, to all who asked before it began
-//! ```
+//! Holds always: the shape is the same from a server and from `icecore maintenance --storage`.
 //!
-//! Holds always:
-//! - A run that a caller hears of began after they asked, so that it covers all that was acknowledged
-//!   before. Whoever asks while one is under way shares the next one.
-//! - A run goes on when those who asked for it have gone.
-//! - JSON has the same shape from a server and from `icecore maintenance --storage`.
-//!
-//! Elsewhere: what a run does (`icecore_storage`), the routes (`http::maintenance`).
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+//! Elsewhere: the routes (`http::maintenance`), the metrics (`metrics::maintenance`), what is done
+//! (`icecore_storage`).
 
 use icecore_storage::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
-use tokio::sync::oneshot;
-
-/// Callers that may wait at once. Each holds a connection; people and scripts that ask are few.
-pub(crate) const CALLERS_MAX: usize = 64;
-
-/// The runs of one process.
-pub(crate) struct Runs<T>(Arc<Mutex<Waiting<T>>>);
-
-struct Waiting<T> {
-    /// Whether the task that runs is there.
-    running: bool,
-    /// Whether somebody asked since the last run began.
-    asked: bool,
-    callers: Vec<oneshot::Sender<T>>,
-}
-
-/// As many callers wait as may.
-#[derive(Debug)]
-pub(crate) struct TooManyCallers;
-
-impl<T> Default for Runs<T> {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Waiting {
-            running: false,
-            asked: false,
-            callers: Vec::new(),
-        })))
-    }
-}
-
-impl<T: Clone + Send + 'static> Runs<T> {
-    /// Asks for a run; `run` is called when its turn has come. The receiver gets what it returns, or
-    /// nothing when it panics.
-    pub(crate) fn ask<F>(
-        &self,
-        run: impl Fn() -> F + Send + 'static,
-    ) -> Result<oneshot::Receiver<T>, TooManyCallers>
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
-        let (sender, receiver) = oneshot::channel();
-        let mut waiting = lock(&self.0);
-        if waiting.callers.len() >= CALLERS_MAX {
-            waiting.callers.retain(|caller| !caller.is_closed());
-        }
-        if waiting.callers.len() >= CALLERS_MAX {
-            return Err(TooManyCallers);
-        }
-        waiting.callers.push(sender);
-        waiting.asked = true;
-        if !waiting.running {
-            waiting.running = true;
-            tokio::spawn(run_while_asked(Arc::clone(&self.0), run));
-        }
-        Ok(receiver)
-    }
-}
-
-async fn run_while_asked<T, F>(all: Arc<Mutex<Waiting<T>>>, run: impl Fn() -> F + Send + 'static)
-where
-    T: Clone + Send + 'static,
-    F: Future<Output = T> + Send + 'static,
-{
-    loop {
-        let callers = {
-            let mut waiting = lock(&all);
-            if !waiting.asked {
-                waiting.running = false;
-                return;
-            }
-            waiting.asked = false;
-            std::mem::take(&mut waiting.callers)
-        };
-        // A task of its own: a panic in it ends that run and not those that follow.
-        let Ok(result) = tokio::spawn(run()).await else {
-            continue;
-        };
-        for caller in callers {
-            // It may have gone away.
-            let _ = caller.send(result.clone());
-        }
-    }
-}
-
-fn lock<T>(waiting: &Mutex<Waiting<T>>) -> MutexGuard<'_, Waiting<T>> {
-    // Nothing that happens under the lock can panic halfway.
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Writes the state of maintenance as a JSON object. `docs/http-api.md` describes each field.
 pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {

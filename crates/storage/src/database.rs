@@ -28,9 +28,8 @@ use crate::flush::load_metadata;
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, recover};
-use crate::maintenance::{
-    self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites,
-};
+use crate::maintenance::retire::load_retired;
+use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -124,6 +123,7 @@ impl Database {
                 .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}")))?,
             None => BTreeSet::new(),
         };
+        let retired = load_retired(&view).await?;
         let started = std::time::Instant::now();
         let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
         {
@@ -160,6 +160,8 @@ impl Database {
             journal,
             engine,
             buckets: RwLock::new(buckets),
+            leases: Arc::default(),
+            retired: RwLock::new(retired),
             hold: Hold::new(Arc::clone(&metrics)),
             recent: RecentWrites::default(),
             jobs: Jobs::default(),
@@ -276,7 +278,7 @@ impl Database {
         maintenance::status(&self.inner)
     }
 
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

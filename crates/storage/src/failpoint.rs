@@ -12,7 +12,7 @@ use tracing::error;
 /// The environment variable that arms a fail point. It is for tests, not a setting.
 pub const FAIL_POINT_VARIABLE: &str = "ICECORE_FAILPOINT";
 
-/// All fail points, in the order in which a flush passes them.
+/// All fail points, in the order in which a flush passes them, and then those of maintenance.
 pub const FAIL_POINTS: &[&str] = &[
     "flush.frozen",
     "flush.series",
@@ -29,6 +29,9 @@ pub const FAIL_POINTS: &[&str] = &[
     "journal.written",
     "journal.durable",
     "fold.write",
+    "retire.before",
+    "retire.drained",
+    "retire.done",
 ];
 
 struct Armed {

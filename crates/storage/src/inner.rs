@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::flush::FrozenHours;
 use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
+use crate::lease::Leases;
+use crate::maintenance::retire::Retired;
 use crate::maintenance::{Hold, Jobs, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -26,6 +28,10 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     /// The buckets that are listed.
     pub(crate) buckets: RwLock<BTreeSet<Bucket>>,
+    /// The buckets that are being read; leases are taken while `buckets` is locked.
+    pub(crate) leases: Arc<Leases>,
+    /// The buckets that are no longer listed and not yet dropped. Locked before `buckets`.
+    pub(crate) retired: RwLock<Retired>,
     pub(crate) cache: Arc<ReadCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,

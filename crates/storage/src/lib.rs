@@ -22,6 +22,7 @@ mod head;
 mod inner;
 pub mod inspect;
 mod journal;
+mod lease;
 mod maintenance;
 mod metrics;
 mod options;

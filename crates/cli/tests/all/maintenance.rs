@@ -36,7 +36,10 @@ fn write(served: &Served) {
 
 fn of_server(served: &Served, arguments: &[&str]) -> Output {
     let url = format!("http://{}", served.address().expect("a door is open"));
-    icecore(&[&["maintenance"], arguments, &["--server", &url]].concat(), &[])
+    icecore(
+        &[&["maintenance"], arguments, &["--server", &url]].concat(),
+        &[],
+    )
 }
 
 fn of_stopped(directory: &Path, arguments: &[&str]) -> Output {
@@ -73,7 +76,10 @@ fn a_server_is_asked() {
         assert!(stdout(&status).contains(row), "{row} in {status:?}");
     }
     let idle = of_server(&served, &["run"]);
-    assert!(stdout(&idle).contains("Nothing was left to do."), "{idle:?}");
+    assert!(
+        stdout(&idle).contains("Nothing was left to do."),
+        "{idle:?}"
+    );
 
     write(&served);
     let report = json(&of_server(&served, &["run", "--json"]));
@@ -96,7 +102,10 @@ fn a_stopped_database_is_worked_on() {
     let report = json(&of_stopped(&data, &["run", "--json"]));
     assert!(report["seconds"].is_number(), "{report}");
     let again = of_stopped(&data, &["run"]);
-    assert!(stdout(&again).contains("Nothing was left to do."), "{again:?}");
+    assert!(
+        stdout(&again).contains("Nothing was left to do."),
+        "{again:?}"
+    );
     let status = of_stopped(&data, &["status"]);
     assert!(
         stdout(&status).contains("only when a run is asked for"),

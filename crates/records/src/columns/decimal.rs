@@ -37,30 +37,26 @@ pub(super) struct Exception {
 /// Fills `numbers` with one integer per value and says which exponent they have. An exception repeats
 /// the number before it, so that it does not disturb its neighbours.
 pub(super) fn scale(values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) -> u8 {
-    let step = values.len().div_ceil(LOOKED_AT).max(1);
-    let mut exponent = cheapest_exponent(values.iter().step_by(step));
-    if let Some(power) = POWERS.get(usize::from(exponent)) {
-        scale_by(*power, values, numbers, exceptions);
-        if exceptions.len() <= values.len() / 32 + 1 {
-            return exponent;
-        }
+    // An odd step, so that what repeats every few samples is not all that is seen.
+    let step = values.len().div_ceil(LOOKED_AT) | 1;
+    let exponent = cheapest_exponent(values.iter().step_by(step));
+    scale_by(exponent, values, numbers, exceptions);
+    if exceptions.len() <= values.len() / 32 + 1 {
+        return exponent;
     }
-    // Not what the first look promised, or full precision: then all of them decide.
-    exponent = cheapest_exponent(values.iter());
-    match POWERS.get(usize::from(exponent)) {
-        Some(power) => scale_by(*power, values, numbers, exceptions),
-        None => {
-            numbers.clear();
-            exceptions.clear();
-            numbers.extend(values.iter().map(|value| ordered(*value)));
-        }
-    }
+    // Not what the first look promised: then all of them decide.
+    let exponent = cheapest_exponent(values.iter());
+    scale_by(exponent, values, numbers, exceptions);
     exponent
 }
 
-fn scale_by(power: f64, values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) {
+fn scale_by(exponent: u8, values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) {
     numbers.clear();
     exceptions.clear();
+    let Some(&power) = POWERS.get(usize::from(exponent)) else {
+        numbers.extend(values.iter().map(|value| ordered(*value)));
+        return;
+    };
     let first = values.iter().find_map(|value| to_number(*value, power));
     let mut previous = first.unwrap_or(0);
     for (position, value) in values.iter().enumerate() {
@@ -181,4 +177,88 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scaled(values: &[f64]) -> (u8, Vec<i64>, usize) {
+        let (mut numbers, mut exceptions) = (vec![], vec![]);
+        let exponent = scale(values, &mut numbers, &mut exceptions);
+        (exponent, numbers, exceptions.len())
+    }
+
+    proptest! {
+        #[test]
+        fn short_decimals_have_few_digits(
+            numbers in prop::collection::vec(-1_000_000_000i64..1_000_000_000, 1..200),
+            digits in 0usize..=12,
+        ) {
+            let values: Vec<f64> = numbers.iter().map(|n| *n as f64 / POWERS[digits]).collect();
+            let (exponent, _, exceptions) = scaled(&values);
+            prop_assert!(usize::from(exponent) <= digits);
+            prop_assert!(exceptions <= values.len() / 32 + 1);
+        }
+
+        #[test]
+        fn floats_keep_their_order_as_numbers(a in any::<f64>(), b in any::<f64>()) {
+            prop_assert_eq!(a.total_cmp(&b), ordered(a).cmp(&ordered(b)));
+            prop_assert_eq!(from_ordered(ordered(a)).to_bits(), a.to_bits());
+        }
+
+        #[test]
+        fn factors_are_found_and_undone(
+            multiples in prop::collection::vec(-1000i64..1000, 1..100),
+            factor in 1i64..1 << 50,
+            offset in any::<i64>(),
+        ) {
+            let numbers: Vec<i64> = multiples
+                .iter()
+                .map(|m| m.wrapping_mul(factor).wrapping_add(offset))
+                .collect();
+            let mut divided = numbers.clone();
+            match Factor::of(&numbers) {
+                Some(found) => {
+                    prop_assert_eq!(found.factor % factor as u64, 0);
+                    found.divide(&mut divided);
+                    found.multiply(&mut divided);
+                }
+                None => prop_assert!(factor == 1 || multiples.iter().all(|m| *m == multiples[0])),
+            }
+            prop_assert_eq!(divided, numbers);
+        }
+    }
+
+    #[test]
+    fn exponents_are_the_cheapest() {
+        assert_eq!(scaled(&[1.0, 2.5, 3.25]), (2, vec![100, 250, 325], 0));
+        // Integers of any size, beyond 2^53, too.
+        assert_eq!(scaled(&[2f64.powi(60)]), (0, vec![1 << 60], 0));
+        // Full precision has no exponent; one such value among many is an exception.
+        assert_eq!(scaled(&[0.1 + 0.2, 1.0 / 3.0]).0, BIT_PATTERNS);
+        let mut values = vec![0.5; 100];
+        values[70] = 1.0 / 3.0;
+        assert_eq!((scaled(&values).0, scaled(&values).2), (1, 1));
+        // So is what has no digits at all, and it does not disturb its neighbours.
+        let (exponent, numbers, exceptions) = scaled(&[f64::NAN, 7.0, -0.0, 8.0, 9.0]);
+        assert_eq!((exponent, exceptions), (0, 2));
+        assert_eq!(numbers, [7, 7, 7, 8, 9]);
+    }
+
+    #[test]
+    fn factors_at_the_ends_of_the_range() {
+        for numbers in [[i64::MIN, i64::MAX], [0, i64::MIN], [i64::MAX, 0]] {
+            let mut divided = numbers;
+            let factor = Factor::of(&numbers);
+            if let Some(factor) = &factor {
+                factor.divide(&mut divided);
+                factor.multiply(&mut divided);
+            }
+            assert_eq!(divided, numbers);
+        }
+        assert!(Factor::of(&[5, 5, 5]).is_none());
+    }
 }

@@ -1,131 +1,39 @@
 //! Columns: the samples of one series in a bucket larger than an hour.
+//!
+//! ```text
+//! record   version | n | s | timestamps | length of each chunk but the last | chunk, chunk, …
+//!                             │                                               s values each
+//!                             └ regular | grid and residuals | a column that series of the bucket share
+//! ```
+//!
+//! Timestamps belong to the record, values to chunks that are found by the index of a sample: a short
+//! range of time decodes few chunks.
+//!
+//! Holds always:
+//! - Nothing is lost: every bit pattern of a value and every strictly increasing list of timestamps
+//!   comes back.
+//! - Same samples, same bytes.
+//! - Memory follows the input: a chunk and a body of residuals stand for at most [`MAX_CHUNK_LEN`]
+//!   samples, a record for at most [`MAX_SAMPLES`], and regular timestamps are not written out before
+//!   somebody copies them.
 
 mod bitpack;
 mod decimal;
 pub(crate) mod integers;
 mod predictor;
+mod record;
+#[cfg(test)]
+mod tests;
 pub mod time_column;
 mod time_list;
+mod timestamps;
 pub mod values;
 
-use std::ops::Range;
-
+pub use record::{ColumnRecord, RecordTimes, Times, encode};
 pub use time_list::{TimeList, is_regular};
 
-use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+/// The most samples of a record or a column: more than a bucket of 16 h has milliseconds.
+pub const MAX_SAMPLES: usize = 1 << 26;
 
-const RECORD: &str = "TimeSeries";
-
-/// Where the timestamps of a record are to lie.
-#[derive(Clone, Copy, Debug)]
-pub enum Times<'a> {
-    /// In the record itself.
-    Own(&'a [i64]),
-    /// In a column of the bucket, from index `first` on.
-    Shared { column: u32, first: u32, len: u32 },
-}
-
-/// Where the timestamps of a record lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordTimes {
-    Own,
-    Shared { column: u32, first: u32 },
-}
-
-/// Appends a record.
-pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut Vec<u8>) {
-    push_uvarint(out, values.len() as u64);
-    match times {
-        Times::Own(list) => {
-            out.push(0);
-            let list = time_column::encode(bucket_start_ms, list);
-            push_uvarint(out, list.len() as u64);
-            out.extend_from_slice(&list);
-        }
-        Times::Shared { column, first, .. } => {
-            out.push(2);
-            push_uvarint(out, column.into());
-            push_uvarint(out, first.into());
-        }
-    }
-    for value in values {
-        out.extend_from_slice(&value.to_bits().to_le_bytes());
-    }
-}
-
-/// A record whose header is read and whose chunks are not.
-#[derive(Clone, Debug)]
-pub struct ColumnRecord<'a> {
-    len: usize,
-    times: RecordTimes,
-    own: &'a [u8],
-    chunks: &'a [u8],
-}
-
-impl<'a> ColumnRecord<'a> {
-    pub fn parse(record: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(RECORD, record);
-        let len = reader.count(8)?;
-        let mut own: &[u8] = &[];
-        let times = match reader.u8()? {
-            0 => {
-                let len = reader.count(1)?;
-                own = reader.bytes(len)?;
-                RecordTimes::Own
-            }
-            _ => RecordTimes::Shared {
-                column: reader.uvarint32()?,
-                first: reader.uvarint32()?,
-            },
-        };
-        let chunks = reader.bytes(len * 8)?;
-        reader.finish()?;
-        Ok(Self {
-            len,
-            times,
-            own,
-            chunks,
-        })
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Samples per chunk.
-    pub fn chunk_len(&self) -> usize {
-        self.len
-    }
-
-    pub fn times(&self) -> RecordTimes {
-        self.times
-    }
-
-    /// The timestamps, where they are the record's own.
-    pub fn decode_times(&self, bucket_start_ms: i64) -> Result<TimeList, DecodeError> {
-        time_column::decode(bucket_start_ms, self.own)
-    }
-
-    /// Appends the values of a range of samples.
-    pub fn decode_values(
-        &self,
-        range: Range<usize>,
-        out: &mut Vec<f64>,
-    ) -> Result<(), DecodeError> {
-        for chunk in self
-            .chunks
-            .chunks_exact(8)
-            .take(range.end)
-            .skip(range.start)
-        {
-            let mut reader = Reader::new(RECORD, chunk);
-            out.push(reader.f64()?);
-        }
-        Ok(())
-    }
-}
+/// The most samples of one chunk of values, and of one body of residuals.
+pub const MAX_CHUNK_LEN: usize = 4096;

@@ -292,8 +292,7 @@ impl Judge {
         }
     }
 
-    /// Adds what a block would cost: the deviation of its surprises from their mean, since a frame
-    /// of reference has the mean for nothing.
+    /// Adds what a block would cost.
     fn add(&mut self, numbers: &[i64], steps: &[i64], costs: &mut [u64; KINDS]) {
         let len = steps.len().min(BLOCK);
         let mut surprises = [[0i64; BLOCK]; KINDS];
@@ -307,22 +306,28 @@ impl Judge {
             }
         }
         for (cost, surprises) in costs.iter_mut().zip(&surprises) {
-            let deviation = deviation(&surprises[..len]);
-            // A sixteenth of the deviation counts, a quarter is added: below that there is hardly
-            // anything to be saved.
-            let scaled = deviation * 16 + 4 * len as u64;
+            // A fourth of a unit is added to the mean: below that there is hardly anything to save.
+            let scaled = 16 * deviation(&surprises[..len]) + 4 * len as u64;
             *cost += len as u64 * log2_in_16ths(scaled);
         }
     }
 }
 
-/// The sum of the distances to the mean. Numbers beyond 2^50 count as that, which keeps sums in range.
+/// The sum of the distances to (about) the median, which a frame of reference has for nothing. The
+/// median and not the mean, which a single jump would move. Distances over 2^50 count as that: far is
+/// far, and sums stay in range.
 fn deviation(surprises: &[i64]) -> u64 {
-    const MOST: i64 = 1 << 50;
-    let bounded = |surprise: &i64| (*surprise).clamp(-MOST, MOST);
-    let sum: i64 = surprises.iter().map(bounded).sum();
-    let mean = sum / surprises.len().max(1) as i64;
-    let distances = surprises.iter().map(|s| (bounded(s) - mean).unsigned_abs());
+    let every = surprises.len().div_ceil(WARM_UP).max(1);
+    let mut some = [0i64; WARM_UP];
+    let mut count = 0;
+    for (place, surprise) in some.iter_mut().zip(surprises.iter().step_by(every)) {
+        *place = *surprise;
+        count += 1;
+    }
+    let center = median(&some[..count]);
+    let distances = surprises
+        .iter()
+        .map(|surprise| surprise.wrapping_sub(center).unsigned_abs().min(1 << 50));
     distances.sum()
 }
 
@@ -332,4 +337,72 @@ fn log2_in_16ths(number: u64) -> u64 {
     let whole = u64::from(63 - zeros);
     let fraction = (number << zeros) << 1 >> 60;
     whole * 16 + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_kind_gives_back_any_column(
+            numbers in prop::collection::vec(any::<i64>(), 1..200),
+            kind in 0u8..6,
+            step in any::<i64>(),
+            limit in 0u8..=MAX_LIMIT,
+        ) {
+            let predictor = Predictor { kind, step, limit };
+            let mut column = numbers.clone();
+            predictor.take_apart(&mut column);
+            predictor.put_together(&mut column);
+            prop_assert_eq!(column, numbers);
+        }
+    }
+
+    fn chosen(numbers: impl Iterator<Item = i64>) -> Predictor {
+        Predictor::choose(&numbers.collect::<Vec<_>>(), &mut vec![])
+    }
+
+    #[test]
+    fn columns_get_the_predictor_that_fits() {
+        let noise = |i: i64| {
+            let mixed = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (mixed >> 58) as i64
+        };
+        for len in [200, 3000] {
+            assert_eq!(chosen((0..len).map(noise)).kind, NOTHING);
+            let mut walk = 0;
+            let walk = (0..len).map(|i| {
+                walk += noise(i) - 31;
+                walk
+            });
+            assert_eq!(chosen(walk).kind, SAME);
+            assert_eq!(chosen((0..len).map(|i| i * i)).kind, SAME_STEP);
+            let mut counter = 0;
+            let counter = (0..len).map(|i| {
+                counter += 1000 + i + noise(i);
+                counter
+            });
+            assert!(TREND.contains(&chosen(counter).kind));
+        }
+    }
+
+    #[test]
+    fn a_reset_does_not_move_the_trend_far() {
+        let mut trend = Trend::new(3, 100, 6);
+        trend.surprise(-1_000_000);
+        assert_eq!(trend.estimate >> TREND_FRACTION, 100 - 64 / 2);
+    }
+
+    #[test]
+    fn logarithms_rise() {
+        assert_eq!(
+            [1, 2, 3, 4, 1 << 63].map(log2_in_16ths),
+            [0, 16, 24, 32, 63 * 16]
+        );
+        assert_eq!(log2_in_16ths(u64::MAX), 63 * 16 + 15);
+    }
 }

@@ -1,27 +1,34 @@
 //! A column of timestamps that several series of a bucket share.
+//!
+//! ```text
+//! version u8 = 1 | n uv | timestamps (`timestamps`)
+//! ```
+//!
+//! A record names a column and where in it its samples begin. Columns never change and go with the
+//! bucket.
 
 use super::TimeList;
+use super::timestamps::{self, StoredTimes};
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::{Reader, push_uvarint};
 
 const RECORD: &str = "TimeColumn";
+const VERSION: u8 = 1;
 
+/// Writes a strictly increasing list.
 pub fn encode(bucket_start_ms: i64, timestamps: &[i64]) -> Vec<u8> {
-    let mut value = Vec::new();
+    let mut value = vec![VERSION];
     push_uvarint(&mut value, timestamps.len() as u64);
-    for timestamp in timestamps {
-        push_zigzag(&mut value, timestamp.wrapping_sub(bucket_start_ms));
-    }
+    timestamps::encode(bucket_start_ms, timestamps, &mut value);
     value
 }
 
 pub fn decode(bucket_start_ms: i64, value: &[u8]) -> Result<TimeList, DecodeError> {
     let mut reader = Reader::new(RECORD, value);
-    let count = reader.count(1)?;
-    let mut timestamps = Vec::with_capacity(count);
-    for _ in 0..count {
-        timestamps.push(bucket_start_ms.wrapping_add(reader.zigzag()?));
-    }
+    reader.version(VERSION)?;
+    let len = timestamps::read_len(&mut reader)?;
+    let form = reader.u8()?;
+    let stored = StoredTimes::parse(form, &mut reader)?;
     reader.finish()?;
-    Ok(TimeList::from(timestamps))
+    stored.decode(RECORD, bucket_start_ms, len)
 }

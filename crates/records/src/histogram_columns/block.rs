@@ -28,13 +28,16 @@ const DIFFERENCES: u8 = 1;
 /// What histograms may take in memory per byte of their columns.
 const MEMORY_PER_BYTE: usize = 512;
 
+/// What a histogram takes beside its buckets and spans: the value itself, its place in lists, the
+/// heads of its allocations. Part of the format, so it does not follow the type.
+const HISTOGRAM_BYTES: usize = 240;
+
 /// Whether `len` histograms of a layout may stand behind that many bytes of columns.
 pub(super) fn is_in_proportion(layout: &Histogram, len: usize, bytes: usize) -> bool {
     let (positive, negative) = histogram::bucket_counts(&layout.counts);
     let spans = layout.positive_spans.len() + layout.negative_spans.len();
     let numbers = positive + negative + spans;
-    // Beside the numbers: the value itself, its place in lists, the heads of its allocations.
-    let each = 8 * numbers + size_of::<Histogram>() + 64;
+    let each = 8 * numbers + HISTOGRAM_BYTES;
     len.saturating_mul(each) <= bytes.saturating_mul(MEMORY_PER_BYTE)
 }
 
@@ -208,7 +211,11 @@ fn push_float_counts(out: &mut Vec<u8>, block: &[&Histogram]) {
         let buckets = fields.first().map_or(0, |(_, _, sides)| sides[side].len());
         for bucket in 0..buckets {
             column.clear();
-            column.extend(fields.iter().filter_map(|(_, _, sides)| sides[side].get(bucket)));
+            column.extend(
+                fields
+                    .iter()
+                    .filter_map(|(_, _, sides)| sides[side].get(bucket)),
+            );
             push_values(out, &column);
         }
     }

@@ -7,7 +7,7 @@
 //!         kind 2   the histogram before, again; the value is in memory once
 //! ```
 //!
-//! Runs of kinds 0 and 2 have at most 32 entries, so that an entry always has its share of a byte.
+//! Runs of kinds 0 and 2 have at most 16 entries, so that an entry always has its share of a byte.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::{DecodeError, HistogramEntry};
 
 const RECORD: &str = "HistogramSeries";
 
-const NONE: u64 = 0;
-const NEXT: u64 = 1;
-const AGAIN: u64 = 2;
+const NONE: u8 = 0;
+const NEXT: u8 = 1;
+const AGAIN: u8 = 2;
 
 /// Most entries of a run that stores nothing for them.
-const FREE_LEN: usize = 32;
+const FREE_LEN: usize = 16;
 
 /// The runs, and the histograms that they are to find stored.
 pub(super) fn encode(entries: &[HistogramEntry]) -> (Vec<u8>, Vec<&Histogram>) {
@@ -44,7 +44,7 @@ pub(super) fn encode(entries: &[HistogramEntry]) -> (Vec<u8>, Vec<&Histogram>) {
     for run in kinds.chunk_by(|a, b| a == b) {
         let kind = run[0];
         for part in run.chunks(longest(kind)) {
-            push_uvarint(&mut runs, (part.len() as u64 - 1) << 2 | kind);
+            push_uvarint(&mut runs, (part.len() as u64 - 1) << 2 | u64::from(kind));
         }
     }
     (runs, stored)
@@ -56,44 +56,71 @@ pub(super) fn expand(
     stored: &[Arc<Histogram>],
     times: &TimeList,
 ) -> Result<Vec<HistogramEntry>, DecodeError> {
+    check_lengths(runs, stored.len(), times.len())?;
     let mut reader = Reader::new(RECORD, runs);
-    let mut entries: Vec<HistogramEntry> = Vec::new();
+    let mut entries: Vec<HistogramEntry> = Vec::with_capacity(times.len());
     let mut stored = stored.iter();
     let mut last: Option<&Arc<Histogram>> = None;
     while !reader.is_empty() {
-        let head = reader.uvarint()?;
-        let kind = head & 0b11;
-        let len = usize::try_from((head >> 2) + 1).unwrap_or(usize::MAX);
-        if len > longest(kind) {
-            return Err(reader.error("a run is too long"));
-        }
+        let (kind, len) = read_run(&mut reader)?;
         for _ in 0..len {
-            let value = match kind {
-                NONE => None,
-                NEXT => {
-                    last = stored.next();
-                    Some(last.ok_or_else(|| reader.error("more histograms than stored"))?)
-                }
-                AGAIN => Some(last.ok_or_else(|| reader.error("no histogram to repeat"))?),
-                _ => return Err(reader.error("unknown kind of run")),
-            };
+            if kind == NEXT {
+                last = stored.next();
+            }
+            if kind == AGAIN && last.is_none() {
+                return Err(reader.error("no histogram to repeat"));
+            }
             let timestamp_ms = times.at(entries.len());
-            let timestamp_ms = timestamp_ms.ok_or_else(|| reader.error("more entries than times"))?;
-            if entries.last().is_some_and(|e| e.timestamp_ms >= timestamp_ms) {
+            let timestamp_ms =
+                timestamp_ms.ok_or_else(|| reader.error("more entries than times"))?;
+            if entries
+                .last()
+                .is_some_and(|e| e.timestamp_ms >= timestamp_ms)
+            {
                 return Err(reader.error("timestamps do not increase"));
             }
             entries.push(HistogramEntry {
                 timestamp_ms,
-                value: value.cloned(),
+                value: last.filter(|_| kind != NONE).cloned(),
             });
         }
-    }
-    if stored.next().is_some() || entries.len() != times.len() {
-        return Err(reader.error("histograms or times without an entry"));
     }
     Ok(entries)
 }
 
-fn longest(kind: u64) -> usize {
+/// Compares what the runs claim with what is there, before memory is taken.
+fn check_lengths(runs: &[u8], stored: usize, times: usize) -> Result<(), DecodeError> {
+    let mut reader = Reader::new(RECORD, runs);
+    let (mut next, mut all) = (0usize, 0usize);
+    while !reader.is_empty() {
+        let (kind, len) = read_run(&mut reader)?;
+        all = all.saturating_add(len);
+        if kind == NEXT {
+            next = next.saturating_add(len);
+        }
+    }
+    if next != stored {
+        return Err(reader.error("more or fewer histograms than stored"));
+    }
+    if all != times {
+        return Err(reader.error("more or fewer entries than times"));
+    }
+    Ok(())
+}
+
+fn read_run(reader: &mut Reader<'_>) -> Result<(u8, usize), DecodeError> {
+    let head = reader.uvarint()?;
+    let kind = (head & 0b11) as u8;
+    let len = usize::try_from((head >> 2) + 1).unwrap_or(usize::MAX);
+    if kind > AGAIN {
+        return Err(reader.error("unknown kind of run"));
+    }
+    if len > longest(kind) {
+        return Err(reader.error("a run is too long"));
+    }
+    Ok((kind, len))
+}
+
+fn longest(kind: u8) -> usize {
     if kind == NEXT { usize::MAX } else { FREE_LEN }
 }

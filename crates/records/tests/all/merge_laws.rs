@@ -3,10 +3,12 @@
 
 use bytes::Bytes;
 use icecore_model::STALE_NAN_BITS;
+use icecore_records::columns::Times;
 use icecore_records::merge::{merge, readable, unmerged_parts};
 use icecore_records::{
-    DecodeError, HistogramEntry, SeriesId, bucket_list, bucket_meta, exemplar_series, gorilla,
-    histogram_series, inverted_index, key, series_dictionary, start_timestamps,
+    DecodeError, HistogramEntry, SeriesId, bucket_list, bucket_meta, coarse_samples,
+    exemplar_series, gorilla, histogram_series, inverted_index, key, series_dictionary,
+    start_timestamps,
 };
 use proptest::prelude::*;
 
@@ -71,12 +73,47 @@ fn any_values() -> impl Strategy<Value = (Bytes, Vec<Bytes>)> {
                 .prop_map(|s| start_timestamps::encode(&s))
                 .boxed()
         ),
-        // Coarse samples are only lined up.
+        // Samples and histograms of coarse buckets are only lined up.
+        of(
+            key::time_series(sixteen_hours(), series),
+            any_part().boxed()
+        ),
         of(
             key::time_series(sixteen_hours(), series),
             prop::collection::vec(any::<u8>(), 0..4).boxed()
         ),
+        of(
+            key::histogram_series(sixteen_hours(), series),
+            any_histogram_entries()
+                .prop_map(|e| histogram_series::encode(&e))
+                .boxed()
+        ),
+        of(
+            key::exemplar_series(sixteen_hours(), series),
+            any_exemplars()
+                .prop_map(|e| exemplar_series::encode(&e))
+                .boxed()
+        ),
+        of(
+            key::histogram_series_starts(sixteen_hours(), series),
+            any_starts()
+                .prop_map(|s| start_timestamps::encode(&s))
+                .boxed()
+        ),
     ]
+}
+
+/// A base or a late stream of a coarse bucket; few different ones, so that repetitions occur.
+fn any_part() -> impl Strategy<Value = Vec<u8>> {
+    let samples = prop::collection::btree_map(0i64..3, Just(1.5), 0..3);
+    (samples, any::<bool>()).prop_map(|(samples, is_base)| {
+        let (timestamps, values): (Vec<i64>, Vec<f64>) = samples.into_iter().unzip();
+        if is_base {
+            coarse_samples::encode_columns(0, Times::Own(&timestamps), &values)
+        } else {
+            coarse_samples::late_stream(&gorilla::encode(&timestamps, &values)).into()
+        }
+    })
 }
 
 /// Values of which some are damaged: cut, a bit flipped, or garbage, also garbage that looks like a
@@ -184,7 +221,10 @@ fn can_read(key: &[u8], value: &[u8]) -> bool {
         (4, _) => inverted_index::decode(value).is_ok(),
         (5, 11) => start_timestamps::decode(value).is_ok(),
         (5, _) if key[1] & 0xf == 1 => gorilla::decode_into(value, &mut t, &mut v).is_ok(),
+        // Only lined up: nothing may be gone.
         (5, _) => false,
+        (8, 11) => start_timestamps::decode(value).is_ok(),
+        (8, _) if key[1] & 0xf != 1 => false,
         (8, _) => histogram_series::decode(value).is_ok(),
         (9, _) => exemplar_series::decode(value).is_ok(),
         other => panic!("{other:?}"),
@@ -266,6 +306,44 @@ fn damage_is_kept_in_its_place_and_the_rest_merges() {
     assert_eq!(readable(&key, &merged), (Some(all.into()), 1));
     let whole = stream(1);
     assert_eq!(readable(&key, &whole), (Some(whole.clone()), 0));
+}
+
+#[test]
+fn coarse_samples_and_histograms_are_lined_up() {
+    let (t, v) = float_samples();
+    let base = Bytes::from(coarse_samples::encode_columns(0, Times::Own(&t), &v));
+    let late = |t: i64| coarse_samples::late_stream(&gorilla::encode(&[t], &[1.0]));
+    let damaged = Bytes::from_static(b"damaged");
+    let key = key::time_series(sixteen_hours(), SeriesId(1));
+    let values = [
+        base.clone(),
+        late(1),
+        late(1),
+        damaged.clone(),
+        late(2),
+        late(1),
+    ];
+    let merged = merge(&key, None, &values).unwrap();
+    let expected = vec![base.clone(), late(1), damaged, late(2), late(1)];
+    assert_eq!(unmerged_parts(&merged).as_ref(), Some(&expected));
+    assert_eq!(coarse_samples::parts(&merged), expected);
+    let (readable_parts, unreadable) = readable(&key, &merged);
+    let expected = vec![base.clone(), late(1), late(2), late(1)];
+    assert_eq!(coarse_samples::parts(&readable_parts.unwrap()), expected);
+    assert_eq!(unreadable, 1);
+    assert_eq!(coarse_samples::parts(&base), std::slice::from_ref(&base));
+    // A flush that is repeated writes its late stream again.
+    let once = merge(&key, Some(&base), &[late(1)]).unwrap();
+    assert_eq!(merge(&key, Some(&once), &[late(1)]).unwrap(), once);
+
+    let key = key::histogram_series(sixteen_hours(), SeriesId(1));
+    let entries = histogram_entries();
+    let parts: Vec<Bytes> = [&entries[..2], &entries[..1]]
+        .map(|entries| histogram_series::encode(entries).into())
+        .into();
+    let merged = merge(&key, Some(&parts[0]), &parts[1..]).unwrap();
+    assert_eq!(unmerged_parts(&merged), Some(parts));
+    assert_eq!(readable(&key, &merged), (Some(merged.clone()), 0));
 }
 
 #[test]

@@ -143,6 +143,27 @@ pub(crate) fn histogram_entries() -> Vec<HistogramEntry> {
         .collect()
 }
 
+/// Every kind of run and of block: some one by one, then columns of integers and of floats.
+pub(crate) fn histogram_column_entries() -> Vec<HistogramEntry> {
+    let mut values: Vec<Option<Histogram>> = histogram_entries()
+        .into_iter()
+        .map(|entry| entry.value.map(Arc::unwrap_or_clone))
+        .collect();
+    let integers = (0..9u32).map(|i| integer_histogram(12 + 2 * u64::from(i), 0.5 * f64::from(i)));
+    values.extend(integers.map(Some));
+    values.extend([Some(integer_histogram(28, 4.0)), None]);
+    let floats = (0..8u32).map(|i| Histogram {
+        sum: f64::from(i) / 3.0,
+        ..custom_histogram()
+    });
+    values.extend(floats.map(Some));
+    let entry = |(value, i): (Option<Histogram>, i64)| HistogramEntry {
+        timestamp_ms: 1_700_000_000_000 + 15_000 * i + i % 2,
+        value: value.map(Arc::new),
+    };
+    values.into_iter().zip(0..).map(entry).collect()
+}
+
 pub(crate) fn exemplars() -> Vec<Exemplar> {
     let labels = Labels::from_pairs([("trace_id", "0af7651916cd43dd")]);
     vec![

@@ -348,7 +348,7 @@ pub static SETTINGS: &[Setting] = &[
         "How long the records of a bucket are kept after a coarser one took its place, for readers in other processes that still have the old list. Longer than a query may take."
     ),
     setting!("maintenance.read_bytes_per_second", Size, storage.maintenance.read_bytes_per_second, "64KiB" to "",
-        "Bytes per second that coarsening reads at most, so that ingest and queries have the machine."),
+        "Bytes per second that coarsening reads at most, so that ingest and queries have the machine. A run that somebody asks for goes as fast as it can."),
     setting!("maintenance.write_bytes_per_second", Size, storage.maintenance.write_bytes_per_second, "64KiB" to "",
-        "Bytes per second that coarsening writes at most."),
+        "Bytes per second that coarsening writes at most, a run that somebody asks for excepted."),
 ];

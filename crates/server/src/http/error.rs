@@ -35,7 +35,7 @@ use crate::queries::QueryError;
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
 
 /// An answer that is not a success.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     error_type: ErrorType,

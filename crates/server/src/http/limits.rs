@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
-//! | callers of a run of maintenance ([`CALLERS_MAX`](crate::maintenance::CALLERS_MAX)) | 503 at once |
+//! | requests that wait for a run of maintenance ([`MAINTENANCE_CALLERS_MAX`]) | 503 at once |
 //! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
 //! | `server.write_body_bytes_max`, [`FORM_BYTES_MAX`] | 413 |
 
@@ -22,11 +22,16 @@ pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 /// request to succeed, two keep a second sender going meanwhile.
 const LARGEST_WRITES_AT_ONCE: usize = 2;
 
+/// Requests that may wait for a run of maintenance. They share it, and each holds but a connection;
+/// people and scripts that ask are few.
+const MAINTENANCE_CALLERS_MAX: usize = 64;
+
 pub(crate) struct Limits {
     writes: Arc<Semaphore>,
     write_bytes: Arc<Semaphore>,
     write_bytes_max: usize,
     reads: Arc<Semaphore>,
+    maintenance: Arc<Semaphore>,
 }
 
 impl Limits {
@@ -43,6 +48,7 @@ impl Limits {
             write_bytes: permits(write_bytes_max),
             write_bytes_max,
             reads: permits(options.concurrent_reads_max),
+            maintenance: permits(MAINTENANCE_CALLERS_MAX),
         }
     }
 
@@ -59,6 +65,16 @@ impl Limits {
     pub(super) async fn read_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let slot = Arc::clone(&self.reads).acquire_owned().await;
         slot.map_err(|_| ApiError::internal("the limit of reads is closed"))
+    }
+
+    /// A place for one request that waits for a run of maintenance.
+    pub(super) fn maintenance_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = Arc::clone(&self.maintenance).try_acquire_owned();
+        slot.map_err(|_| {
+            ApiError::unavailable(format!(
+                "{MAINTENANCE_CALLERS_MAX} requests wait for a run of maintenance: try again"
+            ))
+        })
     }
 
     /// An empty reservation of memory for one write.
@@ -132,6 +148,17 @@ mod tests {
         assert_eq!(limits.write_bytes(), 100);
         drop(second);
         assert_eq!(limits.write_bytes(), 0);
+    }
+
+    #[test]
+    fn callers_of_maintenance_are_limited() {
+        let limits = limits();
+        let slots: Result<Vec<_>, _> = (0..MAINTENANCE_CALLERS_MAX)
+            .map(|_| limits.maintenance_slot())
+            .collect();
+        assert!(limits.maintenance_slot().is_err());
+        drop(slots.unwrap());
+        assert!(limits.maintenance_slot().is_ok());
     }
 
     #[test]

@@ -8,9 +8,7 @@ use axum::response::Response;
 use super::App;
 use super::error::ApiError;
 use super::json::small_success;
-use crate::maintenance::{
-    CALLERS_MAX, TooManyCallers, write_maintenance_report, write_maintenance_status,
-};
+use crate::maintenance::{write_maintenance_report, write_maintenance_status};
 
 /// What maintenance is doing and what is left to do. Read from memory, so that it answers also while
 /// all reads are taken.
@@ -19,19 +17,11 @@ pub(super) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiE
     Ok(small_success(|out| write_maintenance_status(out, &status)))
 }
 
-/// Brings everything that is closed into its final form and answers when that is done.
+/// Brings everything that is closed into its final form and answers when that is done. The run is the
+/// database's own: callers share it, and it goes on when they have gone.
 pub(super) async fn run(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    let database = app.database()?.clone();
-    let asked = app.maintenance_runs.ask(move || {
-        let database = database.clone();
-        async move { database.run_maintenance().await.map_err(ApiError::from) }
-    });
-    let too_many = |TooManyCallers| {
-        ApiError::unavailable(format!(
-            "{CALLERS_MAX} requests wait for a run of maintenance already: try again"
-        ))
-    };
-    let ended = asked.map_err(too_many)?.await;
-    let report = ended.map_err(|_| ApiError::internal("the run of maintenance panicked"))??;
+    let database = app.database()?;
+    let _slot = app.limits.maintenance_slot()?;
+    let report = database.run_maintenance().await?;
     Ok(small_success(|out| write_maintenance_report(out, &report)))
 }

@@ -45,11 +45,10 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http_body_util::BodyExt as _;
-use icecore_storage::{Clock, Database, MaintenanceReport};
+use icecore_storage::{Clock, Database};
 use rayon::ThreadPoolBuildError;
 
 use crate::config::{Config, ServerOptions};
-use crate::maintenance::Runs;
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
 use error::ApiError;
@@ -229,7 +228,6 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
-    maintenance_runs: Runs<Result<MaintenanceReport, ApiError>>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
 }
@@ -243,7 +241,6 @@ impl App {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
-            maintenance_runs: Runs::default(),
             options: config.server.clone(),
             clock,
             database: OnceLock::new(),

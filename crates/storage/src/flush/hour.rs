@@ -213,12 +213,16 @@ impl HourFlush<'_> {
     async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut Assembled) -> Result<()> {
         let view = self.inner.engine.live_view();
         if self.meta.has_histograms
-            && let Some(stored) = view.get(&key::histogram_series(self.place.bucket, id)).await?
+            && let Some(stored) = view
+                .get(&key::histogram_series(self.place.bucket, id))
+                .await?
         {
             assembled.beat_stored_histograms(&self.place.stored_histograms(&stored));
         }
         if self.meta.has_start_timestamps
-            && let Some(stored) = view.get(&key::time_series_starts(self.place.bucket, id)).await?
+            && let Some(stored) = view
+                .get(&key::time_series_starts(self.place.bucket, id))
+                .await?
         {
             assembled.beat_stored_starts(&stored);
         }

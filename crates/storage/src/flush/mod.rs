@@ -116,4 +116,3 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()
     }
     result
 }
-

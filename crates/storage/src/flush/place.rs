@@ -111,6 +111,10 @@ mod tests {
         }
         assert_eq!(meta.dirty_hours, [960, 1080]);
         Place::of(0, &listed).note_late(&mut meta);
-        assert_eq!(meta.dirty_hours, [960, 1080], "an hour bucket is never dirty");
+        assert_eq!(
+            meta.dirty_hours,
+            [960, 1080],
+            "an hour bucket is never dirty"
+        );
     }
 }

@@ -14,9 +14,10 @@ mod flushes;
 mod fold;
 pub(crate) mod hold;
 mod jobs;
-pub(crate) mod plan;
 pub(crate) mod pace;
+pub(crate) mod plan;
 mod recent;
+pub(crate) mod retire;
 mod status;
 mod task;
 

@@ -82,7 +82,10 @@ impl Situation<'_> {
         let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
         for source in self.buckets.iter().filter(|bucket| bucket.size < size) {
             if let Some(start) = size.bucket_of(source.start_ms()) {
-                windows.entry(Bucket { size, start }).or_default().push(*source);
+                windows
+                    .entry(Bucket { size, start })
+                    .or_default()
+                    .push(*source);
             }
         }
         let ready = windows.into_iter().filter(|(target, sources)| {
@@ -102,7 +105,10 @@ impl Situation<'_> {
         target.end_ms() <= quiet_since_ms
             && !self.busy_hours.iter().any(|hour| holds(target, *hour))
             && (self.everything
-                || sources.iter().filter_map(written).all(|at| at <= quiet_since_ms))
+                || sources
+                    .iter()
+                    .filter_map(written)
+                    .all(|at| at <= quiet_since_ms))
     }
 }
 

@@ -59,9 +59,9 @@ pub(crate) async fn exemplars(inner: &Arc<Inner>, query: ExemplarQuery) -> Resul
         })
         .await?
         .ok_or_else(|| ExemplarQuery::too_many(max))?;
-    let buckets = buckets_in(inner, query.start_ms, query.end_ms);
-    let mut reads = Vec::with_capacity(buckets.len());
-    for view in views_of(inner, &buckets)? {
+    let leased = buckets_in(inner, query.start_ms, query.end_ms);
+    let mut reads = Vec::with_capacity(leased.buckets.len());
+    for view in views_of(inner, &leased)? {
         reads.push(in_bucket(inner, view, &query));
     }
     let in_buckets = join_bounded(reads, CONCURRENT_BUCKETS).await?;

@@ -10,7 +10,7 @@ use icecore_records::{Bucket, ParsedKey, RecordType, key};
 
 use super::postings::successor;
 use super::resolve::resolve_series;
-use super::{buckets_in, join_bounded};
+use super::{Leased, buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
@@ -142,7 +142,7 @@ async fn collect_buckets<F>(
 where
     F: Future<Output = Result<BTreeSet<String>>>,
 {
-    let buckets = buckets_in(inner, query.start_ms, query.end_ms);
+    let Leased { buckets, lease } = buckets_in(inner, query.start_ms, query.end_ms);
     let view = inner.engine.snapshot()?;
     let scans = buckets
         .into_iter()
@@ -154,6 +154,7 @@ where
             .into_iter()
             .flatten(),
     );
+    drop(lease);
     Ok(())
 }
 

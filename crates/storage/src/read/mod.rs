@@ -10,6 +10,7 @@
 //! - The head is copied before the list of buckets is read, and that before the snapshot is taken: a
 //!   flush in between shows a sample twice, never not at all.
 //! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part.
+//! - What is read is leased together with the list of buckets, until the reader is dropped.
 //! - Label sets are resolved once per selection and shared across buckets.
 
 mod assemble;
@@ -33,11 +34,14 @@ pub(crate) use select::SelectStream;
 pub use statistics::{Cardinality, NamedCount};
 pub(crate) use statistics::{cardinality, head_cardinality};
 
+use std::sync::Arc;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use icecore_records::Bucket;
 
 use crate::error::Result;
 use crate::inner::Inner;
+use crate::lease::Lease;
 
 /// Runs futures with at most `concurrent` of them under way; results are in order.
 pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
@@ -50,11 +54,23 @@ pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
         .await
 }
 
-/// Buckets that overlap a time range, oldest first.
-fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Vec<Bucket> {
+/// Buckets to read, with the lease that keeps them.
+struct Leased {
+    /// Oldest first.
+    buckets: Vec<Bucket>,
+    lease: Arc<Lease>,
+}
+
+/// Buckets that overlap a time range.
+fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Leased {
     let buckets = inner.buckets.read();
     let overlaps = |b: &&Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;
     let mut found: Vec<Bucket> = buckets.iter().filter(overlaps).copied().collect();
     found.sort_by_key(|b| b.start);
-    found
+    // While the list is locked: a commit in between could retire and drain what was found.
+    let lease = Arc::new(inner.leases.take(&found));
+    Leased {
+        buckets: found,
+        lease,
+    }
 }

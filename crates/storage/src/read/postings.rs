@@ -13,6 +13,7 @@ use super::join_bounded;
 use crate::cache::{BucketCache, ValueList};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::lease::Lease;
 use crate::slate::read_view::{ScanKind, View};
 
 /// Values of a label up to which their list is kept: a label with more is not one that regular
@@ -28,6 +29,8 @@ pub(crate) struct BucketView {
     pub(crate) bucket: Bucket,
     pub(crate) view: View,
     pub(crate) cache: Arc<BucketCache>,
+    /// Keeps the bucket from being drained for as long as somebody can read it through this.
+    pub(super) _lease: Arc<Lease>,
 }
 
 /// The ids that satisfy all matchers; `all` are the ids there are, for selections that only exclude.

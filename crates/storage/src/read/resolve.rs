@@ -15,7 +15,7 @@ use roaring::RoaringBitmap;
 use super::fetch::{Fetched, fetch};
 use super::postings::{BucketView, corrupt, resolve};
 use super::unite::Union;
-use super::{buckets_in, join_bounded};
+use super::{Leased, buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::head::{HeadSelection, PartCopy, SeriesRef};
 use crate::inner::Inner;
@@ -71,8 +71,8 @@ pub(crate) async fn resolve_series(
         .pool
         .run(move || head.select(&wanted, range_ms, labels_only, &cache))
         .await?;
-    let buckets = buckets_in(inner, range_ms.0, range_ms.1);
-    let views = views_of(inner, &buckets)?;
+    let leased = buckets_in(inner, range_ms.0, range_ms.1);
+    let views = views_of(inner, &leased)?;
     let mut searches = Vec::with_capacity(views.len());
     for view in views {
         searches.push(match_bucket(inner, view, matchers));
@@ -104,16 +104,15 @@ pub(crate) async fn resolve_series(
 }
 
 /// Buckets with what is known of them, all of one moment.
-pub(super) fn views_of(
-    inner: &Inner,
-    buckets: &[icecore_records::Bucket],
-) -> Result<Vec<BucketView>> {
+pub(super) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>> {
+    let buckets = &leased.buckets;
     let (view, caches) = inner.cache.pin(buckets, || inner.engine.snapshot())?;
     let pinned = buckets.iter().zip(caches);
     let views = pinned.map(|(bucket, cache)| BucketView {
         bucket: *bucket,
         view: view.clone(),
         cache,
+        _lease: Arc::clone(&leased.lease),
     });
     Ok(views.collect())
 }

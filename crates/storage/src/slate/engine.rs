@@ -19,6 +19,7 @@
 //!
 //! Elsewhere: settings and their reasons (`tuning`), what is compacted and drained (`scheduler`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -149,9 +150,34 @@ impl Engine {
     /// snapshots included. Nothing is remembered across a restart: what [`Engine::segments`] lists
     /// then and is not wanted is to be drained again.
     pub(crate) fn drain(&self, prefix: Bytes) {
-        let present: std::collections::BTreeSet<Bytes> = self.segments().into_iter().collect();
+        let present: BTreeSet<Bytes> = self.segments().into_iter().collect();
         self.drains.retain(|drained| present.contains(drained));
         self.drains.insert(prefix);
+    }
+
+    /// [`Engine::drain`] of several.
+    pub(crate) fn drain_all(&self, prefixes: &[Bytes]) {
+        for prefix in prefixes {
+            self.drains.insert(prefix.clone());
+        }
+    }
+
+    /// Ends drains: what is written under these prefixes from now on stays. What the compactor has
+    /// been told to drop already is of before.
+    pub(crate) fn stop_draining(&self, prefixes: &[Bytes]) {
+        for prefix in prefixes {
+            self.drains.remove(prefix);
+        }
+    }
+
+    /// Prefixes of the segments that have files.
+    pub(crate) fn segments_in_files(&self) -> BTreeSet<Bytes> {
+        let manifest = self.db.manifest();
+        let segments = manifest.segments().iter();
+        segments
+            .filter(|segment| !segment.l0().is_empty() || !segment.compacted().is_empty())
+            .map(|segment| segment.prefix().clone())
+            .collect()
     }
 
     /// Prefixes of the segments that hold anything, in files or still in memory.

@@ -50,6 +50,10 @@ impl DrainSet {
         self.0.lock().insert(prefix);
     }
 
+    pub(crate) fn remove(&self, prefix: &[u8]) {
+        self.0.lock().remove(prefix);
+    }
+
     pub(crate) fn contains(&self, prefix: &[u8]) -> bool {
         self.0.lock().contains(prefix)
     }

@@ -123,3 +123,60 @@ proptest! {
         prop_assert!(decode(&[&bytes[..], &[0]].concat(), values.len()).is_err());
     }
 }
+
+#[test]
+fn long_chunks_come_back() {
+    for len in [1, 2, 127, 128, 129, 130, 1499, 1501, 1502, 3840, 100_000] {
+        for kind in 0..9 {
+            check(&run(kind, 0x1234_5678_9abc_def1, len));
+        }
+    }
+}
+
+/// One example of every form. A change here is a change of the format.
+#[test]
+fn the_format_has_not_moved() {
+    let pages = [0, 3, 1, 7, 2, 9, 4, 8].map(|page| f64::from(page * 4096 + 100));
+    let mut seldom = vec![2.5; 40];
+    seldom[20..].fill(4.0);
+    seldom[33..].fill(3.5);
+    let often: Vec<f64> = (0..40).map(|i| f64::from(i / 2 % 3 * 9 + i / 2)).collect();
+    let stale = f64::from_bits(0x7ff0_0000_0000_0002);
+    let mut ending: Vec<f64> = (0..20).map(|i| f64::from(i) / 10.0).collect();
+    ending[19] = stale;
+    let squares: Vec<f64> = (0..12).map(|i| f64::from(i * i)).collect();
+    let counter: Vec<f64> = (0..64)
+        .map(|i| f64::from(i * 1000 + i * 7 % 11 + i * i / 2))
+        .collect();
+    let table: [(&str, &[f64], &str); 9] = [
+        ("no values", &[], ""),
+        ("constant", &[0.25; 9], "0000020132"),
+        ("constant NaN", &[stale; 3], "0000ff0184808080808080f0ff01"),
+        (
+            "factor, no predictor",
+            &pages,
+            "0010008020c80100040030719284",
+        ),
+        ("gaps", &seldom, "0203140d100105320002002c"),
+        (
+            "bitmap",
+            &often,
+            "01145555555555000000060080420dcd65405a32758c053ed92871",
+        ),
+        (
+            "same, exception",
+            &ending,
+            "00210100000100ffff030113020000000000f07f",
+        ),
+        ("same step", &squares, "0002000002000200a8aa2a"),
+        (
+            "trend",
+            &counter,
+            "00040000e00f0800840391c6cd1e1ce1e0202df2302e1de1302ef2e0202df2302e1de1302ef2e0202d020401010304060f",
+        ),
+    ];
+    for (name, values, expected) in table {
+        let hex: String = check(values).iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, expected, "{name}");
+    }
+}

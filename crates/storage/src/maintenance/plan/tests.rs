@@ -137,7 +137,13 @@ fn asked_for_everything_that_has_ended_becomes_coarse() {
     let mut world = World::at(16.0, hours(0..16)).everything();
     world.busy_hours = [0].into();
     world.work_off();
-    let expected = [bucket(1, 0), bucket(1, 1), bucket(2, 2), bucket(4, 4), bucket(8, 8)];
+    let expected = [
+        bucket(1, 0),
+        bucket(1, 1),
+        bucket(2, 2),
+        bucket(4, 4),
+        bucket(8, 8),
+    ];
     assert_eq!(Vec::from_iter(world.buckets), expected);
 }
 

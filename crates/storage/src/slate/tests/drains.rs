@@ -47,6 +47,33 @@ async fn a_drained_segment_is_empty_and_stays_so() {
 }
 
 #[tokio::test]
+async fn what_is_written_after_a_drain_has_ended_stays() {
+    let (options, store) = in_memory();
+    let engine = open(&options, &store).await;
+    let [first, second] = [60, 120].map(|bucket| bucket_key(bucket, 1).slice(..6));
+    put(&engine, bucket_key(60, 1), b"before").await.unwrap();
+    engine.flush_memtable().await.unwrap();
+    engine.drain_all(std::slice::from_ref(&first));
+    eventually("the segment goes", async || {
+        !engine.segments_in_files().contains(&first)
+    })
+    .await;
+    engine.stop_draining(std::slice::from_ref(&first));
+    put(&engine, bucket_key(60, 2), b"after").await.unwrap();
+    put(&engine, bucket_key(120, 1), b"gone").await.unwrap();
+    engine.flush_memtable().await.unwrap();
+    // Both segments have a file now: a drain of the first one would go on with that of the second.
+    engine.drain_all(std::slice::from_ref(&second));
+    eventually("the other segment goes", async || {
+        !engine.segments_in_files().contains(&second)
+    })
+    .await;
+    assert_eq!(get(&engine, &bucket_key(60, 1)).await, None);
+    assert_eq!(get(&engine, &bucket_key(60, 2)).await.unwrap(), "after");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn many_segments_drain_at_once() {
     let (options, store) = in_memory();
     let engine = open(&options, &store).await;
