@@ -32,6 +32,7 @@ pub mod histogram_series;
 pub mod inverted_index;
 pub mod journal;
 pub mod key;
+pub mod maintenance_job;
 pub mod merge;
 pub mod metadata;
 mod reader;

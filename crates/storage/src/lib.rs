@@ -29,6 +29,7 @@ mod options;
 mod pool;
 mod read;
 mod slate;
+mod stored;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};

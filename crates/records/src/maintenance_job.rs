@@ -1,0 +1,351 @@
+//! The maintenance job that is under way: what it makes out of what, and how far it has come.
+//!
+//! ```text
+//! version u8 = 1 | kind u8 = 1 (coarsen) | target: bucket
+//! | varint count, sources: (bucket | hash of its BucketMeta, 16 bytes LE)*
+//! | phase u8: 1 series, 2 dictionary, 3 index, 4 samples, 5 verify
+//! | cursor: varint for series, dictionary and samples; varint length and bytes for index
+//! | flags u8: 1 start timestamps | varint series, labels, postings, floats read, floats, histograms,
+//!   exemplars, bytes read, bytes written, records | zigzag first and last timestamp
+//!
+//! bucket = u8 size exponent | u32 LE start in minutes
+//! ```
+//!
+//! Holds always:
+//! - It is written together with what its cursor covers, so both are there or neither. Losing it is
+//!   harmless: the target is not listed, and what was written of it is dropped.
+
+use icecore_model::{BucketSize, BucketStart};
+
+use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::{Bucket, DecodeError};
+
+const RECORD: &str = "MaintenanceJob";
+const VERSION: u8 = 1;
+const COARSEN: u8 = 1;
+const HAS_START_TIMESTAMPS: u8 = 1;
+
+/// Bytes of a source.
+const SOURCE_LEN: usize = 5 + 16;
+
+/// A job that makes one bucket out of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub target: Bucket,
+    /// In the order of time.
+    pub sources: Vec<JobSource>,
+    pub phase: Phase,
+    pub counts: Counts,
+}
+
+/// A bucket that goes into the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobSource {
+    pub bucket: Bucket,
+    /// XXH3-128 of its BucketMeta when the job began: another one says that it was written to.
+    pub meta_hash: u128,
+}
+
+/// What a job is at. Everything before its cursor is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Forward records, by id.
+    Series { next_id: u32 },
+    /// Dictionary records, by place in the order of fingerprints.
+    Dictionary { next: u32 },
+    /// Inverted index, by label pair as it follows the bucket in a key; empty: none yet.
+    Index { after: Vec<u8> },
+    /// Samples, histograms, starts and exemplars, by id.
+    Samples { next_id: u32 },
+    /// All is written and looked through before the commit.
+    Verify,
+}
+
+/// What a job has met so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    pub has_start_timestamps: bool,
+    pub series: u64,
+    /// Label pairs of all series.
+    pub labels: u64,
+    /// Entries of all postings.
+    pub postings: u64,
+    /// Floats in the sources, those that others replace included.
+    pub floats_read: u64,
+    pub floats: u64,
+    pub histograms: u64,
+    pub exemplars: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub records: u64,
+    pub min_timestamp_ms: i64,
+    pub max_timestamp_ms: i64,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            has_start_timestamps: false,
+            series: 0,
+            labels: 0,
+            postings: 0,
+            floats_read: 0,
+            floats: 0,
+            histograms: 0,
+            exemplars: 0,
+            bytes_read: 0,
+            bytes_written: 0,
+            records: 0,
+            min_timestamp_ms: i64::MAX,
+            max_timestamp_ms: i64::MIN,
+        }
+    }
+}
+
+pub fn encode(job: &Job) -> Vec<u8> {
+    let mut value = vec![VERSION, COARSEN];
+    push_bucket(&mut value, job.target);
+    push_uvarint(&mut value, job.sources.len() as u64);
+    for source in &job.sources {
+        push_bucket(&mut value, source.bucket);
+        value.extend_from_slice(&source.meta_hash.to_le_bytes());
+    }
+    push_phase(&mut value, &job.phase);
+    let counts = &job.counts;
+    value.push(match counts.has_start_timestamps {
+        true => HAS_START_TIMESTAMPS,
+        false => 0,
+    });
+    for count in [
+        counts.series,
+        counts.labels,
+        counts.postings,
+        counts.floats_read,
+        counts.floats,
+        counts.histograms,
+        counts.exemplars,
+        counts.bytes_read,
+        counts.bytes_written,
+        counts.records,
+    ] {
+        push_uvarint(&mut value, count);
+    }
+    push_zigzag(&mut value, counts.min_timestamp_ms);
+    push_zigzag(&mut value, counts.max_timestamp_ms);
+    value
+}
+
+pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
+    let mut reader = Reader::new(RECORD, value);
+    reader.version(VERSION)?;
+    if reader.u8()? != COARSEN {
+        return Err(reader.error("unknown kind of job"));
+    }
+    let target = read_bucket(&mut reader)?;
+    let count = reader.count(SOURCE_LEN)?;
+    let mut sources = Vec::with_capacity(count);
+    for _ in 0..count {
+        sources.push(JobSource {
+            bucket: read_bucket(&mut reader)?,
+            meta_hash: u128::from_le_bytes(reader.array()?),
+        });
+    }
+    let phase = read_phase(&mut reader)?;
+    let flags = reader.u8()?;
+    if flags & !HAS_START_TIMESTAMPS != 0 {
+        return Err(reader.error("unknown flags"));
+    }
+    let counts = Counts {
+        has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
+        series: reader.uvarint()?,
+        labels: reader.uvarint()?,
+        postings: reader.uvarint()?,
+        floats_read: reader.uvarint()?,
+        floats: reader.uvarint()?,
+        histograms: reader.uvarint()?,
+        exemplars: reader.uvarint()?,
+        bytes_read: reader.uvarint()?,
+        bytes_written: reader.uvarint()?,
+        records: reader.uvarint()?,
+        min_timestamp_ms: reader.zigzag()?,
+        max_timestamp_ms: reader.zigzag()?,
+    };
+    reader.finish()?;
+    Ok(Job {
+        target,
+        sources,
+        phase,
+        counts,
+    })
+}
+
+fn push_phase(value: &mut Vec<u8>, phase: &Phase) {
+    match phase {
+        Phase::Series { next_id } => {
+            value.push(1);
+            push_uvarint(value, (*next_id).into());
+        }
+        Phase::Dictionary { next } => {
+            value.push(2);
+            push_uvarint(value, (*next).into());
+        }
+        Phase::Index { after } => {
+            value.push(3);
+            push_uvarint(value, after.len() as u64);
+            value.extend_from_slice(after);
+        }
+        Phase::Samples { next_id } => {
+            value.push(4);
+            push_uvarint(value, (*next_id).into());
+        }
+        Phase::Verify => value.push(5),
+    }
+}
+
+fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, DecodeError> {
+    Ok(match reader.u8()? {
+        1 => Phase::Series {
+            next_id: reader.uvarint32()?,
+        },
+        2 => Phase::Dictionary {
+            next: reader.uvarint32()?,
+        },
+        3 => {
+            let len = reader.count(1)?;
+            Phase::Index {
+                after: reader.bytes(len)?.to_vec(),
+            }
+        }
+        4 => Phase::Samples {
+            next_id: reader.uvarint32()?,
+        },
+        5 => Phase::Verify,
+        _ => return Err(reader.error("unknown phase")),
+    })
+}
+
+fn push_bucket(value: &mut Vec<u8>, bucket: Bucket) {
+    value.push(bucket.size.exponent());
+    value.extend_from_slice(&bucket.start.minutes().to_le_bytes());
+}
+
+fn read_bucket(reader: &mut Reader<'_>) -> Result<Bucket, DecodeError> {
+    let size = BucketSize::from_exponent(reader.u8()?);
+    let size = size.ok_or_else(|| reader.error("bucket size is not between 1 and 15"))?;
+    let start = BucketStart(reader.u32()?);
+    Ok(Bucket { size, start })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bucket(exponent: u8, start: u32) -> Bucket {
+        let size = BucketSize::from_exponent(exponent).unwrap();
+        let start = BucketStart(start);
+        Bucket { size, start }
+    }
+
+    fn job(phase: Phase) -> Job {
+        Job {
+            target: bucket(3, 28_333_200),
+            sources: vec![JobSource {
+                bucket: bucket(1, 28_333_320),
+                meta_hash: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
+            }],
+            phase,
+            counts: Counts {
+                has_start_timestamps: true,
+                series: 713,
+                floats: 300,
+                min_timestamp_ms: 1,
+                max_timestamp_ms: -1,
+                ..Counts::default()
+            },
+        }
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let check = |phase: Phase, expected: &str| {
+            let value = encode(&job(phase.clone()));
+            let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+            let head = "01010390 54b001 01 0108 55b001 efcdab8967452301efcdab8967452301";
+            let tail = "01c905000000ac0200000000000201";
+            assert_eq!(hex, format!("{head}{expected}{tail}").replace(' ', ""));
+            assert_eq!(decode(&value), Ok(job(phase)));
+            for end in 0..value.len() {
+                assert!(decode(&value[..end]).is_err(), "cut at {end}");
+            }
+            assert!(decode(&[&value[..], &[0]].concat()).is_err());
+        };
+        check(Phase::Series { next_id: 300 }, "01ac02");
+        check(Phase::Dictionary { next: 7 }, "0207");
+        check(
+            Phase::Index {
+                after: b"a\0b".to_vec(),
+            },
+            "0303610062",
+        );
+        check(Phase::Samples { next_id: 0 }, "0400");
+        check(Phase::Verify, "05");
+    }
+
+    fn any_phase() -> impl Strategy<Value = Phase> {
+        prop_oneof![
+            any::<u32>().prop_map(|next_id| Phase::Series { next_id }),
+            any::<u32>().prop_map(|next| Phase::Dictionary { next }),
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(|after| Phase::Index { after }),
+            any::<u32>().prop_map(|next_id| Phase::Samples { next_id }),
+            Just(Phase::Verify),
+        ]
+    }
+
+    fn any_counts() -> impl Strategy<Value = Counts> {
+        let numbers = prop::array::uniform10(any::<u64>());
+        (numbers, any::<(bool, i64, i64)>()).prop_map(|(n, (starts, min, max))| Counts {
+            has_start_timestamps: starts,
+            series: n[0],
+            labels: n[1],
+            postings: n[2],
+            floats_read: n[3],
+            floats: n[4],
+            histograms: n[5],
+            exemplars: n[6],
+            bytes_read: n[7],
+            bytes_written: n[8],
+            records: n[9],
+            min_timestamp_ms: min,
+            max_timestamp_ms: max,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn jobs_round_trip(
+            target in (1u8..=15, any::<u32>()),
+            sources in prop::collection::vec((1u8..=15, any::<u32>(), any::<u128>()), 0..20),
+            phase in any_phase(),
+            counts in any_counts(),
+        ) {
+            let source = |(exponent, start, meta_hash)| JobSource {
+                bucket: bucket(exponent, start),
+                meta_hash,
+            };
+            let job = Job {
+                target: bucket(target.0, target.1),
+                sources: sources.into_iter().map(source).collect(),
+                phase,
+                counts,
+            };
+            prop_assert_eq!(decode(&encode(&job)), Ok(job));
+        }
+
+        #[test]
+        fn any_bytes_are_a_job_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&bytes);
+        }
+    }
+}
