@@ -2,14 +2,24 @@
 //!
 //! Only with the feature `testing`: the product cannot be driven this way.
 
+mod content;
+mod jobs;
+
 use bytes::Bytes;
+use icecore_model::{BucketSize, BucketStart};
+use icecore_records::Bucket;
 use slatedb::WriteBatch;
 
+pub use crate::maintenance::coarsen::Outcome as CoarsenOutcome;
 pub use crate::slate::faults::*;
+pub use content::{SeriesContent, StoredContent};
+pub use jobs::{HeldBack, JobHooks};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::maintenance;
+use crate::maintenance::coarsen::coarsen_until;
+use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
 /// Hooks on [`Database`].
@@ -32,6 +42,21 @@ pub trait Hooks {
         &self,
         records: Vec<(Bytes, Option<Bytes>)>,
     ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes one bucket of 2^(exponent−1) hours, beginning at `start`, out of all that are listed in
+    /// its window. With `writes_max` the job is interrupted before it writes once more.
+    fn coarsen_now(
+        &self,
+        exponent: u8,
+        start: BucketStart,
+        writes_max: Option<u64>,
+    ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// The buckets that are listed.
+    fn listed(&self) -> Vec<Bucket>;
+
+    /// What all listed buckets hold, decoded without the help of the read path.
+    fn stored_content(&self) -> impl Future<Output = Result<StoredContent>> + Send;
 }
 
 impl Hooks for Database {
@@ -77,5 +102,30 @@ impl Hooks for Database {
             .await_durable()
             .await
             .map_err(Error::store("replacing records"))
+    }
+
+    async fn coarsen_now(
+        &self,
+        exponent: u8,
+        start: BucketStart,
+        writes_max: Option<u64>,
+    ) -> Result<CoarsenOutcome> {
+        let size = BucketSize::from_exponent(exponent)
+            .ok_or_else(|| Error::Invalid(format!("no bucket has size {exponent}")))?;
+        let target = Bucket { size, start };
+        let inside = |bucket: &Bucket| {
+            bucket.start_ms() >= target.start_ms() && bucket.end_ms() <= target.end_ms()
+        };
+        let sources: Vec<Bucket> = self.listed().into_iter().filter(inside).collect();
+        let watch = Watch::unpaced(self.inner());
+        coarsen_until(self.inner(), target, &sources, &watch, writes_max).await
+    }
+
+    fn listed(&self) -> Vec<Bucket> {
+        self.inner().buckets.read().iter().copied().collect()
+    }
+
+    async fn stored_content(&self) -> Result<StoredContent> {
+        content::content(self.inner(), &self.listed()).await
     }
 }

@@ -91,7 +91,11 @@ async fn find_late(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<
             let range = (Bound::Included(first), Bound::Included(end));
             let mut records = view.scan(range, ScanKind::Once).await?;
             let mut bytes = 0;
-            while let Some(record) = records.next().await.map_err(Error::store("reading samples"))? {
+            while let Some(record) = records
+                .next()
+                .await
+                .map_err(Error::store("reading samples"))?
+            {
                 if bytes >= SCAN_BYTES {
                     next = Some(record.key);
                     break;
@@ -193,7 +197,11 @@ fn folded_floats(
     let folded = Bytes::from(folded);
     let again = stored::floats(bucket, series, &folded, columns)?;
     let same = again.timestamps == floats.timestamps
-        && again.values.iter().map(|v| v.to_bits()).eq(floats.values.iter().map(|v| v.to_bits()));
+        && again
+            .values
+            .iter()
+            .map(|v| v.to_bits())
+            .eq(floats.values.iter().map(|v| v.to_bits()));
     match same {
         true => Ok((key::time_series(bucket, series), Some(folded))),
         false => Err(mismatch("samples", bucket, series)),
@@ -217,7 +225,10 @@ fn shared_times(
     let (start, len) = (first as usize, timestamps.len());
     let same = base.len() == len
         && start.checked_add(len).is_some_and(|end| end <= list.len())
-        && timestamps.iter().enumerate().all(|(i, time)| list.at(start + i) == *time);
+        && timestamps
+            .iter()
+            .enumerate()
+            .all(|(i, time)| list.at(start + i) == Some(*time));
     let len = u32::try_from(len).ok()?;
     same.then_some(Times::Shared { column, first, len })
 }

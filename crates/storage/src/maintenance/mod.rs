@@ -10,8 +10,9 @@
 //! - Jobs never delay flushes of hours that they do not copy, and end when the head needs the others.
 //! - A step that fails is logged and tried again.
 
+pub(crate) mod coarsen;
 mod flushes;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod hold;
 mod jobs;
 pub(crate) mod pace;
@@ -30,11 +31,10 @@ use tracing::warn;
 pub(crate) use flushes::{flush_all, flush_and_drain, flush_due};
 pub(crate) use hold::Hold;
 pub(crate) use jobs::Jobs;
-pub(crate) use pace::Watch;
 pub(crate) use recent::RecentWrites;
 pub(crate) use status::status;
-pub(crate) use task::run as run_jobs;
 pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
+pub(crate) use task::run as run_jobs;
 
 use crate::error::Result;
 use crate::inner::Inner;

@@ -27,7 +27,6 @@ use super::plan::{self, Piece, Situation};
 use super::recent::Known;
 use super::retire::drop_retired;
 use super::status::{JobStatus, MaintenanceReport};
-use super::sweep::sweep;
 use crate::error::{Error, Result};
 use crate::head::CATALOG_HOUR;
 use crate::inner::Inner;
@@ -98,7 +97,6 @@ fn note(inner: &Inner, failed: Option<&Error>) {
 /// One step of what goes on without being asked for; whether there was something to do.
 async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut tokio::time::Instant) -> Result<bool> {
     if tokio::time::Instant::now() >= *next_sweep {
-        unless_stopped(inner, sweep(inner)).await?;
         *next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
     }
     let grace = inner.options.maintenance.grace;
@@ -115,7 +113,9 @@ async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut tokio::time::Instant) ->
     let Some(bucket) = next_fold(inner, false) else {
         return Ok(false);
     };
-    refresh(inner, bucket, &Watch::paced(inner)).await.map(|()| true)
+    refresh(inner, bucket, &Watch::paced(inner))
+        .await
+        .map(|()| true)
 }
 
 /// Brings everything that is closed into its final form.
@@ -230,7 +230,9 @@ fn next_fold(inner: &Inner, everything: bool) -> Option<Bucket> {
     let quiet_since_ms = now_ms - inner.options.maintenance.delay.as_millis() as i64;
     let largest = BucketSize::from_exponent(LARGEST);
     let mut due = dirty.into_iter().filter(|bucket| {
-        let quiet = written_ms.get(bucket).is_none_or(|at| *at <= quiet_since_ms);
+        let quiet = written_ms
+            .get(bucket)
+            .is_none_or(|at| *at <= quiet_since_ms);
         everything || (quiet && Some(bucket.size) >= largest)
     });
     due.next()
@@ -242,7 +244,9 @@ async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
     let started = std::time::Instant::now();
     let built = coarsen(inner, piece.target, &piece.sources, watch).await;
     let metrics = &inner.metrics;
-    metrics.coarsen_seconds.observe(started.elapsed().as_secs_f64());
+    metrics
+        .coarsen_seconds
+        .observe(started.elapsed().as_secs_f64());
     match &built {
         Ok(outcome) => {
             metrics.coarsen_done.add(1);
@@ -261,7 +265,9 @@ async fn refresh(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<()
     let started = std::time::Instant::now();
     let folded = fold(inner, bucket, watch).await;
     let metrics = &inner.metrics;
-    metrics.fold_seconds.observe(started.elapsed().as_secs_f64());
+    metrics
+        .fold_seconds
+        .observe(started.elapsed().as_secs_f64());
     match &folded {
         Ok(_) => metrics.fold_done.add(1),
         Err(_) if inner.jobs.is_stopped() => metrics.fold_given_up.add(1),
