@@ -32,6 +32,7 @@ pub struct Target {
 /// Everything that is fuzzed.
 pub fn all_targets() -> Vec<Target> {
     let mut all = targets::records::targets();
+    all.extend(targets::columns::targets());
     all.extend(targets::histograms::targets());
     all.extend(targets::wire::targets());
     all.extend(targets::promql::targets());

@@ -56,8 +56,8 @@ fn write_job(out: &mut Vec<u8>, job: &JobStatus) {
     raw(
         out,
         &format!(
-            ",\"seriesDone\":{},\"seriesTotal\":{},\"startedMs\":{}}}",
-            job.series_done, job.series_total, job.started_ms
+            ",\"seriesDone\":{},\"seriesTotal\":{},\"bytesRead\":{},\"bytesWritten\":{},\"startedMs\":{}}}",
+            job.series_done, job.series_total, job.bytes_read, job.bytes_written, job.started_ms
         ),
     );
 }

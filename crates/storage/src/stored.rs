@@ -22,7 +22,7 @@ use icecore_model::BucketSize;
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, time_column};
 use icecore_records::{
-    Bucket, HistogramEntry, ParsedKey, SeriesId, gorilla, histogram_series, key, merge,
+    Bucket, HistogramEntry, ParsedKey, SeriesId, gorilla, histogram_series, key,
 };
 
 use crate::error::{Error, Result};
@@ -202,14 +202,11 @@ pub(crate) fn histograms(
     series: SeriesId,
     value: &Bytes,
 ) -> Result<Vec<HistogramEntry>> {
-    let parts = merge::unmerged_parts(value).unwrap_or_else(|| vec![value.clone()]);
-    let mut all = Vec::new();
-    for part in parts {
-        let newer = histogram_series::decode(&part)
-            .map_err(|cause| corrupt("histograms", bucket, series, &cause))?;
-        all = newest_wins(all, newer, |entry| entry.timestamp_ms);
-    }
-    Ok(all)
+    let decoded = match bucket.size == BucketSize::HOUR {
+        true => histogram_series::decode(value),
+        false => histogram_series::decode_coarse(value),
+    };
+    decoded.map_err(|cause| corrupt("histograms", bucket, series, &cause))
 }
 
 /// Merges two strictly increasing lists; of equal times the element of `newer` stays.

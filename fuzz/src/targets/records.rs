@@ -213,6 +213,7 @@ fn merged_keys() -> Vec<Bytes> {
         key::exemplar_series(hour(), series),
         key::time_series(four_hours(), series),
         key::bucket_meta(hour()),
+        key::histogram_series(four_hours(), series),
     ]
 }
 
@@ -224,6 +225,9 @@ fn keys() -> Vec<Vec<u8>> {
         key::journal(7, 9),
         key::flush_cursor(hour()),
         key::catalog_cursor(),
+        key::time_column(four_hours(), 7),
+        key::maintenance_job(),
+        key::retired_bucket(hour()),
         key::journal_watermark(),
         key::metric_metadata("up"),
     ]);
@@ -446,7 +450,7 @@ fn journal_records() -> Vec<Vec<u8>> {
 }
 
 fn operands() -> Vec<Vec<u8>> {
-    let values: [Vec<Vec<u8>>; 9] = [
+    let values: [Vec<Vec<u8>>; 10] = [
         bucket_lists(),
         dictionaries(),
         bitmaps(),
@@ -456,6 +460,7 @@ fn operands() -> Vec<Vec<u8>> {
         exemplars(),
         streams(),
         bucket_metas(),
+        histograms(),
     ];
     let seed = |(selector, values): (usize, &Vec<Vec<u8>>)| {
         let mut input = vec![selector as u8];

@@ -28,7 +28,8 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
     Ok(table.print(output)?)
 }
 
-/// `coarsen 2023-11-14T16:00:00Z 16h from 4 buckets, samples: 400 of 1000 series`.
+/// `coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples: 400 of 1000 series, 2.0 MiB read, 512.0
+/// KiB written`.
 pub(super) fn job(job: &Value, with_counters: bool) -> String {
     let Some(kind) = job["kind"].as_str() else {
         return "nothing".into();
@@ -45,7 +46,11 @@ pub(super) fn job(job: &Value, with_counters: bool) -> String {
     text.push_str(&format!(", {phase}"));
     if with_counters {
         let (done, total) = (number(&job["seriesDone"]), number(&job["seriesTotal"]));
-        text.push_str(&format!(": {done} of {total} series"));
+        let (read, written) = (number(&job["bytesRead"]), number(&job["bytesWritten"]));
+        let (read, written) = (size(read), size(written));
+        text.push_str(&format!(
+            ": {done} of {total} series, {read} read, {written} written"
+        ));
     }
     text
 }

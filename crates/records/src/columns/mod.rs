@@ -19,6 +19,7 @@
 
 mod bitpack;
 mod decimal;
+mod huffman;
 pub(crate) mod integers;
 mod predictor;
 mod record;

@@ -14,6 +14,7 @@ use icecore_records::{
 };
 use roaring::RoaringBitmap;
 
+use crate::golden_coarse;
 use crate::samples::*;
 
 const FINGERPRINT: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
@@ -41,6 +42,12 @@ fn journal_record() -> Vec<u8> {
 }
 
 /// Everything that is pinned: a name, the bytes now, the bytes as they must be.
+fn all_rows() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let mut rows = table();
+    rows.extend(golden_coarse::table());
+    rows
+}
+
 fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let (timestamps, values) = float_samples();
     let buckets = BTreeSet::from([hour(), Bucket::hour(BucketStart(28_333_380))]);
@@ -234,7 +241,7 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 #[test]
 fn golden_bytes_have_not_moved() {
     let mut moved = String::new();
-    for (name, bytes, expected) in table() {
+    for (name, bytes, expected) in all_rows() {
         if hex(&bytes) != expected {
             moved += &format!("{name}\n  now  {}\n  must {expected}\n", hex(&bytes));
         }
@@ -246,7 +253,7 @@ fn golden_bytes_have_not_moved() {
 fn the_document_has_the_same_golden_bytes() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/storage-format.md");
     let document = std::fs::read_to_string(path).unwrap();
-    for (name, _, expected) in table() {
+    for (name, _, expected) in all_rows() {
         let row = format!("| {name} | `{expected}` |");
         assert!(document.contains(&row), "missing row: {row}");
     }

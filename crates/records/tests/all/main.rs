@@ -6,6 +6,7 @@
 )]
 
 mod golden;
+mod golden_coarse;
 mod histogram_columns;
 mod merge_laws;
 mod round_trip;

@@ -2,7 +2,8 @@
 
 use icecore_records::{
     SeriesId, bucket_list, bucket_meta, exemplar_series, flush_cursor, forward_index,
-    histogram_series, inverted_index, metadata, series_dictionary, start_timestamps,
+    histogram_series, inverted_index, metadata, retired_bucket, series_dictionary,
+    start_timestamps,
 };
 use roaring::RoaringBitmap;
 
@@ -78,6 +79,8 @@ fn every_cut_is_found() {
         bucket_meta::decode,
     );
     check("cursor", &flush_cursor::encode(7), 0, flush_cursor::decode);
+    let retired = retired_bucket::encode(1_700_000_000_000);
+    check("retired bucket", &retired, 0, retired_bucket::decode);
     check(
         "metadata",
         &metadata::encode(&metadata()),

@@ -13,6 +13,8 @@ fn json_has_every_field() {
             phase: "samples",
             series_done: 4,
             series_total: 5,
+            bytes_read: 13,
+            bytes_written: 14,
             started_ms: 6,
         }),
         waiting: 7,
@@ -30,7 +32,7 @@ fn json_has_every_field() {
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();

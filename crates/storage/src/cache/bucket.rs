@@ -15,8 +15,9 @@ use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
 use super::budget::Budget;
-use super::chunk::{Chunk, Times};
+use super::chunk::Chunk;
 use super::shelf::Shelf;
+use super::times::Times;
 
 /// The values of a label that begin with some prefix, sorted, each with its ids.
 pub(crate) type ValueList = Vec<(Box<str>, Arc<RoaringBitmap>)>;

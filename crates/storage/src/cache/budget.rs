@@ -25,6 +25,11 @@ impl Budget {
         self.bytes() > self.max
     }
 
+    /// Whether less than half of it is in use.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.bytes() < self.max / 2
+    }
+
     pub(super) fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Relaxed);
     }

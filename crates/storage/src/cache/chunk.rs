@@ -1,24 +1,31 @@
-//! What is known of one series in one hour, ready to be read again and again.
+//! What is known of one series in one bucket, ready to be read again and again.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use icecore_records::columns::TimeList;
 use icecore_records::{DecodeError, HistogramEntry, gorilla};
-use parking_lot::Mutex;
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::budget::Budget;
 use super::packed::Packed;
+use super::record::RecordValues;
 use super::shelf::Cached;
+use super::times::{ChunkTimes, Times};
 use crate::head::{OpenStamp, PartCopy};
 
-/// Floats in byte-aligned form, and beside them what few series have.
+/// Floats, and beside them what few series have.
 pub(crate) struct Chunk {
-    /// The same list for all series of the hour that have the same times.
-    pub(crate) times: Arc<[i64]>,
-    pub(crate) values: Packed,
-    pub(crate) side: Option<Box<SideRecords>>,
+    /// The same list for all series of the bucket that have the same times.
+    pub(crate) times: ChunkTimes,
+    values: Values,
+    pub(crate) side: Option<Arc<SideRecords>>,
+}
+
+enum Values {
+    /// In byte-aligned form.
+    Packed(Packed),
+    /// As the bucket has them.
+    Record(RecordValues),
 }
 
 /// Decoded records beside the float stream; empty where there is none.
@@ -63,32 +70,71 @@ impl Scratch {
 impl Chunk {
     /// What was just decoded.
     pub(crate) fn of(decoded: &Scratch, side: SideRecords, times: &Times) -> Self {
+        let values = Values::Packed(Packed::new(&decoded.values));
+        Self::new(times.plain(&decoded.timestamps), values, side)
+    }
+
+    /// What was put together from parts of a larger bucket; columns of equal length.
+    pub(crate) fn of_columns(
+        timestamps: Vec<i64>,
+        values: &[f64],
+        side: SideRecords,
+        times: &Times,
+    ) -> Option<Self> {
+        let list = times.compact(TimeList::from(timestamps));
+        let times = ChunkTimes::part(list, 0, values.len())?;
+        Some(Self::new(times, Values::Packed(Packed::new(values)), side))
+    }
+
+    /// A column record; it has as many values as there are times.
+    pub(crate) fn of_record(times: ChunkTimes, values: RecordValues, side: SideRecords) -> Self {
+        Self::new(times, Values::Record(values), side)
+    }
+
+    fn new(times: ChunkTimes, values: Values, side: SideRecords) -> Self {
         let plain = side.histograms.is_empty() && side.starts.is_empty();
         Self {
-            times: times.shared(&decoded.timestamps),
-            values: Packed::new(&decoded.values),
-            side: (!plain).then(|| Box::new(side)),
+            times,
+            values,
+            side: (!plain).then(|| Arc::new(side)),
         }
     }
 
-    /// Where the samples from `start_ms` to `end_ms`, both included, lie.
-    pub(crate) fn range(times: &[i64], start_ms: i64, end_ms: i64) -> (usize, usize) {
-        let start = times.partition_point(|time| *time < start_ms);
-        let end = times.partition_point(|time| *time <= end_ms);
-        (start, end.max(start))
+    /// Appends the values of a range of samples, which lies within the chunk.
+    pub(crate) fn values_into(
+        &self,
+        range: Range<usize>,
+        values: &mut Vec<f64>,
+    ) -> Result<(), DecodeError> {
+        match &self.values {
+            Values::Packed(packed) => {
+                packed.unpack_into(range.start, range.end, values);
+                Ok(())
+            }
+            Values::Record(record) => record.unpack_into(range, values),
+        }
     }
 
-    /// Appends the samples of a range to columns.
-    pub(crate) fn unpack_range(
-        &self,
-        start_ms: i64,
-        end_ms: i64,
-        timestamps: &mut Vec<i64>,
-        values: &mut Vec<f64>,
-    ) {
-        let (start, end) = Self::range(&self.times, start_ms, end_ms);
-        timestamps.extend_from_slice(&self.times[start..end]);
-        self.values.unpack_into(start, end, values);
+    /// Whether values of the range would have to be decoded.
+    pub(crate) fn is_packed(&self, (start_ms, end_ms): (i64, i64)) -> bool {
+        match &self.values {
+            Values::Packed(_) => false,
+            Values::Record(record) => record.is_packed(&self.times.range(start_ms, end_ms)),
+        }
+    }
+
+    /// The same chunk, from which the values of the range unpack at memory speed. `None` where they
+    /// cannot be decoded, which is for those to report who need them.
+    pub(crate) fn unpacked(&self, (start_ms, end_ms): (i64, i64)) -> Option<Self> {
+        let Values::Record(record) = &self.values else {
+            return None;
+        };
+        let record = record.unpacked(&self.times.range(start_ms, end_ms)).ok()?;
+        Some(Self {
+            times: self.times.clone(),
+            values: Values::Record(record),
+            side: self.side.clone(),
+        })
     }
 }
 
@@ -104,7 +150,11 @@ impl Cached for Arc<Chunk> {
             });
             size_of::<SideRecords>() + 16 * side.starts.len() + histograms.sum::<usize>()
         });
-        size_of::<Chunk>() + ALLOCATION_BYTES + self.values.heap_bytes() + side
+        let values = match &self.values {
+            Values::Packed(packed) => packed.heap_bytes(),
+            Values::Record(record) => record.heap_bytes(),
+        };
+        size_of::<Chunk>() + ALLOCATION_BYTES + values + side
     }
 }
 
@@ -154,69 +204,4 @@ impl Cached for HeadChunk {
     fn heap_bytes(&self) -> usize {
         self.chunk.heap_bytes()
     }
-}
-
-/// The lists of timestamps of one hour, each once: the series of a scrape target share theirs.
-pub(crate) struct Times {
-    known: Mutex<HashMap<u64, Arc<[i64]>>>,
-    budget: Arc<Budget>,
-}
-
-impl Times {
-    pub(crate) fn new(budget: &Arc<Budget>) -> Self {
-        Self {
-            known: Mutex::default(),
-            budget: Arc::clone(budget),
-        }
-    }
-
-    fn shared(&self, timestamps: &[i64]) -> Arc<[i64]> {
-        let hash = hash_of(timestamps);
-        let mut known = self.known.lock();
-        match known.get(&hash) {
-            Some(times) if **times == *timestamps => Arc::clone(times),
-            // Another list with this hash: both are right, and one of them is not shared.
-            Some(_) => timestamps.into(),
-            None => {
-                let times: Arc<[i64]> = timestamps.into();
-                known.insert(hash, Arc::clone(&times));
-                self.budget.add(bytes_of(&times));
-                times
-            }
-        }
-    }
-
-    /// Forgets lists that no chunk has any more.
-    pub(super) fn sweep(&self) {
-        self.known.lock().retain(|_, times| {
-            let used = Arc::strong_count(times) > 1;
-            if !used {
-                self.budget.take(bytes_of(times));
-            }
-            used
-        });
-    }
-}
-
-impl Drop for Times {
-    fn drop(&mut self) {
-        for times in self.known.get_mut().values() {
-            self.budget.take(bytes_of(times));
-        }
-    }
-}
-
-fn bytes_of(times: &[i64]) -> usize {
-    // The list, its counters, its place in the table.
-    size_of_val(times) + 48
-}
-
-fn hash_of(timestamps: &[i64]) -> u64 {
-    // A handful of differences tell lists apart about as well as all of them, but equal lists must be
-    // compared in full anyway, so hashing all of it costs little more.
-    let mut bytes = Vec::with_capacity(size_of_val(timestamps));
-    for timestamp in timestamps {
-        bytes.extend_from_slice(&timestamp.to_ne_bytes());
-    }
-    xxh3_64(&bytes)
 }

@@ -19,7 +19,9 @@ mod budget;
 mod chunk;
 mod labels;
 mod packed;
+mod record;
 mod shelf;
+mod times;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +30,10 @@ use icecore_records::Bucket;
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use bucket::{BucketCache, ValueList};
-pub(crate) use chunk::{Chunk, HeadChunk, Scratch, SideRecords, Times};
+pub(crate) use chunk::{Chunk, HeadChunk, Scratch, SideRecords};
 pub(crate) use labels::{HeadLabels, LabelSets};
+pub(crate) use record::RecordValues;
+pub(crate) use times::{ChunkTimes, Times, TimesIdentity};
 
 use budget::Budget;
 use shelf::Shelf;
@@ -91,6 +95,11 @@ impl ReadCache {
 
     pub(crate) fn bytes(&self) -> usize {
         self.budget.bytes()
+    }
+
+    /// Whether there is room for what can be had again without it.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.budget.is_roomy()
     }
 
     /// The parts of the cache that belong to buckets, with a view that is taken at the same moment.

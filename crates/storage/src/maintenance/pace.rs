@@ -81,6 +81,7 @@ impl Watch {
     pub(crate) async fn read(&self, bytes: usize) -> Result<()> {
         self.bytes_read.fetch_add(bytes as u64, Relaxed);
         self.inner.metrics.maintenance_bytes_read.add(bytes as u64);
+        self.inner.jobs.update(|job| job.bytes_read += bytes as u64);
         self.pass(self.read_rate.as_ref(), bytes).await
     }
 
@@ -89,6 +90,9 @@ impl Watch {
         self.bytes_written.fetch_add(bytes as u64, Relaxed);
         let metrics = &self.inner.metrics;
         metrics.maintenance_bytes_written.add(bytes as u64);
+        self.inner
+            .jobs
+            .update(|job| job.bytes_written += bytes as u64);
         self.pass(self.write_rate.as_ref(), bytes).await
     }
 

@@ -71,10 +71,13 @@ pub struct JobStatus {
     pub start_ms: i64,
     pub end_ms: i64,
     pub sources: usize,
-    /// `series`, `index`, `samples`, `commit`.
+    /// `series`, `index`, `samples`, `commit`, or `fold`.
     pub phase: &'static str,
     pub series_done: u64,
     pub series_total: u64,
+    /// Bytes of values read and written so far.
+    pub bytes_read: u64,
+    pub bytes_written: u64,
     pub started_ms: i64,
 }
 

@@ -8,13 +8,15 @@
 
 use std::sync::Arc;
 
-use icecore_model::{FloatColumns, SeriesSamples};
+use icecore_model::{FloatColumns, Labels, SeriesSamples};
+use icecore_records::{Bucket, DecodeError};
 use rayon::prelude::*;
 
 use super::columns::Columns;
 use super::resolve::{Resolved, ResolvedSeries};
-use super::samples::{HeadHour, Hour, Samples, StoredHour, gather};
+use super::samples::{HeadPart, Samples, Span, StoredPart, gather};
 use crate::cache::Chunk;
+use crate::error::{Error, Result};
 use crate::head::PartCopy;
 
 /// Samples from which a batch is worth the trouble of several threads (`query-study.md`, §4).
@@ -31,7 +33,10 @@ pub(super) struct Chunked<'r> {
 
 /// How a series is put together.
 enum Plan {
-    Plain { column: u32, hours: Vec<Arc<Chunk>> },
+    Plain {
+        column: u32,
+        chunks: Vec<Arc<Chunk>>,
+    },
     Overlapping,
 }
 
@@ -41,29 +46,32 @@ pub(super) fn assemble(
     batch: Vec<Chunked<'_>>,
     columns: &mut Columns,
     (start_ms, end_ms): (i64, i64),
-) -> (Vec<SeriesSamples>, u64) {
+) -> Result<(Vec<SeriesSamples>, u64)> {
     columns.begin_batch();
     let mut samples = 0;
     let mut planned = Vec::with_capacity(batch.len());
     for chunked in batch {
-        let plan = match hours_of(resolved, &chunked) {
-            Some(hours) => {
-                let column = columns.of_hours(&hours);
+        let plan = match in_order(resolved, &chunked) {
+            Some(chunks) => {
+                let column = columns.of_chunks(&chunks);
                 samples += columns.get(column).times.len();
-                Plan::Plain { column, hours }
+                Plan::Plain { column, chunks }
             }
             None => Plan::Overlapping,
         };
         planned.push((chunked, plan));
     }
     let found = &*columns;
-    let make = |(chunked, plan): (Chunked<'_>, Plan)| match plan {
-        Plan::Plain { column, hours } => plain(resolved, &chunked, found, column, &hours),
-        Plan::Overlapping => overlapping(resolved, &chunked, start_ms, end_ms),
+    let make = |(chunked, plan): (Chunked<'_>, Plan)| {
+        let made = match plan {
+            Plan::Plain { column, chunks } => plain(resolved, &chunked, found, column, &chunks),
+            Plan::Overlapping => overlapping(resolved, &chunked, start_ms, end_ms),
+        };
+        made.map_err(|cause| corrupt(&chunked.series.labels, &cause))
     };
     let made: Vec<(SeriesSamples, Samples)> = match samples >= PARALLEL_SAMPLES_MIN {
-        true => planned.into_par_iter().map(make).collect(),
-        false => planned.into_iter().map(make).collect(),
+        true => planned.into_par_iter().map(make).collect::<Result<_>>()?,
+        false => planned.into_iter().map(make).collect::<Result<_>>()?,
     };
     let mut from_buckets = 0;
     let finish = made.into_iter().map(|(mut series, gathered)| {
@@ -74,30 +82,35 @@ pub(super) fn assemble(
         series
     });
     let series = finish.collect();
-    (series, from_buckets)
+    Ok((series, from_buckets))
+}
+
+fn corrupt(series: &Labels, cause: &DecodeError) -> Error {
+    Error::Corrupt(format!("samples of {series}: {cause}"))
 }
 
 /// The chunks of a series in time order, if they hold only floats and no two overlap.
-fn hours_of(resolved: &Resolved, chunked: &Chunked<'_>) -> Option<Vec<Arc<Chunk>>> {
-    let mut hours = InOrder {
+fn in_order(resolved: &Resolved, chunked: &Chunked<'_>) -> Option<Vec<Arc<Chunk>>> {
+    let mut found = InOrder {
         chunks: Vec::with_capacity(chunked.stored.len() + chunked.head.len()),
         last_ms: i64::MIN,
     };
     let mut parts = parts_of(resolved, chunked).zip(chunked.head).peekable();
     for (bucket, chunk) in stored_of(resolved, chunked) {
-        while let Some((hour, chunk)) = parts.next_if(|(h, _)| h.part.hour < bucket.start) {
-            hours.add_part(hour.part, chunk.as_ref())?;
+        // Parts of hours within the bucket come behind it, which is where late samples seldom are.
+        while let Some((head, chunk)) = parts.next_if(|(h, _)| h.part.hour < bucket.start) {
+            found.add_part(head.part, chunk.as_ref())?;
         }
         let side = chunk.side.as_ref();
         if side.is_some_and(|side| !side.histograms.is_empty()) {
             return None;
         }
-        hours.add(chunk)?;
+        found.add(chunk)?;
     }
-    for (hour, chunk) in parts {
-        hours.add_part(hour.part, chunk.as_ref())?;
+    for (head, chunk) in parts {
+        found.add_part(head.part, chunk.as_ref())?;
     }
-    Some(hours.chunks)
+    Some(found.chunks)
 }
 
 /// Chunks that follow one another.
@@ -110,10 +123,10 @@ impl InOrder {
     /// `None` when the chunk does not begin after the last one.
     fn add(&mut self, chunk: &Arc<Chunk>) -> Option<()> {
         if let (Some(first), Some(last)) = (chunk.times.first(), chunk.times.last()) {
-            if *first <= self.last_ms {
+            if first <= self.last_ms {
                 return None;
             }
-            self.last_ms = *last;
+            self.last_ms = last;
             self.chunks.push(Arc::clone(chunk));
         }
         Some(())
@@ -131,7 +144,7 @@ impl InOrder {
 fn stored_of<'r>(
     resolved: &'r Resolved,
     chunked: &Chunked<'r>,
-) -> impl Iterator<Item = (icecore_records::Bucket, &'r Arc<Chunk>)> {
+) -> impl Iterator<Item = (Bucket, &'r Arc<Chunk>)> {
     let range = &chunked.series.stored;
     let places = &resolved.stored[range.start as usize..range.end as usize];
     let buckets = places
@@ -143,14 +156,14 @@ fn stored_of<'r>(
 fn parts_of<'r>(
     resolved: &'r Resolved,
     chunked: &Chunked<'r>,
-) -> impl Iterator<Item = HeadHour<'r>> {
+) -> impl Iterator<Item = HeadPart<'r>> {
     let head = chunked.series.head.as_ref();
     let range = head.map_or(0..0, |(_, range)| range.clone());
     let parts = &resolved.head_parts[range.start as usize..range.end as usize];
     parts
         .iter()
         .zip(chunked.head)
-        .map(|(part, chunk)| HeadHour {
+        .map(|(part, chunk)| HeadPart {
             part,
             chunk: chunk.as_deref(),
         })
@@ -161,14 +174,13 @@ fn plain(
     chunked: &Chunked<'_>,
     columns: &Columns,
     column: u32,
-    hours: &[Arc<Chunk>],
-) -> (SeriesSamples, Samples) {
+    chunks: &[Arc<Chunk>],
+) -> Result<(SeriesSamples, Samples), DecodeError> {
     let column = columns.get(column);
     let mut values = Vec::with_capacity(column.times.len());
     let mut gathered = Samples::default();
-    for (hour, (start, end)) in hours.iter().zip(&column.parts) {
-        hour.values
-            .unpack_into(*start as usize, *end as usize, &mut values);
+    for (chunk, (start, end)) in chunks.iter().zip(&column.parts) {
+        chunk.values_into(*start as usize..*end as usize, &mut values)?;
     }
     let stored_len: usize = match chunked.head.is_empty() {
         true => values.len(),
@@ -180,10 +192,10 @@ fn plain(
     let mut starts = Vec::new();
     let range_ms = columns.range_ms();
     for (_, chunk) in stored_of(resolved, chunked).filter(|(_, chunk)| chunk.side.is_some()) {
-        add_starts(Some(chunk), Vec::new(), range_ms, &mut starts);
+        add_starts(Some(chunk), Vec::new(), range_ms, &mut starts)?;
     }
-    for hour in parts_of(resolved, chunked).filter(|h| !h.part.starts().is_empty()) {
-        add_starts(None, vec![hour], range_ms, &mut starts);
+    for head in parts_of(resolved, chunked).filter(|h| !h.part.starts().is_empty()) {
+        add_starts(None, vec![head], range_ms, &mut starts)?;
     }
     starts.sort_unstable();
     let series = SeriesSamples {
@@ -195,22 +207,22 @@ fn plain(
         histograms: Vec::new(),
         start_timestamps: starts,
     };
-    (series, gathered)
+    Ok((series, gathered))
 }
 
 fn add_starts(
     stored: Option<&Chunk>,
-    head: Vec<HeadHour<'_>>,
+    head: Vec<HeadPart<'_>>,
     (start_ms, end_ms): (i64, i64),
     starts: &mut Vec<(i64, i64)>,
-) {
-    let hour = Hour {
+) -> Result<(), DecodeError> {
+    let span = Span {
         stored,
         head,
         start_ms,
         end_ms,
     };
-    hour.add_starts(starts);
+    span.add_starts(starts)
 }
 
 fn overlapping(
@@ -218,12 +230,12 @@ fn overlapping(
     chunked: &Chunked<'_>,
     start_ms: i64,
     end_ms: i64,
-) -> (SeriesSamples, Samples) {
+) -> Result<(SeriesSamples, Samples), DecodeError> {
     let stored = stored_of(resolved, chunked)
-        .map(|(bucket, chunk)| StoredHour { bucket, chunk })
+        .map(|(bucket, chunk)| StoredPart { bucket, chunk })
         .collect();
     let head = parts_of(resolved, chunked).collect();
-    let mut gathered = gather(stored, head, start_ms, end_ms);
+    let mut gathered = gather(stored, head, start_ms, end_ms)?;
     let series = SeriesSamples {
         labels: chunked.series.labels.clone(),
         floats: FloatColumns {
@@ -233,5 +245,5 @@ fn overlapping(
         histograms: std::mem::take(&mut gathered.histograms),
         start_timestamps: std::mem::take(&mut gathered.starts),
     };
-    (series, gathered)
+    Ok((series, gathered))
 }

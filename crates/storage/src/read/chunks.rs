@@ -1,23 +1,27 @@
 //! The chunks of a batch: from the cache, else from records and from the head's streams.
 //!
 //! Holds always:
-//! - A chunk is decoded whole and kept, so that the next selection of the hour only copies values. A
-//!   stream that is damaged further on is still read as far as the range needs it, and not kept.
+//! - A chunk of an hour is decoded whole and kept, so that the next selection of the hour only copies
+//!   values. A stream that is damaged further on is still read as far as the range needs it, and not
+//!   kept. Chunks of larger buckets are made by `super::coarse`.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_records::{DecodeError, SeriesId, histogram_series, key, start_timestamps};
+use icecore_model::BucketSize;
+use icecore_records::{Bucket, DecodeError, SeriesId, histogram_series, key, start_timestamps};
 use rayon::prelude::*;
 
+use super::coarse::{self, ReadColumns};
 use super::fetch::fetch;
 use super::join_bounded;
 use super::resolve::{CONCURRENT_BUCKETS, Resolved};
 use crate::cache::{Chunk, HeadChunk, ReadCache, Scratch, SideRecords, Times};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::stored;
 
 /// The suffix of a series' key under which its start timestamps lie.
 const STARTS_SUFFIX: u8 = 1;
@@ -28,24 +32,54 @@ pub(super) type StoredChunks = Vec<Option<Arc<Chunk>>>;
 /// The records of a series in a bucket; empty where there is none.
 #[derive(Default)]
 pub(super) struct Records {
-    stream: Bytes,
+    pub(super) samples: Bytes,
     starts: Bytes,
     histograms: Bytes,
 }
 
-/// What the cache has of the given places.
-pub(super) fn look_up_stored(resolved: &Resolved, places: Range<usize>) -> StoredChunks {
+/// What was read of places whose chunks are missing.
+#[derive(Default)]
+pub(super) struct Missing {
+    /// By offset of the place; neighbours are of one bucket.
+    records: Vec<(usize, Records)>,
+    /// By index of the bucket.
+    columns: Vec<(usize, ReadColumns)>,
+}
+
+/// What the cache has of the given places. What is asked for again is kept unpacked from then on, while
+/// there is room for it.
+pub(super) fn look_up_stored(
+    cache: &ReadCache,
+    resolved: &Resolved,
+    places: Range<usize>,
+    range_ms: (i64, i64),
+) -> StoredChunks {
     let mut chunks: StoredChunks = vec![None; places.len()];
     for (bucket, offsets) in by_bucket(resolved, &places, |_| true) {
         let stored = &resolved.stored[places.clone()];
         let ids = offsets.iter().map(|at| stored[*at].id.0);
         let mut next = offsets.iter();
-        let cache = &resolved.buckets[bucket].0.cache;
-        cache.chunks.get_many(ids, |found| {
+        let known = &resolved.buckets[bucket].0.cache.chunks;
+        known.get_many(ids, |found| {
             if let Some(at) = next.next() {
                 chunks[*at] = found.cloned();
             }
         });
+        if resolved.buckets[bucket].0.bucket.size != BucketSize::HOUR && cache.is_roomy() {
+            let unpack = |at: &usize| {
+                let chunk = chunks[*at].as_ref()?;
+                let unpacked = chunk
+                    .is_packed(range_ms)
+                    .then(|| chunk.unpacked(range_ms))?;
+                Some((*at, Arc::new(unpacked?)))
+            };
+            let unpacked: Vec<_> = offsets.par_iter().filter_map(unpack).collect();
+            let kept = unpacked.iter();
+            known.insert_many(kept.map(|(at, chunk)| (stored[*at].id.0, Arc::clone(chunk))));
+            for (at, chunk) in unpacked {
+                chunks[at] = Some(chunk);
+            }
+        }
     }
     chunks
 }
@@ -77,13 +111,17 @@ pub(super) async fn read_missing(
     resolved: &Resolved,
     places: Range<usize>,
     chunks: &StoredChunks,
-) -> Result<Vec<(usize, Records)>> {
+) -> Result<Missing> {
     let mut reads = Vec::new();
     for (bucket, offsets) in by_bucket(resolved, &places, |at| chunks[at].is_none()) {
         reads.push(read_bucket(inner, resolved, bucket, places.start, offsets));
     }
-    let read = join_bounded(reads, CONCURRENT_BUCKETS).await?;
-    Ok(read.into_iter().flatten().collect())
+    let mut all = Missing::default();
+    for read in join_bounded(reads, CONCURRENT_BUCKETS).await? {
+        all.records.extend(read.records);
+        all.columns.extend(read.columns);
+    }
+    Ok(all)
 }
 
 async fn read_bucket(
@@ -92,7 +130,7 @@ async fn read_bucket(
     bucket: usize,
     first: usize,
     offsets: Vec<usize>,
-) -> Result<Vec<(usize, Records)>> {
+) -> Result<Missing> {
     let (from, meta) = &resolved.buckets[bucket];
     let gets = inner.options.read.concurrent_gets;
     let id_at = |offset: &usize| resolved.stored[first + offset].id;
@@ -102,7 +140,7 @@ async fn read_bucket(
     for record in fetch(&from.view, &ids, key_of, meta.has_start_timestamps, gets).await? {
         let found = records.entry(record.id).or_default();
         match record.suffix {
-            0 => found.stream = record.value,
+            0 => found.samples = record.value,
             STARTS_SUFFIX => found.starts = record.value,
             // Written by a newer version; nothing that this one needs.
             _ => {}
@@ -114,33 +152,48 @@ async fn read_bucket(
             records.entry(record.id).or_default().histograms = record.value;
         }
     }
+    let mut columns = Vec::new();
+    if from.bucket.size != BucketSize::HOUR {
+        let samples = records.values().map(|records| &records.samples);
+        columns.push((bucket, coarse::read_columns(from, samples, gets).await?));
+    }
     let found = offsets.into_iter().map(|at| {
         let records = records.remove(&id_at(&at)).unwrap_or_default();
         (at, records)
     });
-    Ok(found.collect())
+    Ok(Missing {
+        records: found.collect(),
+        columns,
+    })
 }
 
 /// Decodes what was read, keeps it and completes the chunks.
 pub(super) fn decode_missing(
     resolved: &Resolved,
     first: usize,
-    read: Vec<(usize, Records)>,
+    read: Missing,
     chunks: &mut StoredChunks,
     range_ms: (i64, i64),
 ) -> Result<()> {
+    let mut columns = HashMap::with_capacity(read.columns.len());
+    for (bucket, read) in read.columns {
+        columns.insert(bucket, read.decode(&resolved.buckets[bucket].0)?);
+    }
     let decode = |scratch: &mut Scratch, (at, records): (usize, Records)| {
         let place = resolved.stored[first + at];
         let from = &resolved.buckets[place.bucket as usize].0;
+        if let Some(columns) = columns.get(&(place.bucket as usize)) {
+            let side = coarse_side(from.bucket, place.id, &records)?;
+            let chunk = coarse::decode(from, place.id, &records.samples, columns, side)?;
+            return Ok((at, Arc::new(chunk), true));
+        }
         let decoded = decode_records(&records, &from.cache.times, range_ms, scratch);
         decoded
             .map(|(chunk, whole)| (at, chunk, whole))
-            .map_err(|cause| {
-                let bucket = from.bucket.start.minutes();
-                Error::Corrupt(format!("samples in bucket {bucket}: {cause}"))
-            })
+            .map_err(|cause| corrupt(from.bucket, &cause))
     };
     let decoded: Result<Vec<(usize, Arc<Chunk>, bool)>> = read
+        .records
         .into_par_iter()
         .map_init(Scratch::default, decode)
         .collect();
@@ -160,6 +213,28 @@ pub(super) fn decode_missing(
     Ok(())
 }
 
+fn corrupt(bucket: Bucket, cause: &DecodeError) -> Error {
+    let bucket = bucket.start.minutes();
+    Error::Corrupt(format!("samples in bucket {bucket}: {cause}"))
+}
+
+/// What a larger bucket has of a series beside floats.
+fn coarse_side(bucket: Bucket, id: SeriesId, records: &Records) -> Result<SideRecords> {
+    let histograms = match records.histograms.is_empty() {
+        true => Vec::new(),
+        false => stored::histograms(bucket, id, &records.histograms)?,
+    };
+    let starts = decode_starts(records).map_err(|cause| corrupt(bucket, &cause))?;
+    Ok(SideRecords { histograms, starts })
+}
+
+fn decode_starts(records: &Records) -> Result<Vec<(i64, i64)>, DecodeError> {
+    match records.starts.is_empty() {
+        true => Ok(Vec::new()),
+        false => start_timestamps::decode(&records.starts),
+    }
+}
+
 /// Also says whether the chunk is whole.
 fn decode_records(
     records: &Records,
@@ -167,19 +242,14 @@ fn decode_records(
     range_ms: (i64, i64),
     scratch: &mut Scratch,
 ) -> Result<(Arc<Chunk>, bool), DecodeError> {
-    let side = || {
-        Ok::<_, DecodeError>(SideRecords {
-            histograms: match records.histograms.is_empty() {
-                true => Vec::new(),
-                false => histogram_series::decode(&records.histograms)?,
-            },
-            starts: match records.starts.is_empty() {
-                true => Vec::new(),
-                false => start_timestamps::decode(&records.starts)?,
-            },
-        })
+    let side = SideRecords {
+        histograms: match records.histograms.is_empty() {
+            true => Vec::new(),
+            false => histogram_series::decode(&records.histograms)?,
+        },
+        starts: decode_starts(records)?,
     };
-    decode_stream(&records.stream, side()?, times, range_ms, scratch)
+    decode_stream(&records.samples, side, times, range_ms, scratch)
 }
 
 fn decode_stream(

@@ -1,12 +1,13 @@
 //! The timestamp columns of a selection: series with the same times share one.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
+use std::ops::Range;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use icecore_model::TimeColumn;
 
-use crate::cache::Chunk;
+use crate::cache::{Chunk, ChunkTimes, TimesIdentity};
 
 /// Timestamps that are kept for series of later batches; where hardly any series share their times,
 /// the memory of a stream must not grow with it.
@@ -24,12 +25,12 @@ pub(super) struct Columns {
     kept_times: usize,
 }
 
-/// What a sequence of hours makes up, cut to the range of the selection.
+/// What a sequence of chunks makes up, cut to the range of the selection.
 pub(super) struct Column {
-    /// The lists of the hours. Held, so that no other list can have their addresses.
-    lists: Vec<Arc<[i64]>>,
+    /// The lists of the buckets. Held, so that no other list can have their identity.
+    lists: Vec<ChunkTimes>,
     pub(super) times: TimeColumn,
-    /// Which part of each hour lies within the range.
+    /// Which part of each chunk lies within the range.
     pub(super) parts: Vec<(u32, u32)>,
 }
 
@@ -65,55 +66,61 @@ impl Columns {
         &self.columns[column as usize]
     }
 
-    /// The column of a series with these hours, oldest first. Lists are told apart by address: those
+    /// The column of a series with these chunks, oldest first. Lists are told apart by identity: those
     /// of the cache are shared by series with the same times.
-    pub(super) fn of_hours(&mut self, hours: &[Arc<Chunk>]) -> u32 {
+    pub(super) fn of_chunks(&mut self, chunks: &[Arc<Chunk>]) -> u32 {
         let hash = self
             .hasher
-            .hash_one_all(hours.iter().map(|c| address(&c.times)));
+            .hash_one_all(chunks.iter().map(|chunk| chunk.times.identity()));
         let columns = &self.columns;
         let is_same = |column: &u32| {
             let lists = &columns[*column as usize].lists;
-            lists.len() == hours.len()
+            lists.len() == chunks.len()
                 && lists
                     .iter()
-                    .zip(hours)
-                    .all(|(list, hour)| address(list) == address(&hour.times))
+                    .zip(chunks)
+                    .all(|(list, chunk)| list.identity() == chunk.times.identity())
         };
         if let Some(column) = self.by_lists.find(hash, is_same) {
             return *column;
         }
-        let made = self.join(hours);
+        let made = self.join(chunks);
         self.kept_times += made.times.len();
         let number = self.columns.len() as u32;
         self.columns.push(made);
         let (columns, hasher) = (&self.columns, &self.hasher);
         self.by_lists.insert_unique(hash, number, |column| {
-            hasher.hash_one_all(columns[*column as usize].lists.iter().map(address))
+            let lists = &columns[*column as usize].lists;
+            hasher.hash_one_all(lists.iter().map(ChunkTimes::identity))
         });
         number
     }
 
-    fn join(&self, hours: &[Arc<Chunk>]) -> Column {
-        let lists: Vec<Arc<[i64]>> = hours.iter().map(|hour| Arc::clone(&hour.times)).collect();
-        let parts: Vec<(usize, usize)> = lists
+    fn join(&self, chunks: &[Arc<Chunk>]) -> Column {
+        let lists: Vec<ChunkTimes> = chunks.iter().map(|chunk| chunk.times.clone()).collect();
+        let ranges: Vec<Range<usize>> = lists
             .iter()
-            .map(|list| Chunk::range(list, self.start_ms, self.end_ms))
+            .map(|list| list.range(self.start_ms, self.end_ms))
             .collect();
-        let times = match (lists.as_slice(), parts.as_slice()) {
+        let times = match (lists.as_slice(), ranges.as_slice()) {
             // A single hour is not even copied.
-            ([list], [(start, end)]) => TimeColumn::from(Arc::clone(list)).slice(*start..*end),
+            ([ChunkTimes::Plain(list)], [range]) => {
+                TimeColumn::from(Arc::clone(list)).slice(range.clone())
+            }
             _ => {
-                let parts = lists.iter().zip(&parts);
-                let times = parts.flat_map(|(list, (start, end))| &list[*start..*end]);
-                times.copied().collect()
+                let len = ranges.iter().map(Range::len).sum();
+                let mut times = Vec::with_capacity(len);
+                for (list, range) in lists.iter().zip(&ranges) {
+                    list.copy_into(range.clone(), &mut times);
+                }
+                TimeColumn::from(times)
             }
         };
-        let narrow = |(start, end)| (start as u32, end as u32);
+        let narrow = |range: Range<usize>| (range.start as u32, range.end as u32);
         Column {
             lists,
             times,
-            parts: parts.into_iter().map(narrow).collect(),
+            parts: ranges.into_iter().map(narrow).collect(),
         }
     }
 
@@ -132,16 +139,12 @@ impl Columns {
     }
 }
 
-fn address(list: &Arc<[i64]>) -> usize {
-    list.as_ptr() as usize
-}
-
 trait HashAll: BuildHasher {
     /// One hash for a sequence.
-    fn hash_one_all(&self, addresses: impl Iterator<Item = usize>) -> u64 {
+    fn hash_one_all(&self, lists: impl Iterator<Item = TimesIdentity>) -> u64 {
         use std::hash::Hasher;
         let mut hasher = self.build_hasher();
-        addresses.for_each(|address| hasher.write_usize(address));
+        lists.for_each(|list| list.hash(&mut hasher));
         hasher.finish()
     }
 }

@@ -15,6 +15,7 @@
 
 mod assemble;
 mod chunks;
+mod coarse;
 mod columns;
 mod exemplars;
 mod fetch;
@@ -61,7 +62,7 @@ struct Leased {
     lease: Arc<Lease>,
 }
 
-/// Buckets that overlap a time range.
+/// Buckets that overlap a time range, of whatever sizes: listed ones do not overlap each other.
 fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Leased {
     let buckets = inner.buckets.read();
     let overlaps = |b: &&Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;

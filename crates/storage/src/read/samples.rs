@@ -1,25 +1,25 @@
-//! One series out of parts that overlap: stored hours and what the head has, one value per timestamp.
+//! One series out of parts that overlap: stored buckets and what the head has, one value per timestamp.
 //!
-//! The usual series, whose hours follow one another and hold only floats, does not come this way
+//! The usual series, whose parts follow one another and hold only floats, does not come this way
 //! (`super::assemble`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use icecore_model::{Histogram, HistogramSample};
-use icecore_records::{Bucket, HistogramEntry};
+use icecore_records::{Bucket, DecodeError, HistogramEntry};
 
 use crate::cache::Chunk;
 use crate::head::PartCopy;
 
 /// What a bucket holds of a series.
-pub(super) struct StoredHour<'s> {
+pub(super) struct StoredPart<'s> {
     pub(super) bucket: Bucket,
     pub(super) chunk: &'s Chunk,
 }
 
 /// What the head holds of a series in an hour.
-pub(super) struct HeadHour<'s> {
+pub(super) struct HeadPart<'s> {
     pub(super) part: &'s PartCopy,
     /// What its stream decodes to; `None` where it has none.
     pub(super) chunk: Option<&'s Chunk>,
@@ -44,48 +44,51 @@ impl Samples {
 
 /// Gathers a series. Buckets are sorted by time, parts of the head by hour, older writes first.
 pub(super) fn gather(
-    stored: Vec<StoredHour<'_>>,
-    head: Vec<HeadHour<'_>>,
+    stored: Vec<StoredPart<'_>>,
+    head: Vec<HeadPart<'_>>,
     start_ms: i64,
     end_ms: i64,
-) -> Samples {
+) -> Result<Samples, DecodeError> {
     let mut series = Samples::default();
     let mut head = head.into_iter().peekable();
-    let mut add = |stored: Option<&StoredHour<'_>>, head: Vec<HeadHour<'_>>| {
+    let mut add = |stored: Option<&StoredPart<'_>>, head: Vec<HeadPart<'_>>| {
         let before = series.count();
         let from_bucket = stored.is_some();
-        let hour = Hour {
+        let span = Span {
             stored: stored.map(|stored| stored.chunk),
             head,
             start_ms,
             end_ms,
         };
-        hour.add_to(&mut series);
+        span.add_to(&mut series)?;
         if from_bucket {
             series.from_buckets += series.count() - before;
         }
+        Ok::<(), DecodeError>(())
     };
     for stored in stored {
         while let Some(first) = head.next_if(|h| h.part.hour < stored.bucket.start) {
-            add(None, same_hour(first, &mut head));
+            add(None, same_hour(first, &mut head))?;
         }
+        // Of a bucket larger than an hour these may be of several hours. Those lie one after the other,
+        // so the order of writes within each of them still decides.
         let mut same = Vec::new();
         while let Some(next) = head.next_if(|h| h.part.hour.start_ms() < stored.bucket.end_ms()) {
             same.push(next);
         }
-        add(Some(&stored), same);
+        add(Some(&stored), same)?;
     }
     while let Some(first) = head.next() {
-        add(None, same_hour(first, &mut head));
+        add(None, same_hour(first, &mut head))?;
     }
-    series
+    Ok(series)
 }
 
 /// All parts of the hour that `first` is of.
 fn same_hour<'s>(
-    first: HeadHour<'s>,
-    head: &mut std::iter::Peekable<impl Iterator<Item = HeadHour<'s>>>,
-) -> Vec<HeadHour<'s>> {
+    first: HeadPart<'s>,
+    head: &mut std::iter::Peekable<impl Iterator<Item = HeadPart<'s>>>,
+) -> Vec<HeadPart<'s>> {
     let hour = first.part.hour;
     let mut same = vec![first];
     while let Some(next) = head.next_if(|next| next.part.hour == hour) {
@@ -94,10 +97,10 @@ fn same_hour<'s>(
     same
 }
 
-/// All parts of one hour, older writes first.
-pub(super) struct Hour<'s> {
+/// All parts within one hour or one larger bucket, older writes first.
+pub(super) struct Span<'s> {
     pub(super) stored: Option<&'s Chunk>,
-    pub(super) head: Vec<HeadHour<'s>>,
+    pub(super) head: Vec<HeadPart<'s>>,
     pub(super) start_ms: i64,
     pub(super) end_ms: i64,
 }
@@ -107,27 +110,27 @@ enum Value {
     Histogram(Arc<Histogram>),
 }
 
-impl Hour<'_> {
-    fn add_to(&self, series: &mut Samples) {
+impl Span<'_> {
+    fn add_to(&self, series: &mut Samples) -> Result<(), DecodeError> {
         let histograms = !self.stored_histograms().is_empty()
             || self
                 .head
                 .iter()
                 .any(|head| !head.part.histograms().is_empty());
         match histograms {
-            true => self.add_mixed(series),
-            false => self.add_floats(series),
+            true => self.add_mixed(series)?,
+            false => self.add_floats(series)?,
         }
-        self.add_starts(&mut series.starts);
+        self.add_starts(&mut series.starts)
     }
 
-    fn add_floats(&self, floats: &mut Samples) {
+    fn add_floats(&self, floats: &mut Samples) -> Result<(), DecodeError> {
         let mut all: Vec<(i64, f64)> = Vec::new();
         if let Some(stored) = self.stored {
-            all.extend(self.floats_of(stored));
+            all.extend(self.floats_of(stored)?);
         }
         for head in &self.head {
-            all.extend(self.layer(head));
+            all.extend(self.layer(head)?);
         }
         // Stable: of equal times the one written last stays last.
         all.sort_by_key(|(time, _)| *time);
@@ -137,17 +140,18 @@ impl Hour<'_> {
                 floats.values.push(*value);
             }
         }
+        Ok(())
     }
 
     /// Floats and histograms: layer by layer, the newer one decides.
-    fn add_mixed(&self, series: &mut Samples) {
+    fn add_mixed(&self, series: &mut Samples) -> Result<(), DecodeError> {
         let mut values: BTreeMap<i64, Value> = BTreeMap::new();
         if let Some(stored) = self.stored {
-            let floats = self.floats_of(stored);
+            let floats = self.floats_of(stored)?;
             self.lay(&mut values, floats, self.stored_histograms());
         }
         for head in &self.head {
-            self.lay(&mut values, self.layer(head), head.part.histograms());
+            self.lay(&mut values, self.layer(head)?, head.part.histograms());
         }
         for (timestamp_ms, value) in values {
             match value {
@@ -163,6 +167,7 @@ impl Hour<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     fn lay(
@@ -189,17 +194,17 @@ impl Hour<'_> {
         }
     }
 
-    pub(super) fn add_starts(&self, found: &mut Vec<(i64, i64)>) {
+    pub(super) fn add_starts(&self, found: &mut Vec<(i64, i64)>) -> Result<(), DecodeError> {
         let stored = self.stored.and_then(|chunk| chunk.side.as_ref());
         let stored = stored.map_or(&[][..], |side| &side.starts);
         if stored.is_empty() && self.head.iter().all(|head| head.part.starts().is_empty()) {
-            return;
+            return Ok(());
         }
         let mut starts: BTreeMap<i64, i64> = stored.iter().copied().collect();
         for head in &self.head {
             if !starts.is_empty() {
                 // A newer sample takes the place of an older one together with its start.
-                let floats = self.layer(head).into_iter().map(|(time, _)| time);
+                let floats = self.layer(head)?.into_iter().map(|(time, _)| time);
                 let histograms = head.part.histograms().iter().map(|e| e.timestamp_ms);
                 for time in floats.chain(histograms) {
                     starts.remove(&time);
@@ -211,6 +216,7 @@ impl Hour<'_> {
             .into_iter()
             .filter(|(time, start)| *start != 0 && self.wants(*time));
         found.extend(known);
+        Ok(())
     }
 
     fn stored_histograms(&self) -> &[HistogramEntry] {
@@ -219,17 +225,22 @@ impl Hour<'_> {
     }
 
     /// The floats of a part of the head that lie in the range, in the order in which they count.
-    fn layer(&self, head: &HeadHour<'_>) -> Vec<(i64, f64)> {
-        let mut floats = head.chunk.map(|c| self.floats_of(c)).unwrap_or_default();
+    fn layer(&self, head: &HeadPart<'_>) -> Result<Vec<(i64, f64)>, DecodeError> {
+        let mut floats = match head.chunk {
+            Some(chunk) => self.floats_of(chunk)?,
+            None => Vec::new(),
+        };
         let late = head.part.late().iter().copied();
         floats.extend(late.filter(|(time, _)| self.wants(*time)));
-        floats
+        Ok(floats)
     }
 
-    fn floats_of(&self, chunk: &Chunk) -> Vec<(i64, f64)> {
+    fn floats_of(&self, chunk: &Chunk) -> Result<Vec<(i64, f64)>, DecodeError> {
+        let range = chunk.times.range(self.start_ms, self.end_ms);
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        chunk.unpack_range(self.start_ms, self.end_ms, &mut timestamps, &mut values);
-        timestamps.into_iter().zip(values).collect()
+        chunk.times.copy_into(range.clone(), &mut timestamps);
+        chunk.values_into(range, &mut values)?;
+        Ok(timestamps.into_iter().zip(values).collect())
     }
 
     fn wants(&self, timestamp_ms: i64) -> bool {

@@ -115,7 +115,8 @@ impl SelectStream {
             .inner
             .pool
             .run(move || {
-                let chunks = look_up_stored(&work.resolved, work.places.clone());
+                let (cache, places) = (&work.inner.cache, work.places.clone());
+                let chunks = look_up_stored(cache, &work.resolved, places, work.range_ms);
                 work.count_stored(&chunks);
                 match chunks.iter().all(Option::is_some) {
                     true => {
@@ -194,7 +195,7 @@ impl Batch {
             }
         });
         let chunked = chunked.collect();
-        let (made, from_buckets) = assemble(resolved, chunked, &mut columns, self.range_ms);
+        let (made, from_buckets) = assemble(resolved, chunked, &mut columns, self.range_ms)?;
         inner.metrics.bucket_samples_read.add(from_buckets);
         inner.cache.make_room();
         Ok((made, columns))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod chunk_cache;
+mod coarse_reading;
 mod compaction;
 mod concurrency;
 mod exemplars;
@@ -12,6 +13,7 @@ mod limits;
 mod maintenance;
 mod model;
 mod precedence;
+mod pressed;
 mod process;
 mod recovery;
 mod requests;

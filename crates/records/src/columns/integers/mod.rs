@@ -1,7 +1,9 @@
 //! Bodies of integers: what is left of a column when everything predictable is gone.
 //!
 //! ```text
-//! kind u8 = 0: blocks of 128, see `frames`   1: zigzag-varint, the number that all are
+//! kind u8 = 0: blocks of 128, see `frames`
+//!           1: zigzag-varint, the number that all are
+//!           2: a Huffman code, see `symbols`
 //! ```
 //!
 //! Holds always:
@@ -13,6 +15,7 @@
 //! - No numbers are no bytes.
 
 mod frames;
+mod symbols;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +25,11 @@ use crate::reader::{Reader, push_zigzag};
 
 const FRAMES: u8 = 0;
 const CONSTANT: u8 = 1;
+const SYMBOLS: u8 = 2;
+
+/// Frames of so few bytes, and so few numbers, are not worth a code of their own.
+const WORTH_A_CODE: usize = 100;
+const FEWEST_SYMBOLS: usize = 128;
 
 /// Appends the numbers.
 pub(crate) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
@@ -33,11 +41,24 @@ pub(crate) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
         push_zigzag(out, first);
         return;
     }
+    let start = out.len();
     out.push(FRAMES);
     frames::encode(numbers, out);
+    let end = out.len();
+    if end - start > WORTH_A_CODE && numbers.len() >= FEWEST_SYMBOLS {
+        out.push(SYMBOLS);
+        symbols::encode(numbers, out);
+        // Symbols take longer to read, so they have to be worth it.
+        let most = (end - start) - (end - start) / 64;
+        if out.len() - end < most {
+            out.drain(start..end);
+        } else {
+            out.truncate(end);
+        }
+    }
 }
 
-/// Appends `count` numbers to `out`.
+/// Appends `count` numbers to `out`. With an error, some of them may have been appended.
 pub(crate) fn decode_into(
     reader: &mut Reader<'_>,
     count: usize,
@@ -59,6 +80,7 @@ pub(crate) fn decode_into(
             }
             frames::decode_into(reader, count, out)
         }
+        SYMBOLS => symbols::decode_into(reader, count, out),
         _ => Err(reader.error("unknown kind of integers")),
     }
 }

@@ -25,6 +25,18 @@ fn decode(bytes: &[u8], count: usize) -> Result<Vec<i64>, DecodeError> {
     Ok(out)
 }
 
+/// Numbers whose distances to the base are sums of four, hence crowded around a middle.
+fn crowd(numbers: &[([u16; 4], i64, u32)], shift: u32, base: i64) -> Vec<i64> {
+    let number = |(four, any, chance): &([u16; 4], i64, u32)| match chance {
+        0 => *any,
+        _ => {
+            let sum: i64 = four.iter().map(|part| i64::from(*part)).sum();
+            base.wrapping_add((sum << 42) >> (60 - shift))
+        }
+    };
+    numbers.iter().map(number).collect()
+}
+
 proptest! {
     #[test]
     fn any_numbers_come_back(numbers in prop::collection::vec(any::<i64>(), 0..700)) {
@@ -47,6 +59,42 @@ proptest! {
             })
             .collect();
         check(&numbers);
+    }
+
+    /// What symbols are for, with escapes to both sides.
+    #[test]
+    fn crowded_numbers_come_back(
+        numbers in prop::collection::vec((any::<[u16; 4]>(), any::<i64>(), 0u32..100), 128..1500),
+        shift in 0u32..60,
+        base in any::<i64>(),
+    ) {
+        check(&crowd(&numbers, shift, base));
+    }
+
+    #[test]
+    fn any_numbers_come_back_as_symbols(numbers in prop::collection::vec(any::<i64>(), 128..700)) {
+        let mut bytes = vec![SYMBOLS];
+        symbols::encode(&numbers, &mut bytes);
+        prop_assert_eq!(decode(&bytes, numbers.len()).unwrap(), numbers);
+    }
+
+    #[test]
+    fn changed_symbols_are_an_error_or_other_numbers(
+        numbers in prop::collection::vec((any::<[u16; 4]>(), any::<i64>(), 0u32..100), 128..300),
+        position in any::<prop::sample::Index>(),
+        change in 1u8..,
+        asked in 0usize..100_000,
+    ) {
+        let numbers = crowd(&numbers, 8, 0);
+        let mut bytes = vec![SYMBOLS];
+        symbols::encode(&numbers, &mut bytes);
+        for end in 0..bytes.len() {
+            prop_assert!(decode(&bytes[..end], numbers.len()).is_err(), "cut at {}", end);
+        }
+        let position = position.index(bytes.len());
+        bytes[position] ^= change;
+        let _ = decode(&bytes, numbers.len());
+        let _ = decode(&bytes, asked);
     }
 
     #[test]
@@ -116,6 +164,28 @@ fn the_format_has_not_moved() {
         check(&numbers),
         [0, 0x80, 10, 2, 15, 3, 20, 0x20, 0xce, 0x08, 0]
     );
+}
+
+#[test]
+fn the_format_of_symbols_has_not_moved() {
+    let mut numbers: Vec<i64> = (0..260)
+        .map(|i| [100, 90, 110, 100, 104, 97, 101, 130, 100, 70][i % 10])
+        .collect();
+    numbers[200] = -500;
+    let bytes = check(&numbers);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Kind, k = 3, lo = 63, lengths of codes; one escape, at 200; sizes; streams; three low bits.
+    let expected = [
+        "02037e0430310003000040",
+        "01c801e508",
+        "12111212",
+        "52654eaacc499539a9322755e6a4ca9c5401cc499539a9322755e6a4ca9c5499932a7352654eaa",
+        "cc499539a9322755e6a4ca9c5401cc7daacc499539a9322755e6a4ca9c549903",
+        "dd1b797df7465edfbd91d7776fe4f5dd1b797df7465edfbd91d7776fe4f5dd1b797df7465edfbd",
+        "91d7776fe4f5dd1b797df7465edfbd91d7776fe4f5dd1b797df7465edfbd91d7776fe4f5d81b79",
+        "7df7465edfbd91d7776fe4f5dd1b797df7465e0f",
+    ];
+    assert_eq!(hex, expected.concat());
 }
 
 #[test]

@@ -49,10 +49,11 @@ impl Encoder {
         }
         self.find_changes(values);
         let (changes, len) = (self.changes.len(), values.len());
-        // A value that never changes is a constant column, which is shorter than a list of one.
         if changes == 1 || changes > len - len / 8 {
             out.push(DENSE);
-            self.dense.encode(values, out);
+            // A value that never changes makes a constant body, in which the length is not told.
+            let told = if changes == 1 { &values[..1] } else { values };
+            self.dense.encode(told, out);
             return;
         }
         self.sparse.clear();
@@ -97,7 +98,7 @@ impl Encoder {
     }
 }
 
-/// Appends the `count` values of a chunk.
+/// Appends the `count` values of a chunk. With an error, some of them may have been appended.
 pub fn decode_into(chunk: &[u8], count: usize, out: &mut Vec<f64>) -> Result<(), DecodeError> {
     let mut reader = Reader::new(RECORD, chunk);
     if count > 0 {

@@ -1,0 +1,132 @@
+//! Golden bytes of coarse buckets; `golden` checks them together with the others.
+
+use bytes::Bytes;
+use icecore_records::columns::{Times, time_column};
+use icecore_records::{SeriesId, coarse_samples, gorilla, key, merge, retired_bucket};
+
+use crate::samples::*;
+
+const T: i64 = 1_700_000_000_000;
+
+fn columns(times: Times<'_>, values: &[f64]) -> Vec<u8> {
+    coarse_samples::encode_columns(sixteen_hours().start_ms(), times, values)
+}
+
+fn column(times: &[i64]) -> Vec<u8> {
+    time_column::encode(sixteen_hours().start_ms(), times)
+}
+
+fn late_samples() -> Bytes {
+    coarse_samples::late_stream(&gorilla::encode(&[T], &[12.5]))
+}
+
+fn noise(i: i64) -> i64 {
+    let mixed = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as i64
+}
+
+pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let (timestamps, values) = float_samples();
+    let regular: Vec<i64> = (0..1025).map(|i| T + 15_000 * i).collect();
+    let steps: Vec<f64> = (0..1025).map(|i| if i < 513 { 1.0 } else { 2.5 }).collect();
+    let jitter: Vec<i64> = (0..8).map(|i| T + 15_000 * i + i * i % 3).collect();
+    let with_gaps: Vec<i64> = (0..8).map(|i| T + 15_000 * (i + i / 3)).collect();
+    let slower: Vec<i64> = (0..8).map(|i| T + 1000 * i * i).collect();
+    let crowded: Vec<i64> = (0..256)
+        .map(|i| T + 15_000 * i + (noise(i) % 64 >> (noise(i + 1000) % 6)))
+        .collect();
+    let shared = Times::Shared {
+        column: 7,
+        first: 300,
+        len: values.len() as u32,
+    };
+    let base = Bytes::from(columns(Times::Own(&timestamps), &values));
+    let series = key::time_series(sixteen_hours(), SeriesId(713));
+    let merged = merge(&series, Some(&base), &[late_samples()]).unwrap();
+    vec![
+        (
+            "key shared column 7, 16 h",
+            key::time_column(sixteen_hours(), 7).into(),
+            "017501b051c00100000007",
+        ),
+        (
+            "key maintenance job",
+            key::maintenance_job().into(),
+            "01b004",
+        ),
+        (
+            "key retired bucket",
+            key::retired_bucket(hour()).into(),
+            "01b0050101b05508",
+        ),
+        (
+            "value columns, empty",
+            columns(Times::Own(&[]), &[]),
+            "01010001000000",
+        ),
+        (
+            "value columns, one sample",
+            columns(Times::Own(&[T]), &[12.0]),
+            "01010101008080ea30000000000118",
+        ),
+        (
+            "value columns",
+            base.into(),
+            "01010606018080ea3099750c00008405230269011005b09e00310105f0010000050000070000\
+             0204020000000000f07f000000000000000080",
+        ),
+        (
+            "value columns, regular, two chunks",
+            columns(Times::Own(&regular), &steps),
+            "010181088104008080ea3098750500000001020000010132",
+        ),
+        (
+            "value columns, shared column",
+            columns(shared, &values),
+            "010106060207ac0200310105f00100000500000700000204020000000000f07f000000000000\
+             000080",
+        ),
+        (
+            "value late samples",
+            late_samples().into(),
+            "020180a0abfef9620000000000002940",
+        ),
+        (
+            "value columns and late samples",
+            merged.into(),
+            "ffffffffffffffff3901010606018080ea3099750c00008405230269011005b09e00310105f0\
+             0100000500000700000204020000000000f07f00000000000000008010020180a0abfef96200\
+             00000000002940",
+        ),
+        (
+            "value shared column",
+            column(&jitter),
+            "0108018080ea3098750500000100b6",
+        ),
+        (
+            "value shared column, gaps",
+            column(&with_gaps),
+            "0108018080ea3098750c01008000020f03063075983a",
+        ),
+        (
+            "value shared column, slower",
+            column(&slower),
+            "0108018080ea30d8360d020080a01f020e00019fcf9f0f",
+        ),
+        (
+            "value shared column, Huffman code",
+            column(&crowded),
+            "018002018080ea309875b8010002030d1343545505000000001014111289174441076020e391\
+             045c9ac05e1500995e98a0fdaf5deda8195695ce728d31c6ca360cf8adc2296413015eb7a492\
+             9c1696007c0007ab82a459088413a22b4d000cd779ff6e0a7ffb203723205a7203c910f4058d\
+             ff890c39fa81a081f3ac872800380d22b38b62741ca518a6109106a39f05eae4e1c50f508a00\
+             7048c0f3e36838890b72efff29135c78b4905a420550130ff0f3ac904bece13d792c3cbf0461\
+             53801540a817",
+        ),
+        (
+            "value retired bucket",
+            retired_bucket::encode(T).into(),
+            "0180a0abfef962",
+        ),
+    ]
+}

@@ -1,0 +1,217 @@
+//! Coarsening: the buckets of a window become one larger bucket that holds columns.
+//!
+//! ```text
+//! job record ─► hold back flushes ─► series map ─► forward records, dictionary ─► index
+//!    ─► samples ─► verify ─► commit: target listed, sources retired, job gone
+//! ```
+//!
+//! Holds always:
+//! - Until the commit the target is not listed and nobody reads it; after it nobody writes the sources.
+//! - From its begin to its commit no hour of the window is flushed, so the sources stand still and
+//!   need no snapshot. What comes in meanwhile goes to the target.
+//! - Everything is put and depends on the sources alone: an interrupted job that goes on at its cursor,
+//!   or starts over, ends in the same bytes. If a source was written to in between, what was written
+//!   of the target is dropped first.
+//! - A source that cannot be read ends the job: hours stay as they are rather than losing something.
+//!
+//! Elsewhere: what is coarsened and when (`super::plan`), what becomes of the sources
+//! (`super::retire`).
+
+mod batches;
+mod build;
+mod commit;
+mod index;
+mod samples;
+mod series;
+mod series_map;
+mod sources;
+mod time_columns;
+mod verify;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use icecore_records::maintenance_job::{self, Counts, Job, Phase};
+use icecore_records::{Bucket, key};
+use tracing::{info, warn};
+
+use super::pace::Watch;
+use super::retire::{empty_buckets, segments_of};
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use build::{Build, Stopped};
+use series_map::Unsorted;
+use sources::{Source, read_sources};
+use writer::JobWriter;
+
+/// How long dropping what an abandoned job has written may take.
+const CLEAR_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a job did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    pub sources: usize,
+    pub series: u64,
+    /// Floats and histograms.
+    pub samples: u64,
+    /// Bytes of keys and values, before SlateDB compresses them.
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    /// Whether it went on where an earlier one was interrupted.
+    pub resumed: bool,
+    pub seconds: f64,
+}
+
+/// Builds `target` out of `sources` and lets it take their place.
+pub(crate) async fn coarsen(
+    inner: &Arc<Inner>,
+    target: Bucket,
+    sources: &[Bucket],
+    watch: &Watch,
+) -> Result<Outcome> {
+    coarsen_until(inner, target, sources, watch, None).await
+}
+
+/// The same; with `writes_max` it is interrupted when it wants to write more often than that.
+pub(crate) async fn coarsen_until(
+    inner: &Arc<Inner>,
+    target: Bucket,
+    sources: &[Bucket],
+    watch: &Watch,
+    writes_max: Option<u64>,
+) -> Result<Outcome> {
+    let started = std::time::Instant::now();
+    let sorted = sources::check(target, sources)?;
+    let _held = {
+        let frozen = inner.flushing.lock().await;
+        check_listed(inner, target, &sorted)?;
+        inner.hold.begin(target, &frozen)?
+    };
+    let view = inner.engine.live_view();
+    let mut sources = read_sources(&view, &sorted).await?;
+    let (job, resumed) = job_for(inner, target, &sources).await?;
+    let mut build = Build {
+        inner,
+        watch,
+        writer: JobWriter::new(inner, watch, job, writes_max),
+    };
+    let mut resumed = resumed;
+    if !resumed {
+        build.begin().await?;
+    }
+    while let Err(stopped) = build.run(&sources).await {
+        let Unsorted { source, id } = match stopped {
+            Stopped::Unsorted(unsorted) => unsorted,
+            Stopped::Failed(cause) => return Err(cause),
+        };
+        // Nothing but ids that no flush has committed can be out of order.
+        warn!(%target, bucket = %sorted[source], id, "series are not in order: starting over");
+        sources[source].break_run(id);
+        clear(inner, &[target]).await?;
+        build.writer.job = fresh_job(target, &sources);
+        build.begin().await?;
+        resumed = false;
+    }
+    commit::commit(inner, &mut build.writer).await?;
+    let counts = &build.writer.job.counts;
+    let outcome = Outcome {
+        sources: sorted.len(),
+        series: counts.series,
+        samples: counts.floats + counts.histograms,
+        bytes_read: counts.bytes_read,
+        bytes_written: counts.bytes_written,
+        resumed,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    info!(
+        %target,
+        sources = outcome.sources,
+        series = outcome.series,
+        samples = outcome.samples,
+        records = counts.records,
+        bytes_read = outcome.bytes_read,
+        bytes = outcome.bytes_written,
+        seconds = outcome.seconds,
+        resumed,
+        "buckets coarsened"
+    );
+    Ok(outcome)
+}
+
+/// The job that is under way, or was when the process ended.
+pub(crate) async fn stored_job(inner: &Inner) -> Result<Option<Job>> {
+    let value = inner
+        .engine
+        .live_view()
+        .get(&key::maintenance_job())
+        .await?;
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    match maintenance_job::decode(&value) {
+        Ok(job) => Ok(Some(job)),
+        Err(cause) => {
+            // As good as lost, which is harmless: its target is listed nowhere.
+            warn!(%cause, "the record of the running job cannot be read");
+            Ok(None)
+        }
+    }
+}
+
+fn check_listed(inner: &Inner, target: Bucket, sources: &[Bucket]) -> Result<()> {
+    let retired = inner.retired.read().contains_key(&target);
+    let listed = inner.buckets.read();
+    if retired || listed.contains(&target) {
+        return Err(Error::Invalid(format!("{target} has been built before")));
+    }
+    match sources.iter().find(|source| !listed.contains(source)) {
+        Some(source) => Err(Error::Invalid(format!("{source} is not listed"))),
+        None => Ok(()),
+    }
+}
+
+/// The stored job if it is this one and its sources are as they were, else a fresh one with nothing
+/// left of the target. Also says whether it is the stored one.
+async fn job_for(inner: &Inner, target: Bucket, sources: &[Source]) -> Result<(Job, bool)> {
+    let fresh = fresh_job(target, sources);
+    let mut stale = vec![target];
+    if let Some(stored) = stored_job(inner).await? {
+        if stored.target == target && stored.sources == fresh.sources {
+            return Ok((stored, true));
+        }
+        let other = stored.target;
+        info!(target = %other, "an unfinished job is not gone on with: what it wrote is dropped");
+        if other != target && !inner.buckets.read().contains(&other) {
+            stale.push(other);
+        }
+    }
+    clear(inner, &stale).await?;
+    Ok((fresh, false))
+}
+
+fn fresh_job(target: Bucket, sources: &[Source]) -> Job {
+    Job {
+        target,
+        sources: sources.iter().map(Source::job_source).collect(),
+        phase: Phase::Series { next_id: 0 },
+        counts: Counts::default(),
+    }
+}
+
+/// Drops everything that lies in buckets which are not listed.
+async fn clear(inner: &Inner, buckets: &[Bucket]) -> Result<()> {
+    let held = inner.engine.segments();
+    let mut stale = buckets.to_vec();
+    stale.retain(|bucket| segments_of(*bucket).iter().any(|s| held.contains(s)));
+    if stale.is_empty() {
+        return Ok(());
+    }
+    let gone = empty_buckets(inner, &stale, CLEAR_PATIENCE).await?;
+    match gone.len() == stale.len() {
+        true => Ok(()),
+        false => Err(Error::Unavailable(
+            "what an unfinished job has written is not dropped yet: trying again later".into(),
+        )),
+    }
+}

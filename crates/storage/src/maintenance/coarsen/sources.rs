@@ -1,0 +1,180 @@
+//! The buckets that go into a target.
+//!
+//! Holds always:
+//! - They lie inside the target's window, are smaller than it and do not overlap; they are sorted by
+//!   time.
+//! - Only ids below `next_series_id` count: what a flush that did not reach its commit left is still
+//!   in the head.
+
+use std::ops::Range;
+
+use icecore_records::bucket_meta::{self, BucketMeta};
+use icecore_records::maintenance_job::JobSource;
+use icecore_records::{Bucket, key};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::{Error, Result};
+use crate::slate::read_view::View;
+
+/// Sizes of raw buckets that hold columns: 2 h to 16 h.
+const TARGET_EXPONENTS: std::ops::RangeInclusive<u8> = 2..=5;
+
+/// A bucket that goes into the target.
+pub(super) struct Source {
+    pub(super) bucket: Bucket,
+    pub(super) meta: BucketMeta,
+    meta_hash: u128,
+    /// Ranges of ids within which ids are in label order.
+    pub(super) runs: Vec<Range<u32>>,
+}
+
+impl Source {
+    #[cfg(test)]
+    pub(super) fn of(bucket: Bucket, meta: BucketMeta, runs: Vec<Range<u32>>) -> Self {
+        Self {
+            bucket,
+            meta,
+            meta_hash: 0,
+            runs,
+        }
+    }
+
+    pub(super) fn job_source(&self) -> JobSource {
+        JobSource {
+            bucket: self.bucket,
+            meta_hash: self.meta_hash,
+        }
+    }
+
+    /// Lets a run end before an id that turned out not to be in label order.
+    pub(super) fn break_run(&mut self, id: u32) {
+        if let Some(at) = self
+            .runs
+            .iter()
+            .position(|run| run.start < id && id < run.end)
+        {
+            let end = std::mem::replace(&mut self.runs[at].end, id);
+            self.runs.insert(at + 1, id..end);
+        }
+    }
+}
+
+/// Refuses buckets that cannot become the target; returns them sorted by time.
+pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
+    let refuse = |why: &str| Err(Error::Invalid(format!("{target} cannot be built: {why}")));
+    if !TARGET_EXPONENTS.contains(&target.size.exponent())
+        || target.size.bucket_of(target.start_ms()) != Some(target.start)
+    {
+        return refuse("it is not a window of 2, 4, 8 or 16 hours");
+    }
+    let mut sorted = sources.to_vec();
+    sorted.sort_unstable_by_key(|source| (source.start, source.size));
+    if sorted.is_empty() {
+        return refuse("there is nothing to build it from");
+    }
+    let inside = |source: &Bucket| {
+        source.size < target.size
+            && source.start_ms() >= target.start_ms()
+            && source.end_ms() <= target.end_ms()
+    };
+    if !sorted.iter().all(inside) {
+        return refuse("a source is not inside its window");
+    }
+    if sorted.windows(2).any(|w| w[0].end_ms() > w[1].start_ms()) {
+        return refuse("its sources overlap");
+    }
+    Ok(sorted)
+}
+
+pub(super) async fn read_sources(view: &View, buckets: &[Bucket]) -> Result<Vec<Source>> {
+    let mut sources = Vec::with_capacity(buckets.len());
+    for bucket in buckets {
+        let (meta, meta_hash) = read_meta(view, *bucket).await?;
+        sources.push(Source {
+            bucket: *bucket,
+            runs: runs(&meta),
+            meta,
+            meta_hash,
+        });
+    }
+    Ok(sources)
+}
+
+/// What is known of a bucket, with the hash of the record.
+pub(super) async fn read_meta(view: &View, bucket: Bucket) -> Result<(BucketMeta, u128)> {
+    let value = view.get(&key::bucket_meta(bucket)).await?;
+    let value = value.ok_or_else(|| {
+        Error::Corrupt(format!("bucket {bucket} is listed but has no BucketMeta"))
+    })?;
+    let meta = bucket_meta::decode(&value)
+        .map_err(|cause| Error::Corrupt(format!("bucket {bucket}: {cause}")))?;
+    Ok((meta, xxh3_128(&value)))
+}
+
+fn runs(meta: &BucketMeta) -> Vec<Range<u32>> {
+    let end = meta.next_series_id;
+    let mut starts: Vec<u32> = meta.run_starts.iter().map(|id| id.0).collect();
+    starts.push(0);
+    starts.retain(|start| *start < end);
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts
+        .iter()
+        .copied()
+        .zip(ends)
+        .map(|(s, e)| s..e)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use icecore_model::{BucketSize, BucketStart};
+    use icecore_records::SeriesId;
+
+    use super::*;
+
+    fn bucket(exponent: u8, start: u32) -> Bucket {
+        let size = BucketSize::from_exponent(exponent).unwrap();
+        let start = BucketStart(start);
+        Bucket { size, start }
+    }
+
+    #[test]
+    fn runs_cover_all_ids_and_can_be_broken() {
+        let meta = |starts: &[u32], next_series_id| BucketMeta {
+            run_starts: starts.iter().map(|id| SeriesId(*id)).collect(),
+            next_series_id,
+            ..BucketMeta::default()
+        };
+        assert_eq!(runs(&meta(&[0, 5], 9)), [0..5, 5..9]);
+        assert_eq!(runs(&meta(&[], 9)), [0..9]);
+        assert_eq!(runs(&meta(&[0, 4, 9], 9)), [0..4, 4..9]);
+        assert!(runs(&meta(&[], 0)).is_empty());
+        let meta = meta(&[0, 5], 9);
+        let ranges = runs(&meta);
+        let mut source = Source::of(bucket(1, 60), meta, ranges);
+        source.break_run(5);
+        assert_eq!(source.runs, [0..5, 5..9], "a run begins there already");
+        source.break_run(7);
+        assert_eq!(source.runs, [0..5, 5..7, 7..9]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let target = bucket(3, 480);
+        let sorted = check(target, &[bucket(2, 600), bucket(1, 480)]).unwrap();
+        assert_eq!(sorted, [bucket(1, 480), bucket(2, 600)]);
+        for (target, sources) in [
+            (target, &[][..]),
+            (target, &[bucket(1, 720)]),
+            (target, &[bucket(3, 480)]),
+            (target, &[bucket(2, 480), bucket(1, 540)]),
+            (bucket(3, 540), &[bucket(1, 540)]),
+            (bucket(1, 480), &[bucket(1, 480)]),
+            (bucket(6, 0), &[bucket(1, 0)]),
+        ] {
+            assert!(check(target, sources).is_err(), "{target} {sources:?}");
+        }
+    }
+}
