@@ -109,6 +109,7 @@ impl Database {
     pub async fn open(options: Options, environment: Environment) -> Result<Self> {
         let clock = environment.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let now_ms = clock.now_ms();
+        options.maintenance.check()?;
         let engine = Engine::open(&options.store, environment.object_store).await?;
         let view = engine.live_view();
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);

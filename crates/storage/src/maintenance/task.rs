@@ -50,6 +50,7 @@ const LARGEST: u8 = 5;
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut next_sweep = tokio::time::Instant::now();
     let mut known_dirty = false;
+    let mut failing = false;
     while !inner.jobs.is_stopped() && inner.journal.failed().is_none() {
         let asked = inner.jobs.begin_run();
         let done = match known_dirty {
@@ -62,7 +63,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
                 Ok(()) => everything(&inner).await,
                 Err(cause) => Err(cause),
             };
-            note(&inner, ran.as_ref().err());
+            note(&inner, ran.as_ref().map(|_| true));
             run.answer(ran);
             continue;
         }
@@ -70,7 +71,9 @@ pub(crate) async fn run(inner: Arc<Inner>) {
         if worked.is_ok() && inner.options.maintenance.enabled {
             worked = by_itself(&inner, &mut next_sweep).await;
         }
-        note(&inner, worked.as_ref().err());
+        // That there is nothing to do says that what failed before did not fail again.
+        note(&inner, worked.as_ref().map(|worked| *worked || failing));
+        failing = worked.is_err();
         let wait = match worked {
             Ok(true) => continue,
             Ok(false) => LOOK_EVERY,
@@ -85,13 +88,17 @@ pub(crate) async fn run(inner: Arc<Inner>) {
     inner.jobs.over();
 }
 
-fn note(inner: &Inner, failed: Option<&Error>) {
-    if let Some(cause) = failed
-        && !inner.jobs.is_stopped()
-    {
-        warn!(%cause, "maintenance failed; trying again");
+/// Shows a failure until something succeeds.
+fn note(inner: &Inner, succeeded: Result<bool, &Error>) {
+    match succeeded {
+        Ok(true) => inner.jobs.set_error(None),
+        Ok(false) => {}
+        Err(_) if inner.jobs.is_stopped() => {}
+        Err(cause) => {
+            warn!(%cause, "maintenance failed; trying again");
+            inner.jobs.set_error(Some(cause.to_string()));
+        }
     }
-    inner.jobs.set_error(failed.map(ToString::to_string));
 }
 
 /// One step of what goes on without being asked for; whether there was something to do.
@@ -195,7 +202,7 @@ async fn next_piece(inner: &Arc<Inner>, everything: bool) -> Result<Option<Piece
 pub(super) fn waiting(inner: &Inner, frozen: BTreeSet<u32>, everything: bool) -> Vec<Piece> {
     let mut busy_hours = frozen;
     let now_ms = inner.clock.now_ms();
-    let delay_ms = inner.options.maintenance.delay.as_millis() as i64;
+    let delay_ms = inner.options.maintenance.delay_ms();
     if !everything {
         // When buckets were written before this process began is not known to it.
         if now_ms - inner.started_ms < delay_ms {
@@ -227,7 +234,7 @@ fn known(inner: &Inner) -> (BTreeSet<Bucket>, Known) {
 fn next_fold(inner: &Inner, everything: bool) -> Option<Bucket> {
     let (_, Known { written_ms, dirty }) = known(inner);
     let now_ms = inner.clock.now_ms();
-    let quiet_since_ms = now_ms - inner.options.maintenance.delay.as_millis() as i64;
+    let quiet_since_ms = now_ms.saturating_sub(inner.options.maintenance.delay_ms());
     let largest = BucketSize::from_exponent(LARGEST);
     let mut due = dirty.into_iter().filter(|bucket| {
         let quiet = written_ms

@@ -1,6 +1,8 @@
 //! A run that somebody asks for: everything that is closed becomes coarse.
 
-use icecore_storage::testing::Hooks;
+use std::time::Duration;
+
+use icecore_storage::testing::{FaultPlan, Hooks};
 use icecore_storage::{MaintenanceStatus, SizeCount};
 
 use super::*;
@@ -135,4 +137,68 @@ fn a_failure_is_reported_and_forgotten() {
     process.run(db.run_maintenance()).unwrap();
     assert_eq!(db.maintenance_status().last_error, None);
     assert_eq!(db.listed(), [bucket(16, 0)]);
+}
+
+/// Buckets are coarsened without being asked for, once they are closed and quiet for long enough.
+#[test]
+fn windows_are_coarsened_by_themselves() {
+    let mut world = World::new();
+    world.options.maintenance.enabled = true;
+    world.options.maintenance.grace = Duration::ZERO;
+    let process = world.start();
+    let db = &process.db;
+    let all = samples(28..38);
+    process.run(write(db, &all));
+    process.run(db.flush_buckets()).unwrap();
+    let status = db.maintenance_status();
+    assert_eq!((status.waiting, status.enabled), (0, true), "just written");
+    world.clock.advance(1_800_000);
+    let targets = [bucket(4, 32), bucket(16, 16)];
+    process.run(async {
+        while !targets.iter().all(|target| db.listed().contains(target))
+            || db.maintenance_status().retired > 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    // The rest of the open window waits for its own four hours.
+    let hours: Vec<Bucket> = (36..38).map(|hour| bucket(1, hour)).collect();
+    let expected: Vec<Bucket> = hours.into_iter().chain(targets).collect();
+    assert_eq!(db.listed(), expected);
+    let found = process.run(read(db, everything()));
+    assert_eq!(found, super::super::support::expected(&all));
+    assert_eq!(db.metrics().coarsen_done.get(), 2);
+}
+
+/// What waits and for how long, where nobody does it.
+#[test]
+fn the_status_says_what_waits() {
+    let world = World::new();
+    let process = world.start();
+    let db = &process.db;
+    process.run(write(db, &samples(0..36)));
+    process.run(db.flush_buckets()).unwrap();
+    world.clock.advance(1_800_000);
+    let status = db.maintenance_status();
+    assert!(!status.enabled);
+    assert_eq!(status.waiting, 3, "two of 16 h and one of 4 h");
+    // The first window ended 22 hours and a half ago.
+    assert_eq!(status.lag_seconds, 22.5 * 3600.0);
+    // Late samples in the head keep their window back until they are flushed and it is quiet again.
+    process.run(write(db, &[("a", WINDOW.start_ms(), 1.0)]));
+    let status = db.maintenance_status();
+    assert_eq!((status.waiting, status.lag_seconds), (5, 30.5 * 3600.0));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let mut world = World::new();
+    world.options.maintenance.write_bytes_per_second = 1;
+    let refused = world.try_start(FaultPlan::quiet(0)).err().unwrap();
+    assert!(
+        refused
+            .to_string()
+            .contains("maintenance.write_bytes_per_second"),
+        "{refused}"
+    );
 }
