@@ -126,13 +126,21 @@ fn a_stopped_database_is_worked_on() {
 fn complaints_name_cause_and_cure() {
     let workplace = Workplace::new();
     let nothing = workplace.path("nothing");
+    let empty = workplace.path("empty");
+    std::fs::create_dir(&empty).unwrap();
     for what in ["status", "run"] {
         fails(
             &of_stopped(&nothing, &[what]),
             1,
-            &["icecore: error: ", "there is no database"],
+            &["icecore: error: cannot open", nothing.to_str().unwrap()],
         );
         assert!(!nothing.exists());
+        fails(
+            &of_stopped(&empty, &[what]),
+            1,
+            &["icecore: error: ", "there is no database"],
+        );
+        assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
         let nowhere = ["maintenance", what, "--server", "http://127.0.0.1:1"];
         fails(
             &icecore(&nowhere, &[]),
