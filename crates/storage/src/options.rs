@@ -6,6 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::error::{Error, Result};
+
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
@@ -189,6 +191,38 @@ pub struct MaintenanceOptions {
     /// Bytes per second that jobs read and write at most, so that ingest and queries have the machine.
     pub read_bytes_per_second: usize,
     pub write_bytes_per_second: usize,
+}
+
+impl MaintenanceOptions {
+    /// Rates below this would let a job run for days and hold back flushes as long.
+    const RATE_MIN: usize = 64 * KIB;
+
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<()> {
+        let rates = [
+            (
+                "maintenance.read_bytes_per_second",
+                self.read_bytes_per_second,
+            ),
+            (
+                "maintenance.write_bytes_per_second",
+                self.write_bytes_per_second,
+            ),
+        ];
+        for (name, rate) in rates {
+            if rate < Self::RATE_MIN {
+                let min = Self::RATE_MIN;
+                return Err(Error::Invalid(format!(
+                    "{name} = {rate} is less than {min}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn delay_ms(&self) -> i64 {
+        i64::try_from(self.delay.as_millis()).unwrap_or(i64::MAX)
+    }
 }
 
 impl Default for StoreOptions {

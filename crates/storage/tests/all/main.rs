@@ -10,6 +10,7 @@ mod exemplars;
 mod faults;
 mod inspect;
 mod limits;
+mod maintenance;
 mod model;
 mod precedence;
 mod pressed;

@@ -78,7 +78,7 @@ async fn two_hours(db: &Database) {
     })
     .await
     .unwrap();
-    db.flush_all().await.unwrap();
+    crate::maintenance::flush_all(db.inner()).await.unwrap();
 }
 
 /// What the commit of a job does, with a target that has no series.
