@@ -49,9 +49,12 @@ pub struct StoreOptions {
     /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
     /// cheap to fetch for a single series.
     pub block_bytes: usize,
-    /// Codec of stored blocks. lz4 is nearly free; zstd saves a fifth of the bytes for a third more
-    /// CPU in a flush.
+    /// Codec of blocks as they are written first, to the WAL and by flushes. lz4 is nearly free; zstd
+    /// saves a fifth of the bytes for a third more CPU in a flush.
     pub compression: Compression,
+    /// Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd
+    /// pays here.
+    pub compacted_compression: Compression,
     /// Cache of decoded data blocks: room for a dashboard's worth of recent hours on a small host.
     pub block_cache_bytes: usize,
     /// Cache of SST indexes and filters, kept apart so that a large scan cannot evict them.
@@ -239,6 +242,7 @@ impl Default for StoreOptions {
             retries_max: 120,
             block_bytes: 16 * KIB,
             compression: Compression::default(),
+            compacted_compression: Compression::Zstd,
             block_cache_bytes: 64 * MIB,
             meta_cache_bytes: 32 * MIB,
             l0_sst_bytes: 16 * MIB,

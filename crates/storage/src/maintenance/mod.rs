@@ -19,7 +19,9 @@ pub(crate) mod pace;
 pub(crate) mod plan;
 mod recent;
 pub(crate) mod retire;
+pub(crate) mod settle;
 mod status;
+pub(crate) mod sweep;
 mod task;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 
 mod chunk_cache;
 mod coarse_reading;
+mod coarsen;
 mod compaction;
 mod concurrency;
 mod exemplars;
