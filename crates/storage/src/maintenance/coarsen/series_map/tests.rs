@@ -106,7 +106,6 @@ proptest! {
         for (at, (series, (name, hour))) in found.iter().zip(&expected).enumerate() {
             prop_assert_eq!(series.id as usize, at);
             prop_assert_eq!(&series.value, &record(name, *hour), "of the newest source");
-            prop_assert_eq!(series.fingerprint, labels(name).fingerprint());
             prop_assert_eq!(series.labels, 2);
         }
         for (at, (_, records)) in sources.iter().enumerate() {
