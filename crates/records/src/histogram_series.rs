@@ -89,6 +89,11 @@ pub fn decode(value: &[u8]) -> Result<Vec<HistogramEntry>, DecodeError> {
     Ok(entries)
 }
 
+/// Whether a value (or a part of one) is columns.
+pub fn is_columns(value: &[u8]) -> bool {
+    value.first() == Some(&COLUMNS_VERSION)
+}
+
 /// The parts of a value of a bucket larger than an hour, oldest first, each to be read by [`decode`].
 pub fn parts(value: &Bytes) -> Vec<Bytes> {
     container::decode(value).unwrap_or_else(|| vec![value.clone()])

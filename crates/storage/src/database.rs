@@ -24,10 +24,10 @@ use tracing::{info, warn};
 use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
-use crate::flush::{flush_catalog, flush_hours, load_metadata};
+use crate::flush::load_metadata;
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
-use crate::journal::{Journal, drain_epochs, recover};
+use crate::journal::{Journal, recover};
 use crate::maintenance::retire::load_retired;
 use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
@@ -41,9 +41,6 @@ use crate::slate::slate_metrics::SlateMetric;
 const REMOTE_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
 const LOCAL_COMMIT_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long [`Database::flush`] waits for drained epochs to vanish. The next tick goes on with the rest.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
-
 /// An open database. Clones share it.
 #[derive(Clone)]
 pub struct Database {
@@ -53,7 +50,8 @@ pub struct Database {
 
 struct Background {
     stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
+    flushes: JoinHandle<()>,
+    jobs: JoinHandle<()>,
 }
 
 /// What a database is opened with beside its options; the defaults are the real world.
@@ -111,6 +109,7 @@ impl Database {
     pub async fn open(options: Options, environment: Environment) -> Result<Self> {
         let clock = environment.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let now_ms = clock.now_ms();
+        options.maintenance.check()?;
         let engine = Engine::open(&options.store, environment.object_store).await?;
         let view = engine.live_view();
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);
@@ -176,8 +175,12 @@ impl Database {
             nudge: tokio::sync::Notify::new(),
         });
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(maintenance::run(Arc::clone(&inner), stopped));
-        let background = Arc::new(Mutex::new(Some(Background { stop, task })));
+        let background = Background {
+            stop,
+            flushes: tokio::spawn(maintenance::run_flushes(Arc::clone(&inner), stopped)),
+            jobs: tokio::spawn(maintenance::run_jobs(Arc::clone(&inner))),
+        };
+        let background = Arc::new(Mutex::new(Some(background)));
         Ok(Self { inner, background })
     }
 
@@ -259,54 +262,26 @@ impl Database {
         }
     }
 
-    /// Moves everything that was acknowledged into buckets and drains the journal.
+    /// Moves everything that was acknowledged into buckets and drains the journal. Waits for a job that
+    /// copies buckets of hours that are to be flushed.
     pub async fn flush(&self) -> Result<()> {
-        self.flush_all().await?;
-        // Without compaction nobody here drops segments: the next process that compacts will.
-        let patience = match self.inner.options.store.compaction {
-            true => DRAIN_PATIENCE,
-            false => Duration::ZERO,
-        };
-        drain_epochs(&self.inner, patience).await.map(drop)
+        maintenance::flush_and_drain(&self.inner).await
     }
 
     /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples in,
     /// drops what was replaced, and waits until the store has let go of it.
     pub async fn run_maintenance(&self) -> Result<MaintenanceReport> {
-        self.flush().await?;
-        Ok(MaintenanceReport::default())
+        self.inner.jobs.ask().await
     }
 
     /// What maintenance is doing and what is left to do.
     pub fn maintenance_status(&self) -> MaintenanceStatus {
-        MaintenanceStatus::default()
+        maintenance::status(&self.inner)
     }
 
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
-    }
-
-    pub(crate) async fn flush_all(&self) -> Result<()> {
-        let inner = &self.inner;
-        let hours: BTreeSet<u32> = {
-            let mut sequencer = inner.head.sequencer.lock();
-            sequencer.roll_epoch(inner.clock.now_ms());
-            sequencer
-                .open_hours
-                .keys()
-                .copied()
-                .filter(|hour| *hour != CATALOG_HOUR)
-                .collect()
-        };
-        inner.journal.epoch_began();
-        let mut held_back = flush_hours(inner, hours).await?;
-        while !held_back.is_empty() {
-            // The job that copies their buckets is told that somebody waits, and hurries.
-            inner.hold.ended(&held_back).await;
-            held_back = flush_hours(inner, held_back).await?;
-        }
-        flush_catalog(inner).await
     }
 
     /// Flushes, stops the background work and closes the store.
@@ -315,13 +290,17 @@ impl Database {
         let Some(background) = background else {
             return Ok(());
         };
+        // First the job: it holds back flushes until it ends.
+        self.inner.jobs.stop();
+        let jobs = background.jobs.await;
         // The task ends with its receiver; it may have ended by itself.
         let _ = background.stop.send(());
-        if background.task.await.is_err() {
-            warn!("the maintenance task ended abnormally");
+        let flushes = background.flushes.await;
+        if jobs.and(flushes).is_err() {
+            warn!("a maintenance task ended abnormally");
         }
         let flushed = match self.inner.journal.failed() {
-            None => self.flush_all().await,
+            None => maintenance::flush_all(&self.inner).await,
             Some(_) => Ok(()),
         };
         // What could not be flushed is still in the journal.

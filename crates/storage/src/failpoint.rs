@@ -31,6 +31,7 @@ pub const FAIL_POINTS: &[&str] = &[
     "coarsen.write",
     "coarsen.written",
     "coarsen.committed",
+    "fold.write",
     "retire.before",
     "retire.drained",
     "retire.done",

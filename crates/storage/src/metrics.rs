@@ -61,6 +61,19 @@ pub struct Metrics {
     pub flushed_hours: Counter,
     /// Hours whose flush was held back by a job.
     pub held_hours: Counter,
+    pub coarsen_done: Counter,
+    pub coarsen_failed: Counter,
+    /// Jobs that made room for ingest or for the end of the process; they are gone on with later.
+    pub coarsen_given_up: Counter,
+    pub coarsen_seconds: Durations,
+    pub coarsened_samples: Counter,
+    pub coarsened_series: Counter,
+    pub fold_done: Counter,
+    pub fold_failed: Counter,
+    pub fold_given_up: Counter,
+    pub fold_seconds: Durations,
+    pub folded_records: Counter,
+    /// Bytes of keys and values that jobs read and wrote.
     pub maintenance_bytes_read: Counter,
     pub maintenance_bytes_written: Counter,
     pub drained_epochs: Counter,

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::error::{Error, Result};
+
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
@@ -47,9 +49,12 @@ pub struct StoreOptions {
     /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
     /// cheap to fetch for a single series.
     pub block_bytes: usize,
-    /// Codec of stored blocks. lz4 is nearly free; zstd saves a fifth of the bytes for a third more
-    /// CPU in a flush.
+    /// Codec of blocks as they are written first, to the WAL and by flushes. lz4 is nearly free; zstd
+    /// saves a fifth of the bytes for a third more CPU in a flush.
     pub compression: Compression,
+    /// Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd
+    /// pays here.
+    pub compacted_compression: Compression,
     /// Cache of decoded data blocks: room for a dashboard's worth of recent hours on a small host.
     pub block_cache_bytes: usize,
     /// Cache of SST indexes and filters, kept apart so that a large scan cannot evict them.
@@ -191,6 +196,38 @@ pub struct MaintenanceOptions {
     pub write_bytes_per_second: usize,
 }
 
+impl MaintenanceOptions {
+    /// Rates below this would let a job run for days and hold back flushes as long.
+    const RATE_MIN: usize = 64 * KIB;
+
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<()> {
+        let rates = [
+            (
+                "maintenance.read_bytes_per_second",
+                self.read_bytes_per_second,
+            ),
+            (
+                "maintenance.write_bytes_per_second",
+                self.write_bytes_per_second,
+            ),
+        ];
+        for (name, rate) in rates {
+            if rate < Self::RATE_MIN {
+                let min = Self::RATE_MIN;
+                return Err(Error::Invalid(format!(
+                    "{name} = {rate} is less than {min}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn delay_ms(&self) -> i64 {
+        i64::try_from(self.delay.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
@@ -205,6 +242,7 @@ impl Default for StoreOptions {
             retries_max: 120,
             block_bytes: 16 * KIB,
             compression: Compression::default(),
+            compacted_compression: Compression::Zstd,
             block_cache_bytes: 64 * MIB,
             meta_cache_bytes: 32 * MIB,
             l0_sst_bytes: 16 * MIB,

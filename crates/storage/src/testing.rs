@@ -3,6 +3,7 @@
 //! Only with the feature `testing`: the product cannot be driven this way.
 
 mod content;
+mod jobs;
 
 use bytes::Bytes;
 use icecore_model::{BucketSize, BucketStart};
@@ -12,6 +13,7 @@ use slatedb::WriteBatch;
 pub use crate::maintenance::coarsen::Outcome as CoarsenOutcome;
 pub use crate::slate::faults::*;
 pub use content::{SeriesContent, StoredContent};
+pub use jobs::{HeldBack, JobHooks};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -65,7 +67,7 @@ impl Hooks for Database {
     }
 
     async fn flush_buckets(&self) -> Result<()> {
-        self.flush_all().await
+        maintenance::flush_all(self.inner()).await
     }
 
     async fn write_memtables(&self) -> Result<()> {

@@ -2,10 +2,11 @@
 //! must hold what the whole holds, and a few bytes must not stand for much memory.
 
 use bytes::Bytes;
-use icecore_model::STALE_NAN_BITS;
+use icecore_model::{BucketStart, STALE_NAN_BITS};
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, Times, time_column, values};
-use icecore_records::{gorilla, retired_bucket};
+use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
+use icecore_records::{Bucket, gorilla, retired_bucket};
 
 use crate::{MEMORY_BASE, Target};
 
@@ -57,12 +58,16 @@ pub fn targets() -> Vec<Target> {
             }
         }),
         Target {
-            name: "columns/retired_bucket",
-            seeds: || vec![retired_bucket::encode(BUCKET_MS).into()],
+            name: "columns/maintenance",
+            seeds: maintenance,
             run: |input| {
                 if let Ok(retired_at_ms) = retired_bucket::decode(input) {
                     let again = retired_bucket::encode(retired_at_ms);
                     assert_eq!(retired_bucket::decode(&again), Ok(retired_at_ms));
+                }
+                if let Ok(job) = maintenance_job::decode(input) {
+                    let again = maintenance_job::encode(&job);
+                    assert_eq!(maintenance_job::decode(&again), Ok(job));
                 }
             },
             memory_base: MEMORY_BASE,
@@ -215,6 +220,33 @@ fn coarse_parts() -> Vec<Vec<u8>> {
     }
     parts.push(container);
     parts
+}
+
+fn maintenance() -> Vec<Vec<u8>> {
+    let bucket = Bucket::hour(BucketStart(28_333_320));
+    let phases = [
+        Phase::Series { next_id: 7 },
+        Phase::Dictionary { next: 300 },
+        Phase::Index {
+            after: b"status\0500".to_vec(),
+        },
+        Phase::Samples { next_id: 0 },
+        Phase::Verify,
+    ];
+    let jobs = phases.into_iter().map(|phase| {
+        let source = JobSource {
+            bucket,
+            meta_hash: u128::MAX / 7,
+        };
+        maintenance_job::encode(&Job {
+            target: bucket,
+            sources: vec![source; 3],
+            phase,
+            counts: Counts::default(),
+        })
+    });
+    jobs.chain([retired_bucket::encode(BUCKET_MS).into()])
+        .collect()
 }
 
 fn time_columns() -> Vec<Vec<u8>> {

@@ -83,10 +83,14 @@ fn a_server_is_asked() {
 
     write(&served);
     let report = json(&of_server(&served, &["run", "--json"]));
-    assert!(report["seconds"].is_number(), "{report}");
+    assert_ne!(report["coarsened"], 0, "{report}");
     let status = json(&of_server(&served, &["status", "--json"]));
-    assert!(status["enabled"].is_boolean(), "{status}");
+    assert_eq!(status["enabled"], true, "{status}");
     assert_eq!(status["waiting"], 0, "{status}");
+    let all = serde_json::json!([{"hours": 16, "count": 1}]);
+    assert_eq!(status["buckets"], all, "{status}");
+    let status = of_server(&served, &["status"]);
+    assert!(stdout(&status).contains("1 of 16 h"), "{status:?}");
 }
 
 #[test]
@@ -99,18 +103,17 @@ fn a_stopped_database_is_worked_on() {
         // What is only in the journal counts, too.
         served.kill();
     }
-    let report = json(&of_stopped(&data, &["run", "--json"]));
-    assert!(report["seconds"].is_number(), "{report}");
+    let report = of_stopped(&data, &["run"]);
+    assert!(stdout(&report).contains("Coarsened: "), "{report:?}");
     let again = of_stopped(&data, &["run"]);
     assert!(
         stdout(&again).contains("Nothing was left to do."),
         "{again:?}"
     );
     let status = of_stopped(&data, &["status"]);
-    assert!(
-        stdout(&status).contains("only when a run is asked for"),
-        "{status:?}"
-    );
+    for part in ["only when a run is asked for", "1 of 16 h"] {
+        assert!(stdout(&status).contains(part), "{part} in {status:?}");
+    }
     check_is_clean(&data, &[]);
 
     let served = start(&workplace);
@@ -126,13 +129,21 @@ fn a_stopped_database_is_worked_on() {
 fn complaints_name_cause_and_cure() {
     let workplace = Workplace::new();
     let nothing = workplace.path("nothing");
+    let empty = workplace.path("empty");
+    std::fs::create_dir(&empty).unwrap();
     for what in ["status", "run"] {
         fails(
             &of_stopped(&nothing, &[what]),
             1,
-            &["icecore: error: ", "there is no database"],
+            &["icecore: error: cannot open", nothing.to_str().unwrap()],
         );
         assert!(!nothing.exists());
+        fails(
+            &of_stopped(&empty, &[what]),
+            1,
+            &["icecore: error: ", "there is no database"],
+        );
+        assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
         let nowhere = ["maintenance", what, "--server", "http://127.0.0.1:1"];
         fails(
             &icecore(&nowhere, &[]),

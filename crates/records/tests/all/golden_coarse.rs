@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use icecore_records::columns::{Times, time_column};
+use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
 use icecore_records::{SeriesId, coarse_samples, gorilla, key, merge, retired_bucket};
 
 use crate::samples::*;
@@ -18,6 +19,25 @@ fn column(times: &[i64]) -> Vec<u8> {
 
 fn late_samples() -> Bytes {
     coarse_samples::late_stream(&gorilla::encode(&[T], &[12.5]))
+}
+
+fn job() -> Job {
+    Job {
+        target: sixteen_hours(),
+        sources: vec![JobSource {
+            bucket: hour(),
+            meta_hash: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
+        }],
+        phase: Phase::Samples { next_id: 300 },
+        counts: Counts {
+            has_start_timestamps: true,
+            series: 713,
+            floats: 171_120,
+            min_timestamp_ms: T,
+            max_timestamp_ms: T + 15_000,
+            ..Counts::default()
+        },
+    }
 }
 
 fn noise(i: i64) -> i64 {
@@ -122,6 +142,12 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              ff890c39fa81a081f3ac872800380d22b38b62741ca518a6109106a39f05eae4e1c50f508a00\
              7048c0f3e36838890b72efff29135c78b4905a420550130ff0f3ac904bece13d792c3cbf0461\
              53801540a817",
+        ),
+        (
+            "value maintenance job",
+            maintenance_job::encode(&job()),
+            "010105c051b00101010855b001efcdab8967452301efcdab896745230104ac0201c905000000\
+             f0b80a000000000080a0abfef962b08aadfef962",
         ),
         (
             "value retired bucket",

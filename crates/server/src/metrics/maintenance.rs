@@ -1,12 +1,78 @@
 //! What coarsening has done, is doing and has left to do.
 
 use icecore_model::MetricType;
-use icecore_storage::Database;
+use icecore_storage::{DURATION_BOUNDS, Database, Metrics};
 use icecore_wire::prometheus::TextWriter;
 
-use super::gauge;
+use super::{counter, gauge};
 
 pub(super) fn write(text: &mut TextWriter, database: &Database) {
+    state(text, database);
+    jobs(text, database.metrics());
+    for (name, help, count) in [
+        (
+            "icecore_maintenance_read_bytes_total",
+            "Bytes of keys and values that jobs read.",
+            &database.metrics().maintenance_bytes_read,
+        ),
+        (
+            "icecore_maintenance_written_bytes_total",
+            "Bytes of keys and values that jobs wrote.",
+            &database.metrics().maintenance_bytes_written,
+        ),
+        (
+            "icecore_maintenance_coarsened_samples_total",
+            "Samples in buckets that were built.",
+            &database.metrics().coarsened_samples,
+        ),
+        (
+            "icecore_maintenance_coarsened_series_total",
+            "Series in buckets that were built, counted once per bucket.",
+            &database.metrics().coarsened_series,
+        ),
+        (
+            "icecore_maintenance_folded_records_total",
+            "Records into which late samples were folded.",
+            &database.metrics().folded_records,
+        ),
+        (
+            "icecore_flush_held_hours_total",
+            "Hours whose flush was held back because a job copied their bucket.",
+            &database.metrics().held_hours,
+        ),
+    ] {
+        counter(text, name, help, count.get());
+    }
+}
+
+fn jobs(text: &mut TextWriter, metrics: &Metrics) {
+    let name = "icecore_maintenance_jobs_total";
+    let help = "Jobs by kind and result.";
+    text.family(name, help, MetricType::Counter);
+    for (kind, result, count) in [
+        ("coarsen", "done", &metrics.coarsen_done),
+        ("coarsen", "failed", &metrics.coarsen_failed),
+        ("coarsen", "given_up", &metrics.coarsen_given_up),
+        ("fold", "done", &metrics.fold_done),
+        ("fold", "failed", &metrics.fold_failed),
+        ("fold", "given_up", &metrics.fold_given_up),
+    ] {
+        let labels = [("kind", kind), ("result", result)];
+        text.sample(name, &labels, count.get() as f64);
+    }
+    let name = "icecore_maintenance_job_duration_seconds";
+    let help = "Time that a job takes, pauses included, by kind.";
+    text.family(name, help, MetricType::Histogram);
+    for (kind, seconds) in [
+        ("coarsen", &metrics.coarsen_seconds),
+        ("fold", &metrics.fold_seconds),
+    ] {
+        let (counts, sum) = seconds.get();
+        text.histogram(name, &[("kind", kind)], &DURATION_BOUNDS, &counts, sum);
+    }
+}
+
+fn state(text: &mut TextWriter, database: &Database) {
     let status = database.maintenance_status();
     let name = "icecore_buckets_by_size";
     let help = "Buckets in the store, by the hours that each spans.";

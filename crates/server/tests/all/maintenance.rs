@@ -81,8 +81,21 @@ async fn a_run_changes_no_answer() {
     assert_eq!(served.write(&payload).await.status, 204);
     let before = served.export_all().await;
     assert_eq!(before.len(), 2);
-    run(&served).await;
+    let report = run(&served).await;
+    assert_ne!(report["coarsened"], 0, "{report}");
     assert_eq!(served.export_all().await, before);
+    // Six hours in two windows.
+    let status = served.get(STATUS, &[]).await.data();
+    let all = json!([{"hours": 16, "count": 2}]);
+    assert_eq!(status["buckets"], all, "{status}");
+    let metrics = served.get("/metrics", &[]).await;
+    for line in [
+        "icecore_buckets_by_size{hours=\"16\"} 2\n",
+        "icecore_maintenance_jobs_total{kind=\"coarsen\",result=\"failed\"} 0\n",
+        "icecore_maintenance_dirty_buckets 0\n",
+    ] {
+        assert!(metrics.text().contains(line), "{line}");
+    }
 
     // Late samples, some over stored ones.
     let late = Payload::v1(&[series(

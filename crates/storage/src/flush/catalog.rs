@@ -6,6 +6,7 @@ use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
 use slatedb::WriteBatch;
 use tracing::warn;
 
+use super::to_the_end;
 use crate::error::{Error, Result};
 use crate::head::{CATALOG_HOUR, MetadataMap};
 use crate::inner::Inner;
@@ -16,6 +17,11 @@ const BATCH_RECORDS: usize = 1024;
 
 /// Writes the metadata of all metrics, if some of it is only in the journal.
 pub(crate) async fn flush_catalog(inner: &Arc<Inner>) -> Result<()> {
+    let inner = Arc::clone(inner);
+    to_the_end(async move { flush_changes(&inner).await }).await
+}
+
+async fn flush_changes(inner: &Inner) -> Result<()> {
     let _one_at_a_time = inner.flushing.lock().await;
     let (changed, cursor) = {
         let mut sequencer = inner.head.sequencer.lock();

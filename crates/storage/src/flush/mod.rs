@@ -32,7 +32,7 @@ use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::head::SeriesRef;
 use crate::inner::Inner;
@@ -52,10 +52,21 @@ pub(crate) struct FrozenHour {
 /// Flushes the given hours, as far as the head has something in them. Hours that a failed flush left
 /// come first; one that cannot be flushed does not hold back the others. Returns the hours that were
 /// left out because a job holds them back.
-pub(crate) async fn flush_hours(
-    inner: &Arc<Inner>,
-    mut hours: BTreeSet<u32>,
-) -> Result<BTreeSet<u32>> {
+pub(crate) async fn flush_hours(inner: &Arc<Inner>, hours: BTreeSet<u32>) -> Result<BTreeSet<u32>> {
+    let inner = Arc::clone(inner);
+    to_the_end(async move { flush_these(&inner, hours).await }).await
+}
+
+/// Runs a flush to its end, also when whoever asked for it goes away: hours that are taken from the
+/// open ones and not yet frozen would be flushed by nobody.
+async fn to_the_end<T: Send + 'static>(
+    flush: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let ended = tokio::spawn(flush).await;
+    ended.map_err(|cause| Error::Unavailable(format!("a flush ended abnormally: {cause}")))?
+}
+
+async fn flush_these(inner: &Arc<Inner>, mut hours: BTreeSet<u32>) -> Result<BTreeSet<u32>> {
     let mut frozen = inner.flushing.lock().await;
     let left_over = flush_frozen(inner, &mut frozen).await;
     let held_back = inner.hold.take_out(&mut hours);

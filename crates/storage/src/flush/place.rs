@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::bucket_meta::BucketMeta;
-use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series, merge};
+use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series};
 
 /// The largest exponent of a bucket size.
 const EXPONENT_MAX: u8 = 15;
@@ -61,21 +61,7 @@ impl Place {
         if !self.is_coarse() {
             return histogram_series::decode(stored).unwrap_or_default();
         }
-        let parts = merge::unmerged_parts(stored).unwrap_or_else(|| vec![stored.clone()]);
-        let mut entries: Vec<HistogramEntry> = Vec::new();
-        for part in parts {
-            entries.extend(histogram_series::decode(&part).unwrap_or_default());
-        }
-        // Stable, so that of equal times the newest entry is the last one.
-        entries.sort_by_key(|entry| entry.timestamp_ms);
-        entries.dedup_by(|later, earlier| {
-            let same = later.timestamp_ms == earlier.timestamp_ms;
-            if same {
-                std::mem::swap(later, earlier);
-            }
-            same
-        });
-        entries
+        histogram_series::decode_coarse(stored).unwrap_or_default()
     }
 
     /// Notes that the hour got samples after its bucket was built.

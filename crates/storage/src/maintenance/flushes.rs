@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use icecore_model::{BucketSize, BucketStart};
 use tracing::debug;
@@ -10,6 +11,10 @@ use crate::error::Result;
 use crate::flush::{flush_catalog, flush_hours};
 use crate::head::{CATALOG_HOUR, OpenHour};
 use crate::inner::Inner;
+use crate::journal::drain_epochs;
+
+/// How long an explicit flush waits for drained epochs to vanish. The next tick goes on with the rest.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Begins a new epoch when it is time, and flushes the hours whose time has come.
 pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
@@ -28,6 +33,39 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
         flush_catalog(inner).await?;
     }
     Ok(())
+}
+
+/// Moves everything that was acknowledged into buckets. What a job holds back is waited for: the job is
+/// told that somebody waits, and hurries.
+pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
+    let hours: BTreeSet<u32> = {
+        let mut sequencer = inner.head.sequencer.lock();
+        sequencer.roll_epoch(inner.clock.now_ms());
+        sequencer
+            .open_hours
+            .keys()
+            .copied()
+            .filter(|hour| *hour != CATALOG_HOUR)
+            .collect()
+    };
+    inner.journal.epoch_began();
+    let mut held_back = flush_hours(inner, hours).await?;
+    while !held_back.is_empty() {
+        inner.hold.ended(&held_back).await;
+        held_back = flush_hours(inner, held_back).await?;
+    }
+    flush_catalog(inner).await
+}
+
+/// The same, and lets go of the journal.
+pub(crate) async fn flush_and_drain(inner: &Arc<Inner>) -> Result<()> {
+    flush_all(inner).await?;
+    // Without compaction nobody here drops segments: the next process that compacts will.
+    let patience = match inner.options.store.compaction {
+        true => DRAIN_PATIENCE,
+        false => Duration::ZERO,
+    };
+    drain_epochs(inner, patience).await.map(drop)
 }
 
 fn roll_epoch(inner: &Inner) {

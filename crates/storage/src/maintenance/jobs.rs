@@ -1,7 +1,7 @@
 //! What everyone may know of, and say to, the one job that is under way.
 //!
 //! Holds always:
-//! - There is one job at a time; its [`Watch`](super::Watch) reports here, and is told here to stop.
+//! - There is one job at a time; its [`Watch`](super::pace::Watch) reports here, and is told here to stop.
 //! - Callers that ask for a run before it has begun share it; one that asks later gets the next run,
 //!   because it may have written since.
 

@@ -1,19 +1,28 @@
-//! What has to happen from time to time: epochs roll, hours are flushed, epochs are drained, idle
-//! series are forgotten.
+//! What has to happen from time to time.
+//!
+//! ```text
+//! one task    each second: epochs roll, hours are flushed, epochs are drained, idle series are forgotten
+//! another     jobs: buckets are coarsened, late samples folded in, what was replaced is dropped
+//! ```
 //!
 //! Holds always:
-//! - One task does it, so that none of it overlaps with itself.
-//! - A step that fails is logged and tried again at the next tick.
+//! - None of it overlaps with itself: one round of flushes, one job at a time.
+//! - Jobs never delay flushes of hours that they do not copy, and end when the head needs the others.
+//! - A step that fails is logged and tried again.
 
 pub(crate) mod coarsen;
 mod flushes;
+pub(crate) mod fold;
 pub(crate) mod hold;
 mod jobs;
 pub(crate) mod pace;
 pub(crate) mod plan;
 mod recent;
 pub(crate) mod retire;
+pub(crate) mod settle;
 mod status;
+pub(crate) mod sweep;
+mod task;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +30,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-pub(crate) use flushes::flush_due;
+pub(crate) use flushes::{flush_all, flush_and_drain, flush_due};
 pub(crate) use hold::Hold;
 pub(crate) use jobs::Jobs;
-pub(crate) use pace::Watch;
 pub(crate) use recent::RecentWrites;
+pub(crate) use status::status;
 pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
+pub(crate) use task::run as run_jobs;
 
 use crate::error::Result;
 use crate::inner::Inner;
@@ -37,8 +47,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often idle series are looked for: a walk over all of them.
 const FORGET_EVERY_TICKS: u64 = 60;
 
-/// Runs until it is told to stop.
-pub(crate) async fn run(inner: Arc<Inner>, mut stop: oneshot::Receiver<()>) {
+/// Flushes and what goes with them, until it is told to stop.
+pub(crate) async fn run_flushes(inner: Arc<Inner>, mut stop: oneshot::Receiver<()>) {
     let mut ticks = 0;
     loop {
         tokio::select! {

@@ -98,7 +98,10 @@ impl Watch {
 
     /// What the job is doing, for people.
     pub(crate) fn phase(&self, name: &'static str, done: u64, total: u64) {
+        let (bytes_read, bytes_written) = self.bytes();
         self.inner.jobs.update(|job| {
+            job.bytes_read = bytes_read;
+            job.bytes_written = bytes_written;
             job.phase = name;
             job.series_done = done;
             job.series_total = total;

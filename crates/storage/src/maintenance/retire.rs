@@ -187,4 +187,4 @@ fn forget_cached(inner: &Inner, bucket: Bucket) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

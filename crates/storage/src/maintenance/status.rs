@@ -1,5 +1,46 @@
 //! What maintenance is doing and what is left to do, for people and metrics.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::task::waiting;
+use crate::inner::Inner;
+
+/// The state of maintenance now, from memory alone.
+pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
+    // While a flush is under way its hours are not known here; they are left out a moment later.
+    let frozen = inner.flushing.try_lock();
+    let frozen: BTreeSet<u32> = frozen.map_or_else(
+        |_| BTreeSet::new(),
+        |frozen| frozen.keys().copied().collect(),
+    );
+    let waiting = waiting(inner, frozen, false);
+    let oldest_ms = waiting.iter().map(|piece| piece.target.end_ms()).min();
+    let lag_ms = oldest_ms.map_or(0, |end_ms| inner.clock.now_ms() - end_ms);
+    // One after the other: others lock the retired ones before the list.
+    let retired = inner.retired.read().len();
+    let listed = inner.buckets.read();
+    let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
+    for bucket in listed.iter() {
+        *sizes.entry(1 << (bucket.size.exponent() - 1)).or_default() += 1;
+    }
+    let dirty = inner.recent.of(&listed).dirty.len();
+    drop(listed);
+    MaintenanceStatus {
+        enabled: inner.options.maintenance.enabled,
+        paused: inner.jobs.paused(),
+        running: inner.jobs.running(),
+        waiting: waiting.len(),
+        lag_seconds: lag_ms.max(0) as f64 / 1e3,
+        buckets: sizes
+            .into_iter()
+            .map(|(hours, count)| SizeCount { hours, count })
+            .collect(),
+        retired,
+        dirty,
+        last_error: inner.jobs.last_error(),
+    }
+}
+
 /// The state of maintenance at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaintenanceStatus {

@@ -17,22 +17,26 @@
 //!   database closes as well, which [`Engine::closed`] reports as a failure. With the default of 20
 //!   that is after 18 to 35 s of an unreachable store, as SlateDB waits at most 1 to 2 s in between.
 //!
-//! Elsewhere: settings and their reasons (`tuning`), what is compacted and drained (`scheduler`).
+//! Elsewhere: settings and their reasons (`tuning`), what is compacted and drained (`scheduler`),
+//! what becomes of the files (`garbage`).
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use slatedb::compactor::CompactorBuilder;
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
 use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
 use slatedb::object_store::ObjectStore;
+use slatedb::object_store::path::Path;
 use slatedb::{CloseReason, Db, ErrorKind};
 use tracing::info;
 
 use super::first_contact::{self, with_sources};
+use super::joins::JoinSet;
 use super::location::StoreLocation;
 use super::merge_operator::RecordMergeOperator;
 use super::object_store::open_store;
@@ -42,14 +46,21 @@ use super::segment_extractor::SegmentExtractor;
 use super::slate_metrics::{SlateMetric, SlateMetrics};
 use super::staged_files::remove_staged_files;
 use super::tuning;
+use super::worker::{Worker, WorkerSetup};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
 /// The database, opened for writing. One per process and store.
 pub(crate) struct Engine {
-    db: Db,
-    location: StoreLocation,
-    drains: DrainSet,
+    pub(super) db: Db,
+    pub(super) path: Path,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) options: StoreOptions,
+    pub(super) location: StoreLocation,
+    pub(super) drains: DrainSet,
+    pub(super) joins: JoinSet,
+    /// Until the database is closed, when this process compacts.
+    worker: Mutex<Option<Worker>>,
     metrics: SlateMetrics,
 }
 
@@ -96,6 +107,7 @@ impl Engine {
         info!(%location, new = !exists, "opening the database");
 
         let drains = DrainSet::default();
+        let joins = JoinSet::default();
         let metrics = SlateMetrics::default();
         let mut builder = Db::builder(opened.path.clone(), Arc::clone(&opened.store))
             .with_settings(settings)
@@ -111,6 +123,7 @@ impl Engine {
                     .with_options(tuning::compactor(options, &location))
                     .with_scheduler_supplier(Arc::new(SchedulerSupplier {
                         drains: drains.clone(),
+                        joins: joins.clone(),
                     })),
             );
         }
@@ -118,10 +131,25 @@ impl Engine {
             .build()
             .await
             .map_err(|cause| open_error(&location, cause))?;
+        let worker = options.compaction.then(|| {
+            let setup = WorkerSetup {
+                path: opened.path.clone(),
+                store: Arc::clone(&opened.store),
+                options: tuning::worker(options, &location),
+                block_size,
+                metrics: metrics.clone(),
+            };
+            Worker::start(setup, &db)
+        });
         Ok(Self {
             db,
+            path: opened.path,
+            store: opened.store,
+            options: options.clone(),
             location,
             drains,
+            joins,
+            worker: Mutex::new(worker),
             metrics,
         })
     }
@@ -202,6 +230,10 @@ impl Engine {
 
     /// Writes out what is left and stops all background work. A second call does nothing.
     pub(crate) async fn close(&self) -> Result<()> {
+        let worker = self.worker.lock().take();
+        if let Some(worker) = worker {
+            worker.stop().await;
+        }
         match self.db.close_with_options(CloseOptions::default()).await {
             Ok(()) => Ok(()),
             Err(cause) if cause.kind() == ErrorKind::Closed(CloseReason::Clean) => Ok(()),

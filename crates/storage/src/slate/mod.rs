@@ -3,7 +3,8 @@
 //! ```text
 //! StoreOptions ─► location ─► object_store ─► engine (the one writer) ─► read_view
 //!                                  │             ├ segment_extractor, merge_operator
-//!                                  │             ├ scheduler: journal left alone, drains
+//!                                  │             ├ scheduler: journal left alone, drains, joins ─► worker
+//!                                  │             ├ garbage: what nothing refers to, at once
 //!                                  │             └ slate_metrics
 //!                                  └──────────► reader (of another process, writes nothing)
 //! ```
@@ -20,6 +21,8 @@ pub(crate) mod engine;
 #[cfg(feature = "testing")]
 pub(crate) mod faults;
 mod first_contact;
+pub(crate) mod garbage;
+mod joins;
 mod local_creates;
 pub(crate) mod location;
 mod merge_operator;
@@ -32,6 +35,7 @@ pub(crate) mod slate_metrics;
 mod staged_files;
 mod still_clock;
 mod tuning;
+mod worker;
 
 #[cfg(test)]
 mod tests;

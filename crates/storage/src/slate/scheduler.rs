@@ -1,39 +1,53 @@
-//! Decides what SlateDB compacts: size-tiered as usual, but never the journal, and segments that
-//! are no longer wanted are drained.
+//! Decides what SlateDB compacts: size-tiered as usual, but never the journal; segments that are no
+//! longer wanted are drained, and some are joined into one run.
 //!
 //! ```text
 //! propose ─► drains of DrainSet (metadata only, done within the same poll)
-//!        └─► size-tiered proposals of all other segments, at most TIERED_MAX at once
+//!        ├─► joins: segments of JoinSet, and coarse ones that are complete
+//!        └─► size-tiered proposals of all other segments
+//!                  at most LARGE_MAX large and SMALL_MAX small ones at once
 //! ```
 //!
 //! Holds always:
 //! - Journal segments are written once, read once after a crash and then drained: compacting them
 //!   would only rewrite bytes.
-//! - A segment stays in the set after its drain, because rows that were still in a memtable are
-//!   flushed later; the next poll drains those too.
-//! - No drain is proposed while another job of the segment is active: the coordinator would refuse
-//!   it and log an error at every poll.
+//! - A segment stays in the set of drains after its drain, because rows that were still in a memtable
+//!   are flushed later; the next poll drains those too.
+//! - No drain or join is proposed while another job of the segment is active: the coordinator would
+//!   refuse it and log an error at every poll.
+//! - Small jobs do not wait for large ones. A job takes some polls (3 s) whatever its size, so that
+//!   few at once would take minutes for the many small files that short-lived processes leave.
 //!
 //! The compactor asks for proposals only while fewer jobs run than `max_concurrent_compactions`.
-//! Drains must not wait behind long compactions, so that limit is set well above `TIERED_MAX` and
-//! the limit on rewriting jobs is kept here.
+//! Drains must not wait behind long compactions, so that limit is set well above the others, and
+//! those are kept here.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use slatedb::Error;
 use slatedb::compactor::{
-    CompactionRequest, CompactionScheduler, CompactionSchedulerSupplier, CompactionSpec,
-    CompactionStatus, CompactorStateView, SizeTieredCompactionSchedulerSupplier, SourceId,
+    Compaction, CompactionRequest, CompactionScheduler, CompactionSchedulerSupplier,
+    CompactionSpec, CompactionStatus, CompactorStateView, SizeTieredCompactionSchedulerSupplier,
+    SourceId,
 };
 use slatedb::config::CompactorOptions;
 use slatedb::manifest::Segment;
 
-/// Rewriting jobs at once. Two, so that one large job cannot hold back the small ones that keep the
-/// number of L0 files down, and no more, because each holds several buffers of 2 MiB.
-pub(crate) const TIERED_MAX: usize = 2;
+use super::joins::{JoinSet, is_coarse, is_growing, is_worth_joining, join_of, sources_of};
+
+/// Rewriting jobs at once: no more, because each holds several buffers of 2 MiB.
+const LARGE_MAX: usize = 2;
+
+/// Small rewriting jobs beside them, and what is small.
+const SMALL_MAX: usize = 4;
+const SMALL_BYTES: u64 = 4 << 20;
+
+/// Rewriting jobs of any size.
+pub(crate) const REWRITES_MAX: usize = LARGE_MAX + SMALL_MAX;
 
 /// Jobs of any kind at once: room for drains beside the rewriting ones.
 pub(crate) const JOBS_MAX: usize = 64;
@@ -68,6 +82,7 @@ impl DrainSet {
 #[derive(Debug)]
 pub(crate) struct SchedulerSupplier {
     pub(crate) drains: DrainSet,
+    pub(crate) joins: JoinSet,
 }
 
 impl CompactionSchedulerSupplier for SchedulerSupplier {
@@ -85,6 +100,7 @@ impl CompactionSchedulerSupplier for SchedulerSupplier {
         Box::new(Scheduler {
             tiered: SizeTieredCompactionSchedulerSupplier.compaction_scheduler(&unlimited),
             drains: self.drains.clone(),
+            joins: self.joins.clone(),
         })
     }
 }
@@ -92,27 +108,57 @@ impl CompactionSchedulerSupplier for SchedulerSupplier {
 struct Scheduler {
     tiered: Box<dyn CompactionScheduler + Send + Sync>,
     drains: DrainSet,
+    joins: JoinSet,
 }
 
 impl CompactionScheduler for Scheduler {
     fn propose(&self, state: &CompactorStateView) -> Vec<CompactionSpec> {
         let active = ActiveJobs::of(state);
-        let mut specs: Vec<CompactionSpec> = state
-            .manifest()
-            .segments()
+        let idle = |segment: &&Segment| !active.segments.contains(segment.prefix());
+        let segments = state.manifest().segments();
+        let (drained, kept): (Vec<&Segment>, Vec<&Segment>) = segments
             .iter()
-            .filter(|segment| self.drains.contains(segment.prefix()))
-            .filter(|segment| !active.segments.contains(segment.prefix()))
-            .filter_map(drain_of)
+            .partition(|segment| self.drains.contains(segment.prefix()));
+        let drained = drained.into_iter().filter(idle);
+        let mut specs: Vec<CompactionSpec> = drained.filter_map(drain_of).collect();
+
+        let tiered = self.tiered.propose(state);
+        let mut fresh_run = fresh_run(state, &tiered);
+        let now = SystemTime::now();
+        let mut joins = Vec::new();
+        let wanted = |segment: &&Segment| self.joins.contains(segment.prefix());
+        let complete = |segment: &&Segment| {
+            is_coarse(segment.prefix()) && !is_growing(segment, now) && is_worth_joining(segment)
+        };
+        // First what somebody waits for.
+        let (wanted, others): (Vec<&Segment>, Vec<&Segment>) =
+            kept.iter().copied().filter(idle).partition(wanted);
+        let complete = others.into_iter().filter(complete);
+        for segment in wanted.into_iter().chain(complete) {
+            if let Some(join) = join_of(segment, fresh_run) {
+                fresh_run = fresh_run.saturating_add(1);
+                joins.push(join);
+            }
+        }
+        let joined: HashSet<&Bytes> = joins.iter().map(CompactionSpec::segment).collect();
+        let growing = |prefix: &Bytes| {
+            is_coarse(prefix)
+                && kept
+                    .iter()
+                    .any(|segment| segment.prefix() == prefix && is_growing(segment, now))
+        };
+        let tiered: Vec<CompactionSpec> = tiered
+            .into_iter()
+            .filter(|spec| !is_journal(spec.segment()))
+            .filter(|spec| !self.drains.contains(spec.segment()))
+            .filter(|spec| !joined.contains(spec.segment()) && !growing(spec.segment()))
             .collect();
-        let room = TIERED_MAX.saturating_sub(active.tiered);
+        let mut room = active.room;
         specs.extend(
-            self.tiered
-                .propose(state)
+            joins
                 .into_iter()
-                .filter(|spec| !is_journal(spec.segment()))
-                .filter(|spec| !self.drains.contains(spec.segment()))
-                .take(room),
+                .chain(tiered)
+                .filter(|spec| room.take(bytes_of(state, spec))),
         );
         specs
     }
@@ -133,47 +179,92 @@ impl CompactionScheduler for Scheduler {
 /// What the compactor has under way.
 struct ActiveJobs {
     segments: HashSet<Bytes>,
-    /// Rewriting jobs that still occupy a worker; one that is only waiting for its commit does not.
-    tiered: usize,
+    room: Room,
 }
 
 impl ActiveJobs {
     fn of(state: &CompactorStateView) -> Self {
         let mut jobs = Self {
             segments: HashSet::new(),
-            tiered: 0,
+            room: Room {
+                large: LARGE_MAX,
+                small: SMALL_MAX,
+            },
         };
-        let recent = state
-            .compactions()
-            .into_iter()
-            .flat_map(|compactions| compactions.recent_compactions());
-        for compaction in recent.filter(|compaction| compaction.active()) {
+        for compaction in active(state) {
             jobs.segments.insert(compaction.spec().segment().clone());
+            // One that is only waiting for its commit occupies no worker any more.
             let occupies_worker = compaction.status() != CompactionStatus::Compacted;
             if occupies_worker && !compaction.spec().is_drain() {
-                jobs.tiered += 1;
+                jobs.room.take(bytes_of(state, compaction.spec()));
             }
         }
         jobs
     }
 }
 
+/// How many more rewriting jobs there may be.
+struct Room {
+    large: usize,
+    small: usize,
+}
+
+impl Room {
+    /// Takes the place of a job that reads so many bytes; false when there is none.
+    fn take(&mut self, bytes: u64) -> bool {
+        let places = match bytes <= SMALL_BYTES {
+            true => &mut self.small,
+            false => &mut self.large,
+        };
+        let free = *places > 0;
+        *places = places.saturating_sub(1);
+        free
+    }
+}
+
+fn active(state: &CompactorStateView) -> impl Iterator<Item = &Compaction> {
+    let compactions = state.compactions().into_iter();
+    compactions
+        .flat_map(|compactions| compactions.recent_compactions())
+        .filter(|compaction| compaction.active())
+}
+
+/// Bytes that a job reads.
+fn bytes_of(state: &CompactorStateView, spec: &CompactionSpec) -> u64 {
+    let Some(segment) = state.manifest().segment(spec.segment()) else {
+        return 0;
+    };
+    let fresh = segment.l0().iter();
+    let fresh = fresh.map(|view| (SourceId::SstView(view.id), view.estimate_size()));
+    let runs = segment.compacted().iter();
+    let runs = runs.map(|run| (SourceId::SortedRun(run.id), run.estimate_size()));
+    let read = fresh
+        .chain(runs)
+        .filter(|(source, _)| spec.sources().contains(source));
+    read.map(|(_, bytes)| bytes).sum()
+}
+
+/// A number for a run that nothing has: not in any segment, not in a job, not in a proposal.
+fn fresh_run(state: &CompactorStateView, proposed: &[CompactionSpec]) -> u32 {
+    let manifest = state.manifest();
+    let segments = manifest.segments().iter().flat_map(Segment::compacted);
+    let stored = manifest
+        .compacted()
+        .iter()
+        .chain(segments)
+        .map(|run| run.id);
+    let under_way = active(state).filter_map(|compaction| compaction.spec().destination());
+    let proposed = proposed.iter().filter_map(CompactionSpec::destination);
+    let highest = stored.chain(under_way).chain(proposed).max();
+    highest.map_or(0, |run| run.saturating_add(1))
+}
+
 /// A drain of everything the segment holds now; `None` when it is empty already.
 fn drain_of(segment: &Segment) -> Option<CompactionSpec> {
-    let sources: Vec<SourceId> = segment
-        .l0()
-        .iter()
-        .map(|view| SourceId::SstView(view.id))
-        .chain(
-            segment
-                .compacted()
-                .iter()
-                .map(|run| SourceId::SortedRun(run.id)),
-        )
-        .collect();
+    let sources = sources_of(segment);
     (!sources.is_empty()).then(|| CompactionSpec::drain_segment(segment.prefix().clone(), sources))
 }
 
-fn is_journal(segment: &[u8]) -> bool {
+pub(super) fn is_journal(segment: &[u8]) -> bool {
     segment.get(1).is_some_and(|tag| tag >> 4 == JOURNAL_TYPE)
 }

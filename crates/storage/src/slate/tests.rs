@@ -3,6 +3,7 @@
 mod ambiguous_puts;
 mod drains;
 mod faulty_store;
+mod joins;
 mod reading;
 mod s3;
 mod start_up;

@@ -18,7 +18,7 @@ use slatedb::config::{
 use slatedb::{BlockCachePolicy, CacheTarget};
 
 use super::location::StoreLocation;
-use super::scheduler::{JOBS_MAX, TIERED_MAX};
+use super::scheduler::{JOBS_MAX, REWRITES_MAX};
 use crate::error::{Error, Result};
 use crate::options::{Compression, StoreOptions};
 
@@ -74,23 +74,55 @@ pub(crate) fn compactor(options: &StoreOptions, location: &StoreLocation) -> Com
         poll_interval: poll_interval(location),
         commit_compacted_interval: Duration::from_secs(1),
         max_concurrent_compactions: JOBS_MAX,
-        // Protects the files of running reads after a compaction or drain has replaced them: the
-        // very thing `gc_min_age` promises. SlateDB's 15 minutes would keep a directory large.
-        checkpoint_lifetime: options.gc_min_age.max(Duration::from_secs(1)),
-        worker: Some(CompactionWorkerOptions {
-            max_concurrent_compactions: TIERED_MAX,
-            compactions_poll_interval: poll_interval(location),
-            max_sst_size: COMPACTED_SST_BYTES,
-            max_fetch_tasks: 2,
-            bytes_to_fetch: 1 << 20,
-            // Splitting one job over cores is for large machines; here it would multiply buffers.
-            max_subcompactions: 1,
-            compression_codec: codec(options.compression),
-            ..CompactionWorkerOptions::default()
-        }),
+        checkpoint_lifetime: checkpoint_lifetime(options),
+        worker: None,
         object_store_max_retries: Some(retries(options)),
         ..CompactorOptions::default()
     }
+}
+
+/// Protects the files of running reads after a compaction or drain has replaced them: the very thing
+/// `gc_min_age` promises. SlateDB's 15 minutes would keep a directory large.
+pub(super) fn checkpoint_lifetime(options: &StoreOptions) -> Duration {
+    options.gc_min_age.max(Duration::from_secs(1))
+}
+
+pub(super) fn worker(options: &StoreOptions, location: &StoreLocation) -> CompactionWorkerOptions {
+    CompactionWorkerOptions {
+        max_concurrent_compactions: REWRITES_MAX,
+        compactions_poll_interval: poll_interval(location),
+        max_sst_size: COMPACTED_SST_BYTES,
+        max_fetch_tasks: 2,
+        bytes_to_fetch: 1 << 20,
+        // Splitting one job over cores is for large machines; here it would multiply buffers.
+        max_subcompactions: 1,
+        compression_codec: codec(options.compacted_compression),
+        object_store_max_retries: Some(retries(options)),
+        ..CompactionWorkerOptions::default()
+    }
+}
+
+/// The age at which files that nothing refers to may be deleted when somebody waits for it and no
+/// reader of this process is left that could need them.
+///
+/// SlateDB writes a manifest as the next number after the one it knows. Were that one deleted already
+/// because others came after it, a writer that lags behind would succeed and its write be lost. It
+/// learns of others at every poll, so ten of them are safe by far; and where writes may hang (a
+/// remote store) boundary files keep it from happening at all.
+pub(super) fn hurried_age(options: &StoreOptions, location: &StoreLocation) -> Duration {
+    let poll = poll_interval(location);
+    options.gc_min_age.min(poll * 10).max(poll * 2)
+}
+
+pub(super) fn hurried_garbage(
+    options: &StoreOptions,
+    location: &StoreLocation,
+) -> GarbageCollectorOptions {
+    let hurried = StoreOptions {
+        gc_min_age: hurried_age(options, location),
+        ..options.clone()
+    };
+    garbage(&hurried, location)
 }
 
 fn garbage(options: &StoreOptions, location: &StoreLocation) -> GarbageCollectorOptions {

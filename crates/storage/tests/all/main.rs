@@ -4,12 +4,14 @@
 
 mod chunk_cache;
 mod coarse_reading;
+mod coarsen;
 mod compaction;
 mod concurrency;
 mod exemplars;
 mod faults;
 mod inspect;
 mod limits;
+mod maintenance;
 mod model;
 mod precedence;
 mod pressed;

@@ -92,10 +92,11 @@ async fn gather(db: &Database, source: Bucket, late: bool, series: &mut BTreeMap
             match ParsedKey::parse(&key).unwrap() {
                 ParsedKey::TimeSeries { series: id, .. } => {
                     let found = series.get_mut(&labels[&id]).unwrap();
-                    match late {
-                        true => found.late.push(coarse_samples::late_stream(&value)),
-                        false => gorilla::decode_into(&value, &mut found.times, &mut found.values)
-                            .unwrap(),
+                    if late {
+                        found.late.push(coarse_samples::late_stream(&value));
+                    } else {
+                        let columns = (&mut found.times, &mut found.values);
+                        gorilla::decode_into(&value, columns.0, columns.1).unwrap();
                     }
                 }
                 ParsedKey::TimeSeriesStarts { series: id, .. } => {

@@ -24,6 +24,8 @@ pub(crate) fn options(location: &str) -> Options {
     options.store.block_cache_bytes = 8 << 20;
     options.store.meta_cache_bytes = 4 << 20;
     options.journal.commit_interval = Some(std::time::Duration::ZERO);
+    // Tests say themselves what is coarsened, and when.
+    options.maintenance.enabled = false;
     options
 }
 

@@ -58,6 +58,8 @@ pub(super) struct SeriesRecords {
 /// The series of a batch.
 pub(super) struct Batch {
     pub(super) series: Vec<SeriesRecords>,
+    /// Per source: the shared columns that the records refer to.
+    pub(super) columns: Vec<SharedColumns>,
     pub(super) bytes: usize,
 }
 
@@ -90,11 +92,6 @@ impl<'s> Batches<'s> {
         }
     }
 
-    /// How many of the series have been read.
-    pub(super) fn done(&self) -> u32 {
-        self.next
-    }
-
     /// Reads the next batch; `None` behind the last id.
     pub(super) async fn read(&mut self, view: &View) -> Result<Option<Batch>> {
         if self.next >= self.map.len() {
@@ -119,6 +116,7 @@ impl<'s> Batches<'s> {
         });
         let mut batch = Batch {
             series: series.collect(),
+            columns: Vec::new(),
             bytes: 0,
         };
         for (bytes, records) in read {
@@ -132,6 +130,7 @@ impl<'s> Batches<'s> {
             }
         }
         self.next = ids.end;
+        batch.columns = self.read_columns(view, &batch.series).await?;
         Ok(Some(batch))
     }
 
@@ -156,14 +155,14 @@ impl<'s> Batches<'s> {
         found
     }
 
-    /// Reads the columns that the records of a batch refer to; returns those of each source.
-    pub(super) async fn read_columns(
+    /// Reads the columns that records refer to; returns those of each source.
+    async fn read_columns(
         &mut self,
         view: &View,
-        batch: &Batch,
+        series: &[SeriesRecords],
     ) -> Result<Vec<SharedColumns>> {
         let mut wanted = vec![BTreeSet::new(); self.sources.len()];
-        let records = batch.series.iter().flat_map(|series| &series.records);
+        let records = series.iter().flat_map(|series| &series.records);
         for record in records.filter(|record| record.kind == Kind::Floats) {
             let bucket = self.sources[record.source].bucket;
             let wanted = &mut wanted[record.source];

@@ -26,7 +26,6 @@ use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
-use crate::stored::SharedColumns;
 
 /// Samples that are decoded at once: 32 MiB.
 const SLICE_SAMPLES: usize = 1 << 21;
@@ -48,22 +47,25 @@ pub(super) async fn write_samples(
     let mut table = columns_before(inner, watch, &view, target, first).await?;
     let buckets: Arc<[Bucket]> = sources.iter().map(|source| source.bucket).collect();
     let mut batches = Batches::new(sources, map, first);
-    while let Some(batch) = batches.read(&view).await? {
-        let columns = batches.read_columns(&view, &batch).await?;
+    let mut next = batches.read(&view).await?;
+    while let Some(batch) = next.take() {
         writer.job.counts.bytes_read += batch.bytes as u64;
         watch.read(batch.bytes).await?;
         let work = {
             let buckets = Arc::clone(&buckets);
-            move || build(target, &buckets, &columns, batch, table)
+            move || build(target, &buckets, batch, table)
         };
-        let (encoded, after) = inner.pool.run(work).await??;
-        table = after;
+        // The next batch is read while the pool works on this one.
+        let (built, read) = tokio::join!(inner.pool.run(work), batches.read(&view));
+        let (encoded, after) = built??;
+        (table, next) = (after, read?);
+        let mut done = first;
         for series in encoded {
-            let id = series.id;
+            done = series.id + 1;
             put(writer, series);
-            writer.reached(Phase::Samples { next_id: id + 1 }).await?;
+            writer.reached(Phase::Samples { next_id: done }).await?;
         }
-        watch.phase("samples", batches.done().into(), map.len().into());
+        watch.phase("samples", done.into(), map.len().into());
     }
     Ok(())
 }
@@ -88,7 +90,6 @@ fn put(writer: &mut JobWriter<'_>, series: Encoded) {
 fn build(
     target: Bucket,
     sources: &[Bucket],
-    columns: &[SharedColumns],
     batch: Batch,
     mut table: ColumnTable,
 ) -> Result<(Vec<Encoded>, ColumnTable)> {
@@ -97,7 +98,7 @@ fn build(
     while !rest.is_empty() {
         let (slice, behind) = rest.split_at(slice_len(sources, rest)?);
         rest = behind;
-        let united = slice.par_iter().map(|s| unite(sources, columns, s));
+        let united = slice.par_iter().map(|s| unite(sources, &batch.columns, s));
         let united = united.collect::<Result<Vec<_>>>()?;
         let mut places = Vec::with_capacity(united.len());
         for series in &united {

@@ -86,7 +86,7 @@ fn hours_become_four_and_then_sixteen() {
     assert_eq!(piece.target, bucket(4, 0));
     assert_eq!(piece.sources, Vec::from_iter(three));
     let mixed: BTreeSet<Bucket> = [bucket(4, 0), bucket(4, 8), bucket(1, 15), bucket(1, 16)].into();
-    assert_eq!(planned(16.4, &mixed).unwrap().target, bucket(4, 12));
+    assert_eq!(planned(16.4, &mixed), None);
     let piece = planned(16.5, &mixed).unwrap();
     assert_eq!(piece.target, bucket(16, 0));
     assert_eq!(piece.sources, [bucket(1, 15), bucket(4, 0), bucket(4, 8)]);
@@ -177,12 +177,9 @@ fn split(
 ) {
     let chosen = choices.next().unwrap_or(false);
     match (hours, chosen) {
-        (1, true) => drop(listed.insert(bucket(1, start))),
         (1, false) => {}
-        (16, true) if choices.next() == Some(true) => drop(listed.insert(bucket(16, start))),
-        (2..=8, true) if choices.next() == Some(true) => {
-            drop(listed.insert(bucket(hours, start)));
-        }
+        (1, true) => listed.extend([bucket(1, start)]),
+        (_, true) if choices.next() == Some(true) => listed.extend([bucket(hours, start)]),
         _ => {
             split(start, hours / 2, choices, listed);
             split(start + hours / 2, hours / 2, choices, listed);

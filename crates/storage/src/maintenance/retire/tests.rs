@@ -15,43 +15,51 @@ use crate::read::{LabelQuery, SelectStream};
 use crate::{Database, Environment, ManualClock, Options};
 
 /// A multiple of four hours.
-const T0: i64 = 1_700_000_000_000 / (4 * HOUR_MS) * (4 * HOUR_MS);
+pub(in crate::maintenance) const T0: i64 = 1_700_000_000_000 / (4 * HOUR_MS) * (4 * HOUR_MS);
 
 /// More than a stream reads with its first batch.
-const SERIES: usize = 200;
+pub(in crate::maintenance) const SERIES: usize = 200;
 
-struct World {
-    store: Arc<dyn ObjectStore>,
+pub(in crate::maintenance) struct World {
+    pub(in crate::maintenance) options: Options,
+    store: Option<Arc<dyn ObjectStore>>,
     clock: Arc<ManualClock>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(in crate::maintenance) fn new() -> Self {
+        Self::at("memory://", Some(Arc::new(InMemory::new())))
+    }
+
+    pub(in crate::maintenance) fn at(location: &str, store: Option<Arc<dyn ObjectStore>>) -> Self {
+        let mut options = Options::default();
+        options.store.location = location.into();
+        options.journal.commit_interval = Some(Duration::ZERO);
+        // What the tests do, they do themselves.
+        options.maintenance.enabled = false;
         Self {
-            store: Arc::new(InMemory::new()),
+            options,
+            store,
             clock: Arc::new(ManualClock::at(T0 + 24 * HOUR_MS)),
         }
     }
 
-    async fn open(&self) -> Database {
-        let mut options = Options::default();
-        options.store.location = "memory://".into();
-        options.journal.commit_interval = Some(Duration::ZERO);
-        // What the tests do, they do themselves.
-        options.maintenance.enabled = false;
+    pub(in crate::maintenance) async fn open(&self) -> Database {
         let environment = Environment {
             clock: Some(Arc::clone(&self.clock) as Arc<dyn crate::Clock>),
-            object_store: Some(Arc::clone(&self.store)),
+            object_store: self.store.clone(),
         };
-        Database::open(options, environment).await.unwrap()
+        Database::open(self.options.clone(), environment)
+            .await
+            .unwrap()
     }
 }
 
-fn hour(number: i64) -> Bucket {
+pub(in crate::maintenance) fn hour(number: i64) -> Bucket {
     Bucket::hour(BucketStart(((T0 + number * HOUR_MS) / 60_000) as u32))
 }
 
-fn four_hours() -> Bucket {
+pub(in crate::maintenance) fn four_hours() -> Bucket {
     Bucket {
         size: BucketSize::from_exponent(3).unwrap(),
         start: hour(0).start,
@@ -59,7 +67,7 @@ fn four_hours() -> Bucket {
 }
 
 /// One sample per series in each of two hours, flushed.
-async fn two_hours(db: &Database) {
+pub(in crate::maintenance) async fn two_hours(db: &Database) {
     db.write(|batch| {
         for series in 0..SERIES {
             let mut labels = Vec::new();
@@ -78,11 +86,11 @@ async fn two_hours(db: &Database) {
     })
     .await
     .unwrap();
-    db.flush_all().await.unwrap();
+    crate::maintenance::flush_all(db.inner()).await.unwrap();
 }
 
 /// What the commit of a job does, with a target that has no series.
-async fn commit(db: &Database) {
+pub(in crate::maintenance) async fn commit(db: &Database) {
     let inner = db.inner();
     let now_ms = inner.clock.now_ms();
     let mut batch = WriteBatch::new();
@@ -102,7 +110,7 @@ async fn commit(db: &Database) {
     take_place(inner, four_hours(), &[hour(0), hour(1)], now_ms);
 }
 
-fn everything() -> Selection {
+pub(in crate::maintenance) fn everything() -> Selection {
     Selection {
         matchers: vec![Matcher::equal("__name__", "m")],
         start_ms: 0,
@@ -111,7 +119,7 @@ fn everything() -> Selection {
     }
 }
 
-async fn count_records(db: &Database, bucket: Bucket) -> usize {
+pub(in crate::maintenance) async fn count_records(db: &Database, bucket: Bucket) -> usize {
     let mut count = 0;
     for prefix in segments_of(bucket) {
         let view = db.inner().engine.live_view();

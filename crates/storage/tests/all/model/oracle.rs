@@ -52,11 +52,16 @@ impl Oracle {
         }
     }
 
-    /// Series with something in an hour that the range overlaps: labels are kept by the hour.
-    pub(crate) fn series(&self, question: &Question) -> Vec<Labels> {
+    /// Series with something in a span that the range overlaps, where `span_of` says which span a time
+    /// lies in: labels are kept by the bucket.
+    pub(crate) fn series(
+        &self,
+        question: &Question,
+        span_of: impl Fn(i64) -> (i64, i64),
+    ) -> Vec<Labels> {
         let touches = |time: &i64| {
-            let hour = time - time % HOUR;
-            hour <= question.end_ms && hour + HOUR > question.start_ms
+            let (start, end) = span_of(*time);
+            start <= question.end_ms && end > question.start_ms
         };
         let with_samples = self
             .samples
@@ -120,6 +125,12 @@ impl Oracle {
         }
         found
     }
+}
+
+/// The hour of a time, as its start and end.
+pub(crate) fn hour_of(time: i64) -> (i64, i64) {
+    let start = time - time % HOUR;
+    (start, start + HOUR)
 }
 
 /// A series of an answer in the oracle's words.

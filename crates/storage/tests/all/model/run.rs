@@ -2,21 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_model::{Labels, METRIC_NAME, SelectHints, Selection, SeriesStream};
+use icecore_model::{
+    BucketSize, Labels, METRIC_NAME, SelectHints, Selection, SeriesSource, SeriesStream,
+};
+use icecore_records::Bucket;
 use icecore_storage::testing::Hooks;
-use icecore_storage::{Database, ExemplarQuery, LabelQuery};
+use icecore_storage::{Database, Error, ExemplarQuery, LabelQuery};
 
-use super::oracle::{Oracle, Stored, candidates, stored};
+use super::oracle::{Oracle, Stored, candidates, hour_of, stored};
 use super::steps::{Question, Settings, Step};
 use crate::process::{Process, World};
 use crate::requests::request;
+use crate::support::{HOUR, T0};
 use icecore_model::Matcher;
+
+/// What a selection of everything found.
+type Found = BTreeMap<Labels, BTreeMap<i64, Stored>>;
 
 pub(crate) struct Run {
     world: World,
     /// `None` only between two lives.
     process: Option<Process>,
     oracle: Oracle,
+    /// A selection that is held open, and what there was when it was opened.
+    reading: Option<(Box<dyn SeriesStream>, Found)>,
 }
 
 impl Run {
@@ -28,6 +37,7 @@ impl Run {
             world,
             process,
             oracle: Oracle::default(),
+            reading: None,
         }
     }
 
@@ -68,11 +78,34 @@ impl Run {
                 assert_eq!(db.gauges().journal_epochs, 0);
                 process
             }
+            Step::Coarsen {
+                exponent,
+                hour,
+                writes_max,
+            } => {
+                process.run(coarsen(db, *exponent, *hour, *writes_max));
+                process
+            }
+            Step::BeginReading => {
+                let stream = process.run(SeriesSource::select(db, all_of(&[])));
+                let stream = stream.expect("the selection opens");
+                self.reading = Some((stream, self.oracle.samples.clone()));
+                process
+            }
+            Step::FinishReading => {
+                if let Some((mut stream, expected)) = self.reading.take() {
+                    let found = process.run(read_all(stream.as_mut()));
+                    assert_eq!(found, expected, "a selection held open until step {number}");
+                }
+                process
+            }
             Step::Crash => {
+                self.reading = None;
                 process.crash();
                 self.world.start()
             }
             Step::Restart => {
+                self.reading = None;
                 process.close();
                 let process = self.world.start();
                 assert_eq!(process.db.metrics().replayed_samples.get(), 0);
@@ -157,9 +190,29 @@ impl Run {
             end_ms: *end_ms,
             limit: *limit,
         };
-        let series = self.oracle.series(question);
-        self.compare_labels(db, &query, &series).await;
-        self.compare_counts(db, &query, &series).await;
+        let listed = db.listed();
+        // What is in a bucket shows as long as the range touches the bucket, what is in the head as
+        // long as it touches the hour; the map does not know which is where.
+        let bucket_of = |time: i64| match listed.iter().find(|bucket| bucket.contains(time)) {
+            Some(bucket) => (bucket.start_ms(), bucket.end_ms()),
+            None => hour_of(time),
+        };
+        let series = self.oracle.series(question, hour_of);
+        let at_most = self.oracle.series(question, bucket_of);
+        if series == at_most {
+            self.compare_labels(db, &query, &series).await;
+            self.compare_counts(db, &query, &series).await;
+        } else {
+            let query = LabelQuery {
+                limit: None,
+                ..query
+            };
+            let found = db.series(&query).await.expect("series");
+            let missing = series.iter().find(|labels| !found.contains(labels));
+            assert_eq!(missing, None, "series of {query:?}");
+            let wrong = found.iter().find(|labels| !at_most.contains(labels));
+            assert_eq!(wrong, None, "series of {query:?}");
+        }
     }
 
     async fn compare_labels(&self, db: &Database, query: &LabelQuery, series: &[Labels]) {
@@ -203,19 +256,52 @@ impl Run {
     }
 }
 
-async fn select(
-    db: &Database,
-    matchers: &[Matcher],
-    start_ms: i64,
-    end_ms: i64,
-) -> BTreeMap<Labels, BTreeMap<i64, Stored>> {
-    let selection = Selection {
+/// Presses the window around an hour, unless it is pressed already or empty.
+async fn coarsen(db: &Database, exponent: u8, hour: i64, writes_max: Option<u64>) {
+    let size = BucketSize::from_exponent(exponent).expect("a size");
+    let start = size.bucket_of(T0 + hour * HOUR).expect("a window");
+    let target = Bucket { size, start };
+    let listed = db.listed();
+    let inside = |b: &Bucket| b.start_ms() >= target.start_ms() && b.end_ms() <= target.end_ms();
+    let covered = listed
+        .iter()
+        .any(|b| b.size >= size && b.contains(T0 + hour * HOUR));
+    if covered || !listed.iter().any(inside) {
+        return;
+    }
+    let done = db.coarsen_now(exponent, start, writes_max).await;
+    // A job also gives way when the head wants to flush what it holds back.
+    let gave_way = matches!(done, Err(Error::Unavailable(_)));
+    assert!(
+        done.is_ok() || writes_max.is_some() || gave_way,
+        "{target}: {done:?}"
+    );
+    if done.is_ok() {
+        let left: Vec<Bucket> = db.listed().into_iter().filter(inside).collect();
+        assert_eq!(left, [target]);
+    }
+}
+
+fn all_of(matchers: &[Matcher]) -> Selection {
+    Selection {
         matchers: matchers.to_vec(),
+        start_ms: i64::MIN,
+        end_ms: i64::MAX,
+        hints: SelectHints::default(),
+    }
+}
+
+async fn select(db: &Database, matchers: &[Matcher], start_ms: i64, end_ms: i64) -> Found {
+    let selection = Selection {
         start_ms,
         end_ms,
-        hints: SelectHints::default(),
+        ..all_of(matchers)
     };
     let mut stream = db.select(selection).await.expect("the selection opens");
+    read_all(&mut stream).await
+}
+
+async fn read_all(stream: &mut dyn SeriesStream) -> Found {
     let mut found = BTreeMap::new();
     let mut last: Option<Labels> = None;
     while let Some(batch) = stream.next_batch().await.expect("the batch is read") {

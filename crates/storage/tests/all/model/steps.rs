@@ -25,6 +25,16 @@ pub(crate) enum Step {
     Restart,
     /// Flush and wait until the journal is drained. Takes a second.
     Drain,
+    /// The window of some size around an hour becomes one bucket, if there is something to press; with
+    /// `writes_max` the job is interrupted.
+    Coarsen {
+        exponent: u8,
+        hour: i64,
+        writes_max: Option<u64>,
+    },
+    /// A selection is opened and not read before [`Step::FinishReading`].
+    BeginReading,
+    FinishReading,
 }
 
 /// A selector with a time range.
@@ -90,6 +100,9 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::WriteMemtables),
         6 => Just(Step::Crash),
         3 => Just(Step::Restart),
+        12 => coarsen(),
+        4 => Just(Step::BeginReading),
+        4 => Just(Step::FinishReading),
     ];
     // Draining costs a second, so it comes once in a while and not within what is shrunk.
     (
@@ -102,6 +115,16 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
             }
             steps
         })
+}
+
+/// Hours around `T0` lie in two windows of 4 h and of 16 h.
+fn coarsen() -> impl Strategy<Value = Step> {
+    let writes_max = prop_oneof![3 => Just(None), 1 => (0u64..12).prop_map(Some)];
+    (2..=5u8, 0..4i64, writes_max).prop_map(|(exponent, hour, writes_max)| Step::Coarsen {
+        exponent,
+        hour,
+        writes_max,
+    })
 }
 
 fn request(entries_max: usize) -> impl Strategy<Value = Vec<Entry>> {

@@ -1,0 +1,76 @@
+//! Settling: the store holds what is referred to and nothing else, each segment in one run.
+//!
+//! Holds always:
+//! - No file is deleted that a reader of this process may still use: the readers that began before
+//!   the files were replaced have ended. Whoever reads holds a lease, or the lock of flushes.
+//!
+//! Elsewhere: what keeps a file (`slate::garbage`); the same without anybody waiting for it is
+//! SlateDB's own garbage collection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use icecore_records::{key, watermark};
+use slatedb::WriteBatch;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+pub(crate) use crate::slate::garbage::Compact;
+
+/// How often to look whether readers have ended.
+const READERS_POLL: Duration = Duration::from_millis(50);
+
+/// Brings the store to rest. False when it is not by `deadline`, or when a program beside this one
+/// reads the database; what is left then follows within minutes.
+pub(crate) async fn settle(
+    inner: &Arc<Inner>,
+    wanted: &Compact,
+    deadline: Instant,
+) -> Result<bool> {
+    let started = Instant::now();
+    let joined = inner.engine.join(wanted, deadline).await?;
+    begin_file(inner).await?;
+    let Some(age) = inner.engine.release_files().await? else {
+        return Ok(false);
+    };
+    tokio::time::sleep(age).await;
+    if !readers_end(inner, deadline).await {
+        debug!("a reader keeps old files");
+        return Ok(false);
+    }
+    inner.engine.delete_garbage().await;
+    let seconds = started.elapsed().as_secs_f64();
+    info!(joined, seconds, "the store is settled");
+    Ok(joined)
+}
+
+/// Writes a memtable out that has next to nothing in it: no file that is newer than the newest of
+/// them is ever deleted, and the newest may be one that was just replaced.
+async fn begin_file(inner: &Inner) -> Result<()> {
+    let mark = inner.head.sequencer.lock().watermark();
+    let mut batch = WriteBatch::new();
+    batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
+    let written = inner.engine.db().write(batch).await;
+    // Durable with the file.
+    let _handle = written.map_err(Error::store("settling"))?;
+    inner.engine.flush_memtable().await
+}
+
+/// Waits until everybody has ended who reads now.
+async fn readers_end(inner: &Inner, deadline: Instant) -> bool {
+    let now = inner.leases.next();
+    // A flush reads the bucket that it writes.
+    drop(inner.flushing.lock().await);
+    while inner.leases.oldest().is_some_and(|oldest| oldest < now) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        tokio::time::sleep(READERS_POLL).await;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

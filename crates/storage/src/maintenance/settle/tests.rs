@@ -1,0 +1,126 @@
+//! After settling, the directory holds what is referred to.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use icecore_records::SeriesId;
+use slatedb::config::CompressionCodec;
+
+use super::*;
+use crate::Database;
+use crate::maintenance::retire::drop_retired;
+use crate::maintenance::retire::tests::{
+    SERIES, World, commit, count_records, everything, four_hours, hour, two_hours,
+};
+use crate::read::SelectStream;
+
+fn world_at(directory: &Path) -> World {
+    let mut world = World::at(directory.to_str().unwrap(), None);
+    world.options.store.fsync = false;
+    // Nobody but `settle` deletes anything while the test runs.
+    world.options.store.gc_interval = Duration::from_secs(3600);
+    world.options.store.gc_min_age = Duration::from_secs(300);
+    world
+}
+
+fn in_a_minute() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+fn files(directory: &Path, part: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(directory.join("db").join(part)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+/// Files of segments that the manifest names.
+fn referenced(db: &Database) -> usize {
+    db.inner().engine.db().manifest().all_sst_views().count()
+}
+
+/// Records as a job writes them, in as many files as there are rounds.
+async fn write_target(db: &Database, rounds: u32) {
+    for round in 0..rounds {
+        let mut batch = WriteBatch::new();
+        for series in 0..200 {
+            let id = SeriesId(round * 200 + series);
+            batch.put(key::time_series(four_hours(), id), [round as u8; 100]);
+            batch.put(key::forward_index(four_hours(), id), [round as u8; 100]);
+        }
+        db.inner().engine.db().write(batch).await.unwrap();
+        db.inner().engine.flush_memtable().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_directory_holds_what_is_referred_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = world_at(directory.path()).open().await;
+    two_hours(&db).await;
+    write_target(&db, 3).await;
+    commit(&db).await;
+    assert_eq!(drop_retired(db.inner(), Duration::ZERO).await.unwrap(), 2);
+    let before = files(directory.path(), "compacted").len();
+    assert!(before > referenced(&db), "drained files are still there");
+
+    // A compaction that began by itself may end after the files are deleted: then once more.
+    let mut settled = false;
+    for _ in 0..6 {
+        settled = settle(db.inner(), &Compact::All, in_a_minute())
+            .await
+            .unwrap();
+        if settled && files(directory.path(), "compacted").len() == referenced(&db) {
+            break;
+        }
+    }
+    assert!(settled);
+    let left = files(directory.path(), "compacted");
+    assert_eq!(left.len(), referenced(&db), "{left:?}");
+    let manifests = files(directory.path(), "manifest").len();
+    assert!(manifests < 10, "{manifests} manifests");
+    let wal = files(directory.path(), "wal").len();
+    assert!(wal < 10, "{wal} files of the WAL");
+
+    let manifest = db.inner().engine.db().manifest();
+    let target = manifest.segment(&key::record_prefix(
+        icecore_records::RecordType::TimeSeries,
+        four_hours(),
+    ));
+    let target = target.unwrap();
+    assert_eq!((target.l0().len(), target.compacted().len()), (0, 1));
+    for view in manifest.segments().iter().flat_map(|s| s.compacted()) {
+        for view in view.sst_views() {
+            let codec = view.sst.info.compression_codec;
+            assert_eq!(codec, Some(CompressionCodec::Zstd));
+        }
+    }
+    assert_eq!(count_records(&db, four_hours()).await, 3 * 400 + 1);
+    db.close().await.unwrap();
+
+    let db = world_at(directory.path()).open().await;
+    assert_eq!(count_records(&db, four_hours()).await, 3 * 400 + 1);
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reader_keeps_the_files_that_it_may_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = world_at(directory.path()).open().await;
+    two_hours(&db).await;
+    db.inner().engine.flush_memtable().await.unwrap();
+    let before = files(directory.path(), "compacted");
+    let mut stream = SelectStream::open(db.inner(), everything()).await.unwrap();
+    let mut read = stream.next().await.unwrap().unwrap().len();
+    let joined = db.inner().engine.join(&Compact::All, in_a_minute()).await;
+    assert!(joined.unwrap(), "every segment is one run");
+    let settled = settle(db.inner(), &Compact::All, Instant::now()).await;
+    assert!(!settled.unwrap());
+    assert!(files(directory.path(), "compacted").is_superset(&before));
+    while let Some(more) = stream.next().await.unwrap() {
+        read += more.len();
+    }
+    assert_eq!(read, SERIES);
+    drop(stream);
+    assert!(count_records(&db, hour(0)).await > 0);
+    db.close().await.unwrap();
+}

@@ -1,0 +1,93 @@
+//! The sweep: records that belong to no bucket leave the store.
+//!
+//! A process that dies in the middle of a job or a flush leaves records of a bucket that was never
+//! listed. The job or the flush is repeated and writes them again, but a job may be given up.
+//!
+//! Holds always:
+//! - Left alone is what is listed, what is retired (it goes its own way), the target of the stored
+//!   job, and hours that the head or a flush still has something of.
+//! - Key versions, record types and bucket sizes that this program does not write are left alone.
+//! - Nothing is flushed meanwhile: a flush writes a bucket before it lists it. No job may run, either;
+//!   the caller sees to that.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use icecore_model::{BucketSize, BucketStart};
+use icecore_records::{Bucket, RecordType, key};
+use tracing::info;
+
+use super::retire::empty_buckets;
+use crate::error::Result;
+use crate::flush::FrozenHours;
+use crate::head::CATALOG_HOUR;
+use crate::inner::Inner;
+
+/// How long flushes are held up at most. The next sweep goes on with what is left.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The largest bucket that this program makes, 16 h.
+const LARGEST_EXPONENT: u8 = 5;
+
+/// Drains orphans. Returns how many buckets' records went.
+pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<usize> {
+    let frozen = inner.flushing.lock().await;
+    let orphans = orphans(inner, &frozen).await?;
+    if orphans.is_empty() {
+        return Ok(0);
+    }
+    let gone = empty_buckets(inner, &orphans, PATIENCE).await?;
+    info!(found = orphans.len(), gone = gone.len(), "orphans swept");
+    Ok(gone.len())
+}
+
+async fn orphans(inner: &Inner, frozen: &FrozenHours) -> Result<Vec<Bucket>> {
+    // What is in a memtable only becomes a file here. Segments that were drained are listed for a
+    // while although they are empty; such a one has no file.
+    inner.engine.flush_memtable().await?;
+    let stored = inner.engine.segments_in_files();
+    let stored: BTreeSet<Bucket> = stored.iter().filter_map(|s| bucket_of(s)).collect();
+    let job = inner
+        .engine
+        .live_view()
+        .get(&key::maintenance_job())
+        .await?;
+    let mut hours: BTreeSet<u32> = frozen.keys().copied().collect();
+    {
+        let sequencer = inner.head.sequencer.lock();
+        hours.extend(sequencer.open_hours.keys());
+    }
+    hours.remove(&CATALOG_HOUR);
+    let (retired, listed) = (inner.retired.read(), inner.buckets.read());
+    let wanted = |bucket: &Bucket| {
+        let end = bucket.start.minutes().saturating_add(minutes(bucket.size));
+        listed.contains(bucket)
+            || retired.contains_key(bucket)
+            // A job may be resumed: what it has written of its target is of use.
+            || (job.is_some() && bucket.size != BucketSize::HOUR)
+            || hours.range(bucket.start.minutes()..end).next().is_some()
+    };
+    Ok(stored
+        .into_iter()
+        .filter(|bucket| !wanted(bucket))
+        .collect())
+}
+
+fn minutes(size: BucketSize) -> u32 {
+    u32::try_from(size.duration_ms() / icecore_model::MINUTE_MS).unwrap_or(u32::MAX)
+}
+
+/// The bucket that a segment belongs to, if it is one that this program may have written.
+fn bucket_of(segment: &[u8]) -> Option<Bucket> {
+    let [key::VERSION, tag, start @ ..] = segment else {
+        return None;
+    };
+    let known = RecordType::from_number(tag >> 4).is_some_and(RecordType::is_bucket_scoped);
+    let size = BucketSize::from_exponent(tag & 0xF)?;
+    let start = BucketStart(u32::from_be_bytes(start.try_into().ok()?));
+    (known && size.exponent() <= LARGEST_EXPONENT).then_some(Bucket { size, start })
+}
+
+#[cfg(test)]
+mod tests;

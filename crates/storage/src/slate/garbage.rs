@@ -1,0 +1,158 @@
+//! Bytes at rest: segments joined into one run each, and files that nothing refers to deleted, for
+//! somebody who waits for it. By itself the same happens within minutes.
+//!
+//! ```text
+//! join ─► every file is the newest of its kind ─► release ─► (age, readers) ─► delete
+//! ```
+//!
+//! What keeps a file on the store:
+//! - the manifest, as long as the file is a part of a segment;
+//! - a checkpoint, which is an older manifest that is kept. The compactor makes one whenever it
+//!   replaces files, for readers that still use them, and it lasts for `gc_min_age`. Readers of other
+//!   programs may have their own; as long as there is one of those, nothing is hurried;
+//! - its age: SlateDB deletes a file only when a memtable was written out and a compaction was begun
+//!   after it, since what is newer may be about to be listed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::TimeDelta;
+use slatedb::admin::Admin;
+use slatedb::compactor::SourceId;
+use slatedb::{Checkpoint, GarbageCollectorBuilder};
+use tokio::time::Instant;
+
+use super::engine::Engine;
+use super::joins::is_joined;
+use super::scheduler::is_journal;
+use super::tuning;
+use crate::error::{Error, Result};
+
+/// How often to look whether the compactor is done.
+const JOIN_POLL: Duration = Duration::from_millis(200);
+
+/// Checkpoints are stored in whole seconds.
+const CHECKPOINT_PRECISION: TimeDelta = TimeDelta::seconds(1);
+
+/// Which segments are to be joined.
+#[derive(Clone, Debug)]
+pub(crate) enum Compact {
+    /// All but the journal.
+    All,
+    /// Those with these prefixes.
+    Only(Vec<Bytes>),
+}
+
+impl Engine {
+    /// Writes memtables out and joins the files that segments have now into one run each. False when
+    /// that took longer than until `deadline`; the compactor goes on with what it has begun.
+    pub(crate) async fn join(&self, wanted: &Compact, deadline: Instant) -> Result<bool> {
+        if !self.options.compaction {
+            return Ok(true);
+        }
+        self.flush_memtable().await?;
+        let mut left = self.unjoined(wanted);
+        for prefix in left.keys() {
+            self.joins.insert(prefix.clone());
+        }
+        let mut all = true;
+        while !left.is_empty() {
+            let manifest = self.db.manifest();
+            left.retain(|prefix, fresh| {
+                let unfinished = manifest.segment(prefix).is_some_and(|segment| {
+                    // What came after the call is not waited for.
+                    let mut files = segment.l0().iter();
+                    segment.compacted().len() > 1
+                        || files.any(|view| fresh.contains(&SourceId::SstView(view.id)))
+                });
+                if !unfinished {
+                    self.joins.remove(prefix);
+                }
+                unfinished
+            });
+            if !left.is_empty() && Instant::now() >= deadline {
+                all = false;
+                break;
+            }
+            tokio::time::sleep(JOIN_POLL).await;
+        }
+        for prefix in left.keys() {
+            self.joins.remove(prefix);
+        }
+        Ok(all)
+    }
+
+    /// Segments that are not one run, with their fresh files.
+    fn unjoined(&self, wanted: &Compact) -> BTreeMap<Bytes, HashSet<SourceId>> {
+        let manifest = self.db.manifest();
+        let wanted = manifest.segments().iter().filter(|segment| match wanted {
+            Compact::All => !is_journal(segment.prefix()),
+            Compact::Only(prefixes) => prefixes.contains(segment.prefix()),
+        });
+        let unjoined =
+            wanted.filter(|segment| !is_joined(segment) && !self.drains.contains(segment.prefix()));
+        unjoined
+            .map(|segment| {
+                let fresh = segment.l0().iter();
+                let fresh = fresh.map(|view| SourceId::SstView(view.id)).collect();
+                (segment.prefix().clone(), fresh)
+            })
+            .collect()
+    }
+
+    /// Whether a program beside this one reads the database.
+    pub(crate) async fn is_read_elsewhere(&self) -> Result<bool> {
+        Ok(self.own_checkpoints().await?.is_none())
+    }
+
+    /// The checkpoints, if all of them are of this program.
+    async fn own_checkpoints(&self) -> Result<Option<Vec<Checkpoint>>> {
+        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
+        let found = admin.list_checkpoints(None).await;
+        let found = found.map_err(Error::store("listing checkpoints"))?;
+        let own = found.iter().all(|checkpoint| self.is_own(checkpoint));
+        Ok(own.then_some(found))
+    }
+
+    /// Gives up what the compactor keeps for readers, and returns the age that files must have before
+    /// [`Engine::delete_garbage`] may delete them. `None` when somebody else reads the database, who
+    /// may need them.
+    pub(crate) async fn release_files(&self) -> Result<Option<Duration>> {
+        if !self.options.compaction {
+            return Ok(None);
+        }
+        let failed = || Error::store("releasing old files");
+        let Some(checkpoints) = self.own_checkpoints().await? else {
+            return Ok(None);
+        };
+        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
+        for checkpoint in checkpoints {
+            let deleted = admin.delete_checkpoint(checkpoint.id).await;
+            deleted.map_err(failed())?;
+        }
+        Ok(Some(tuning::hurried_age(&self.options, &self.location)))
+    }
+
+    /// Whether the compactor of this database made a checkpoint.
+    fn is_own(&self, checkpoint: &Checkpoint) -> bool {
+        let lifetime = tuning::checkpoint_lifetime(&self.options);
+        let Ok(lifetime) = TimeDelta::from_std(lifetime) else {
+            return false;
+        };
+        let lasts = checkpoint
+            .expire_time
+            .map(|expires| (expires - checkpoint.create_time - lifetime).abs());
+        checkpoint.name.is_none() && lasts.is_some_and(|off| off <= CHECKPOINT_PRECISION)
+    }
+
+    /// Deletes what nothing refers to and is old enough. No reader of this process may use files that
+    /// were replaced before [`Engine::release_files`].
+    pub(crate) async fn delete_garbage(&self) {
+        GarbageCollectorBuilder::new(self.path.clone(), self.store.clone())
+            .with_options(tuning::hurried_garbage(&self.options, &self.location))
+            .build()
+            .run_gc_once()
+            .await;
+    }
+}

@@ -1,0 +1,116 @@
+//! Runs the compactions that the scheduler proposes.
+//!
+//! SlateDB can run them by itself inside the database, but then writes them as it writes memtables:
+//! with the same codec. What is compacted is read often and rewritten seldom, so it deserves a better
+//! one, and a worker of its own has its own settings. Both kinds take jobs from the same list in the
+//! store; nothing else differs, but that a worker of its own does not fill the block cache.
+//!
+//! Holds always:
+//! - It ends with the database, whether that is closed, fenced or has failed.
+//! - When it fails it is started again: without it files pile up.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slatedb::config::CompactionWorkerOptions;
+use slatedb::object_store::ObjectStore;
+use slatedb::object_store::path::Path;
+use slatedb::{CompactionWorker, CompactionWorkerBuilder, Db, SstBlockSize};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::merge_operator::RecordMergeOperator;
+use super::slate_metrics::SlateMetrics;
+
+/// How long after a failure the worker is started again.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a stop waits for the store, which may be what failed.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a worker is made of.
+pub(super) struct WorkerSetup {
+    pub(super) path: Path,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) options: CompactionWorkerOptions,
+    pub(super) block_size: SstBlockSize,
+    pub(super) metrics: SlateMetrics,
+}
+
+/// The worker of an open database.
+pub(super) struct Worker {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Worker {
+    pub(super) fn start(setup: WorkerSetup, db: &Db) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let status = db.subscribe();
+        let task = tokio::spawn(async move {
+            let mut end = pin!(end(stopped, status));
+            loop {
+                let Some(failure) = run(&setup, &mut end).await else {
+                    return;
+                };
+                warn!(%failure, "compaction stopped; starting it again");
+                tokio::select! {
+                    () = &mut end => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
+            }
+        });
+        Self { stop, task }
+    }
+
+    /// Gives jobs that are under way back and ends.
+    pub(super) async fn stop(self) {
+        let Self { stop, mut task } = self;
+        // It may have ended with the database.
+        let _ = stop.send(());
+        // A job that is not given back is taken over after a while.
+        match tokio::time::timeout(STOP_PATIENCE, &mut task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => warn!("the compaction worker ended abnormally"),
+            Err(_) => task.abort(),
+        }
+    }
+}
+
+/// Resolves when the worker is to end.
+async fn end(stopped: oneshot::Receiver<()>, mut status: watch::Receiver<slatedb::DbStatus>) {
+    tokio::select! {
+        _ = stopped => {}
+        _ = status.wait_for(|status| status.close_reason.is_some()) => {}
+    }
+}
+
+/// Runs a worker until `end`; before that only with the reason.
+async fn run(setup: &WorkerSetup, end: &mut (impl Future<Output = ()> + Unpin)) -> Option<String> {
+    let worker = match build(setup).await {
+        Ok(worker) => worker,
+        Err(cause) => return Some(cause.to_string()),
+    };
+    let ended = tokio::select! {
+        ended = worker.run() => ended,
+        () = end => {
+            if let Err(cause) = worker.stop().await {
+                warn!(%cause, "the compaction worker did not stop as it should");
+            }
+            return None;
+        }
+    };
+    Some(ended.map_or_else(|cause| cause.to_string(), |()| "it ended".to_owned()))
+}
+
+async fn build(setup: &WorkerSetup) -> Result<CompactionWorker, slatedb::Error> {
+    CompactionWorkerBuilder::new(setup.path.clone(), Arc::clone(&setup.store))
+        .with_options(setup.options.clone())
+        .with_sst_block_size(setup.block_size)
+        .with_merge_operator(Arc::new(RecordMergeOperator))
+        .with_metrics_recorder(setup.metrics.recorder())
+        .build()
+        .await
+}

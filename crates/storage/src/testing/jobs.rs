@@ -1,0 +1,54 @@
+//! What tests may do to the jobs of an open database.
+
+use icecore_records::Bucket;
+
+use crate::database::Database;
+use crate::error::Result;
+use crate::maintenance::fold::{self, Folded};
+use crate::maintenance::hold::Held;
+use crate::maintenance::pace::Watch;
+
+/// Hooks on [`Database`] that stand in for a job.
+pub trait JobHooks {
+    /// Holds back the flushes of a window, as a job does that copies its buckets.
+    fn hold_back(&self, window: Bucket) -> impl Future<Output = Result<HeldBack<'_>>> + Send;
+
+    /// Whether a flush waits for the end of a hold.
+    fn flush_waits(&self) -> bool;
+
+    /// Passes a yield point of a job; says whether the job had to give way to the head.
+    fn pass_yield_point(&self) -> impl Future<Output = (Result<()>, bool)> + Send;
+
+    /// Folds the late samples of a bucket in. Returns how many records had some, and whether the bucket
+    /// is without any now.
+    fn fold_now(&self, bucket: Bucket) -> impl Future<Output = Result<(u64, bool)>> + Send;
+}
+
+/// Flushes are held back until this is dropped.
+pub struct HeldBack<'h> {
+    _held: Held<'h>,
+}
+
+impl JobHooks for Database {
+    async fn hold_back(&self, window: Bucket) -> Result<HeldBack<'_>> {
+        let frozen = self.inner().flushing.lock().await;
+        let held = self.inner().hold.begin(window, &frozen)?;
+        Ok(HeldBack { _held: held })
+    }
+
+    fn flush_waits(&self) -> bool {
+        self.inner().hold.is_waited_for()
+    }
+
+    async fn pass_yield_point(&self) -> (Result<()>, bool) {
+        let watch = Watch::unpaced(self.inner());
+        let passed = watch.read(0).await;
+        (passed, watch.gave_way())
+    }
+
+    async fn fold_now(&self, bucket: Bucket) -> Result<(u64, bool)> {
+        let watch = Watch::unpaced(self.inner());
+        let Folded { records, clean } = fold::fold(self.inner(), bucket, &watch).await?;
+        Ok((records, clean))
+    }
+}

@@ -1,0 +1,54 @@
+//! What cannot be coarsened stays as it is.
+
+use icecore_records::{RecordType, SeriesId, key};
+use icecore_storage::Error;
+use icecore_storage::testing::Hooks;
+
+use super::*;
+
+#[test]
+fn a_record_that_cannot_be_read_ends_the_job() {
+    let world = world_of(&store_with_hours(0..4));
+    let process = world.start();
+    let hour = bucket(1, 1);
+    let exemplars = key::record_prefix(RecordType::ExemplarSeries, hour);
+    let exemplars = process.run(process.db.records(&exemplars)).unwrap();
+    // In the order in which a job meets them: it goes on where the damage was.
+    for damaged in [
+        key::forward_index(hour, SeriesId(2)),
+        key::inverted_index(hour, "series", "regular"),
+        key::time_series(hour, SeriesId(3)),
+        exemplars[0].0.clone(),
+    ] {
+        let good = process
+            .run(process.db.records(&damaged))
+            .unwrap()
+            .remove(0)
+            .1;
+        let garbage = Some(Bytes::from_static(b"\xff\xff\xff"));
+        let records = vec![(damaged.clone(), garbage)];
+        process.run(process.db.replace_records(records)).unwrap();
+        let refused = process.run(process.db.coarsen_now(3, WINDOW, None));
+        let text = match refused {
+            Err(Error::Corrupt(text)) => text,
+            other => panic!("{damaged:?}: {other:?}"),
+        };
+        assert!(text.contains(&hour.to_string()), "{text}");
+        assert_eq!(process.db.listed().len(), 4);
+        let records = vec![(damaged, Some(good))];
+        process.run(process.db.replace_records(records)).unwrap();
+    }
+    process
+        .run(process.db.coarsen_now(3, WINDOW, None))
+        .unwrap();
+    assert_eq!(process.db.listed(), [bucket(3, 0)]);
+}
+
+#[test]
+fn a_window_without_buckets_is_refused() {
+    let process = World::new().start();
+    for exponent in [1, 2, 3, 6] {
+        let refused = process.run(process.db.coarsen_now(exponent, WINDOW, None));
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    }
+}

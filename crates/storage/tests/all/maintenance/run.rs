@@ -1,0 +1,204 @@
+//! A run that somebody asks for: everything that is closed becomes coarse.
+
+use std::time::Duration;
+
+use icecore_storage::testing::{FaultPlan, Hooks};
+use icecore_storage::{MaintenanceStatus, SizeCount};
+
+use super::*;
+use crate::process::World;
+use crate::support::*;
+
+/// One sample of two series in each hour that ends up to `hours` before the end of the window.
+fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
+    let hours = hours.map(|hour| (hour, WINDOW.start_ms() + hour * HOUR));
+    hours
+        .flat_map(|(hour, start)| [("a", start + 1, hour as f64), ("b", start + 2, 0.5)])
+        .collect()
+}
+
+fn sizes(status: &MaintenanceStatus) -> Vec<(u32, usize)> {
+    let pair = |size: &SizeCount| (size.hours, size.count);
+    status.buckets.iter().map(pair).collect()
+}
+
+#[test]
+fn everything_that_is_closed_becomes_coarse() {
+    let world = World::new();
+    let process = world.start();
+    let db = &process.db;
+    // Three windows of 16 hours, and an open one of which six hours have ended: the clock stands at
+    // T0 + 24 h, which is hour 38 of the first window.
+    process.run(write(db, &samples(-20..39)));
+    let report = process.run(db.run_maintenance()).unwrap();
+    let expected = [
+        bucket(1, 38),
+        bucket(2, 36),
+        bucket(4, 32),
+        bucket(16, 0),
+        bucket(16, 16),
+    ];
+    let listed = db.listed();
+    assert!(
+        expected.iter().all(|bucket| listed.contains(bucket)),
+        "{listed:?}"
+    );
+    assert_eq!(listed.len(), 7, "{listed:?}");
+    assert_eq!(report.coarsened, 6);
+    assert_eq!(report.retired, 58);
+    assert!(report.bytes_read > 0 && report.bytes_written > 0);
+    let status = db.maintenance_status();
+    assert_eq!(sizes(&status), [(1, 1), (2, 1), (4, 1), (16, 4)]);
+    assert_eq!((status.waiting, status.retired, status.dirty), (0, 0, 0));
+    assert_eq!((&status.running, &status.last_error), (&None, &None));
+    let content = process.run(db.stored_content()).unwrap();
+    let floats: usize = content.values().map(|series| series.floats.len()).sum();
+    assert_eq!(floats, 2 * 59);
+
+    // Once more there is nothing to do.
+    let again = process.run(db.run_maintenance()).unwrap();
+    assert_eq!((again.coarsened, again.folded), (0, 0));
+    assert_eq!(db.listed(), listed);
+    assert_eq!(process.run(db.stored_content()).unwrap(), content);
+    process.close();
+    let process = world.start();
+    assert_eq!(process.db.listed(), listed);
+    assert_eq!(process.run(process.db.stored_content()).unwrap(), content);
+}
+
+/// As time goes on: leftovers of one run become part of the next.
+#[test]
+fn the_next_run_takes_what_was_left_over() {
+    let world = World::new();
+    let process = world.start();
+    let db = &process.db;
+    process.run(write(db, &samples(32..39)));
+    process.run(db.run_maintenance()).unwrap();
+    assert_eq!(db.listed(), [bucket(1, 38), bucket(2, 36), bucket(4, 32)]);
+    world.clock.advance(2 * HOUR);
+    process.run(write(db, &samples(39..40)));
+    process.run(db.run_maintenance()).unwrap();
+    assert_eq!(db.listed(), [bucket(8, 32)]);
+    world.clock.advance(8 * HOUR);
+    process.run(db.run_maintenance()).unwrap();
+    assert_eq!(db.listed(), [bucket(16, 32)]);
+    let content = process.run(db.stored_content()).unwrap();
+    let floats: usize = content.values().map(|series| series.floats.len()).sum();
+    assert_eq!(floats, 2 * 8);
+}
+
+#[test]
+fn callers_at_once_all_get_an_answer() {
+    let world = World::new();
+    let process = world.start();
+    let db = process.db.clone();
+    process.run(async {
+        write(&db, &samples(0..16)).await;
+        let calls = (0..4).map(|_| {
+            let db = db.clone();
+            tokio::spawn(async move { db.run_maintenance().await })
+        });
+        let mut coarsened = Vec::new();
+        for call in Vec::from_iter(calls) {
+            coarsened.push(call.await.unwrap().unwrap().coarsened);
+        }
+        // Who shared the first run saw the work, who came later saw nothing left to do.
+        assert!(coarsened.contains(&1), "{coarsened:?}");
+        assert!(coarsened.iter().all(|count| *count <= 1), "{coarsened:?}");
+    });
+    assert_eq!(process.db.listed(), [bucket(16, 0)]);
+    assert_eq!(process.db.metrics().coarsen_done.get(), 1);
+    assert_eq!(process.db.metrics().coarsened_samples.get(), 32);
+}
+
+/// A job that fails is told to whoever asked and shown until one succeeds.
+#[test]
+fn a_failure_is_reported_and_forgotten() {
+    let world = World::new();
+    let process = world.start();
+    let db = &process.db;
+    process.run(write(db, &samples(0..4)));
+    process.run(db.flush_buckets()).unwrap();
+    let meta = key::bucket_meta(bucket(1, 2));
+    let good = process.run(db.records(&meta)).unwrap().remove(0).1;
+    let garbage = Some(Bytes::from_static(b"garbage"));
+    process
+        .run(db.replace_records(vec![(meta.clone(), garbage)]))
+        .unwrap();
+    let failed = process.run(db.run_maintenance()).unwrap_err();
+    let shown = db.maintenance_status().last_error.unwrap();
+    assert!(failed.to_string().contains(&shown), "{failed} / {shown}");
+    assert_eq!(db.metrics().coarsen_failed.get(), 1);
+    assert_eq!(db.listed().len(), 4, "hours stay as they are");
+
+    process
+        .run(db.replace_records(vec![(meta, Some(good))]))
+        .unwrap();
+    process.run(db.run_maintenance()).unwrap();
+    assert_eq!(db.maintenance_status().last_error, None);
+    assert_eq!(db.listed(), [bucket(16, 0)]);
+}
+
+/// Buckets are coarsened without being asked for, once they are closed and quiet for long enough.
+#[test]
+fn windows_are_coarsened_by_themselves() {
+    let mut world = World::new();
+    world.options.maintenance.enabled = true;
+    world.options.maintenance.grace = Duration::ZERO;
+    let process = world.start();
+    let db = &process.db;
+    let all = samples(28..38);
+    process.run(write(db, &all));
+    process.run(db.flush_buckets()).unwrap();
+    let status = db.maintenance_status();
+    assert_eq!((status.waiting, status.enabled), (0, true), "just written");
+    world.clock.advance(1_800_000);
+    let targets = [bucket(4, 32), bucket(16, 16)];
+    process.run(async {
+        while !targets.iter().all(|target| db.listed().contains(target))
+            || db.maintenance_status().retired > 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    // The rest of the open window waits for its own four hours.
+    let hours: Vec<Bucket> = (36..38).map(|hour| bucket(1, hour)).collect();
+    let expected: Vec<Bucket> = hours.into_iter().chain(targets).collect();
+    assert_eq!(db.listed(), expected);
+    let found = process.run(read(db, everything()));
+    assert_eq!(found, super::super::support::expected(&all));
+    assert_eq!(db.metrics().coarsen_done.get(), 2);
+}
+
+/// What waits and for how long, where nobody does it.
+#[test]
+fn the_status_says_what_waits() {
+    let world = World::new();
+    let process = world.start();
+    let db = &process.db;
+    process.run(write(db, &samples(0..36)));
+    process.run(db.flush_buckets()).unwrap();
+    world.clock.advance(1_800_000);
+    let status = db.maintenance_status();
+    assert!(!status.enabled);
+    assert_eq!(status.waiting, 3, "two of 16 h and one of 4 h");
+    // The first window ended 22 hours and a half ago.
+    assert_eq!(status.lag_seconds, 22.5 * 3600.0);
+    // Late samples in the head keep their window back until they are flushed and it is quiet again.
+    process.run(write(db, &[("a", WINDOW.start_ms(), 1.0)]));
+    let status = db.maintenance_status();
+    assert_eq!((status.waiting, status.lag_seconds), (5, 30.5 * 3600.0));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let mut world = World::new();
+    world.options.maintenance.write_bytes_per_second = 1;
+    let refused = world.try_start(FaultPlan::quiet(0)).err().unwrap();
+    assert!(
+        refused
+            .to_string()
+            .contains("maintenance.write_bytes_per_second"),
+        "{refused}"
+    );
+}
