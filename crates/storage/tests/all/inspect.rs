@@ -124,7 +124,7 @@ async fn a_database_is_clean_while_its_buckets_become_coarse() {
     // Times that are not regular and that two series have in common.
     let shared = (0..20).map(|i| T0 + HOUR + 1000 * i + i * i);
     let shared: Vec<_> = shared
-        .flat_map(|t| [("b", t, 1.5), ("c", t, 2.5)])
+        .flat_map(|t| [("x", t, 1.5), ("y", t, 2.5)])
         .collect();
     write(&db, &shared).await;
     db.run_maintenance().await.expect("maintenance runs");
