@@ -31,6 +31,8 @@ const SAMPLES_PER_WRITER_AND_ROUND: u64 = 4_000;
 /// A fail point that has not been reached by then gives way to SIGKILL.
 const LOAD_MAX: Duration = Duration::from_secs(8);
 
+const RUN_MAINTENANCE: &str = "/api/v1/admin/maintenance/run";
+
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
 const SIGABRT: i32 = 6;
@@ -206,6 +208,8 @@ impl CrashTest {
         choose("storage.gc-interval", &["1s", "1m"]);
         choose("storage.gc-min-age", &["30s", "5m"]);
         choose("read.batch-series", &["1024", "3"]);
+        choose("maintenance.delay", &["0s", "30m"]);
+        choose("maintenance.grace", &["0s", "5m"]);
         flags
     }
 
@@ -214,13 +218,14 @@ impl CrashTest {
         let most = match name {
             "flush.series" | "flush.index" | "flush.samples" => 40,
             "journal.written" | "journal.durable" => 60,
+            "coarsen.write" | "coarsen.written" => 20,
             "flush.before_commit" | "flush.committed" | "flush.dropped" => 8,
             _ => 3,
         };
         1 + self.random.bits() % most
     }
 
-    /// Writes, flushes and looks on until the round's end has come or is due.
+    /// Writes, flushes, coarsens and looks on until the round's end has come or is due.
     fn load(&mut self, served: &mut Served, end: End) {
         let length = match end {
             End::FailPoint(..) => LOAD_MAX,
@@ -228,6 +233,7 @@ impl CrashTest {
         };
         let until = Instant::now() + length;
         let flushes = end != End::Terminate || self.random.one_in(2);
+        let coarsens = matches!(end, End::FailPoint(..)) || self.random.one_in(2);
         let check_beside = self.random.one_in(4);
         let mut random = self.random.split();
         let database = self.database();
@@ -243,6 +249,19 @@ impl CrashTest {
                 scope.spawn(move || {
                     check_is_clean(&database, &[]);
                     *checks += 1;
+                });
+            }
+            if coarsens {
+                let mut client = served.client();
+                scope.spawn(move || {
+                    // Ends with an error when the process ends, or is about to.
+                    while client
+                        .post(RUN_MAINTENANCE, &[], b"")
+                        .is_ok_and(|a| a.is_success())
+                        && Instant::now() < until
+                    {
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
                 });
             }
             let mut client = served.client();

@@ -19,6 +19,10 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Hours before the current one that get late samples.
 const LATE_HOURS: &[i64] = &[6, 7, 26, 49, 200];
 
+/// From here on back each life of the process gets a window of 16 hours that had nothing before, so that
+/// there always is something to coarsen.
+const FRESH_HOURS: i64 = 240;
+
 /// One in so many requests is followed by reading one series back.
 const READ_BACK_EVERY: u64 = 6;
 
@@ -29,6 +33,8 @@ pub(crate) struct Writer {
     number: usize,
     random: Random,
     now_ms: i64,
+    /// How often series were added, which is once in each life of the process.
+    lives: i64,
     series: Vec<Series>,
     /// A request whose outcome is unknown.
     unanswered: Option<Request>,
@@ -70,6 +76,7 @@ impl Writer {
             number,
             random,
             now_ms: now.expect("it is after 1970").as_millis() as i64,
+            lives: 0,
             series: Vec::new(),
             unanswered: None,
             acknowledged_samples: 0,
@@ -83,6 +90,7 @@ impl Writer {
 
     /// Series come and go; these come.
     pub(crate) fn add_series(&mut self, count: usize) {
+        self.lives += 1;
         for _ in 0..count {
             let number = self.series.len();
             let metric = self.random.pick(&["requests_total", "temperature", "up"]);
@@ -182,10 +190,11 @@ impl Writer {
         let mut chosen: Vec<usize> = chosen.into_iter().collect();
         self.random.shuffle(&mut chosen);
         let mut parts = Vec::with_capacity(chosen.len());
+        let fresh_hours = FRESH_HOURS + 16 * self.lives;
         for number in chosen {
             let count = 1 + self.random.below(if many { 60 } else { 30 });
             let series = &mut self.series[number];
-            let samples = series.next_samples(&mut self.random, self.now_ms, count);
+            let samples = series.next_samples(&mut self.random, self.now_ms, fresh_hours, count);
             parts.push((number, samples));
         }
         let sent = parts.iter().map(|(number, samples)| SentSeries {
@@ -229,6 +238,7 @@ impl Series {
         &mut self,
         random: &mut Random,
         now_ms: i64,
+        fresh_hours: i64,
         count: usize,
     ) -> Vec<(i64, Value)> {
         let mut samples = Vec::with_capacity(count);
@@ -252,7 +262,11 @@ impl Series {
             }
             // Into an hour that has been flushed long ago.
             7 => {
-                let start = now_ms - random.pick(LATE_HOURS) * HOUR_MS;
+                let hours = match random.one_in(3) {
+                    true => fresh_hours,
+                    false => random.pick(LATE_HOURS),
+                };
+                let start = now_ms - hours * HOUR_MS;
                 for _ in 0..count {
                     let time = start + random.within(0..HOUR_MS);
                     samples.push((time, self.value(random)));
