@@ -6,7 +6,11 @@
 //!   └───────────── the same directory ◄─── icecore check ◄─┘
 //! ```
 //!
+//! Elsewhere: each step of maintenance (`maintenance`).
+//!
 //! `CRASH_ROUNDS=200` is the long form, `CRASH_SEED=…` repeats a plan (not its timing).
+
+mod maintenance;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use icecore_storage::FAIL_POINTS;
 
+use self::maintenance::{FIRST_WINDOW_MS, HOUR_MS, WINDOW_MS, come_to_rest, patient, run};
 use crate::load::{Writer, verify};
 use crate::random::Random;
 use crate::served::{Serve, Served, Workplace, check_is_clean};
@@ -38,6 +43,13 @@ const SIGKILL: i32 = 9;
 
 /// Lives in which a fail point must be reached at least once.
 const ATTEMPTS_PER_FAIL_POINT: usize = 6;
+
+/// Areas whose fail points plain load never passes.
+const OF_MAINTENANCE: &[&str] = &["coarsen.", "fold.", "retire.", "sweep."];
+
+/// Windows and the hours in each that get late samples while maintenance works on them.
+const WINDOWS: i64 = 4;
+const HOURS_PER_WINDOW: i64 = 3;
 
 /// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +73,7 @@ fn acknowledged_samples_survive_every_end() {
             1 => End::Kill,
             _ => {
                 if points.is_empty() {
-                    points = FAIL_POINTS.to_vec();
+                    points = fail_points_of_load();
                     test.random.shuffle(&mut points);
                 }
                 let name = points.pop().expect("was just filled");
@@ -77,7 +89,8 @@ fn acknowledged_samples_survive_every_end() {
 #[test]
 fn acknowledged_samples_survive_each_fail_point() {
     let mut test = CrashTest::new(seed());
-    for name in FAIL_POINTS {
+    let points = fail_points_of_load();
+    for name in &points {
         // A short life may not come that far a second time, or at all on a busy machine.
         let mut passes = 1 + test.random.bits() % 2;
         for _ in 0..ATTEMPTS_PER_FAIL_POINT {
@@ -88,12 +101,39 @@ fn acknowledged_samples_survive_each_fail_point() {
             passes = 1;
         }
     }
-    let died_there = test.ends.keys().filter(|end| FAIL_POINTS.contains(end));
-    let died_there: Vec<&str> = died_there.copied().collect();
-    let missed = FAIL_POINTS.iter().filter(|name| !died_there.contains(name));
-    let missed: Vec<_> = missed.collect();
+    let missed = points.iter().filter(|name| !test.ends.contains_key(*name));
+    let missed: Vec<&str> = missed.copied().collect();
     test.finish("fail points");
     assert!(missed.is_empty(), "never reached: {missed:?}");
+}
+
+/// Buckets are coarsened, folded and dropped all the time, by itself and because somebody asks for it,
+/// while samples come in for the very same hours.
+#[test]
+fn acknowledged_samples_survive_kills_inside_maintenance() {
+    let rounds = number_from("CRASH_ROUNDS").unwrap_or(6);
+    let mut test = CrashTest::new(seed());
+    test.busy = true;
+    for round in 0..rounds {
+        test.round(match round % 5 {
+            2 => End::Terminate,
+            4 => End::KillWhileStopping,
+            _ => End::Kill,
+        });
+    }
+    test.finish("kills inside maintenance");
+}
+
+/// The fail points that writes and flushes pass.
+fn fail_points_of_load() -> Vec<&'static str> {
+    let points = FAIL_POINTS.iter().copied();
+    points.filter(|name| !is_of_maintenance(name)).collect()
+}
+
+fn is_of_maintenance(fail_point: &str) -> bool {
+    OF_MAINTENANCE
+        .iter()
+        .any(|area| fail_point.starts_with(area))
 }
 
 struct CrashTest {
@@ -101,6 +141,8 @@ struct CrashTest {
     random: Random,
     workplace: Workplace,
     writers: Vec<Writer>,
+    /// Whether maintenance has as much to do as it can get.
+    busy: bool,
     began: Instant,
     starts: u64,
     rounds: u64,
@@ -121,6 +163,7 @@ impl CrashTest {
             random,
             workplace: Workplace::new(),
             writers,
+            busy: false,
             began: Instant::now(),
             starts: 0,
             rounds: 0,
@@ -149,12 +192,24 @@ impl CrashTest {
             for writer in &mut self.writers {
                 writer.add_series(NEW_SERIES_PER_ROUND);
             }
+            if self.busy {
+                self.choose_hours();
+            }
             self.load(&mut served, end);
         }
         let status = self.end(&mut served, end);
         self.note_end(&served, end, status);
         check_is_clean(self.database(), &[]);
         self.checks += 1;
+    }
+
+    /// Some writers leave some windows alone, so that maintenance finds them quiet.
+    fn choose_hours(&mut self) {
+        for writer in self.writers.iter_mut().skip(1) {
+            let window = FIRST_WINDOW_MS + self.random.within(0..WINDOWS) * WINDOW_MS;
+            let hours = (0..HOURS_PER_WINDOW).map(|hour| window + hour * HOUR_MS);
+            writer.write_into(&hours.collect::<Vec<i64>>());
+        }
     }
 
     /// A start that is cut off: recovery, too, must leave everything as it was.
@@ -206,6 +261,10 @@ impl CrashTest {
         choose("storage.gc-interval", &["1s", "1m"]);
         choose("storage.gc-min-age", &["30s", "5m"]);
         choose("read.batch-series", &["1024", "3"]);
+        if self.busy {
+            let busy = ["delay", "grace"].map(|name| format!("--maintenance.{name}=0s"));
+            flags.extend(busy);
+        }
         flags
     }
 
@@ -229,6 +288,7 @@ impl CrashTest {
         let until = Instant::now() + length;
         let flushes = end != End::Terminate || self.random.one_in(2);
         let check_beside = self.random.one_in(4);
+        let asks_for_runs = self.busy && self.random.one_in(2);
         let mut random = self.random.split();
         let database = self.database();
         let (writers, checks) = (&mut self.writers, &mut self.checks);
@@ -244,6 +304,11 @@ impl CrashTest {
                     check_is_clean(&database, &[]);
                     *checks += 1;
                 });
+            }
+            if asks_for_runs {
+                let mut client = patient(served);
+                // Ends with the process at the latest.
+                scope.spawn(move || while Instant::now() < until && run(&mut client).is_some() {});
             }
             let mut client = served.client();
             let mut flush_at = Instant::now() + Duration::from_millis(300);
@@ -310,6 +375,11 @@ impl CrashTest {
         let read = verify(&mut served.client(), &mut self.writers, true);
         assert!(read.is_some(), "{}", served.log());
         self.until_ready.push(served.since_start());
+        if self.busy {
+            come_to_rest(&served);
+            let read = verify(&mut served.client(), &mut self.writers, false);
+            assert!(read.is_some(), "{}", served.log());
+        }
         served.terminate();
         let status = served.wait_exit(STOP_PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
