@@ -115,9 +115,7 @@ async fn status_of_server(server: &ServerArgs) -> anyhow::Result<Value> {
 }
 
 async fn run_on_server(server: &ServerArgs) -> anyhow::Result<Value> {
-    // Also finds out whether anybody is there before a run is begun.
     let mut progress = Progress::new();
-    progress.tell(&status_of_server(server).await?);
     let mut running = std::pin::pin!(server.post("/api/v1/admin/maintenance/run", &[], None));
     loop {
         tokio::select! {

@@ -45,7 +45,12 @@ impl Progress {
 
 /// What is under way and what waits.
 pub(super) fn line(status: &Value, with_counters: bool) -> String {
-    let mut parts = vec![show::job(&status["running"], with_counters)];
+    // A run flushes first, and in the end waits for the store.
+    let job = match status["running"].is_object() {
+        true => show::job(&status["running"], with_counters),
+        false => "between jobs".into(),
+    };
+    let mut parts = vec![job];
     for (key, what) in [
         ("waiting", "waiting"),
         ("dirty", "with late samples"),

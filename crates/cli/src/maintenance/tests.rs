@@ -30,10 +30,10 @@ fn progress_says_what_is_under_way() {
     let paused = json!({"running": null, "paused": "ingest", "waiting": 1});
     assert_eq!(
         progress::line(&paused, false),
-        "nothing, 1 waiting, paused: ingest"
+        "between jobs, 1 waiting, paused: ingest"
     );
     // A server of another version may say less.
-    assert_eq!(progress::line(&json!({}), true), "nothing");
+    assert_eq!(progress::line(&json!({}), true), "between jobs");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use icecore_model::BucketSize;
 use icecore_records::Bucket;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::coarsen::{coarsen, stored_job};
@@ -26,7 +27,9 @@ use super::pace::Watch;
 use super::plan::{self, Piece, Situation};
 use super::recent::Known;
 use super::retire::drop_retired;
+use super::settle::{Compact, settle};
 use super::status::{JobStatus, MaintenanceReport};
+use super::sweep::sweep;
 use crate::error::{Error, Result};
 use crate::head::CATALOG_HOUR;
 use crate::inner::Inner;
@@ -40,6 +43,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(15);
 /// How often orphans are looked for, beside at start-up.
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 
+/// How long a run waits for the store to come to rest. What is left then follows by itself.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(300);
+
 /// How often a run starts a job again that had to give way to the head.
 const GIVE_WAY_MAX: usize = 8;
 
@@ -48,7 +54,7 @@ const LARGEST: u8 = 5;
 
 /// Runs until it is told to stop.
 pub(crate) async fn run(inner: Arc<Inner>) {
-    let mut next_sweep = tokio::time::Instant::now();
+    let mut next_sweep = Instant::now();
     let mut known_dirty = false;
     let mut failing = false;
     while !inner.jobs.is_stopped() && inner.journal.failed().is_none() {
@@ -102,9 +108,10 @@ fn note(inner: &Inner, succeeded: Result<bool, &Error>) {
 }
 
 /// One step of what goes on without being asked for; whether there was something to do.
-async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut tokio::time::Instant) -> Result<bool> {
-    if tokio::time::Instant::now() >= *next_sweep {
-        *next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
+async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut Instant) -> Result<bool> {
+    if Instant::now() >= *next_sweep {
+        sweep(inner).await?;
+        *next_sweep = Instant::now() + SWEEP_EVERY;
     }
     let grace = inner.options.maintenance.grace;
     unless_stopped(inner, drop_retired(inner, grace)).await?;
@@ -154,7 +161,8 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
         report.folded += 1;
     }
     report.add(&watch);
-    unless_stopped(inner, settle(inner)).await?;
+    sweep(inner).await?;
+    unless_stopped(inner, rest(inner)).await?;
     report.seconds = started.elapsed().as_secs_f64();
     info!(
         coarsened = report.coarsened,
@@ -169,9 +177,16 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
 }
 
 /// Waits until the store has let go of what was replaced.
-async fn settle(inner: &Arc<Inner>) -> Result<()> {
-    while drop_retired(inner, Duration::ZERO).await? > 0 {}
-    flush_and_drain(inner).await
+async fn rest(inner: &Arc<Inner>) -> Result<()> {
+    // The grace time is for readers in other programs.
+    let grace = match inner.engine.is_read_elsewhere().await? {
+        true => inner.options.maintenance.grace,
+        false => Duration::ZERO,
+    };
+    while drop_retired(inner, grace).await? > 0 {}
+    flush_and_drain(inner).await?;
+    let deadline = Instant::now() + SETTLE_PATIENCE;
+    settle(inner, &Compact::All, deadline).await.map(drop)
 }
 
 /// Waiting for the compactor ends when the database closes. Only for what may be cut anywhere.

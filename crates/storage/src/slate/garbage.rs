@@ -101,6 +101,20 @@ impl Engine {
             .collect()
     }
 
+    /// Whether a program beside this one reads the database.
+    pub(crate) async fn is_read_elsewhere(&self) -> Result<bool> {
+        Ok(self.own_checkpoints().await?.is_none())
+    }
+
+    /// The checkpoints, if all of them are of this program.
+    async fn own_checkpoints(&self) -> Result<Option<Vec<Checkpoint>>> {
+        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
+        let found = admin.list_checkpoints(None).await;
+        let found = found.map_err(Error::store("listing checkpoints"))?;
+        let own = found.iter().all(|checkpoint| self.is_own(checkpoint));
+        Ok(own.then_some(found))
+    }
+
     /// Gives up what the compactor keeps for readers, and returns the age that files must have before
     /// [`Engine::delete_garbage`] may delete them. `None` when somebody else reads the database, who
     /// may need them.
@@ -108,12 +122,11 @@ impl Engine {
         if !self.options.compaction {
             return Ok(None);
         }
-        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
         let failed = || Error::store("releasing old files");
-        let checkpoints = admin.list_checkpoints(None).await.map_err(failed())?;
-        if !checkpoints.iter().all(|checkpoint| self.is_own(checkpoint)) {
+        let Some(checkpoints) = self.own_checkpoints().await? else {
             return Ok(None);
-        }
+        };
+        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
         for checkpoint in checkpoints {
             let deleted = admin.delete_checkpoint(checkpoint.id).await;
             deleted.map_err(failed())?;
