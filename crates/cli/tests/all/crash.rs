@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use icecore_storage::FAIL_POINTS;
 
-use self::maintenance::{FIRST_WINDOW_MS, HOUR_MS, WINDOW_MS, come_to_rest, patient, run};
+use self::maintenance::{
+    FIRST_WINDOW_MS, HOUR_MS, WINDOW_MS, ask_for_run, come_to_rest, nothing_is_left_over, patient,
+};
 use crate::load::{Writer, verify};
 use crate::random::Random;
 use crate::served::{Serve, Served, Workplace, check_is_clean};
@@ -307,8 +309,15 @@ impl CrashTest {
             }
             if asks_for_runs {
                 let mut client = patient(served);
-                // Ends with the process at the latest.
-                scope.spawn(move || while Instant::now() < until && run(&mut client).is_some() {});
+                scope.spawn(move || {
+                    // Ends with the process at the latest; a process that stops refuses.
+                    while Instant::now() < until
+                        && let Ok(answer) = ask_for_run(&mut client)
+                    {
+                        let fine = answer.is_success() || answer.status == 503;
+                        assert!(fine, "{}: {}", answer.status, answer.text());
+                    }
+                });
             }
             let mut client = served.client();
             let mut flush_at = Instant::now() + Duration::from_millis(300);
@@ -383,7 +392,10 @@ impl CrashTest {
         served.terminate();
         let status = served.wait_exit(STOP_PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
-        check_is_clean(self.database(), &[]);
+        let report = check_is_clean(self.database(), &[]);
+        if self.busy {
+            nothing_is_left_over(&report);
+        }
         let total = |of: fn(&Writer) -> u64| self.writers.iter().map(of).sum::<u64>();
         let times: usize = self.writers.iter().map(Writer::acknowledged_times).sum();
         self.until_ready.sort_unstable();

@@ -116,7 +116,8 @@ impl Writer {
                     exemplars,
                 }
             });
-            let request = self.encoded(parts.collect());
+            let parts = parts.collect();
+            let request = self.encoded(parts);
             match self.send(client, request) {
                 Outcome::Acknowledged => {}
                 other => return other,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use super::{SIGABRT, STOP_PATIENCE, is_of_maintenance, number_from, say, seed};
-use crate::http::Client;
+use crate::http::{Client, Response};
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
 use crate::served::{Serve, Served, Workplace, check_is_clean};
@@ -194,23 +194,23 @@ impl MaintenanceTest {
         })
     }
 
-    fn stop(&mut self, mut served: Served) {
+    fn stop(&mut self, mut served: Served) -> Json {
         self.look(&mut served);
         served.terminate();
         let status = served.wait_exit(STOP_PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
-        check_is_clean(self.workplace.path("data"), &[]);
+        check_is_clean(self.workplace.path("data"), &[])
     }
 
     /// In the end everything is coarse and nothing else is left.
     fn finish(mut self) {
-        self.settings = Vec::new();
+        self.settings = vec!["--maintenance.grace=0s".to_owned()];
         let mut served = self.start("none");
         self.look(&mut served);
         let status = come_to_rest(&served);
         let all = json!([{"hours": 16, "count": self.windows}]);
         assert_eq!(status["buckets"], all, "{status}");
-        self.stop(served);
+        nothing_is_left_over(&self.stop(served));
         let times: usize = self.writers.iter().map(Writer::acknowledged_times).sum();
         say(&format!(
             "maintenance: {} starts, died at {:?}; {} windows with {} hours, {times} samples; {:.0?} in all",
@@ -228,13 +228,15 @@ pub(super) fn patient(served: &Served) -> Client {
     served.client().with_patience(RUN_PATIENCE)
 }
 
+pub(super) fn ask_for_run(client: &mut Client) -> std::io::Result<Response> {
+    client.post("/api/v1/admin/maintenance/run", &[], b"")
+}
+
 /// Asks for a run of maintenance, again while it is told to try again. `None` when the process is gone.
-pub(super) fn run(client: &mut Client) -> Option<Json> {
+fn run(client: &mut Client) -> Option<Json> {
     let give_up = Instant::now() + RUN_PATIENCE;
     loop {
-        let answer = client
-            .post("/api/v1/admin/maintenance/run", &[], b"")
-            .ok()?;
+        let answer = ask_for_run(client).ok()?;
         if answer.is_success() {
             return Some(data_of(&answer.text()));
         }
@@ -265,6 +267,15 @@ pub(super) fn come_to_rest(served: &Served) -> Json {
         }
         assert!(Instant::now() < give_up, "{report} {status}");
         std::thread::sleep(TRY_AGAIN);
+    }
+}
+
+/// No record belongs to a bucket that is not listed.
+#[track_caller]
+pub(super) fn nothing_is_left_over(report: &Json) {
+    let counts = &report["counts"];
+    for records in ["retiredRecords", "unfinishedRecords", "unknownRecords"] {
+        assert_eq!(counts[records], 0, "{records} in {report:#}");
     }
 }
 
