@@ -48,13 +48,8 @@ pub(crate) struct Piece {
     pub(crate) sources: Vec<Bucket>,
 }
 
-/// What to do next, if there is something: the largest windows first, of those the oldest.
-pub(crate) fn next(situation: &Situation<'_>) -> Option<Piece> {
-    let mut windows = situation.windows();
-    windows.find_map(|(size, sources_min)| situation.pieces(size, sources_min).into_iter().next())
-}
-
-/// Everything that could be done now, without what a larger window takes along.
+/// Everything that could be done now, without what a larger window takes along: the largest windows
+/// first, of those the oldest.
 pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
     let mut all: Vec<Piece> = Vec::new();
     for (size, sources_min) in situation.windows() {

@@ -17,20 +17,15 @@ use tracing::{debug, info};
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
-pub(crate) use crate::slate::garbage::Compact;
 
 /// How often to look whether readers have ended.
 const READERS_POLL: Duration = Duration::from_millis(50);
 
 /// Brings the store to rest. False when it is not by `deadline`, or when a program beside this one
 /// reads the database; what is left then follows within minutes.
-pub(crate) async fn settle(
-    inner: &Arc<Inner>,
-    wanted: &Compact,
-    deadline: Instant,
-) -> Result<bool> {
+pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant) -> Result<bool> {
     let started = Instant::now();
-    let joined = inner.engine.join(wanted, deadline).await?;
+    let joined = inner.engine.join(deadline).await?;
     begin_file(inner).await?;
     let Some(age) = inner.engine.release_files().await? else {
         return Ok(false);
@@ -62,7 +57,11 @@ async fn begin_file(inner: &Inner) -> Result<()> {
 async fn readers_end(inner: &Inner, deadline: Instant) -> bool {
     let now = inner.leases.next();
     // A flush reads the bucket that it writes.
-    drop(inner.flushing.lock().await);
+    let flush = tokio::time::timeout_at(deadline, inner.flushing.lock()).await;
+    if flush.is_err() {
+        return false;
+    }
+    drop(flush);
     while inner.leases.oldest().is_some_and(|oldest| oldest < now) {
         if Instant::now() >= deadline {
             return false;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_records::maintenance_job::Phase;
-use icecore_records::{Bucket, RecordType, SeriesId, key, series_dictionary};
+use icecore_records::{Bucket, RecordType, SeriesId, key};
 
 use super::super::pace::Watch;
 use super::index::{PairMerge, remap};
-use super::samples::write_samples;
+use super::samples::{columns_before, write_samples};
 use super::series_map::{Merge, SeriesMap, Unsorted};
 use super::sources::Source;
 use super::verify::verify;
@@ -35,7 +35,20 @@ pub(super) struct Build<'j> {
 pub(super) enum Stopped {
     /// A run is not in label order: the job starts over with a run more.
     Unsorted(Unsorted),
+    /// What was written is not what it should be: the next job has to start over.
+    Unusable(Error),
+    /// The next job can go on.
     Failed(Error),
+}
+
+impl Stopped {
+    /// For what looks at written records: damage there is not a matter of the sources.
+    fn looking_back(cause: Error) -> Self {
+        match cause {
+            Error::Corrupt(_) => Self::Unusable(cause),
+            _ => Self::Failed(cause),
+        }
+    }
 }
 
 impl From<Error> for Stopped {
@@ -56,30 +69,31 @@ impl Build<'_> {
         self.write_index(sources, &map).await?;
         if let Phase::Samples { next_id } = self.writer.job.phase {
             let (inner, watch) = (self.inner, self.watch);
-            write_samples(inner, watch, sources, &map, next_id, &mut self.writer).await?;
+            let table = columns_before(inner, watch, self.writer.job.target, next_id).await;
+            let table = table.map_err(Stopped::looking_back)?;
+            let writer = &mut self.writer;
+            write_samples(inner, watch, sources, &map, next_id, table, writer).await?;
         }
         self.writer.reached(Phase::Verify).await?;
         self.writer.write_out().await?;
         let job = &self.writer.job;
         let series = job.counts.series;
         self.watch.phase("commit", series, series);
-        verify(self.inner, self.watch, job.target, sources, &job.counts).await?;
-        Ok(())
+        let verified = verify(self.inner, self.watch, job.target, sources, &job.counts).await;
+        verified.map_err(Stopped::looking_back)
     }
 
-    /// Makes the series map and writes forward records and dictionary, as far as they are not.
+    /// Makes the series map and writes forward records, as far as they are not.
     async fn write_series(&mut self, sources: &[Source]) -> Result<Arc<SeriesMap>, Stopped> {
         let target = self.writer.job.target;
         let view = self.inner.engine.live_view();
-        let (first, dictionary_from) = match self.writer.job.phase {
-            Phase::Series { next_id } => (next_id, Some(0)),
-            Phase::Dictionary { next } => (u32::MAX, Some(next)),
-            _ => (u32::MAX, None),
+        let first = match self.writer.job.phase {
+            Phase::Series { next_id } => Some(next_id),
+            _ => None,
         };
         let total = sources.iter().map(|s| u64::from(s.meta.next_series_id));
         let total = total.max().unwrap_or(0);
         let mut merge = Merge::new(sources);
-        let mut fingerprints: Vec<(u128, SeriesId)> = Vec::new();
         while !merge.is_done() {
             let reads = merge.wanted().into_iter().map(|page| page.read(&view));
             let pages = join_bounded(reads.collect(), CONCURRENT_PAGES).await?;
@@ -98,10 +112,7 @@ impl Build<'_> {
             merge = after;
             for new in series {
                 let id = SeriesId(new.id);
-                if dictionary_from.is_some() {
-                    fingerprints.push((new.fingerprint, id));
-                }
-                if new.id >= first {
+                if first.is_some_and(|first| new.id >= first) {
                     let counts = &mut self.writer.job.counts;
                     counts.series += 1;
                     counts.labels += new.labels as u64;
@@ -115,35 +126,12 @@ impl Build<'_> {
             let done = u64::from(merge.map.len());
             self.watch.phase("series", done, total.max(done));
         }
-        if let Some(from) = dictionary_from {
-            self.write_dictionary(fingerprints, from).await?;
+        if first.is_some() {
+            let after = Vec::new();
+            self.writer.reached(Phase::Index { after }).await?;
+            self.writer.write_out().await?;
         }
         Ok(Arc::new(merge.map))
-    }
-
-    /// Writes the dictionary from a place in the order of fingerprints on.
-    async fn write_dictionary(
-        &mut self,
-        mut fingerprints: Vec<(u128, SeriesId)>,
-        from: u32,
-    ) -> Result<()> {
-        let target = self.writer.job.target;
-        let sort = move || {
-            fingerprints.sort_unstable();
-            fingerprints
-        };
-        let fingerprints = self.inner.pool.run(sort).await?;
-        let records = fingerprints.chunk_by(|a, b| a.0 == b.0).enumerate();
-        for (at, same) in records.skip(from as usize) {
-            let ids: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
-            let key = key::series_dictionary(target, same[0].0);
-            self.writer.put(key, series_dictionary::encode(&ids));
-            let next = at as u32 + 1;
-            self.writer.reached(Phase::Dictionary { next }).await?;
-        }
-        let after = Vec::new();
-        self.writer.reached(Phase::Index { after }).await?;
-        self.writer.write_out().await
     }
 
     /// Writes the inverted index, as far as it is not.

@@ -19,6 +19,11 @@ fn hours(range: std::ops::Range<u32>) -> BTreeSet<Bucket> {
     range.map(|hour| bucket(1, hour)).collect()
 }
 
+/// What is done next.
+fn next(situation: &Situation<'_>) -> Option<Piece> {
+    waiting(situation).into_iter().next()
+}
+
 /// A situation over owned parts.
 #[derive(Clone, Debug)]
 struct World {

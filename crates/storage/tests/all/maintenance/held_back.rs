@@ -195,3 +195,28 @@ fn a_flush_that_nobody_waits_for_any_more_ends_as_any_other() {
         );
     }
 }
+
+/// While ingest needs the machine a job waits and says why; closing does not wait for that.
+#[test]
+fn a_job_pauses_under_pressure_and_says_so() {
+    let mut world = World::new();
+    // Labels alone are more than that, and no flush takes them away.
+    world.options.head.flush_bytes = 1;
+    world.options.head.bytes_max = 2;
+    let process = world.start();
+    let db = process.db.clone();
+    process.run(async {
+        write(&db, &[("a", T0, 1.0)]).await;
+        let job = tokio::spawn({
+            let db = db.clone();
+            async move { db.pass_yield_point().await.0 }
+        });
+        while db.maintenance_status().paused.is_none() {
+            assert!(!job.is_finished(), "it waits");
+            tokio::task::yield_now().await;
+        }
+        db.close().await.unwrap();
+        let passed = job.await.unwrap();
+        assert!(matches!(passed, Err(Error::Closed(_))), "{passed:?}");
+    });
+}

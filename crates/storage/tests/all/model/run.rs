@@ -6,7 +6,7 @@ use icecore_model::{
     BucketSize, Labels, METRIC_NAME, SelectHints, Selection, SeriesSource, SeriesStream,
 };
 use icecore_records::Bucket;
-use icecore_storage::testing::Hooks;
+use icecore_storage::testing::{Hooks, JobHooks};
 use icecore_storage::{Database, Error, ExemplarQuery, LabelQuery};
 
 use super::oracle::{Oracle, Stored, candidates, hour_of, stored};
@@ -84,6 +84,10 @@ impl Run {
                 writes_max,
             } => {
                 process.run(coarsen(db, *exponent, *hour, *writes_max));
+                process
+            }
+            Step::Fold => {
+                process.run(fold(db));
                 process
             }
             Step::BeginReading => {
@@ -270,16 +274,24 @@ async fn coarsen(db: &Database, exponent: u8, hour: i64, writes_max: Option<u64>
         return;
     }
     let done = db.coarsen_now(exponent, start, writes_max).await;
-    // A job also gives way when the head wants to flush what it holds back.
-    let gave_way = matches!(done, Err(Error::Unavailable(_)));
-    assert!(
-        done.is_ok() || writes_max.is_some() || gave_way,
-        "{target}: {done:?}"
-    );
+    // With a small head, late samples that are held back are a reason to end, too.
+    let gave_way = |cause: &Error| cause.to_string().contains("gives way");
+    let may_fail = writes_max.is_some() || done.as_ref().is_err_and(gave_way);
+    assert!(may_fail || done.is_ok(), "{target}: {done:?}");
     if done.is_ok() {
         let left: Vec<Bucket> = db.listed().into_iter().filter(inside).collect();
         assert_eq!(left, [target]);
     }
+}
+
+/// Folds late samples in, wherever there are some.
+async fn fold(db: &Database) {
+    let listed = db.listed().into_iter();
+    for bucket in listed.filter(|bucket| bucket.size > BucketSize::HOUR) {
+        let (_, clean) = db.fold_now(bucket).await.expect("folded");
+        assert!(clean, "nothing came in between");
+    }
+    assert_eq!(db.maintenance_status().dirty, 0);
 }
 
 fn all_of(matchers: &[Matcher]) -> Selection {

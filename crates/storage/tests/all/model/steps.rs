@@ -32,6 +32,8 @@ pub(crate) enum Step {
         hour: i64,
         writes_max: Option<u64>,
     },
+    /// Late samples join the columns of the buckets they came to.
+    Fold,
     /// A selection is opened and not read before [`Step::FinishReading`].
     BeginReading,
     FinishReading,
@@ -101,6 +103,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => Just(Step::Crash),
         3 => Just(Step::Restart),
         12 => coarsen(),
+        4 => Just(Step::Fold),
         4 => Just(Step::BeginReading),
         4 => Just(Step::FinishReading),
     ];

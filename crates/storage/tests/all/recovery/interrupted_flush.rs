@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use icecore_model::BucketSize;
 use icecore_records::ParsedKey;
 use icecore_storage::testing::Hooks;
 use slatedb::object_store::memory::InMemory;
@@ -135,4 +136,24 @@ fn a_late_flush_can_be_cut_anywhere() {
     process.crash();
     let journalled = store_with_journal(&store_of(&world), late_requests());
     check_every_cut(&journalled);
+}
+
+/// The same into a bucket of 16 hours that took the place of the hours meanwhile.
+#[test]
+fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
+    let journalled = store_with_journal(&InMemory::new(), first_requests());
+    let world = world_of_small_steps(journalled);
+    let process = world.start();
+    process.run(process.db.flush_buckets()).unwrap();
+    let start = BucketSize::from_exponent(5).unwrap().bucket_of(T0).unwrap();
+    process.run(process.db.coarsen_now(5, start, None)).unwrap();
+    process.crash();
+    let journalled = store_with_journal(&store_of(&world), late_requests());
+    let flushed = check_every_cut(&journalled);
+    let process = World::over(Arc::new(flushed)).start();
+    let listed = process.db.listed();
+    assert!(
+        listed.iter().all(|bucket| bucket.start == start),
+        "{listed:?}"
+    );
 }
