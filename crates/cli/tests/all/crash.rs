@@ -49,8 +49,7 @@ const ATTEMPTS_PER_FAIL_POINT: usize = 6;
 /// Areas whose fail points plain load never passes.
 const OF_MAINTENANCE: &[&str] = &["coarsen.", "fold.", "retire.", "sweep."];
 
-/// Windows and the hours in each that get late samples while maintenance works on them.
-const WINDOWS: i64 = 4;
+/// Hours of a window that get samples while maintenance works on it.
 const HOURS_PER_WINDOW: i64 = 3;
 
 /// How a round ends.
@@ -205,10 +204,11 @@ impl CrashTest {
         self.checks += 1;
     }
 
-    /// Some writers leave some windows alone, so that maintenance finds them quiet.
+    /// All writers but one go on with a window that may be coarse by now, or with a new one.
     fn choose_hours(&mut self) {
+        let windows = self.rounds as i64 + 1;
         for writer in self.writers.iter_mut().skip(1) {
-            let window = FIRST_WINDOW_MS + self.random.within(0..WINDOWS) * WINDOW_MS;
+            let window = FIRST_WINDOW_MS + self.random.within(0..windows) * WINDOW_MS;
             let hours = (0..HOURS_PER_WINDOW).map(|hour| window + hour * HOUR_MS);
             writer.write_into(&hours.collect::<Vec<i64>>());
         }
@@ -263,8 +263,11 @@ impl CrashTest {
         choose("storage.gc-interval", &["1s", "1m"]);
         choose("storage.gc-min-age", &["30s", "5m"]);
         choose("read.batch-series", &["1024", "3"]);
+        choose("maintenance.delay", &["30m", "0s"]);
+        choose("maintenance.grace", &["5m", "0s"]);
         if self.busy {
             let busy = ["delay", "grace"].map(|name| format!("--maintenance.{name}=0s"));
+            flags.truncate(flags.len() - 2 * busy.len());
             flags.extend(busy);
         }
         flags
@@ -281,7 +284,7 @@ impl CrashTest {
         1 + self.random.bits() % most
     }
 
-    /// Writes, flushes and looks on until the round's end has come or is due.
+    /// Writes, flushes, coarsens and looks on until the round's end has come or is due.
     fn load(&mut self, served: &mut Served, end: End) {
         let length = match end {
             End::FailPoint(..) => LOAD_MAX,
@@ -290,7 +293,8 @@ impl CrashTest {
         let until = Instant::now() + length;
         let flushes = end != End::Terminate || self.random.one_in(2);
         let check_beside = self.random.one_in(4);
-        let asks_for_runs = self.busy && self.random.one_in(2);
+        let times = if self.busy { 2 } else { 4 };
+        let asks_for_runs = !matches!(end, End::FailPoint(..)) && self.random.one_in(times);
         let mut random = self.random.split();
         let database = self.database();
         let (writers, checks) = (&mut self.writers, &mut self.checks);
