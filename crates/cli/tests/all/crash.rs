@@ -52,6 +52,13 @@ const OF_MAINTENANCE: &[&str] = &["coarsen.", "fold.", "retire.", "sweep."];
 /// Hours of a window that get samples while maintenance works on it.
 const HOURS_PER_WINDOW: i64 = 3;
 
+/// What the process says when it has done something of maintenance.
+const JOBS: &[&str] = &[
+    "buckets coarsened",
+    "late samples folded in",
+    "retired buckets dropped",
+];
+
 /// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -149,6 +156,7 @@ struct CrashTest {
     rounds: u64,
     ends: BTreeMap<&'static str, u64>,
     until_ready: Vec<Duration>,
+    jobs: BTreeMap<&'static str, usize>,
     checks: u64,
 }
 
@@ -170,6 +178,7 @@ impl CrashTest {
             rounds: 0,
             ends: BTreeMap::new(),
             until_ready: Vec::new(),
+            jobs: BTreeMap::new(),
             checks: 0,
         }
     }
@@ -379,6 +388,10 @@ impl CrashTest {
             }
         };
         *self.ends.entry(what).or_default() += 1;
+        let log = served.log();
+        for job in JOBS {
+            *self.jobs.entry(job).or_default() += log.matches(job).count();
+        }
     }
 
     /// A last start, a last look, and the numbers.
@@ -407,7 +420,7 @@ impl CrashTest {
         let slowest = self.until_ready.last().copied().unwrap_or_default();
         say(&format!(
             "{title}: seed {}, {} rounds, {} starts, ends {:?}; {} samples acknowledged in {} requests \
-             ({times} distinct), {} requests unanswered, {} series read back under load, {} checks clean; \
+             ({times} distinct), {} requests unanswered, {} series read back under load, {} checks clean, {:?}; \
              start to read-back median {median:.1?}, slowest {slowest:.1?}; {:.0?} in all",
             self.seed,
             self.rounds,
@@ -418,6 +431,7 @@ impl CrashTest {
             total(|w| w.unanswered_requests),
             total(|w| w.read_backs),
             self.checks + 1,
+            self.jobs,
             self.began.elapsed()
         ));
     }
