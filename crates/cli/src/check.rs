@@ -103,7 +103,7 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn figures(report: &CheckReport) -> [(&'static str, u64); 16] {
+fn figures(report: &CheckReport) -> [(&'static str, u64); 19] {
     let counts = &report.counts;
     [
         ("buckets", counts.buckets),
@@ -112,6 +112,7 @@ fn figures(report: &CheckReport) -> [(&'static str, u64); 16] {
         ("histogram samples", counts.histogram_samples),
         ("exemplars", counts.exemplars),
         ("start timestamps", counts.start_timestamps),
+        ("shared columns of timestamps", counts.time_columns),
         ("label pairs in the index", counts.label_pairs),
         ("postings", counts.postings),
         ("journal epochs", counts.journal_epochs),
@@ -120,6 +121,8 @@ fn figures(report: &CheckReport) -> [(&'static str, u64); 16] {
         ("journal definitions", counts.journal_definitions),
         ("cursors", counts.cursors),
         ("metrics with metadata", counts.metadata),
+        ("records of retired buckets", counts.retired_records),
+        ("records of unfinished buckets", counts.unfinished_records),
         ("records of unknown type", counts.unknown_records),
         (
             "times begun again because files had vanished",
@@ -160,6 +163,7 @@ fn to_json(report: &CheckReport) -> Value {
             "histogramSamples": counts.histogram_samples,
             "exemplars": counts.exemplars,
             "startTimestamps": counts.start_timestamps,
+            "timeColumns": counts.time_columns,
             "labelPairs": counts.label_pairs,
             "postings": counts.postings,
             "journalEpochs": counts.journal_epochs,
@@ -168,6 +172,8 @@ fn to_json(report: &CheckReport) -> Value {
             "journalDefinitions": counts.journal_definitions,
             "cursors": counts.cursors,
             "metadata": counts.metadata,
+            "retiredRecords": counts.retired_records,
+            "unfinishedRecords": counts.unfinished_records,
         },
         "bytesRead": report.bytes_read,
         "restarts": report.restarts,

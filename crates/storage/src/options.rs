@@ -47,13 +47,14 @@ pub struct StoreOptions {
     /// the store does not have.
     pub retries_max: usize,
     /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
-    /// cheap to fetch for a single series.
+    /// cheap to fetch for a single series. 64 KiB saves nothing more, with zstd neither.
     pub block_bytes: usize,
     /// Codec of blocks as they are written first, to the WAL and by flushes. lz4 is nearly free; zstd
     /// saves a fifth of the bytes for a third more CPU in a flush.
     pub compression: Compression,
     /// Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd
-    /// pays here.
+    /// pays here: against lz4 it saves a quarter of coarse samples, half of the labels and a third of
+    /// the inverted index.
     pub compacted_compression: Compression,
     /// Cache of decoded data blocks: room for a dashboard's worth of recent hours on a small host.
     pub block_cache_bytes: usize,

@@ -1,6 +1,8 @@
 //! `inspect buckets`: what there is, at a glance.
 
-use icecore_storage::inspect::{BucketOverview, EpochOverview, Inspector, Overview, RecordType};
+use icecore_storage::inspect::{
+    BucketOverview, EpochOverview, Inspector, JobOverview, Overview, RecordType, RetiredOverview,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -72,7 +74,24 @@ fn print(location: &str, overview: &Overview, output: &mut Output) -> anyhow::Re
     for bucket in &overview.unlisted {
         let start = format_ms(bucket.start_ms());
         output.line(&format!(
-            "{bucket} ({start}) is being flushed and not listed yet"
+            "{bucket} ({start}) is not listed: a flush or a job has not finished"
+        ))?;
+    }
+    for retired in &overview.retired {
+        let (bucket, at) = (retired.bucket, format_ms(retired.retired_at_ms));
+        output.line(&format!(
+            "{bucket} was replaced at {at} and waits to be dropped"
+        ))?;
+    }
+    if let Some(JobOverview {
+        target,
+        sources,
+        phase,
+    }) = &overview.job
+    {
+        output.line(&format!(
+            "{target} is being made of {} buckets, phase {phase}",
+            sources.len()
         ))?;
     }
     output.line(&format!("\nJournal epochs: {}", overview.epochs.len()))?;
@@ -133,6 +152,8 @@ fn to_json(location: String, overview: &Overview) -> Value {
         "location": location,
         "buckets": overview.buckets.iter().map(bucket).collect::<Vec<_>>(),
         "unlistedBuckets": overview.unlisted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "retiredBuckets": overview.retired.iter().map(retired).collect::<Vec<_>>(),
+        "job": overview.job.as_ref().map(job),
         "journal": {
             "epochs": overview.epochs.iter().map(epoch).collect::<Vec<_>>(),
             "nextSequence": overview.next_sequence,
@@ -156,9 +177,22 @@ fn bucket(found: &BucketOverview) -> Value {
         "histogramSamples": found.histogram_samples,
         "exemplars": found.exemplars,
         "runs": found.runs,
+        "lateHours": found.late_hours,
         "cursor": found.cursor,
         "fileBytes": file_bytes(&found.file_bytes),
         "problem": found.problem,
+    })
+}
+
+fn retired(found: &RetiredOverview) -> Value {
+    json!({ "bucket": found.bucket.to_string(), "retiredAtMs": found.retired_at_ms })
+}
+
+fn job(found: &JobOverview) -> Value {
+    json!({
+        "target": found.target.to_string(),
+        "sources": found.sources.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "phase": found.phase,
     })
 }
 

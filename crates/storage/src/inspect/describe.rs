@@ -1,13 +1,17 @@
 //! One record for people: what its key names, the main facts of its value, and on demand all of it.
 
+mod coarse;
+
 use bytes::Bytes;
-use icecore_model::{Histogram, HistogramCounts};
+use icecore_model::{BucketSize, Histogram, HistogramCounts};
 use icecore_records::journal::{self, Section};
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, exemplar_series,
-    flush_cursor, forward_index, gorilla, histogram_series, inverted_index, merge, metadata,
-    series_dictionary, start_timestamps, watermark,
+    flush_cursor, forward_index, gorilla, inverted_index, merge, metadata, series_dictionary,
+    start_timestamps, watermark,
 };
+
+pub(super) use coarse::phase_name;
 
 /// A record, taken apart.
 #[derive(Clone, Debug)]
@@ -86,9 +90,12 @@ pub(super) fn describe(key: &[u8], value: &Bytes, details: bool) -> RecordView {
     if let Err(cause) = read {
         view.problem = Some(cause.to_string());
         if let Some(parts) = merge::unmerged_parts(value) {
-            let (_, unreadable) = merge::readable(key, value);
             view.fact("parts", parts.len());
-            view.fact("unreadable_parts", unreadable);
+            // In a coarse bucket parts are not merged, and the problem names the first that is broken.
+            if cause.is_unmerged() {
+                let (_, unreadable) = merge::readable(key, value);
+                view.fact("unreadable_parts", unreadable);
+            }
         }
     }
     view
@@ -114,6 +121,8 @@ pub(super) fn bucket_of(key: &ParsedKey) -> Option<Bucket> {
         | ParsedKey::HistogramSeries { bucket, .. }
         | ParsedKey::HistogramSeriesStarts { bucket, .. }
         | ParsedKey::ExemplarSeries { bucket, .. }
+        | ParsedKey::TimeColumn { bucket, .. }
+        | ParsedKey::RetiredBucket { bucket }
         | ParsedKey::FlushCursor { bucket } => Some(*bucket),
         _ => None,
     }
@@ -159,11 +168,10 @@ impl Reading<'_> {
                 self.view.fact("last", ids.max().unwrap_or_default());
                 self.lines(ids.iter());
             }
-            ParsedKey::TimeSeries { bucket, .. }
-                if bucket.size == icecore_model::BucketSize::HOUR =>
-            {
+            ParsedKey::TimeSeries { bucket, .. } if bucket.size == BucketSize::HOUR => {
                 self.floats(value)?;
             }
+            ParsedKey::TimeSeries { bucket, .. } => self.coarse_floats(*bucket, value)?,
             ParsedKey::TimeSeriesStarts { .. } | ParsedKey::HistogramSeriesStarts { .. } => {
                 let starts = start_timestamps::decode(value)?;
                 self.view.fact("starts", starts.len());
@@ -176,16 +184,9 @@ impl Reading<'_> {
                 );
             }
             ParsedKey::BucketMeta { .. } => self.meta(value)?,
-            ParsedKey::HistogramSeries { .. } => {
-                let entries = histogram_series::decode(value)?;
-                self.view.fact("histograms", entries.len());
-                let (first, last) = (entries.first(), entries.last());
-                let time = |entry: &icecore_records::HistogramEntry| entry.timestamp_ms;
-                self.view.range(first.map(time), last.map(time));
-                self.lines(entries.iter().map(|entry| match &entry.value {
-                    Some(histogram) => format!("{} {}", entry.timestamp_ms, summary(histogram)),
-                    None => format!("{} none", entry.timestamp_ms),
-                }));
+            ParsedKey::TimeColumn { bucket, .. } => self.time_column(*bucket, value)?,
+            ParsedKey::HistogramSeries { bucket, .. } => {
+                self.histograms(value, bucket.size == BucketSize::HOUR)?;
             }
             ParsedKey::ExemplarSeries { .. } => {
                 let found = exemplar_series::decode(value)?;
@@ -214,13 +215,10 @@ impl Reading<'_> {
                 self.view.fact("unit", found.unit);
                 self.view.fact("help", found.help);
             }
+            ParsedKey::MaintenanceJob => self.job(value)?,
+            ParsedKey::RetiredBucket { .. } => self.retired(value)?,
             // Not known to this program: shown as bytes.
-            ParsedKey::TimeSeries { .. }
-            | ParsedKey::RollupSeries { .. }
-            | ParsedKey::TimeColumn { .. }
-            | ParsedKey::MaintenanceJob
-            | ParsedKey::RetiredBucket { .. }
-            | ParsedKey::Unknown { .. } => {
+            ParsedKey::RollupSeries { .. } | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
             }
         }
@@ -255,7 +253,7 @@ impl Reading<'_> {
             self.view.fact("first_value", Fact::Number(*first));
             self.view.fact("last_value", Fact::Number(*last));
         }
-        self.lines(times.iter().zip(&values).map(|(t, v)| format!("{t} {v}")));
+        self.samples(&times, &values);
         Ok(())
     }
 

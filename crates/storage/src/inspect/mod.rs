@@ -35,7 +35,7 @@ pub use check::{
 };
 pub use describe::{Fact, RecordView};
 pub use icecore_records::{Bucket, RecordType};
-pub use overview::{BucketOverview, EpochOverview, Overview};
+pub use overview::{BucketOverview, EpochOverview, JobOverview, Overview, RetiredOverview};
 pub use progress::Progress;
 pub use records::RecordSelection;
 pub use statistics::{LabelStatistics, MetricStatistics, Statistics, StatisticsQuery};

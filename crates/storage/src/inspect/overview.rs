@@ -8,9 +8,10 @@ use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, flush_cursor, journal,
-    key, watermark,
+    key, maintenance_job, retired_bucket, watermark,
 };
 
+use super::describe::phase_name;
 use super::still::{Record, StillView};
 use super::{Inspector, hex};
 use crate::error::Result;
@@ -23,8 +24,12 @@ const PROBLEMS_MAX: usize = 100;
 pub struct Overview {
     /// In key order: by size, then by time.
     pub buckets: Vec<BucketOverview>,
-    /// Buckets that have records and are not listed: flushes that have not been committed.
+    /// Buckets that have records and are none of the others: flushes that have not been committed,
+    /// and what jobs that were given up have left behind.
     pub unlisted: Vec<Bucket>,
+    /// Buckets that larger ones have replaced and that wait to be dropped.
+    pub retired: Vec<RetiredOverview>,
+    pub job: Option<JobOverview>,
     pub epochs: Vec<EpochOverview>,
     /// The first sequence number and epoch that are free, as the last flush wrote them down.
     pub next_sequence: Option<u64>,
@@ -40,6 +45,24 @@ pub struct Overview {
     pub file_bytes: BTreeMap<RecordType, u64>,
 }
 
+/// One bucket that has been replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetiredOverview {
+    pub bucket: Bucket,
+    pub retired_at_ms: i64,
+}
+
+/// The maintenance job that is under way, or was when the process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobOverview {
+    /// The bucket that it makes.
+    pub target: Bucket,
+    /// What it makes it of, in the order of time.
+    pub sources: Vec<Bucket>,
+    /// What it is at, in one word.
+    pub phase: &'static str,
+}
+
 /// One listed bucket.
 #[derive(Clone, Debug)]
 pub struct BucketOverview {
@@ -51,7 +74,10 @@ pub struct BucketOverview {
     pub exemplars: u64,
     /// Stretches of series ids that are in label order.
     pub runs: u64,
-    /// The journal sequence up to which the bucket holds everything, while the journal needs it.
+    /// Hours of a coarse bucket that got late samples which have not been folded in yet.
+    pub late_hours: u64,
+    /// The journal sequence up to which the bucket holds everything, while the journal needs it; of a
+    /// coarse bucket the greatest of its hours.
     pub cursor: Option<u64>,
     pub file_bytes: BTreeMap<RecordType, u64>,
     /// Why figures are missing.
@@ -110,11 +136,18 @@ impl Survey {
     async fn run(mut self, view: &StillView) -> Result<Overview> {
         for segment in view.segments() {
             match scope_of(segment) {
-                // The content of buckets is passed over, their own records are read.
-                Some((record_type, bucket)) if record_type != RecordType::BucketMeta => {
+                // The content of buckets is passed over, their own record is read.
+                Some((record_type, bucket)) => {
                     self.found.insert(bucket);
+                    if record_type == RecordType::BucketMeta
+                        && let Some(value) = view.get(&key::bucket_meta(bucket)).await?
+                    {
+                        let meta = bucket_meta::decode(&value);
+                        self.metas
+                            .insert(bucket, meta.map_err(|cause| cause.to_string()));
+                    }
                 }
-                _ => self.segment(view, segment).await?,
+                None => self.segment(view, segment).await?,
             }
         }
         Ok(self.finish())
@@ -138,11 +171,20 @@ impl Survey {
             ParsedKey::BucketList => {
                 self.listed = bucket_list::decode(&record.value)?;
             }
-            ParsedKey::BucketMeta { bucket } => {
-                self.found.insert(bucket);
-                let meta = bucket_meta::decode(&record.value);
-                self.metas
-                    .insert(bucket, meta.map_err(|cause| cause.to_string()));
+            ParsedKey::MaintenanceJob => {
+                let job = maintenance_job::decode(&record.value)?;
+                self.overview.job = Some(JobOverview {
+                    target: job.target,
+                    sources: job.sources.iter().map(|source| source.bucket).collect(),
+                    phase: phase_name(&job.phase),
+                });
+            }
+            ParsedKey::RetiredBucket { bucket } => {
+                let retired_at_ms = retired_bucket::decode(&record.value)?;
+                self.overview.retired.push(RetiredOverview {
+                    bucket,
+                    retired_at_ms,
+                });
             }
             ParsedKey::Journal { epoch, seq } => self.journal(epoch, seq, &record.value),
             ParsedKey::FlushCursor { bucket } => {
@@ -205,13 +247,26 @@ impl Survey {
                 histogram_samples: meta.histogram_samples,
                 exemplars: meta.exemplars,
                 runs: meta.run_starts.len() as u64,
-                cursor: self.cursors.get(bucket).copied(),
+                late_hours: meta.dirty_hours.len() as u64,
+                cursor: self
+                    .cursors
+                    .iter()
+                    .filter(|(hour, _)| bucket.contains(hour.start_ms()))
+                    .map(|(_, cursor)| *cursor)
+                    .max(),
                 file_bytes: BTreeMap::new(),
                 problem,
             }
         });
         self.overview.buckets = buckets.collect();
-        self.overview.unlisted = self.found.difference(&self.listed).copied().collect();
+        let mut unlisted = &self.found - &self.listed;
+        for retired in &self.overview.retired {
+            unlisted.remove(&retired.bucket);
+        }
+        if let Some(job) = &self.overview.job {
+            unlisted.remove(&job.target);
+        }
+        self.overview.unlisted = unlisted.into_iter().collect();
         self.overview
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use icecore_records::{
-    Bucket, ParsedKey, RecordType, bucket_list, exemplar_series, forward_index, gorilla,
-    histogram_series, key,
+    Bucket, ParsedKey, RecordType, bucket_list, exemplar_series, forward_index, key,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -12,6 +11,7 @@ use super::Inspector;
 use super::overview::scope_of;
 use super::still::{Record, StillView};
 use crate::error::{Error, Result};
+use crate::stored;
 
 /// Which buckets are counted: those that overlap the range.
 #[derive(Clone, Copy, Debug)]
@@ -107,11 +107,13 @@ impl Inspector {
 }
 
 /// What is counted of a bucket, in key order.
-const COUNTED: [RecordType; 6] = [
+const COUNTED: [RecordType; 7] = [
     RecordType::SeriesDictionary,
     RecordType::ForwardIndex,
     RecordType::InvertedIndex,
     RecordType::TimeSeries,
+    // With it lie the columns of timestamps that series share.
+    RecordType::BucketMeta,
     RecordType::HistogramSeries,
     RecordType::ExemplarSeries,
 ];
@@ -196,12 +198,14 @@ impl BucketCount {
                 label.values.insert(xxh3_128(label_value.as_bytes()));
                 label.bytes += record.len() as u64;
             }
-            ParsedKey::TimeSeries { series, .. } => {
-                let samples = gorilla::count(value).ok()?;
-                self.of_series(series.0, record)?.samples += u64::from(samples);
+            ParsedKey::TimeSeries { bucket, series } => {
+                // A late sample that replaces one counts until it is folded in: finding out would
+                // mean to decode everything.
+                let samples = stored::float_count(bucket, series, value).ok()?;
+                self.of_series(series.0, record)?.samples += samples as u64;
             }
-            ParsedKey::HistogramSeries { series, .. } => {
-                let entries = histogram_series::decode(value).ok()?;
+            ParsedKey::HistogramSeries { bucket, series } => {
+                let entries = stored::histograms(bucket, series, value).ok()?;
                 let samples = entries.iter().filter(|entry| entry.value.is_some()).count();
                 self.of_series(series.0, record)?.samples += samples as u64;
             }

@@ -1,6 +1,8 @@
 //! Each kind of damage, made with raw records on a sound database, is found with its key; what only
 //! looks like damage is not reported.
 
+mod coarse;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -81,6 +83,8 @@ impl Bench {
         let mut options = Options::default();
         options.store.location = "memory://".into();
         options.journal.commit_interval = Some(Duration::ZERO);
+        // What is here is judged as it was put here.
+        options.maintenance.enabled = false;
         let store = Arc::new(InMemory::new());
         Self { options, store }
     }
@@ -142,6 +146,14 @@ impl Bench {
     async fn put(&self, key: Bytes, value: impl Into<Bytes>) {
         let engine = self.engine().await;
         engine.db().put_bytes(key, value.into()).await.unwrap();
+        engine.close().await.unwrap();
+    }
+
+    async fn put_all(&self, records: Vec<(Bytes, Bytes)>) {
+        let engine = self.engine().await;
+        for (key, value) in records {
+            engine.db().put_bytes(key, value).await.unwrap();
+        }
         engine.close().await.unwrap();
     }
 

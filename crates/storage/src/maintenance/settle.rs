@@ -62,7 +62,11 @@ async fn begin_file(inner: &Inner) -> Result<()> {
 async fn readers_end(inner: &Inner, deadline: Instant) -> bool {
     let now = inner.leases.next();
     // A flush reads the bucket that it writes.
-    drop(inner.flushing.lock().await);
+    let flush = tokio::time::timeout_at(deadline, inner.flushing.lock()).await;
+    if flush.is_err() {
+        return false;
+    }
+    drop(flush);
     while inner.leases.oldest().is_some_and(|oldest| oldest < now) {
         if Instant::now() >= deadline {
             return false;

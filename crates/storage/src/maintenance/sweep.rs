@@ -18,6 +18,7 @@ use icecore_model::{BucketSize, BucketStart};
 use icecore_records::{Bucket, RecordType, key};
 use tracing::info;
 
+use super::coarsen::stored_job;
 use super::retire::empty_buckets;
 use crate::error::Result;
 use crate::flush::FrozenHours;
@@ -48,11 +49,7 @@ async fn orphans(inner: &Inner, frozen: &FrozenHours) -> Result<Vec<Bucket>> {
     inner.engine.flush_memtable().await?;
     let stored = inner.engine.segments_in_files();
     let stored: BTreeSet<Bucket> = stored.iter().filter_map(|s| bucket_of(s)).collect();
-    let job = inner
-        .engine
-        .live_view()
-        .get(&key::maintenance_job())
-        .await?;
+    let job = stored_job(inner).await?;
     let mut hours: BTreeSet<u32> = frozen.keys().copied().collect();
     {
         let sequencer = inner.head.sequencer.lock();
@@ -64,8 +61,8 @@ async fn orphans(inner: &Inner, frozen: &FrozenHours) -> Result<Vec<Bucket>> {
         let end = bucket.start.minutes().saturating_add(minutes(bucket.size));
         listed.contains(bucket)
             || retired.contains_key(bucket)
-            // A job may be resumed: what it has written of its target is of use.
-            || (job.is_some() && bucket.size != BucketSize::HOUR)
+            // It may be resumed: what it has written of its target is of use.
+            || job.as_ref().is_some_and(|job| job.target == *bucket)
             || hours.range(bucket.start.minutes()..end).next().is_some()
     };
     Ok(stored

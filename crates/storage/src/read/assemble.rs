@@ -182,15 +182,15 @@ fn plain(
     for (chunk, (start, end)) in chunks.iter().zip(&column.parts) {
         chunk.values_into(*start as usize..*end as usize, &mut values)?;
     }
+    let range_ms = columns.range_ms();
     let stored_len: usize = match chunked.head.is_empty() {
         true => values.len(),
         false => stored_of(resolved, chunked)
-            .map(|(_, chunk)| chunk.times.len())
+            .map(|(_, chunk)| chunk.times.range(range_ms.0, range_ms.1).len())
             .sum(),
     };
     gathered.from_buckets = stored_len.min(values.len());
     let mut starts = Vec::new();
-    let range_ms = columns.range_ms();
     for (_, chunk) in stored_of(resolved, chunked).filter(|(_, chunk)| chunk.side.is_some()) {
         add_starts(Some(chunk), Vec::new(), range_ms, &mut starts)?;
     }

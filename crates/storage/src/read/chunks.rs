@@ -65,20 +65,20 @@ pub(super) fn look_up_stored(
                 chunks[*at] = found.cloned();
             }
         });
-        if resolved.buckets[bucket].0.bucket.size != BucketSize::HOUR && cache.is_roomy() {
-            let unpack = |at: &usize| {
-                let chunk = chunks[*at].as_ref()?;
-                let unpacked = chunk
-                    .is_packed(range_ms)
-                    .then(|| chunk.unpacked(range_ms))?;
-                Some((*at, Arc::new(unpacked?)))
-            };
-            let unpacked: Vec<_> = offsets.par_iter().filter_map(unpack).collect();
-            let kept = unpacked.iter();
-            known.insert_many(kept.map(|(at, chunk)| (stored[*at].id.0, Arc::clone(chunk))));
-            for (at, chunk) in unpacked {
-                chunks[at] = Some(chunk);
-            }
+        if resolved.buckets[bucket].0.bucket.size == BucketSize::HOUR || !cache.is_roomy() {
+            continue;
+        }
+        let mut packed = offsets;
+        packed.retain(|at| chunks[*at].as_ref().is_some_and(|c| c.is_packed(range_ms)));
+        if packed.is_empty() {
+            continue;
+        }
+        let unpack = |at: usize| Some((at, Arc::new(chunks[at].as_ref()?.unpacked(range_ms)?)));
+        let unpacked: Vec<_> = packed.into_par_iter().filter_map(unpack).collect();
+        let kept = unpacked.iter();
+        known.insert_many(kept.map(|(at, chunk)| (stored[*at].id.0, Arc::clone(chunk))));
+        for (at, chunk) in unpacked {
+            chunks[at] = Some(chunk);
         }
     }
     chunks

@@ -1,5 +1,6 @@
 //! Coarsening from outside: nothing is lost or invented, whatever interrupts it.
 
+mod answers;
 mod content;
 mod interrupted;
 mod refused;
@@ -112,7 +113,6 @@ fn store_with_hours(hours: std::ops::Range<i64>) -> InMemory {
 fn world_of(store: &InMemory) -> World {
     let mut world = World::over(Arc::new(store.fork()));
     world.options.head.flush_batch_records = 3;
-    world.options.maintenance.enabled = false;
     world
 }
 

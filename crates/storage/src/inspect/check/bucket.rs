@@ -4,13 +4,24 @@
 //! list, BucketMeta and cursor in one batch. So at any moment what uses an id finds its forward
 //! record, while a series that is not committed (its id is not below `next_series_id`, or its bucket
 //! is not listed) may still lack the rest. Such leftovers are fine as long as the journal holds
-//! entries of the bucket that its cursor does not cover: the flush goes on, or is repeated.
+//! entries of the bucket that the cursors of its hours do not cover: the flush goes on, or is
+//! repeated.
+//!
+//! A bucket that has been retired, or that a job is making, is only counted: its records come and go.
+//! The same holds for what a job has left behind, a coarse bucket without BucketMeta: the batch that
+//! lists a bucket writes that, and a sweep removes the rest.
 
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use icecore_model::BucketSize;
 use icecore_records::bucket_meta::BucketMeta;
-use icecore_records::{Bucket, ParsedKey, RecordType, bucket_list, bucket_meta, flush_cursor, key};
+use icecore_records::{
+    Bucket, ParsedKey, RecordType, bucket_list, bucket_meta, key, maintenance_job, retired_bucket,
+};
 
 use super::super::still::{Record, StillView};
-use super::journal::last_touch;
+use super::journal::covers;
 use super::postings::Postings;
 use super::report::{Findings, ProblemKind};
 use super::samples::SampleCheck;
@@ -25,6 +36,8 @@ pub(super) struct BucketCheck {
     series: SeriesCheck,
     postings: Postings,
     samples: SampleCheck,
+    /// Shared columns of timestamps that are there.
+    columns: BTreeSet<u32>,
     meta: Option<BucketMeta>,
     /// Whether there is a BucketMeta that cannot be read: that is said once.
     meta_unreadable: bool,
@@ -40,6 +53,7 @@ impl BucketCheck {
             series: SeriesCheck::default(),
             postings: Postings::new(bucket),
             samples: SampleCheck::new(bucket),
+            columns: BTreeSet::new(),
             meta: None,
             meta_unreadable: false,
         }
@@ -50,22 +64,74 @@ impl BucketCheck {
         // A list that cannot be read is reported with the other globals.
         let listed = list.and_then(|value| bucket_list::decode(&value).ok());
         self.listed = listed.is_some_and(|listed| listed.contains(&self.bucket));
-        for record_type in RecordType::ALL.into_iter().filter(|t| t.is_bucket_scoped()) {
-            let prefix = key::record_prefix(record_type, self.bucket);
+        if !self.listed && self.passing(view).await? {
+            return Ok(self.findings);
+        }
+        if self.is_coarse() {
+            let mut columns = view.under(&key::time_column_prefix(self.bucket)).await?;
+            while let Some(record) = columns.next().await? {
+                self.samples.column(&record, &mut self.findings);
+            }
+        }
+        for prefix in prefixes(self.bucket) {
             let mut records = view.under(&prefix).await?;
             while let Some(record) = records.next().await? {
                 self.record(&record);
             }
         }
-        let cursor = view.get(&key::flush_cursor(self.bucket)).await?;
-        let cursor = cursor.and_then(|value| flush_cursor::decode(&value).ok());
-        let touched = match self.needs_journal() {
-            true => last_touch(view, self.bucket).await?,
-            false => None,
-        };
-        let covered = touched.is_some_and(|seq| cursor.is_none_or(|cursor| seq > cursor));
+        let covered = self.needs_journal() && covers(view, self.bucket).await?;
         self.settle(covered);
         Ok(self.findings)
+    }
+
+    fn is_coarse(&self) -> bool {
+        self.bucket.size != BucketSize::HOUR
+    }
+
+    /// Whether the bucket is one whose records come and go. Then they are counted here.
+    async fn passing(&mut self, view: &StillView) -> Result<bool> {
+        let bucket = self.bucket;
+        let retired = view.get(&key::retired_bucket(bucket)).await?;
+        let job = view.get(&key::maintenance_job()).await?;
+        let job = job.and_then(|value| maintenance_job::decode(&value).ok());
+        let is_target = job.is_some_and(|job| job.target == bucket);
+        let has_meta = view.get(&key::bucket_meta(bucket)).await?.is_some();
+        let left_behind = self.is_coarse() && !has_meta;
+        if retired.is_none() && !is_target && !left_behind {
+            return Ok(false);
+        }
+        let mut count = 0u64;
+        for prefix in prefixes(bucket) {
+            let mut records = view.under(&prefix).await?;
+            while let Some(record) = records.next().await? {
+                count += 1;
+                self.findings.parse(&record.key);
+            }
+        }
+        let (key, text) = match retired {
+            Some(value) => {
+                self.findings.counts.retired_records += count;
+                // A value that cannot be read is reported with the other globals.
+                let at = retired_bucket::decode(&value).unwrap_or_default();
+                let text = format!("was retired at {at}: {count} records wait to be dropped");
+                (key::retired_bucket(bucket), text)
+            }
+            None => {
+                self.findings.counts.unfinished_records += count;
+                let prefix = key::record_prefix(RecordType::ForwardIndex, bucket);
+                match is_target {
+                    true => (prefix, format!("is being made: {count} records so far")),
+                    false => (
+                        prefix,
+                        format!("was never finished: a sweep will remove its {count} records"),
+                    ),
+                }
+            }
+        };
+        if count > 0 {
+            self.findings.note(&key, format!("bucket {bucket} {text}"));
+        }
+        Ok(true)
     }
 
     fn record(&mut self, record: &Record) {
@@ -92,6 +158,10 @@ impl BucketCheck {
                     findings.undecodable(&record.key, &cause);
                 }
             },
+            ParsedKey::TimeColumn { column, .. } => {
+                findings.counts.time_columns += 1;
+                self.columns.insert(column);
+            }
             _ => self.samples.record(&parsed, record, &self.series, findings),
         }
     }
@@ -130,6 +200,18 @@ impl BucketCheck {
                 "says that samples lie between {} and {}, and they lie between {first} and {last}",
                 meta.min_timestamp_ms, meta.max_timestamp_ms
             ));
+        }
+        // Flushes count what they write, also where it replaces something: there may be fewer.
+        for (what, said, found) in [
+            ("floats", meta.float_samples, samples.floats),
+            ("histograms", meta.histogram_samples, samples.histograms),
+            ("exemplars", meta.exemplars, samples.exemplars),
+        ] {
+            if found > said {
+                gaps.push(format!(
+                    "says that there are {said} {what}, and there are {found}"
+                ));
+            }
         }
         gaps
     }
@@ -173,6 +255,16 @@ impl BucketCheck {
         } else if self.records > 0 {
             self.unlisted(covered);
         }
+        let unused = self.columns.difference(self.samples.used_columns());
+        if let Some(first) = unused.clone().next() {
+            let text = format!(
+                "bucket {bucket}: no series uses {} of {} shared columns of timestamps",
+                unused.count(),
+                self.columns.len()
+            );
+            let key = key::time_column(bucket, *first);
+            self.findings.note(&key, text);
+        }
         self.series.settle(bucket, committed, &mut self.findings);
         let postings = std::mem::replace(&mut self.postings, Postings::new(bucket));
         postings.settle(committed, &mut self.findings);
@@ -215,4 +307,10 @@ impl BucketCheck {
             self.findings.problem(ProblemKind::Unlisted, &key, reason);
         }
     }
+}
+
+/// What the keys of a bucket begin with, in key order.
+fn prefixes(bucket: Bucket) -> impl Iterator<Item = Bytes> {
+    let scoped = RecordType::ALL.into_iter().filter(|t| t.is_bucket_scoped());
+    scoped.map(move |record_type| key::record_prefix(record_type, bucket))
 }

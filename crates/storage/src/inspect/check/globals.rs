@@ -1,11 +1,15 @@
-//! Everything that is not the content of a bucket: the list, the journal, cursors, the catalog, and
-//! keys that belong to nothing. Also finds the buckets that have records.
+//! Everything that is not the content of a bucket: the list, what maintenance is at, the journal,
+//! cursors, the catalog, and keys that belong to nothing. Also finds the buckets that have records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use icecore_model::BucketSize;
+use icecore_records::maintenance_job::{self, Job};
 use icecore_records::watermark::Watermark;
-use icecore_records::{Bucket, ParsedKey, bucket_list, flush_cursor, key, metadata, watermark};
+use icecore_records::{
+    Bucket, ParsedKey, bucket_list, flush_cursor, key, metadata, retired_bucket, watermark,
+};
 
 use super::super::overview::scope_of;
 use super::super::still::{Record, StillView};
@@ -16,6 +20,8 @@ use crate::error::Result;
 pub(super) struct GlobalCheck {
     findings: Findings,
     listed: BTreeSet<Bucket>,
+    retired: BTreeSet<Bucket>,
+    job: Option<Job>,
     found: BTreeSet<Bucket>,
     journal: JournalCheck,
     /// Cursors with their keys: those of buckets and that of the catalog.
@@ -28,6 +34,8 @@ impl GlobalCheck {
         Self {
             findings: Findings::new(problems_max),
             listed: BTreeSet::new(),
+            retired: BTreeSet::new(),
+            job: None,
             found: BTreeSet::new(),
             journal: JournalCheck::default(),
             cursors: BTreeMap::new(),
@@ -73,6 +81,13 @@ impl GlobalCheck {
                 self.findings.counts.metadata += 1;
                 metadata::decode(&record.value).map(drop)
             }
+            ParsedKey::MaintenanceJob => {
+                maintenance_job::decode(&record.value).map(|job| self.job = Some(job))
+            }
+            ParsedKey::RetiredBucket { bucket } => {
+                self.retired.insert(bucket);
+                retired_bucket::decode(&record.value).map(drop)
+            }
             // Keys with a bucket have been passed over.
             _ => Ok(()),
         };
@@ -102,18 +117,66 @@ impl GlobalCheck {
                 let reason = format!("says {cursor}, but the last sequence given out is {used}");
                 self.findings.problem(ProblemKind::Cursor, key, reason);
             }
-            if bucket.is_some_and(|bucket| !self.listed.contains(&bucket)) {
-                let reason = "its bucket is not listed";
+            if bucket.is_some_and(|hour| !self.is_listed_or_inside(hour)) {
+                let reason = "no listed bucket holds its hour";
                 self.findings.problem(ProblemKind::Cursor, key, reason);
             }
         }
+        self.settle_buckets();
+        self.findings.counts.buckets = self.listed.len() as u64;
+    }
+
+    /// The list against itself and against what maintenance says.
+    fn settle_buckets(&mut self) {
+        let list_key = key::bucket_list();
         for bucket in &self.listed {
             if bucket.start_ms() % bucket.size.duration_ms() != 0 {
                 let reason = format!("bucket {bucket} does not begin at a multiple of its size");
+                self.findings.problem(ProblemKind::Value, &list_key, reason);
+            }
+            // A larger bucket takes the place of smaller ones in the batch that lists it: a sample
+            // of both would be read twice.
+            let around = larger(*bucket).find(|larger| self.listed.contains(larger));
+            if let Some(around) = around {
+                let reason =
+                    format!("bucket {bucket} lies inside bucket {around}, both are listed");
                 self.findings
-                    .problem(ProblemKind::Value, &key::bucket_list(), reason);
+                    .problem(ProblemKind::Buckets, &list_key, reason);
             }
         }
-        self.findings.counts.buckets = self.listed.len() as u64;
+        for bucket in self.retired.intersection(&self.listed) {
+            let reason = "the bucket is retired and listed";
+            let key = key::retired_bucket(*bucket);
+            self.findings.problem(ProblemKind::Buckets, &key, reason);
+        }
+        let Some(job) = &self.job else { return };
+        let key = key::maintenance_job();
+        if self.listed.contains(&job.target) {
+            let reason = format!("makes bucket {}, which is listed", job.target);
+            self.findings.problem(ProblemKind::Buckets, &key, reason);
+        }
+        let gone = job.sources.iter().map(|source| source.bucket);
+        for source in gone.filter(|source| !self.listed.contains(source)) {
+            let text = format!(
+                "the job that makes bucket {} has source {source}, which is not listed: it will start over",
+                job.target
+            );
+            self.findings.note(&key, text);
+        }
     }
+
+    fn is_listed_or_inside(&self, bucket: Bucket) -> bool {
+        let mut places = [bucket].into_iter().chain(larger(bucket));
+        places.any(|place| self.listed.contains(&place))
+    }
+}
+
+/// The buckets of all larger sizes that a bucket lies in.
+fn larger(bucket: Bucket) -> impl Iterator<Item = Bucket> {
+    let sizes =
+        (bucket.size.exponent().saturating_add(1)..=u8::MAX).map_while(BucketSize::from_exponent);
+    sizes.filter_map(move |size| {
+        let start = size.bucket_of(bucket.start_ms())?;
+        Some(Bucket { size, start })
+    })
 }

@@ -3,11 +3,11 @@
 //! Within an epoch sequence numbers have no gap, because one process writes them one by one; between
 //! epochs there may be one, because a process that died had given out numbers that were never used.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
 
-use icecore_model::MAX_TIMESTAMP_MS;
+use icecore_model::{BucketSize, BucketStart, MAX_TIMESTAMP_MS};
 use icecore_records::journal::{self, Section};
-use icecore_records::{Bucket, ParsedKey, key};
+use icecore_records::{Bucket, ParsedKey, flush_cursor, key};
 use roaring::RoaringBitmap;
 
 use super::super::still::{Record, StillView};
@@ -137,42 +137,78 @@ impl JournalCheck {
     }
 }
 
-/// The last journal sequence that touches a bucket.
-pub(super) async fn last_touch(view: &StillView, bucket: Bucket) -> Result<Option<u64>> {
-    let prefix = key::journal_prefix();
-    let times = bucket.start_ms()..bucket.end_ms();
-    let mut last = None;
-    let mut records = view.under(&prefix).await?;
-    while let Some(record) = records.next().await? {
-        let Ok(ParsedKey::Journal { seq, .. }) = ParsedKey::parse(&record.key) else {
-            continue;
-        };
-        // What cannot be read is reported where the journal itself is checked. It may well be what
-        // covers the bucket: then nothing is wrong with the bucket.
-        let Ok(blocks) = journal::decode_record(&record.value) else {
-            last = Some(seq);
-            continue;
-        };
-        for (i, block) in blocks.iter().enumerate() {
-            if touches(block, &times) {
-                last = Some(seq.saturating_add(i as u64));
+/// Whether the journal holds entries of a bucket that the cursors of their hours do not cover: then a
+/// flush of them is under way, or will be repeated.
+pub(super) async fn covers(view: &StillView, bucket: Bucket) -> Result<bool> {
+    let touches = Touches::of(view, bucket).await?;
+    for (hour, seq) in &touches.hours {
+        if is_ahead(view, *hour, *seq).await? {
+            return Ok(true);
+        }
+    }
+    if let Some(seq) = touches.unreadable {
+        let hour_ms = BucketSize::HOUR.duration_ms();
+        for start_ms in (bucket.start_ms()..bucket.end_ms()).step_by(hour_ms as usize) {
+            if let Some(start) = BucketSize::HOUR.bucket_of(start_ms)
+                && is_ahead(view, start, seq).await?
+            {
+                return Ok(true);
             }
         }
     }
-    Ok(last)
+    Ok(false)
 }
 
-fn touches(block: &[u8], times: &Range<i64>) -> bool {
-    let Ok(sections) = journal::decode_block(block) else {
-        return true;
-    };
-    let mut touched = false;
-    for section in &sections {
-        each_entry(section, |_, timestamp_ms| {
-            touched |= times.contains(&timestamp_ms)
-        });
+async fn is_ahead(view: &StillView, hour: BucketStart, seq: u64) -> Result<bool> {
+    let cursor = view.get(&key::flush_cursor(Bucket::hour(hour))).await?;
+    let cursor = cursor.and_then(|value| flush_cursor::decode(&value).ok());
+    Ok(cursor.is_none_or(|cursor| seq > cursor))
+}
+
+/// The last journal sequences that touch a bucket.
+#[derive(Default)]
+struct Touches {
+    hours: BTreeMap<BucketStart, u64>,
+    /// What cannot be read is reported where the journal itself is checked. It may well be what
+    /// covers the bucket: then nothing is wrong with the bucket.
+    unreadable: Option<u64>,
+}
+
+impl Touches {
+    async fn of(view: &StillView, bucket: Bucket) -> Result<Self> {
+        let prefix = key::journal_prefix();
+        let mut touches = Self::default();
+        let mut records = view.under(&prefix).await?;
+        while let Some(record) = records.next().await? {
+            let Ok(ParsedKey::Journal { seq, .. }) = ParsedKey::parse(&record.key) else {
+                continue;
+            };
+            let Ok(blocks) = journal::decode_record(&record.value) else {
+                touches.unreadable = Some(seq);
+                continue;
+            };
+            for (i, block) in blocks.iter().enumerate() {
+                touches.block(bucket, seq.saturating_add(i as u64), block);
+            }
+        }
+        Ok(touches)
     }
-    touched
+
+    fn block(&mut self, bucket: Bucket, seq: u64, block: &[u8]) {
+        let Ok(sections) = journal::decode_block(block) else {
+            self.unreadable = Some(seq);
+            return;
+        };
+        for section in &sections {
+            each_entry(section, |_, timestamp_ms| {
+                if bucket.contains(timestamp_ms)
+                    && let Some(hour) = BucketSize::HOUR.bucket_of(timestamp_ms)
+                {
+                    self.hours.insert(hour, seq);
+                }
+            });
+        }
+    }
 }
 
 /// Reference and time of each entry of a section that has them.

@@ -28,6 +28,9 @@ pub enum ProblemKind {
     Ids,
     /// A bucket with records that is not listed.
     Unlisted,
+    /// Buckets that contradict each other: one listed lies inside another, or is retired or only
+    /// being made.
+    Buckets,
     /// BucketMeta is missing or says something that is not so.
     Meta,
     /// A cursor that is ahead of the journal, or belongs to nothing.
@@ -39,7 +42,7 @@ pub enum ProblemKind {
 }
 
 /// All kinds, in the order of a report.
-pub const PROBLEM_KINDS: [ProblemKind; 13] = [
+pub const PROBLEM_KINDS: [ProblemKind; 14] = [
     ProblemKind::Store,
     ProblemKind::Key,
     ProblemKind::Value,
@@ -50,6 +53,7 @@ pub const PROBLEM_KINDS: [ProblemKind; 13] = [
     ProblemKind::Postings,
     ProblemKind::Ids,
     ProblemKind::Unlisted,
+    ProblemKind::Buckets,
     ProblemKind::Meta,
     ProblemKind::Cursor,
     ProblemKind::Journal,
@@ -67,6 +71,7 @@ impl ProblemKind {
             Self::Postings => "postings",
             Self::Ids => "ids",
             Self::Unlisted => "unlisted",
+            Self::Buckets => "buckets",
             Self::Meta => "meta",
             Self::Cursor => "cursor",
             Self::Journal => "journal",
@@ -112,6 +117,8 @@ pub struct CheckCounts {
     pub histogram_samples: u64,
     pub exemplars: u64,
     pub start_timestamps: u64,
+    /// Columns of timestamps that series of a coarse bucket share.
+    pub time_columns: u64,
     pub label_pairs: u64,
     /// Series in all posting lists together.
     pub postings: u64,
@@ -122,6 +129,10 @@ pub struct CheckCounts {
     pub journal_definitions: u64,
     pub cursors: u64,
     pub metadata: u64,
+    /// Records of buckets that larger ones have replaced; they wait to be dropped.
+    pub retired_records: u64,
+    /// Records of buckets that a job is making, or has left behind.
+    pub unfinished_records: u64,
 }
 
 impl CheckCounts {
@@ -143,6 +154,7 @@ impl CheckCounts {
             histogram_samples,
             exemplars,
             start_timestamps,
+            time_columns,
             label_pairs,
             postings,
             journal_epochs,
@@ -151,6 +163,8 @@ impl CheckCounts {
             journal_definitions,
             cursors,
             metadata,
+            retired_records,
+            unfinished_records,
         } = other;
         self.unknown_records += unknown_records;
         self.buckets += buckets;
@@ -159,6 +173,7 @@ impl CheckCounts {
         self.histogram_samples += histogram_samples;
         self.exemplars += exemplars;
         self.start_timestamps += start_timestamps;
+        self.time_columns += time_columns;
         self.label_pairs += label_pairs;
         self.postings += postings;
         self.journal_epochs += journal_epochs;
@@ -167,6 +182,8 @@ impl CheckCounts {
         self.journal_definitions += journal_definitions;
         self.cursors += cursors;
         self.metadata += metadata;
+        self.retired_records += retired_records;
+        self.unfinished_records += unfinished_records;
     }
 }
 

@@ -1,14 +1,21 @@
-//! The samples of a bucket: streams decode to their end, times ascend inside the bucket, and each
-//! belongs to a series.
+//! The samples of a bucket: streams and columns decode to their end, times ascend inside the bucket,
+//! and each belongs to a series.
+//!
+//! In a coarse bucket a value may have several parts, and times may lie in a column that several
+//! series share: the columns are read before the samples.
+
+use std::collections::BTreeSet;
 
 use icecore_model::BucketSize;
 use icecore_records::{
-    Bucket, ParsedKey, exemplar_series, gorilla, histogram_series, start_timestamps,
+    Bucket, HistogramEntry, ParsedKey, SeriesId, exemplar_series, gorilla, histogram_series,
+    start_timestamps,
 };
 
 use super::super::still::Record;
 use super::report::{Findings, ProblemKind};
 use super::series::SeriesCheck;
+use crate::stored::{self, SharedColumns};
 
 /// What the samples of a bucket have shown.
 pub(super) struct SampleCheck {
@@ -18,6 +25,13 @@ pub(super) struct SampleCheck {
     pub(super) last_ms: i64,
     pub(super) has_histograms: bool,
     pub(super) has_starts: bool,
+    pub(super) floats: u64,
+    pub(super) histograms: u64,
+    pub(super) exemplars: u64,
+    /// Shared columns that can be read, those that cannot, and those that samples refer to.
+    columns: SharedColumns,
+    broken_columns: BTreeSet<u32>,
+    used_columns: BTreeSet<u32>,
     timestamps: Vec<i64>,
     values: Vec<f64>,
 }
@@ -30,9 +44,39 @@ impl SampleCheck {
             last_ms: i64::MIN,
             has_histograms: false,
             has_starts: false,
+            floats: 0,
+            histograms: 0,
+            exemplars: 0,
+            columns: SharedColumns::new(),
+            broken_columns: BTreeSet::new(),
+            used_columns: BTreeSet::new(),
             timestamps: Vec::new(),
             values: Vec::new(),
         }
+    }
+
+    /// A column of timestamps, before all samples.
+    pub(super) fn column(&mut self, record: &Record, findings: &mut Findings) {
+        // A broken key is reported when its turn comes.
+        let Ok(ParsedKey::TimeColumn { column, .. }) = ParsedKey::parse(&record.key) else {
+            return;
+        };
+        match stored::decode_column(self.bucket, column, &record.value) {
+            Ok(times) => {
+                let ends = [times.first(), times.last()];
+                self.times(ends.into_iter().flatten(), false, record, findings);
+                self.columns.insert(column, times);
+            }
+            Err(cause) => {
+                findings.problem(ProblemKind::Value, &record.key, cause.to_string());
+                self.broken_columns.insert(column);
+            }
+        }
+    }
+
+    /// Columns that samples refer to, whether they are there or not.
+    pub(super) fn used_columns(&self) -> &BTreeSet<u32> {
+        &self.used_columns
     }
 
     pub(super) fn record(
@@ -42,16 +86,21 @@ impl SampleCheck {
         series: &SeriesCheck,
         findings: &mut Findings,
     ) {
+        let before = (self.floats, self.histograms, self.exemplars);
         let (id, decoded) = match parsed {
-            ParsedKey::TimeSeries { series, .. } => (series, self.floats(record, findings)),
+            ParsedKey::TimeSeries { series, .. } => {
+                (series, self.float_samples(*series, record, findings))
+            }
             ParsedKey::TimeSeriesStarts { series, .. }
             | ParsedKey::HistogramSeriesStarts { series, .. } => {
                 (series, self.starts(record, findings))
             }
             ParsedKey::HistogramSeries { series, .. } => {
-                (series, self.histograms(record, findings))
+                (series, self.histogram_samples(record, findings))
             }
-            ParsedKey::ExemplarSeries { series, .. } => (series, self.exemplars(record, findings)),
+            ParsedKey::ExemplarSeries { series, .. } => {
+                (series, self.exemplars_of(record, findings))
+            }
             ParsedKey::RollupSeries { series, .. } => {
                 (series, self.unknown_format(record, findings))
             }
@@ -61,24 +110,56 @@ impl SampleCheck {
             findings.undecodable(&record.key, &cause);
         }
         if !series.contains(id.0) {
+            // What belongs to nothing is not what BucketMeta speaks of.
+            (self.floats, self.histograms, self.exemplars) = before;
             let reason = format!("series {id} has no forward record");
             findings.problem(ProblemKind::NoSeries, &record.key, reason);
         }
     }
 
-    fn floats(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
-        if self.bucket.size != BucketSize::HOUR {
-            return self.unknown_format(record, findings);
-        }
+    fn float_samples(
+        &mut self,
+        series: SeriesId,
+        record: &Record,
+        findings: &mut Findings,
+    ) -> Decoded {
         self.timestamps.clear();
         self.values.clear();
-        gorilla::decode_into(&record.value, &mut self.timestamps, &mut self.values)?;
+        if self.bucket.size == BucketSize::HOUR {
+            gorilla::decode_into(&record.value, &mut self.timestamps, &mut self.values)?;
+        } else {
+            match self.coarse_times(series, record) {
+                Ok(times) => self.timestamps = times,
+                Err(cause) => {
+                    findings.problem(ProblemKind::Value, &record.key, cause.to_string());
+                    return Ok(());
+                }
+            }
+        }
+        self.floats += self.timestamps.len() as u64;
         findings.counts.float_samples += self.timestamps.len() as u64;
         let times = std::mem::take(&mut self.timestamps);
         self.times(times.iter().copied(), true, record, findings);
         self.note_range(&times);
         self.timestamps = times;
         Ok(())
+    }
+
+    /// The times of the samples of all parts. None of a value that needs a column which cannot be
+    /// read: that has been said about the column.
+    fn coarse_times(
+        &mut self,
+        series: SeriesId,
+        record: &Record,
+    ) -> Result<Vec<i64>, crate::Error> {
+        let mut needed = BTreeSet::new();
+        stored::add_referenced_columns(self.bucket, series, &record.value, &mut needed)?;
+        self.used_columns.extend(&needed);
+        if !needed.is_disjoint(&self.broken_columns) {
+            return Ok(Vec::new());
+        }
+        let floats = stored::floats(self.bucket, series, &record.value, &self.columns)?;
+        Ok(floats.timestamps)
     }
 
     fn starts(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
@@ -89,14 +170,18 @@ impl SampleCheck {
         Ok(())
     }
 
-    fn histograms(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
-        let entries = histogram_series::decode(&record.value)?;
+    fn histogram_samples(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
+        let entries: Vec<HistogramEntry> = match self.bucket.size == BucketSize::HOUR {
+            true => histogram_series::decode(&record.value)?,
+            false => histogram_series::decode_coarse(&record.value)?,
+        };
         self.has_histograms = true;
         for entry in &entries {
             let Some(histogram) = &entry.value else {
                 continue;
             };
             findings.counts.histogram_samples += 1;
+            self.histograms += 1;
             if let Err(cause) = histogram.validate() {
                 let reason = format!("histogram at {}: {cause}", entry.timestamp_ms);
                 findings.problem(ProblemKind::Value, &record.key, reason);
@@ -108,15 +193,16 @@ impl SampleCheck {
         Ok(())
     }
 
-    fn exemplars(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
+    fn exemplars_of(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
         let exemplars = exemplar_series::decode(&record.value)?;
         findings.counts.exemplars += exemplars.len() as u64;
+        self.exemplars += exemplars.len() as u64;
         let times = exemplars.iter().map(|exemplar| exemplar.timestamp_ms);
         self.times(times, false, record, findings);
         Ok(())
     }
 
-    /// Columns and rollups are written by later versions.
+    /// Rollups are written by later versions.
     fn unknown_format(&self, record: &Record, findings: &mut Findings) -> Decoded {
         findings.counts.unknown_records += 1;
         if findings.counts.unknown_records == 1 {

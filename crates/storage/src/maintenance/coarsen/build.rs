@@ -12,7 +12,7 @@ use icecore_records::{Bucket, RecordType, SeriesId, key, series_dictionary};
 
 use super::super::pace::Watch;
 use super::index::{PairMerge, remap};
-use super::samples::write_samples;
+use super::samples::{columns_before, write_samples};
 use super::series_map::{Merge, SeriesMap, Unsorted};
 use super::sources::Source;
 use super::verify::verify;
@@ -35,7 +35,20 @@ pub(super) struct Build<'j> {
 pub(super) enum Stopped {
     /// A run is not in label order: the job starts over with a run more.
     Unsorted(Unsorted),
+    /// What was written is not what it should be: the next job has to start over.
+    Unusable(Error),
+    /// The next job can go on.
     Failed(Error),
+}
+
+impl Stopped {
+    /// For what looks at written records: damage there is not a matter of the sources.
+    fn looking_back(cause: Error) -> Self {
+        match cause {
+            Error::Corrupt(_) => Self::Unusable(cause),
+            _ => Self::Failed(cause),
+        }
+    }
 }
 
 impl From<Error> for Stopped {
@@ -56,15 +69,18 @@ impl Build<'_> {
         self.write_index(sources, &map).await?;
         if let Phase::Samples { next_id } = self.writer.job.phase {
             let (inner, watch) = (self.inner, self.watch);
-            write_samples(inner, watch, sources, &map, next_id, &mut self.writer).await?;
+            let table = columns_before(inner, watch, self.writer.job.target, next_id).await;
+            let table = table.map_err(Stopped::looking_back)?;
+            let writer = &mut self.writer;
+            write_samples(inner, watch, sources, &map, next_id, table, writer).await?;
         }
         self.writer.reached(Phase::Verify).await?;
         self.writer.write_out().await?;
         let job = &self.writer.job;
         let series = job.counts.series;
         self.watch.phase("commit", series, series);
-        verify(self.inner, self.watch, job.target, sources, &job.counts).await?;
-        Ok(())
+        let verified = verify(self.inner, self.watch, job.target, sources, &job.counts).await;
+        verified.map_err(Stopped::looking_back)
     }
 
     /// Makes the series map and writes forward records and dictionary, as far as they are not.
@@ -133,10 +149,9 @@ impl Build<'_> {
             fingerprints
         };
         let fingerprints = self.inner.pool.run(sort).await?;
-        let records = fingerprints.chunk_by(|a, b| a.0 == b.0).enumerate();
-        for (at, same) in records.skip(from as usize) {
-            let ids: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
-            let key = key::series_dictionary(target, same[0].0);
+        let records = dictionary(&fingerprints).enumerate();
+        for (at, (fingerprint, ids)) in records.skip(from as usize) {
+            let key = key::series_dictionary(target, fingerprint);
             self.writer.put(key, series_dictionary::encode(&ids));
             let next = at as u32 + 1;
             self.writer.reached(Phase::Dictionary { next }).await?;
@@ -174,5 +189,24 @@ impl Build<'_> {
         }
         self.writer.reached(Phase::Samples { next_id: 0 }).await?;
         self.writer.write_out().await
+    }
+}
+
+/// The ids of each fingerprint: label sets whose fingerprints collide stay several series.
+fn dictionary(sorted: &[(u128, SeriesId)]) -> impl Iterator<Item = (u128, Vec<SeriesId>)> {
+    let same = sorted.chunk_by(|a, b| a.0 == b.0);
+    same.map(|same| (same[0].0, same.iter().map(|(_, id)| *id).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_whose_fingerprints_collide_share_a_record() {
+        let sorted = [(5, SeriesId(9)), (7, SeriesId(2)), (7, SeriesId(4))];
+        let records: Vec<(u128, Vec<SeriesId>)> = dictionary(&sorted).collect();
+        let expected = [(5, vec![SeriesId(9)]), (7, vec![SeriesId(2), SeriesId(4)])];
+        assert_eq!(records, expected);
     }
 }

@@ -104,6 +104,10 @@ pub(crate) async fn coarsen_until(
         let Unsorted { source, id } = match stopped {
             Stopped::Unsorted(unsorted) => unsorted,
             Stopped::Failed(cause) => return Err(cause),
+            Stopped::Unusable(cause) => {
+                build.writer.forget_job().await?;
+                return Err(cause);
+            }
         };
         // Nothing but ids that no flush has committed can be out of order.
         warn!(%target, bucket = %sorted[source], id, "series are not in order: starting over");

@@ -25,7 +25,7 @@ use super::time_columns::{ColumnTable, Place, WrittenColumns};
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
-use crate::slate::read_view::{ScanKind, View};
+use crate::slate::read_view::ScanKind;
 
 /// Samples that are decoded at once: 32 MiB.
 const SLICE_SAMPLES: usize = 1 << 21;
@@ -33,18 +33,18 @@ const SLICE_SAMPLES: usize = 1 << 21;
 /// Records of the target that are looked at in one go when a job goes on.
 const REPLAY_RECORDS: usize = 1024;
 
-/// Writes everything from `first` on.
+/// Writes everything from `first` on, with the decisions about columns as they stand before it.
 pub(super) async fn write_samples(
     inner: &Arc<Inner>,
     watch: &Watch,
     sources: &[Source],
     map: &SeriesMap,
     first: u32,
+    mut table: ColumnTable,
     writer: &mut JobWriter<'_>,
 ) -> Result<()> {
     let view = inner.engine.live_view();
     let target = writer.job.target;
-    let mut table = columns_before(inner, watch, &view, target, first).await?;
     let buckets: Arc<[Bucket]> = sources.iter().map(|source| source.bucket).collect();
     let mut batches = Batches::new(sources, map, first);
     let mut next = batches.read(&view).await?;
@@ -127,11 +127,11 @@ fn slice_len(sources: &[Bucket], series: &[SeriesRecords]) -> Result<usize> {
     Ok(series.len())
 }
 
-/// The decisions about columns as they stand before the series `first`.
-async fn columns_before(
+/// The decisions about columns as they stand before the series `first`. Fails with
+/// [`Error::Corrupt`] where what is written contradicts them.
+pub(super) async fn columns_before(
     inner: &Arc<Inner>,
     watch: &Watch,
-    view: &View,
     target: Bucket,
     first: u32,
 ) -> Result<ColumnTable> {
@@ -139,7 +139,8 @@ async fn columns_before(
     if first == 0 {
         return Ok(table);
     }
-    let written = Arc::new(WrittenColumns::read(view, target).await?);
+    let view = inner.engine.live_view();
+    let written = Arc::new(WrittenColumns::read(&view, target).await?);
     let prefix = key::record_prefix(RecordType::TimeSeries, target);
     let mut records = view.scan_prefix(&prefix, ScanKind::Once).await?;
     let reading = || Error::store("reading what a job has written");

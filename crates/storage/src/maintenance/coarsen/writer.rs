@@ -101,6 +101,14 @@ impl<'j> JobWriter<'j> {
         self.flush_wal().await
     }
 
+    /// Gives the job up: the next one begins with an empty target.
+    pub(super) async fn forget_job(&mut self) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete(key::maintenance_job());
+        self.write(batch).await?;
+        self.settle().await
+    }
+
     /// Writes one batch as it is.
     pub(super) async fn write(&mut self, batch: WriteBatch) -> Result<()> {
         match &mut self.writes_left {

@@ -131,6 +131,22 @@ pub(in crate::maintenance) async fn count_records(db: &Database, bucket: Bucket)
     count
 }
 
+/// Drops until `count` buckets are gone: a call ends early on a machine that is busy.
+pub(in crate::maintenance) async fn drop_all(
+    db: &Database,
+    grace: Duration,
+    count: usize,
+) -> usize {
+    let mut dropped = 0;
+    for _ in 0..10 {
+        dropped += drop_retired(db.inner(), grace).await.unwrap();
+        if dropped >= count {
+            break;
+        }
+    }
+    dropped
+}
+
 async fn retired_records(db: &Database) -> Retired {
     load_retired(&db.inner().engine.live_view()).await.unwrap()
 }
@@ -155,7 +171,7 @@ async fn a_stream_that_is_open_reads_on_over_commit_and_drop() {
     }
     drop((read, stream));
 
-    assert_eq!(drop_retired(db.inner(), Duration::ZERO).await.unwrap(), 2);
+    assert_eq!(drop_all(&db, Duration::ZERO, 2).await, 2);
     for bucket in [hour(0), hour(1)] {
         assert_eq!(count_records(&db, bucket).await, 0);
         assert!(!db.inner().leases.is_leased(bucket));
@@ -198,17 +214,19 @@ async fn grace_is_kept_and_a_restart_goes_on_with_what_is_left() {
     assert_eq!(drop_retired(db.inner(), grace).await.unwrap(), 0);
     assert!(count_records(&db, hour(1)).await > 0);
     // The segments go, and the process ends before it could delete the records that say so.
-    let gone = empty_buckets(db.inner(), &[hour(0)], PATIENCE).await;
+    let patience = Duration::from_secs(300);
+    let gone = empty_buckets(db.inner(), &[hour(0)], patience).await;
     assert_eq!(gone.unwrap(), [hour(0)]);
     db.close().await.unwrap();
 
     let db = world.open().await;
     assert_eq!(count_records(&db, hour(0)).await, 0);
-    assert_eq!(*db.inner().retired.read(), retired_records(&db).await);
+    let stored = retired_records(&db).await;
+    assert_eq!(*db.inner().retired.read(), stored);
     assert_eq!(db.inner().retired.read().len(), 2);
     assert_eq!(drop_retired(db.inner(), grace).await.unwrap(), 0);
     world.clock.advance(300_000);
-    assert_eq!(drop_retired(db.inner(), grace).await.unwrap(), 2);
+    assert_eq!(drop_all(&db, grace, 2).await, 2);
     assert_eq!(count_records(&db, hour(1)).await, 0);
     assert!(count_records(&db, four_hours()).await > 0);
     db.close().await.unwrap();

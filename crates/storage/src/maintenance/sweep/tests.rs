@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use icecore_model::{RawLabels, Sample, SampleSink, push_raw_label};
+use icecore_records::maintenance_job::{self, Job, JobSource, Phase};
 use slatedb::WriteBatch;
 
 use super::*;
@@ -15,6 +16,17 @@ async fn put(db: &Database, keys: &[Bytes]) {
     }
     let handle = db.inner().engine.db().write(batch).await.unwrap();
     handle.await_durable().await.unwrap();
+}
+
+/// Sweeps until something is gone: a call ends early on a machine that is busy.
+async fn sweep_one(db: &Database) -> usize {
+    for _ in 0..30 {
+        match sweep(db.inner()).await.unwrap() {
+            0 => {}
+            swept => return swept,
+        }
+    }
+    0
 }
 
 /// What a job that was killed leaves of its target.
@@ -39,14 +51,27 @@ async fn what_a_killed_job_left_goes() {
     );
     put(&db, &half_a_target()).await;
     // As long as the job may be resumed, its target is wanted.
-    put(&db, &[key::maintenance_job()]).await;
+    let job = Job {
+        target: four_hours(),
+        sources: [hour(0), hour(1)]
+            .map(|bucket| JobSource {
+                bucket,
+                meta_hash: 1,
+            })
+            .to_vec(),
+        phase: Phase::Series { next_id: 8 },
+        counts: Default::default(),
+    };
+    let mut batch = WriteBatch::new();
+    batch.put(key::maintenance_job(), maintenance_job::encode(&job));
+    db.inner().engine.db().write(batch).await.unwrap();
     assert_eq!(sweep(db.inner()).await.unwrap(), 0);
     assert_eq!(count_records(&db, four_hours()).await, 4);
     let mut batch = WriteBatch::new();
     batch.delete(key::maintenance_job());
     db.inner().engine.db().write(batch).await.unwrap();
 
-    assert_eq!(sweep(db.inner()).await.unwrap(), 1);
+    assert_eq!(sweep_one(&db).await, 1);
     assert_eq!(count_records(&db, four_hours()).await, 0);
     let after = (
         count_records(&db, hour(0)).await,
@@ -102,7 +127,7 @@ async fn retired_buckets_and_hours_that_are_about_to_be_flushed_stay() {
     .unwrap();
     let open = db.inner().head.sequencer.lock().open_hours.len();
     assert_eq!(open, 1, "the hour is still in the head");
-    assert_eq!(sweep(db.inner()).await.unwrap(), 1);
+    assert_eq!(sweep_one(&db).await, 1);
     assert_eq!(count_records(&db, hour(0)).await, 1);
     assert_eq!(count_records(&db, hour(1)).await, 1);
     assert_eq!(count_records(&db, hour(2)).await, 0);

@@ -52,3 +52,46 @@ fn a_window_without_buckets_is_refused() {
         assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     }
 }
+
+/// What a job has written and cannot be gone on with is dropped, and the next job starts over.
+#[test]
+fn a_damaged_target_is_built_again() {
+    let store = store_with_hours(0..4);
+    let world = world_of(&store);
+    let process = world.start();
+    process
+        .run(process.db.coarsen_now(3, WINDOW, None))
+        .unwrap();
+    let target = bucket(3, 0);
+    let expected = records_of(&process, target);
+    process.crash();
+    let columns = expected.iter().map(|(key, _)| key);
+    let is_column =
+        |key: &&Bytes| matches!(ParsedKey::parse(key), Ok(ParsedKey::TimeColumn { .. }));
+    let column = columns.clone().find(is_column).unwrap().clone();
+    for damaged in [column, key::forward_index(target, SeriesId(1))] {
+        let process = world_of(&store).start();
+        let mut writes = 30;
+        // Far enough that there is something to damage.
+        while process
+            .run(process.db.records(&damaged))
+            .unwrap()
+            .is_empty()
+        {
+            let cut = process.run(process.db.coarsen_now(3, WINDOW, Some(writes)));
+            assert!(cut.is_err());
+            writes = 1;
+        }
+        process
+            .run(process.db.replace_records(vec![(damaged, None)]))
+            .unwrap();
+        let refused = process.run(process.db.coarsen_now(3, WINDOW, None));
+        assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
+        assert_eq!(process.db.listed().len(), 4);
+        let outcome = process
+            .run(process.db.coarsen_now(3, WINDOW, None))
+            .unwrap();
+        assert!(!outcome.resumed);
+        assert_same_records(&records_of(&process, target), &expected, "built again");
+    }
+}
