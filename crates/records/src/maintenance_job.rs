@@ -3,8 +3,8 @@
 //! ```text
 //! version u8 = 1 | kind u8 = 1 (coarsen) | target: bucket
 //! | varint count, sources: (bucket | hash of its BucketMeta, 16 bytes LE)*
-//! | phase u8: 1 series, 2 dictionary, 3 index, 4 samples, 5 verify
-//! | cursor: varint for series, dictionary and samples; varint length and bytes for index
+//! | phase u8: 1 series, 2 index, 3 samples, 4 verify
+//! | cursor: varint for series and samples; varint length and bytes for index
 //! | flags u8: 1 start timestamps | varint series, labels, postings, floats read, floats, histograms,
 //!   exemplars, bytes read, bytes written, records | zigzag first and last timestamp
 //!
@@ -51,8 +51,6 @@ pub struct JobSource {
 pub enum Phase {
     /// Forward records, by id.
     Series { next_id: u32 },
-    /// Dictionary records, by place in the order of fingerprints.
-    Dictionary { next: u32 },
     /// Inverted index, by label pair as it follows the bucket in a key; empty: none yet.
     Index { after: Vec<u8> },
     /// Samples, histograms, starts and exemplars, by id.
@@ -185,20 +183,16 @@ fn push_phase(value: &mut Vec<u8>, phase: &Phase) {
             value.push(1);
             push_uvarint(value, (*next_id).into());
         }
-        Phase::Dictionary { next } => {
-            value.push(2);
-            push_uvarint(value, (*next).into());
-        }
         Phase::Index { after } => {
-            value.push(3);
+            value.push(2);
             push_uvarint(value, after.len() as u64);
             value.extend_from_slice(after);
         }
         Phase::Samples { next_id } => {
-            value.push(4);
+            value.push(3);
             push_uvarint(value, (*next_id).into());
         }
-        Phase::Verify => value.push(5),
+        Phase::Verify => value.push(4),
     }
 }
 
@@ -207,19 +201,16 @@ fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, DecodeError> {
         1 => Phase::Series {
             next_id: reader.uvarint32()?,
         },
-        2 => Phase::Dictionary {
-            next: reader.uvarint32()?,
-        },
-        3 => {
+        2 => {
             let len = reader.count(1)?;
             Phase::Index {
                 after: reader.bytes(len)?.to_vec(),
             }
         }
-        4 => Phase::Samples {
+        3 => Phase::Samples {
             next_id: reader.uvarint32()?,
         },
-        5 => Phase::Verify,
+        4 => Phase::Verify,
         _ => return Err(reader.error("unknown phase")),
     })
 }
@@ -282,21 +273,19 @@ mod tests {
             assert!(decode(&[&value[..], &[0]].concat()).is_err());
         };
         check(Phase::Series { next_id: 300 }, "01ac02");
-        check(Phase::Dictionary { next: 7 }, "0207");
         check(
             Phase::Index {
                 after: b"a\0b".to_vec(),
             },
-            "0303610062",
+            "0203610062",
         );
-        check(Phase::Samples { next_id: 0 }, "0400");
-        check(Phase::Verify, "05");
+        check(Phase::Samples { next_id: 0 }, "0300");
+        check(Phase::Verify, "04");
     }
 
     fn any_phase() -> impl Strategy<Value = Phase> {
         prop_oneof![
             any::<u32>().prop_map(|next_id| Phase::Series { next_id }),
-            any::<u32>().prop_map(|next| Phase::Dictionary { next }),
             prop::collection::vec(any::<u8>(), 0..300).prop_map(|after| Phase::Index { after }),
             any::<u32>().prop_map(|next_id| Phase::Samples { next_id }),
             Just(Phase::Verify),

@@ -225,8 +225,7 @@ fn coarse_parts() -> Vec<Vec<u8>> {
 fn maintenance() -> Vec<Vec<u8>> {
     let bucket = Bucket::hour(BucketStart(28_333_320));
     let phases = [
-        Phase::Series { next_id: 7 },
-        Phase::Dictionary { next: 300 },
+        Phase::Series { next_id: 300 },
         Phase::Index {
             after: b"status\0500".to_vec(),
         },

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::assemble::{Assembled, assemble};
 use super::batch_writer::{BatchWriter, Mode};
-use super::ids::assign_ids;
+use super::ids::{assign_ids, has_dictionary};
 use super::place::Place;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -110,7 +110,7 @@ struct HourFlush<'i> {
 }
 
 impl HourFlush<'_> {
-    /// Writes dictionary, forward and inverted index of new series; returns the id of each series in
+    /// Writes forward index, dictionary (of an hour) and inverted index of new series; returns the id of each series in
     /// label order.
     async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
         let assigned = assign_ids(self.inner, self.place.bucket, &self.meta, &self.order).await?;
@@ -124,7 +124,9 @@ impl HourFlush<'_> {
             let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
             let prepare = move || forward_records(&head, &order, &ids, &fresh[slice]);
             for (id, fingerprint, value) in self.inner.pool.run(prepare).await? {
-                fingerprints.push((fingerprint, id));
+                if has_dictionary(bucket) {
+                    fingerprints.push((fingerprint, id));
+                }
                 self.writer.put(key::forward_index(bucket, id), value);
                 self.write_if_full("flush.series").await?;
             }

@@ -5,12 +5,15 @@
 //! - Ids from `next_series_id` on are left by a flush that did not reach its commit. They keep their
 //!   series, and this flush writes their index records (again).
 //! - New series continue after the largest id, in label order.
+//! - Only hours have a dictionary. In a larger bucket, which gets late samples only, a series is found
+//!   by its place in label order.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use icecore_model::Labels;
+use icecore_model::{BucketSize, Labels};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary};
 
@@ -23,6 +26,14 @@ use crate::slate::read_view::{ScanKind, View};
 
 /// With fewer than one in this many of a bucket's series, they are looked up one by one.
 const SCAN_SHARE: usize = 16;
+
+/// Records that are read past in the time of one get.
+const GET_RECORDS: u64 = 12;
+
+/// Whether series of a bucket are found by fingerprint.
+pub(super) fn has_dictionary(bucket: Bucket) -> bool {
+    bucket.size == BucketSize::HOUR
+}
 
 pub(super) struct Assigned {
     /// By place in label order.
@@ -50,9 +61,11 @@ pub(super) async fn assign_ids(
         ids: vec![None; order.series().len()],
         wanted: None,
     };
-    if known > 0 && search.ids.len() < known as usize / SCAN_SHARE {
-        search.look_up_each(known).await?;
-    } else if known > 0 {
+    let few = match has_dictionary(bucket) {
+        true => search.ids.len() < known as usize / SCAN_SHARE,
+        false => gets_of(meta) * search.ids.len() as u64 * GET_RECORDS < u64::from(known),
+    };
+    if known > 0 && !(few && search.look_up_each(meta).await?) {
         search.scan(0, Some(known)).await?;
     }
     let after = search.scan(known, None).await?;
@@ -170,8 +183,10 @@ impl Search<'_> {
         }
     }
 
-    /// Looks series up through the dictionary, several at a time.
-    async fn look_up_each(&mut self, known: u32) -> Result<()> {
+    /// Looks series up, several at a time. False when that is not possible because a forward record
+    /// is missing in the order.
+    async fn look_up_each(&mut self, meta: &BucketMeta) -> Result<bool> {
+        let known = meta.next_series_id;
         let labels: Vec<Labels> = {
             let index = self.inner.head.index();
             self.order
@@ -180,17 +195,68 @@ impl Search<'_> {
                 .map(|series| index.labels(*series))
                 .collect()
         };
-        let look_ups = labels
-            .iter()
-            .map(|labels| look_up(&self.view, self.bucket, labels))
-            .collect();
-        let found = join_bounded(look_ups, self.inner.options.read.concurrent_gets).await?;
-        self.ids = found
-            .into_iter()
-            .map(|id| id.filter(|id| id.0 < known))
-            .collect();
-        Ok(())
+        let (view, bucket) = (&self.view, self.bucket);
+        let concurrent = self.inner.options.read.concurrent_gets;
+        let found = match has_dictionary(bucket) {
+            true => {
+                let look_ups = labels.iter().map(|labels| look_up(view, bucket, labels));
+                join_bounded(look_ups.collect(), concurrent).await?
+            }
+            false => {
+                let searches = labels
+                    .iter()
+                    .map(|labels| search(view, bucket, meta, labels));
+                let found = join_bounded(searches.collect(), concurrent).await?;
+                let Some(found) = found.into_iter().collect() else {
+                    return Ok(false);
+                };
+                found
+            }
+        };
+        let below = |id: Option<SeriesId>| id.filter(|id| id.0 < known);
+        self.ids = found.into_iter().map(below).collect();
+        Ok(true)
     }
+}
+
+/// Runs of ids in label order.
+fn runs(meta: &BucketMeta) -> impl Iterator<Item = std::ops::Range<u32>> {
+    let ends = meta.run_starts.iter().skip(1).map(|start| start.0);
+    let ends = ends.chain([meta.next_series_id]);
+    let runs = meta.run_starts.iter().zip(ends);
+    runs.map(|(start, end)| start.0..end)
+}
+
+/// Gets that a search for one series takes.
+fn gets_of(meta: &BucketMeta) -> u64 {
+    let gets =
+        |run: std::ops::Range<u32>| u64::from(u32::BITS - (run.end - run.start).leading_zeros());
+    runs(meta).map(gets).sum()
+}
+
+/// The id of a label set in a bucket whose runs are in label order. `None` when a record is missing
+/// on the way.
+async fn search(
+    view: &View,
+    bucket: Bucket,
+    meta: &BucketMeta,
+    labels: &Labels,
+) -> Result<Option<Option<SeriesId>>> {
+    for mut run in runs(meta) {
+        while !run.is_empty() {
+            let middle = SeriesId(run.start + (run.end - run.start) / 2);
+            let value = view.get(&key::forward_index(bucket, middle)).await?;
+            let Some(Ok(record)) = value.map(|value| forward_index::decode(&value)) else {
+                return Ok(None);
+            };
+            match record.labels.cmp(labels) {
+                Ordering::Equal => return Ok(Some(Some(middle))),
+                Ordering::Less => run.start = middle.0 + 1,
+                Ordering::Greater => run.end = middle.0,
+            }
+        }
+    }
+    Ok(Some(None))
 }
 
 /// The id of a label set in a bucket, by dictionary and forward index.

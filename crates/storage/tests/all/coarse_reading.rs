@@ -2,7 +2,7 @@
 //! the range, the cache and the parts of the head over them.
 
 use icecore_model::{MatchOp, Matcher, SeriesStream};
-use icecore_records::{Bucket, coarse_samples, key};
+use icecore_records::{Bucket, ParsedKey, RecordType, coarse_samples, forward_index, key};
 use icecore_storage::testing::Hooks;
 use icecore_storage::{Database, ExemplarQuery};
 use proptest::prelude::*;
@@ -229,9 +229,15 @@ proptest! {
 /// The record of a series in the 16 h bucket: the key and its value.
 async fn record_of(db: &Database, target: Bucket, series: &str) -> (bytes::Bytes, bytes::Bytes) {
     let labels = icecore_model::Labels::from_pairs([("__name__", "m"), ("series", series)]);
-    let key = key::series_dictionary(target, labels.fingerprint());
-    let ids = db.records(&key).await.unwrap().remove(0).1;
-    let id = icecore_records::series_dictionary::decode(&ids).unwrap()[0];
+    let prefix = key::record_prefix(RecordType::ForwardIndex, target);
+    let forward = db.records(&prefix).await.unwrap();
+    let of_series = |(_, value): &&(bytes::Bytes, bytes::Bytes)| {
+        forward_index::decode(value).unwrap().labels == labels
+    };
+    let (key, _) = forward.iter().find(of_series).unwrap();
+    let ParsedKey::ForwardIndex { series: id, .. } = ParsedKey::parse(key).unwrap() else {
+        panic!("not a forward record");
+    };
     let key = key::time_series(target, id);
     let value = db.records(&key).await.unwrap().remove(0).1;
     (key, value)

@@ -11,7 +11,7 @@ use icecore_records::columns::{Times, is_regular, time_column};
 use icecore_records::{
     Bucket, BucketMeta, ForwardRecord, HistogramEntry, ParsedKey, RecordType, SeriesId,
     bucket_list, bucket_meta, coarse_samples, exemplar_series, forward_index, gorilla,
-    histogram_series, inverted_index, key, merge, series_dictionary, start_timestamps,
+    histogram_series, inverted_index, key, merge, start_timestamps,
 };
 use icecore_storage::Database;
 use icecore_storage::testing::Hooks;
@@ -143,8 +143,6 @@ fn records_of(target: Bucket, series: &BTreeMap<Labels, Pressed>) -> Vec<(Bytes,
         }
         let forward = forward_index::encode(found.forward.as_ref().unwrap());
         records.push((key::forward_index(target, id), forward.into()));
-        let fingerprint = key::series_dictionary(target, labels.fingerprint());
-        records.push((fingerprint, series_dictionary::encode(&[id])));
         let mut parts = Vec::new();
         if !found.times.is_empty() {
             let part =

@@ -1,6 +1,6 @@
 //! Which series a bucket has: dictionary and forward index, compared both ways, and their order.
 
-use icecore_model::Labels;
+use icecore_model::{BucketSize, Labels};
 use icecore_records::{Bucket, SeriesId, forward_index, key, series_dictionary};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -117,7 +117,10 @@ impl SeriesCheck {
             let key = key::series_dictionary(bucket, *fingerprint);
             findings.problem(ProblemKind::Dictionary, &key, reason);
         }
-        for forward in self.forward.iter().filter(|forward| forward.id < committed) {
+        // Larger buckets have no dictionary: their series are found in label order.
+        let expected = bucket.size == BucketSize::HOUR;
+        let named = self.forward.iter().filter(|f| expected && f.id < committed);
+        for forward in named {
             let wanted = (forward.fingerprint, forward.id);
             if self.dictionary.binary_search(&wanted).is_err() {
                 let key = key::forward_index(bucket, SeriesId(forward.id));

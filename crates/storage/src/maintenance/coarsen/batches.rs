@@ -261,7 +261,7 @@ mod tests {
         let bucket = Bucket::hour(BucketStart(60));
         let sources = [
             Source::of(bucket, BucketMeta::default(), vec![0..4, 4..6]),
-            Source::of(bucket, BucketMeta::default(), vec![0..1]),
+            Source::of(bucket, BucketMeta::default(), Vec::from([0..1, 1..1])),
         ];
         let map = SeriesMap::of(
             vec![

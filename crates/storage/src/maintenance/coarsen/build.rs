@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_records::maintenance_job::Phase;
-use icecore_records::{Bucket, RecordType, SeriesId, key, series_dictionary};
+use icecore_records::{Bucket, RecordType, SeriesId, key};
 
 use super::super::pace::Watch;
 use super::index::{PairMerge, remap};
@@ -83,19 +83,17 @@ impl Build<'_> {
         verified.map_err(Stopped::looking_back)
     }
 
-    /// Makes the series map and writes forward records and dictionary, as far as they are not.
+    /// Makes the series map and writes forward records, as far as they are not.
     async fn write_series(&mut self, sources: &[Source]) -> Result<Arc<SeriesMap>, Stopped> {
         let target = self.writer.job.target;
         let view = self.inner.engine.live_view();
-        let (first, dictionary_from) = match self.writer.job.phase {
-            Phase::Series { next_id } => (next_id, Some(0)),
-            Phase::Dictionary { next } => (u32::MAX, Some(next)),
-            _ => (u32::MAX, None),
+        let first = match self.writer.job.phase {
+            Phase::Series { next_id } => Some(next_id),
+            _ => None,
         };
         let total = sources.iter().map(|s| u64::from(s.meta.next_series_id));
         let total = total.max().unwrap_or(0);
         let mut merge = Merge::new(sources);
-        let mut fingerprints: Vec<(u128, SeriesId)> = Vec::new();
         while !merge.is_done() {
             let reads = merge.wanted().into_iter().map(|page| page.read(&view));
             let pages = join_bounded(reads.collect(), CONCURRENT_PAGES).await?;
@@ -114,10 +112,7 @@ impl Build<'_> {
             merge = after;
             for new in series {
                 let id = SeriesId(new.id);
-                if dictionary_from.is_some() {
-                    fingerprints.push((new.fingerprint, id));
-                }
-                if new.id >= first {
+                if first.is_some_and(|first| new.id >= first) {
                     let counts = &mut self.writer.job.counts;
                     counts.series += 1;
                     counts.labels += new.labels as u64;
@@ -131,34 +126,12 @@ impl Build<'_> {
             let done = u64::from(merge.map.len());
             self.watch.phase("series", done, total.max(done));
         }
-        if let Some(from) = dictionary_from {
-            self.write_dictionary(fingerprints, from).await?;
+        if first.is_some() {
+            let after = Vec::new();
+            self.writer.reached(Phase::Index { after }).await?;
+            self.writer.write_out().await?;
         }
         Ok(Arc::new(merge.map))
-    }
-
-    /// Writes the dictionary from a place in the order of fingerprints on.
-    async fn write_dictionary(
-        &mut self,
-        mut fingerprints: Vec<(u128, SeriesId)>,
-        from: u32,
-    ) -> Result<()> {
-        let target = self.writer.job.target;
-        let sort = move || {
-            fingerprints.sort_unstable();
-            fingerprints
-        };
-        let fingerprints = self.inner.pool.run(sort).await?;
-        let records = dictionary(&fingerprints).enumerate();
-        for (at, (fingerprint, ids)) in records.skip(from as usize) {
-            let key = key::series_dictionary(target, fingerprint);
-            self.writer.put(key, series_dictionary::encode(&ids));
-            let next = at as u32 + 1;
-            self.writer.reached(Phase::Dictionary { next }).await?;
-        }
-        let after = Vec::new();
-        self.writer.reached(Phase::Index { after }).await?;
-        self.writer.write_out().await
     }
 
     /// Writes the inverted index, as far as it is not.
@@ -189,24 +162,5 @@ impl Build<'_> {
         }
         self.writer.reached(Phase::Samples { next_id: 0 }).await?;
         self.writer.write_out().await
-    }
-}
-
-/// The ids of each fingerprint: label sets whose fingerprints collide stay several series.
-fn dictionary(sorted: &[(u128, SeriesId)]) -> impl Iterator<Item = (u128, Vec<SeriesId>)> {
-    let same = sorted.chunk_by(|a, b| a.0 == b.0);
-    same.map(|same| (same[0].0, same.iter().map(|(_, id)| *id).collect()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn series_whose_fingerprints_collide_share_a_record() {
-        let sorted = [(5, SeriesId(9)), (7, SeriesId(2)), (7, SeriesId(4))];
-        let records: Vec<(u128, Vec<SeriesId>)> = dictionary(&sorted).collect();
-        let expected = [(5, vec![SeriesId(9)]), (7, vec![SeriesId(2), SeriesId(4)])];
-        assert_eq!(records, expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Coarsening: the buckets of a window become one larger bucket that holds columns.
 //!
 //! ```text
-//! job record ─► hold back flushes ─► series map ─► forward records, dictionary ─► index
+//! job record ─► hold back flushes ─► series map ─► forward records ─► index
 //!    ─► samples ─► verify ─► commit: target listed, sources retired, job gone
 //! ```
 //!

@@ -73,7 +73,6 @@ impl SeriesMap {
 /// A series of the target.
 pub(super) struct NewSeries {
     pub(super) id: u32,
-    pub(super) fingerprint: u128,
     /// Its forward record.
     pub(super) value: Bytes,
     pub(super) labels: usize,
@@ -216,7 +215,6 @@ impl Merge {
             self.map.len += 1;
             found.push(NewSeries {
                 id,
-                fingerprint: labels.fingerprint(),
                 value: newest.map(|(_, _, value)| value).unwrap_or_default(),
                 labels: labels.len(),
             });

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use icecore_records::maintenance_job::Counts;
-use icecore_records::{Bucket, ParsedKey, RecordType, histogram_series, key, series_dictionary};
+use icecore_records::{Bucket, ParsedKey, RecordType, histogram_series, key};
 use tracing::warn;
 
 use super::super::pace::Watch;
@@ -22,7 +22,6 @@ const PAGE_RECORDS: usize = 1024;
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     series: u64,
-    dictionary_ids: u64,
     floats: u64,
     histograms: u64,
     last_series: Option<u32>,
@@ -41,7 +40,6 @@ pub(super) async fn verify(
     let mut found = Found::default();
     for record_type in [
         RecordType::ForwardIndex,
-        RecordType::SeriesDictionary,
         RecordType::TimeSeries,
         RecordType::HistogramSeries,
     ] {
@@ -50,7 +48,6 @@ pub(super) async fn verify(
     let stated: u64 = sources.iter().map(|s| s.meta.float_samples).sum();
     let right = found.wrong == 0
         && found.series == counts.series
-        && found.dictionary_ids == counts.series
         && found.floats == counts.floats
         && found.histograms == counts.histograms
         // Replaced samples are counted twice by a source, never the other way round.
@@ -114,13 +111,6 @@ impl Found {
                 self.series += 1;
                 series.0 == expected
             }
-            Ok(ParsedKey::SeriesDictionary { .. }) => match series_dictionary::decode(value) {
-                Ok(ids) => {
-                    self.dictionary_ids += ids.len() as u64;
-                    ids.iter().all(|id| u64::from(id.0) < series_count)
-                }
-                Err(_) => false,
-            },
             Ok(ParsedKey::TimeSeries { series, .. }) => {
                 let count = count_floats(value);
                 self.floats += count.unwrap_or(0);
