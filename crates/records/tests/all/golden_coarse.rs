@@ -53,7 +53,7 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let with_gaps: Vec<i64> = (0..8).map(|i| T + 15_000 * (i + i / 3)).collect();
     let slower: Vec<i64> = (0..8).map(|i| T + 1000 * i * i).collect();
     let crowded: Vec<i64> = (0..256)
-        .map(|i| T + 15_000 * i + (noise(i) % 64 >> (noise(i + 1000) % 6)))
+        .map(|i| T + 15_000 * i + ((noise(i) % 64) >> (noise(i + 1000) % 6)))
         .collect();
     let shared = Times::Shared {
         column: 7,

@@ -17,20 +17,15 @@ use tracing::{debug, info};
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
-pub(crate) use crate::slate::garbage::Compact;
 
 /// How often to look whether readers have ended.
 const READERS_POLL: Duration = Duration::from_millis(50);
 
 /// Brings the store to rest. False when it is not by `deadline`, or when a program beside this one
 /// reads the database; what is left then follows within minutes.
-pub(crate) async fn settle(
-    inner: &Arc<Inner>,
-    wanted: &Compact,
-    deadline: Instant,
-) -> Result<bool> {
+pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant) -> Result<bool> {
     let started = Instant::now();
-    let joined = inner.engine.join(wanted, deadline).await?;
+    let joined = inner.engine.join(deadline).await?;
     begin_file(inner).await?;
     let Some(age) = inner.engine.release_files().await? else {
         return Ok(false);

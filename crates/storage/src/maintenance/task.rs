@@ -27,7 +27,7 @@ use super::pace::Watch;
 use super::plan::{self, Piece, Situation};
 use super::recent::Known;
 use super::retire::drop_retired;
-use super::settle::{Compact, settle};
+use super::settle::settle;
 use super::status::{JobStatus, MaintenanceReport};
 use super::sweep::sweep;
 use crate::error::{Error, Result};
@@ -186,7 +186,7 @@ async fn rest(inner: &Arc<Inner>) -> Result<()> {
     while drop_retired(inner, grace).await? > 0 {}
     flush_and_drain(inner).await?;
     let deadline = Instant::now() + SETTLE_PATIENCE;
-    settle(inner, &Compact::All, deadline).await.map(drop)
+    settle(inner, deadline).await.map(drop)
 }
 
 /// Waiting for the compactor ends when the database closes. Only for what may be cut anywhere.

@@ -35,24 +35,16 @@ const JOIN_POLL: Duration = Duration::from_millis(200);
 /// Checkpoints are stored in whole seconds.
 const CHECKPOINT_PRECISION: TimeDelta = TimeDelta::seconds(1);
 
-/// Which segments are to be joined.
-#[derive(Clone, Debug)]
-pub(crate) enum Compact {
-    /// All but the journal.
-    All,
-    /// Those with these prefixes.
-    Only(Vec<Bytes>),
-}
-
 impl Engine {
-    /// Writes memtables out and joins the files that segments have now into one run each. False when
+    /// Writes memtables out and joins the files that segments, all but those of the journal, have now
+    /// into one run each. False when
     /// that took longer than until `deadline`; the compactor goes on with what it has begun.
-    pub(crate) async fn join(&self, wanted: &Compact, deadline: Instant) -> Result<bool> {
+    pub(crate) async fn join(&self, deadline: Instant) -> Result<bool> {
         if !self.options.compaction {
             return Ok(true);
         }
         self.flush_memtable().await?;
-        let mut left = self.unjoined(wanted);
+        let mut left = self.unjoined();
         for prefix in left.keys() {
             self.joins.insert(prefix.clone());
         }
@@ -84,12 +76,10 @@ impl Engine {
     }
 
     /// Segments that are not one run, with their fresh files.
-    fn unjoined(&self, wanted: &Compact) -> BTreeMap<Bytes, HashSet<SourceId>> {
+    fn unjoined(&self) -> BTreeMap<Bytes, HashSet<SourceId>> {
         let manifest = self.db.manifest();
-        let wanted = manifest.segments().iter().filter(|segment| match wanted {
-            Compact::All => !is_journal(segment.prefix()),
-            Compact::Only(prefixes) => prefixes.contains(segment.prefix()),
-        });
+        let wanted = manifest.segments().iter();
+        let wanted = wanted.filter(|segment| !is_journal(segment.prefix()));
         let unjoined =
             wanted.filter(|segment| !is_joined(segment) && !self.drains.contains(segment.prefix()));
         unjoined

@@ -156,7 +156,6 @@ impl Reading<'_> {
 pub(in super::super) fn phase_name(phase: &Phase) -> &'static str {
     match phase {
         Phase::Series { .. } => "series",
-        Phase::Dictionary { .. } => "dictionary",
         Phase::Index { .. } => "index",
         Phase::Samples { .. } => "samples",
         Phase::Verify => "verify",

@@ -346,7 +346,7 @@ async fn the_overview_knows_what_comes_and_goes() {
                 key::forward_index(sixteen_hours(), SeriesId(0)),
                 forward("a").into(),
             ),
-            (key::flush_cursor(bucket()), flush_cursor::encode(3).into()),
+            (key::flush_cursor(bucket()), flush_cursor::encode(3)),
         ])
         .await;
     let store = Some(Arc::clone(&bench.store));

@@ -68,7 +68,7 @@ async fn the_directory_holds_what_is_referred_to() {
     // A compaction that began by itself may end after the files are deleted: then once more.
     let mut settled = false;
     for _ in 0..6 {
-        settled = settle(db.inner(), &Compact::All, far()).await.unwrap();
+        settled = settle(db.inner(), far()).await.unwrap();
         if settled && files(directory.path(), "compacted").len() == referenced(&db) {
             break;
         }
@@ -114,9 +114,9 @@ async fn a_reader_keeps_the_files_that_it_may_use() {
     let before = files(directory.path(), "compacted");
     let mut stream = SelectStream::open(db.inner(), everything()).await.unwrap();
     let mut read = stream.next().await.unwrap().unwrap().len();
-    let joined = db.inner().engine.join(&Compact::All, far()).await;
+    let joined = db.inner().engine.join(far()).await;
     assert!(joined.unwrap(), "every segment is one run");
-    let settled = settle(db.inner(), &Compact::All, Instant::now()).await;
+    let settled = settle(db.inner(), Instant::now()).await;
     assert!(!settled.unwrap());
     assert!(files(directory.path(), "compacted").is_superset(&before));
     while let Some(more) = stream.next().await.unwrap() {

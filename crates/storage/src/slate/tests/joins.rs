@@ -6,7 +6,6 @@ use slatedb::manifest::Segment;
 use tokio::time::Instant;
 
 use super::*;
-use crate::slate::garbage::Compact;
 use crate::slate::joins::{is_coarse, is_growing, is_worth_joining};
 
 /// A sample record of a bucket of 4 h.
@@ -41,7 +40,7 @@ async fn many_small_files_become_one_run_and_the_journal_is_left_alone() {
         }
         engine.flush_memtable().await.unwrap();
     }
-    assert!(engine.join(&Compact::All, far()).await.unwrap());
+    assert!(engine.join(far()).await.unwrap());
     let joined = segment(&engine, &bucket_key(60, 0));
     assert_eq!((joined.l0().len(), joined.compacted().len()), (0, 1));
     let journal = segment(&engine, &journal_key(1, 0));
@@ -53,21 +52,7 @@ async fn many_small_files_become_one_run_and_the_journal_is_left_alone() {
     let newest = get(&engine, &bucket_key(60, 0)).await.unwrap();
     assert_eq!(newest, 39u32.to_be_bytes()[..], "the last write counts");
     // Nothing is left to do.
-    assert!(engine.join(&Compact::All, Instant::now()).await.unwrap());
-    engine.close().await.unwrap();
-}
-
-#[tokio::test]
-async fn only_the_segments_that_are_asked_for_are_joined() {
-    let (options, store) = in_memory();
-    let engine = open(&options, &store).await;
-    put(&engine, bucket_key(60, 1), b"x").await.unwrap();
-    put(&engine, bucket_key(120, 1), b"x").await.unwrap();
-    engine.flush_memtable().await.unwrap();
-    let only = Compact::Only(vec![bucket_key(60, 1).slice(..6)]);
-    assert!(engine.join(&only, far()).await.unwrap());
-    assert_eq!(segment(&engine, &bucket_key(60, 1)).compacted().len(), 1);
-    assert_eq!(segment(&engine, &bucket_key(120, 1)).compacted().len(), 0);
+    assert!(engine.join(Instant::now()).await.unwrap());
     engine.close().await.unwrap();
 }
 
@@ -87,7 +72,7 @@ async fn a_coarse_segment_is_joined_when_it_is_complete_and_worth_it() {
     assert!(is_growing(&written, SystemTime::now()) && !is_growing(&written, later));
     assert!(is_worth_joining(&written));
 
-    assert!(engine.join(&Compact::All, far()).await.unwrap());
+    assert!(engine.join(far()).await.unwrap());
     assert!(!is_worth_joining(&segment(&engine, &key)));
     put(&engine, coarse_key(0), b"late").await.unwrap();
     engine.flush_memtable().await.unwrap();
