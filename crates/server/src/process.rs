@@ -181,6 +181,9 @@ impl Process {
             }
             who = next(&mut stop) => {
                 info!(who, "stopping");
+                // A request that waits for a run of maintenance, or for a flush that a job holds back,
+                // would take all of the grace time.
+                database.stop_maintenance();
                 let grace = self.config.server.shutdown_grace;
                 if !self.shut(grace).await {
                     warn!(?grace, "requests were still under way after server.shutdown_grace");

@@ -274,6 +274,13 @@ impl Database {
         self.inner.jobs.ask().await
     }
 
+    /// Ends maintenance for good: the job that is under way ends at its next yield point and is gone on
+    /// with by the next process; who waits for a run is told. To be called before requests are waited
+    /// for, because a run may take long.
+    pub fn stop_maintenance(&self) {
+        self.inner.jobs.stop();
+    }
+
     /// What maintenance is doing and what is left to do.
     pub fn maintenance_status(&self) -> MaintenanceStatus {
         maintenance::status(&self.inner)
@@ -291,7 +298,7 @@ impl Database {
             return Ok(());
         };
         // First the job: it holds back flushes until it ends.
-        self.inner.jobs.stop();
+        self.stop_maintenance();
         let jobs = background.jobs.await;
         // The task ends with its receiver; it may have ended by itself.
         let _ = background.stop.send(());
