@@ -228,15 +228,15 @@ proptest! {
 
 /// The record of a series in the 16 h bucket: the key and its value.
 async fn record_of(db: &Database, target: Bucket, series: &str) -> (bytes::Bytes, bytes::Bytes) {
-    let labels = icecore_model::Labels::from_pairs([("__name__", "m"), ("series", series)]);
-    let prefix = key::record_prefix(RecordType::ForwardIndex, target);
-    let forward = db.records(&prefix).await.unwrap();
-    let of_series = |(_, value): &&(bytes::Bytes, bytes::Bytes)| {
-        forward_index::decode(value).unwrap().labels == labels
+    let forward = key::record_prefix(RecordType::ForwardIndex, target);
+    let is_wanted = |(_, value): &(bytes::Bytes, bytes::Bytes)| {
+        let labels = forward_index::decode(value).unwrap().labels;
+        labels.get("series") == Some(series)
     };
-    let (key, _) = forward.iter().find(of_series).unwrap();
-    let ParsedKey::ForwardIndex { series: id, .. } = ParsedKey::parse(key).unwrap() else {
-        panic!("not a forward record");
+    let records = db.records(&forward).await.unwrap();
+    let (key, _) = records.into_iter().find(is_wanted).unwrap();
+    let Ok(ParsedKey::ForwardIndex { series: id, .. }) = ParsedKey::parse(&key) else {
+        panic!("a forward record has another key");
     };
     let key = key::time_series(target, id);
     let value = db.records(&key).await.unwrap().remove(0).1;
