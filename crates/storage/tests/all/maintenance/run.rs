@@ -23,7 +23,9 @@ fn sizes(status: &MaintenanceStatus) -> Vec<(u32, usize)> {
 
 #[test]
 fn everything_that_is_closed_becomes_coarse() {
-    let world = World::new();
+    let mut world = World::new();
+    // A run waits until files have this age.
+    world.options.store.gc_min_age = Duration::from_secs(2);
     let process = world.start();
     let db = &process.db;
     // Three windows of 16 hours, and an open one of which six hours have ended: the clock stands at
