@@ -6,7 +6,11 @@
 //!   └───────────── the same directory ◄─── icecore check ◄─┘
 //! ```
 //!
+//! Elsewhere: each step of maintenance (`maintenance`).
+//!
 //! `CRASH_ROUNDS=200` is the long form, `CRASH_SEED=…` repeats a plan (not its timing).
+
+mod maintenance;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,6 +21,9 @@ use std::time::{Duration, Instant};
 
 use icecore_storage::FAIL_POINTS;
 
+use self::maintenance::{
+    FIRST_WINDOW_MS, HOUR_MS, WINDOW_MS, ask_for_run, come_to_rest, nothing_is_left_over, patient,
+};
 use crate::load::{Writer, verify};
 use crate::random::Random;
 use crate::served::{Serve, Served, Workplace, check_is_clean};
@@ -31,8 +38,6 @@ const SAMPLES_PER_WRITER_AND_ROUND: u64 = 4_000;
 /// A fail point that has not been reached by then gives way to SIGKILL.
 const LOAD_MAX: Duration = Duration::from_secs(8);
 
-const RUN_MAINTENANCE: &str = "/api/v1/admin/maintenance/run";
-
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
 const SIGABRT: i32 = 6;
@@ -40,6 +45,19 @@ const SIGKILL: i32 = 9;
 
 /// Lives in which a fail point must be reached at least once.
 const ATTEMPTS_PER_FAIL_POINT: usize = 6;
+
+/// Areas whose fail points plain load never passes.
+const OF_MAINTENANCE: &[&str] = &["coarsen.", "fold.", "retire.", "sweep."];
+
+/// Hours of a window that get samples while maintenance works on it.
+const HOURS_PER_WINDOW: i64 = 3;
+
+/// What the process says when it has done something of maintenance.
+const JOBS: &[&str] = &[
+    "buckets coarsened",
+    "late samples folded in",
+    "retired buckets dropped",
+];
 
 /// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +81,7 @@ fn acknowledged_samples_survive_every_end() {
             1 => End::Kill,
             _ => {
                 if points.is_empty() {
-                    points = FAIL_POINTS.to_vec();
+                    points = fail_points_of_load();
                     test.random.shuffle(&mut points);
                 }
                 let name = points.pop().expect("was just filled");
@@ -79,7 +97,8 @@ fn acknowledged_samples_survive_every_end() {
 #[test]
 fn acknowledged_samples_survive_each_fail_point() {
     let mut test = CrashTest::new(seed());
-    for name in FAIL_POINTS {
+    let points = fail_points_of_load();
+    for name in &points {
         // A short life may not come that far a second time, or at all on a busy machine.
         let mut passes = 1 + test.random.bits() % 2;
         for _ in 0..ATTEMPTS_PER_FAIL_POINT {
@@ -90,12 +109,39 @@ fn acknowledged_samples_survive_each_fail_point() {
             passes = 1;
         }
     }
-    let died_there = test.ends.keys().filter(|end| FAIL_POINTS.contains(end));
-    let died_there: Vec<&str> = died_there.copied().collect();
-    let missed = FAIL_POINTS.iter().filter(|name| !died_there.contains(name));
-    let missed: Vec<_> = missed.collect();
+    let missed = points.iter().filter(|name| !test.ends.contains_key(*name));
+    let missed: Vec<&str> = missed.copied().collect();
     test.finish("fail points");
     assert!(missed.is_empty(), "never reached: {missed:?}");
+}
+
+/// Buckets are coarsened, folded and dropped all the time, by itself and because somebody asks for it,
+/// while samples come in for the very same hours.
+#[test]
+fn acknowledged_samples_survive_kills_inside_maintenance() {
+    let rounds = number_from("CRASH_ROUNDS").unwrap_or(6);
+    let mut test = CrashTest::new(seed());
+    test.busy = true;
+    for round in 0..rounds {
+        test.round(match round % 5 {
+            2 => End::Terminate,
+            4 => End::KillWhileStopping,
+            _ => End::Kill,
+        });
+    }
+    test.finish("kills inside maintenance");
+}
+
+/// The fail points that writes and flushes pass.
+fn fail_points_of_load() -> Vec<&'static str> {
+    let points = FAIL_POINTS.iter().copied();
+    points.filter(|name| !is_of_maintenance(name)).collect()
+}
+
+fn is_of_maintenance(fail_point: &str) -> bool {
+    OF_MAINTENANCE
+        .iter()
+        .any(|area| fail_point.starts_with(area))
 }
 
 struct CrashTest {
@@ -103,11 +149,14 @@ struct CrashTest {
     random: Random,
     workplace: Workplace,
     writers: Vec<Writer>,
+    /// Whether maintenance has as much to do as it can get.
+    busy: bool,
     began: Instant,
     starts: u64,
     rounds: u64,
     ends: BTreeMap<&'static str, u64>,
     until_ready: Vec<Duration>,
+    jobs: BTreeMap<&'static str, usize>,
     checks: u64,
 }
 
@@ -123,11 +172,13 @@ impl CrashTest {
             random,
             workplace: Workplace::new(),
             writers,
+            busy: false,
             began: Instant::now(),
             starts: 0,
             rounds: 0,
             ends: BTreeMap::new(),
             until_ready: Vec::new(),
+            jobs: BTreeMap::new(),
             checks: 0,
         }
     }
@@ -151,12 +202,25 @@ impl CrashTest {
             for writer in &mut self.writers {
                 writer.add_series(NEW_SERIES_PER_ROUND);
             }
+            if self.busy {
+                self.choose_hours();
+            }
             self.load(&mut served, end);
         }
         let status = self.end(&mut served, end);
         self.note_end(&served, end, status);
         check_is_clean(self.database(), &[]);
         self.checks += 1;
+    }
+
+    /// All writers but one go on with a window that may be coarse by now, or with a new one.
+    fn choose_hours(&mut self) {
+        let windows = self.rounds as i64 + 1;
+        for writer in self.writers.iter_mut().skip(1) {
+            let window = FIRST_WINDOW_MS + self.random.within(0..windows) * WINDOW_MS;
+            let hours = (0..HOURS_PER_WINDOW).map(|hour| window + hour * HOUR_MS);
+            writer.write_into(&hours.collect::<Vec<i64>>());
+        }
     }
 
     /// A start that is cut off: recovery, too, must leave everything as it was.
@@ -208,8 +272,13 @@ impl CrashTest {
         choose("storage.gc-interval", &["1s", "1m"]);
         choose("storage.gc-min-age", &["30s", "5m"]);
         choose("read.batch-series", &["1024", "3"]);
-        choose("maintenance.delay", &["0s", "30m"]);
-        choose("maintenance.grace", &["0s", "5m"]);
+        choose("maintenance.delay", &["30m", "0s"]);
+        choose("maintenance.grace", &["5m", "0s"]);
+        if self.busy {
+            let busy = ["delay", "grace"].map(|name| format!("--maintenance.{name}=0s"));
+            flags.truncate(flags.len() - 2 * busy.len());
+            flags.extend(busy);
+        }
         flags
     }
 
@@ -218,7 +287,6 @@ impl CrashTest {
         let most = match name {
             "flush.series" | "flush.index" | "flush.samples" => 40,
             "journal.written" | "journal.durable" => 60,
-            "coarsen.write" | "coarsen.written" => 20,
             "flush.before_commit" | "flush.committed" | "flush.dropped" => 8,
             _ => 3,
         };
@@ -233,8 +301,9 @@ impl CrashTest {
         };
         let until = Instant::now() + length;
         let flushes = end != End::Terminate || self.random.one_in(2);
-        let coarsens = matches!(end, End::FailPoint(..)) || self.random.one_in(2);
         let check_beside = self.random.one_in(4);
+        let times = if self.busy { 2 } else { 4 };
+        let asks_for_runs = !matches!(end, End::FailPoint(..)) && self.random.one_in(times);
         let mut random = self.random.split();
         let database = self.database();
         let (writers, checks) = (&mut self.writers, &mut self.checks);
@@ -251,16 +320,15 @@ impl CrashTest {
                     *checks += 1;
                 });
             }
-            if coarsens {
-                let mut client = served.client();
+            if asks_for_runs {
+                let mut client = patient(served);
                 scope.spawn(move || {
-                    // Ends with an error when the process ends, or is about to.
-                    while client
-                        .post(RUN_MAINTENANCE, &[], b"")
-                        .is_ok_and(|a| a.is_success())
-                        && Instant::now() < until
+                    // Ends with the process at the latest; a process that stops refuses.
+                    while Instant::now() < until
+                        && let Ok(answer) = ask_for_run(&mut client)
                     {
-                        std::thread::sleep(Duration::from_millis(100));
+                        let fine = answer.is_success() || answer.status == 503;
+                        assert!(fine, "{}: {}", answer.status, answer.text());
                     }
                 });
             }
@@ -320,6 +388,10 @@ impl CrashTest {
             }
         };
         *self.ends.entry(what).or_default() += 1;
+        let log = served.log();
+        for job in JOBS {
+            *self.jobs.entry(job).or_default() += log.matches(job).count();
+        }
     }
 
     /// A last start, a last look, and the numbers.
@@ -329,10 +401,18 @@ impl CrashTest {
         let read = verify(&mut served.client(), &mut self.writers, true);
         assert!(read.is_some(), "{}", served.log());
         self.until_ready.push(served.since_start());
+        if self.busy {
+            come_to_rest(&served);
+            let read = verify(&mut served.client(), &mut self.writers, false);
+            assert!(read.is_some(), "{}", served.log());
+        }
         served.terminate();
         let status = served.wait_exit(STOP_PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
-        check_is_clean(self.database(), &[]);
+        let report = check_is_clean(self.database(), &[]);
+        if self.busy {
+            nothing_is_left_over(&report);
+        }
         let total = |of: fn(&Writer) -> u64| self.writers.iter().map(of).sum::<u64>();
         let times: usize = self.writers.iter().map(Writer::acknowledged_times).sum();
         self.until_ready.sort_unstable();
@@ -340,7 +420,7 @@ impl CrashTest {
         let slowest = self.until_ready.last().copied().unwrap_or_default();
         say(&format!(
             "{title}: seed {}, {} rounds, {} starts, ends {:?}; {} samples acknowledged in {} requests \
-             ({times} distinct), {} requests unanswered, {} series read back under load, {} checks clean; \
+             ({times} distinct), {} requests unanswered, {} series read back under load, {} checks clean, {:?}; \
              start to read-back median {median:.1?}, slowest {slowest:.1?}; {:.0?} in all",
             self.seed,
             self.rounds,
@@ -351,6 +431,7 @@ impl CrashTest {
             total(|w| w.unanswered_requests),
             total(|w| w.read_backs),
             self.checks + 1,
+            self.jobs,
             self.began.elapsed()
         ));
     }

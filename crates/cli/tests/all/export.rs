@@ -34,6 +34,36 @@ pub(crate) fn select(client: &mut Client, selector: &str) -> io::Result<Found> {
     Ok(found)
 }
 
+/// All exemplars, as the samples that they are.
+pub(crate) fn exemplars(client: &mut Client) -> io::Result<Found> {
+    let query = escape(r#"{__name__!=""}"#);
+    let response = client.get(&format!("/api/v1/query_exemplars?query={query}"))?;
+    let text = response.text();
+    assert!(response.is_success(), "exemplars: {text:.300}");
+    let answer: serde_json::Value = serde_json::from_str(&text).expect("an answer is JSON");
+    let series = answer["data"].as_array().expect("a list of series");
+    let found = series.iter().map(|series| {
+        let labels: BTreeMap<String, String> =
+            serde_json::from_value(series["seriesLabels"].clone()).expect("labels");
+        let exemplars = series["exemplars"].as_array().expect("a list of exemplars");
+        let mut samples: Samples = exemplars.iter().map(exemplar).collect();
+        samples.sort_by_key(|sample| sample.0);
+        (labels.into_iter().collect(), samples)
+    });
+    Ok(found.collect())
+}
+
+/// The time and value of an exemplar, whose label repeats the time.
+fn exemplar(json: &serde_json::Value) -> (i64, Value) {
+    let seconds = json["timestamp"].as_f64().expect("an exemplar has a time");
+    let timestamp_ms = (seconds * 1e3).round() as i64;
+    let labels = serde_json::json!({"trace_id": timestamp_ms.to_string()});
+    assert_eq!(json["labels"], labels, "{json}");
+    let value = json["value"].as_str().map(parse::<f64>);
+    let value = value.expect("an exemplar has a value");
+    (timestamp_ms, Value::Float(value.to_bits()))
+}
+
 fn parse_line(line: &str) -> (LabelSet, Samples) {
     let rest = line
         .strip_prefix(r#"{"metric":"#)

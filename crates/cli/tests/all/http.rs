@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     address: SocketAddr,
+    patience: Duration,
     connection: Option<BufReader<TcpStream>>,
 }
 
@@ -32,8 +33,15 @@ impl Client {
         );
         Self {
             address,
+            patience: PATIENCE,
             connection: None,
         }
+    }
+
+    /// For requests that wait for work of unknown size.
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Response> {
@@ -58,7 +66,7 @@ impl Client {
     ) -> io::Result<Response> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => connect(self.address)?,
+            None => connect(self.address, self.patience)?,
         };
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
         for (name, value) in headers {
@@ -69,7 +77,7 @@ impl Client {
         let mut sent = head.into_bytes();
         sent.extend_from_slice(body);
         connection.get_mut().write_all(&sent)?;
-        let response = read_response(&mut connection).map_err(name_hangs)?;
+        let response = read_response(&mut connection).map_err(|e| name_hangs(e, self.patience))?;
         if !matches!(response.header("connection"), Some(value) if value.eq_ignore_ascii_case("close"))
         {
             self.connection = Some(connection);
@@ -107,18 +115,18 @@ pub(crate) fn escape(value: &str) -> String {
         .collect()
 }
 
-fn connect(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
+fn connect(address: SocketAddr, patience: Duration) -> io::Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
     Ok(BufReader::with_capacity(64 << 10, stream))
 }
 
-fn name_hangs(error: io::Error) -> io::Error {
+fn name_hangs(error: io::Error, patience: Duration) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            panic!("no answer within {PATIENCE:?}: the process hangs")
+            panic!("no answer within {patience:?}: the process hangs")
         }
         _ => error,
     }

@@ -1,27 +1,21 @@
 //! The load: writers that send remote write requests and know what must be there afterwards.
 //!
 //! Each writer owns its series, so the order of writes to a series is known. Their samples lie in the
-//! last four hours and in a few hours long gone: in order, out of order, late, repeated with the same
-//! or another value, stale markers and every kind of float, here and there a native histogram.
+//! last four hours and in a few hours long gone, or in chosen hours that have ended, then with
+//! exemplars: in order, out of order, late, repeated with the same or another value, stale markers and
+//! every kind of float, here and there a native histogram.
+
+mod series;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::export;
 use crate::http::Client;
-use crate::ledger::{Found, SeriesLedger, Value};
+use crate::ledger::{Found, Value};
 use crate::random::Random;
 use crate::remote_write::{self, SentSeries};
-
-const MINUTE_MS: i64 = 60_000;
-const HOUR_MS: i64 = 60 * MINUTE_MS;
-
-/// Hours before the current one that get late samples.
-const LATE_HOURS: &[i64] = &[6, 7, 26, 49, 200];
-
-/// From here on back each life of the process gets a window of 16 hours that had nothing before, so that
-/// there always is something to coarsen.
-const FRESH_HOURS: i64 = 240;
+use series::{HOUR_MS, Series, Spread};
 
 /// One in so many requests is followed by reading one series back.
 const READ_BACK_EVERY: u64 = 6;
@@ -33,8 +27,7 @@ pub(crate) struct Writer {
     number: usize,
     random: Random,
     now_ms: i64,
-    /// How often series were added, which is once in each life of the process.
-    lives: i64,
+    spread: Spread,
     series: Vec<Series>,
     /// A request whose outcome is unknown.
     unanswered: Option<Request>,
@@ -44,19 +37,16 @@ pub(crate) struct Writer {
     pub(crate) read_backs: u64,
 }
 
-struct Series {
-    labels: Vec<(String, String)>,
-    ledger: SeriesLedger,
-    /// Time of its last sample in order.
-    newest_ms: i64,
-    counter: f64,
-    has_histograms: bool,
-}
-
 struct Request {
     /// Series and what they get, in the order in which it is sent.
-    parts: Vec<(usize, Vec<(i64, Value)>)>,
+    parts: Vec<Part>,
     body: Vec<u8>,
+}
+
+struct Part {
+    series: usize,
+    samples: Vec<(i64, Value)>,
+    exemplars: Vec<(i64, Value)>,
 }
 
 /// What became of one request.
@@ -72,11 +62,12 @@ pub(crate) enum Outcome {
 impl Writer {
     pub(crate) fn new(number: usize, series: usize, random: Random) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_ms = now.expect("it is after 1970").as_millis() as i64;
         let mut writer = Self {
             number,
             random,
-            now_ms: now.expect("it is after 1970").as_millis() as i64,
-            lives: 0,
+            now_ms,
+            spread: Spread::Around(now_ms),
             series: Vec::new(),
             unanswered: None,
             acknowledged_samples: 0,
@@ -88,28 +79,51 @@ impl Writer {
         writer
     }
 
+    /// From now on its samples lie in the hours that begin at these times, all of which have ended.
+    pub(crate) fn write_into(&mut self, hours_ms: &[i64]) {
+        self.spread = Spread::Hours(hours_ms.to_vec());
+    }
+
     /// Series come and go; these come.
     pub(crate) fn add_series(&mut self, count: usize) {
-        self.lives += 1;
         for _ in 0..count {
-            let number = self.series.len();
-            let metric = self.random.pick(&["requests_total", "temperature", "up"]);
-            let path = self.random.pick(&["/", "/a\"b\\c", "{x},[1]\n", "größe/δ"]);
-            let labels = [
-                ("__name__", metric.to_owned()),
-                ("path", path.to_owned()),
-                ("series", number.to_string()),
-                ("writer", self.number.to_string()),
-            ];
             let start = self.now_ms - 7 * HOUR_MS / 2;
-            self.series.push(Series {
-                labels: labels.map(|(name, value)| (name.into(), value)).into(),
-                ledger: SeriesLedger::default(),
-                newest_ms: start + self.random.within(0..2 * HOUR_MS),
-                counter: 0.0,
-                has_histograms: number % 8 == 7,
-            });
+            let newest_ms = start + self.random.within(0..2 * HOUR_MS);
+            let number = self.series.len();
+            let series = Series::new(self.number, number, newest_ms, &mut self.random);
+            self.series.push(series);
         }
+    }
+
+    /// Sends a few scrapes of all its series in each of its hours, at the same times for all of them.
+    pub(crate) fn fill(&mut self, client: &mut Client, scrapes: usize) -> Outcome {
+        let Spread::Hours(hours) = self.spread.clone() else {
+            panic!("a writer around now is not filled");
+        };
+        for hour in hours {
+            let times = (0..scrapes as i64)
+                .map(|i| hour + i * 15_000 + self.random.within(0..1000))
+                .collect::<Vec<i64>>();
+            let parts = self.series.iter_mut().enumerate().map(|(number, series)| {
+                let samples = series.scraped(&mut self.random, &times);
+                let exemplars = match self.random.one_in(8) {
+                    true => vec![series.next_exemplar(&mut self.random, &[hour])],
+                    false => Vec::new(),
+                };
+                Part {
+                    series: number,
+                    samples,
+                    exemplars,
+                }
+            });
+            let parts = parts.collect();
+            let request = self.encoded(parts);
+            match self.send(client, request) {
+                Outcome::Acknowledged => {}
+                other => return other,
+            }
+        }
+        Outcome::Acknowledged
     }
 
     /// Sends until the process is gone, the time is over or enough was sent.
@@ -135,14 +149,22 @@ impl Writer {
             Some(request) => request,
             None => self.make_request(),
         };
-        for (series, samples) in &request.parts {
-            self.series[*series].ledger.sending(samples);
+        self.send(client, request)
+    }
+
+    fn send(&mut self, client: &mut Client, request: Request) -> Outcome {
+        for part in &request.parts {
+            let series = &mut self.series[part.series];
+            series.ledger.sending(&part.samples);
+            series.exemplars.sending(&part.exemplars);
         }
         match client.post("/api/v1/write", remote_write::HEADERS, &request.body) {
             Ok(answer) if answer.is_success() => {
-                for (series, samples) in &request.parts {
-                    self.series[*series].ledger.acknowledged(samples);
-                    self.acknowledged_samples += samples.len() as u64;
+                for part in &request.parts {
+                    let series = &mut self.series[part.series];
+                    series.ledger.acknowledged(&part.samples);
+                    series.exemplars.acknowledged(&part.exemplars);
+                    self.acknowledged_samples += part.samples.len() as u64;
                 }
                 self.acknowledged_requests += 1;
                 Outcome::Acknowledged
@@ -190,39 +212,55 @@ impl Writer {
         let mut chosen: Vec<usize> = chosen.into_iter().collect();
         self.random.shuffle(&mut chosen);
         let mut parts = Vec::with_capacity(chosen.len());
-        let fresh_hours = FRESH_HOURS + 16 * self.lives;
         for number in chosen {
             let count = 1 + self.random.below(if many { 60 } else { 30 });
             let series = &mut self.series[number];
-            let samples = series.next_samples(&mut self.random, self.now_ms, fresh_hours, count);
-            parts.push((number, samples));
+            let samples = series.next_samples(&mut self.random, &self.spread, count);
+            let mut exemplars = Vec::new();
+            if let Spread::Hours(hours) = &self.spread
+                && self.random.one_in(4)
+            {
+                exemplars.push(series.next_exemplar(&mut self.random, hours));
+            }
+            parts.push(Part {
+                series: number,
+                samples,
+                exemplars,
+            });
         }
-        let sent = parts.iter().map(|(number, samples)| SentSeries {
-            labels: &self.series[*number].labels,
-            samples,
+        self.encoded(parts)
+    }
+
+    fn encoded(&self, parts: Vec<Part>) -> Request {
+        let sent = parts.iter().map(|part| SentSeries {
+            labels: &self.series[part.series].labels,
+            samples: &part.samples,
+            exemplars: &part.exemplars,
         });
         let body = remote_write::encode(sent);
         Request { parts, body }
     }
 
     /// Compares everything that was found with what must be there, and takes its series out of it.
-    pub(crate) fn compare(&self, found: &mut Found) -> Vec<String> {
+    fn compare(&self, found: &mut Found, exemplars: &mut Found) -> Vec<String> {
         let mut differences = Vec::new();
         for series in &self.series {
-            let samples = found.remove(&series.labels).unwrap_or_default();
-            let wrong = series.ledger.differences(&samples);
+            let of = |found: &mut Found| found.remove(&series.labels).unwrap_or_default();
+            let wrong = series.ledger.differences(&of(found));
             differences.extend(wrong.iter().map(|w| format!("{:?} {w}", series.labels)));
+            let wrong = series.exemplars.differences(&of(exemplars));
+            let wrong = wrong.iter();
+            differences.extend(wrong.map(|w| format!("{:?} exemplar {w}", series.labels)));
         }
         differences
     }
 
     /// After a restart: what was in doubt is as it was found.
-    pub(crate) fn settle(&mut self, found: &Found) {
+    fn settle(&mut self, found: &Found, exemplars: &Found) {
         for series in &mut self.series {
-            let samples = found.get(&series.labels);
-            series
-                .ledger
-                .settle(samples.map(Vec::as_slice).unwrap_or_default());
+            let of = |found: &Found| found.get(&series.labels).cloned().unwrap_or_default();
+            series.ledger.settle(&of(found));
+            series.exemplars.settle(&of(exemplars));
         }
     }
 
@@ -233,113 +271,17 @@ impl Writer {
     }
 }
 
-impl Series {
-    fn next_samples(
-        &mut self,
-        random: &mut Random,
-        now_ms: i64,
-        fresh_hours: i64,
-        count: usize,
-    ) -> Vec<(i64, Value)> {
-        let mut samples = Vec::with_capacity(count);
-        match random.below(10) {
-            // In order, every few seconds; from the start again when the end is reached.
-            0..=4 => {
-                for _ in 0..count {
-                    self.newest_ms += random.pick(&[1_000, 15_000, 15_000, 60_123]);
-                    if self.newest_ms > now_ms + HOUR_MS / 2 {
-                        self.newest_ms -= 4 * HOUR_MS + random.within(0..1000);
-                    }
-                    samples.push((self.newest_ms, self.value(random)));
-                }
-            }
-            // Anywhere in four hours.
-            5..=6 => {
-                for _ in 0..count {
-                    let time = now_ms + random.within(-7 * HOUR_MS / 2..HOUR_MS / 2);
-                    samples.push((time, self.value(random)));
-                }
-            }
-            // Into an hour that has been flushed long ago.
-            7 => {
-                let hours = match random.one_in(3) {
-                    true => fresh_hours,
-                    false => random.pick(LATE_HOURS),
-                };
-                let start = now_ms - hours * HOUR_MS;
-                for _ in 0..count {
-                    let time = start + random.within(0..HOUR_MS);
-                    samples.push((time, self.value(random)));
-                }
-            }
-            // Times that were written before, with the same value or another one.
-            _ => {
-                let from = now_ms + random.within(-5 * HOUR_MS..HOUR_MS / 2);
-                let times = self.ledger.times().filter(|time| *time >= from);
-                let times: Vec<i64> = times.take(count).collect();
-                for time in times {
-                    let value = match self.ledger.certain(time) {
-                        Some(value) if random.one_in(2) => value,
-                        _ => self.value(random),
-                    };
-                    samples.push((time, value));
-                }
-                if samples.is_empty() {
-                    samples.push((now_ms, self.value(random)));
-                }
-            }
-        }
-        self.separate_kinds(&mut samples);
-        samples
-    }
-
-    /// Within one request the protocol has no order between floats and histograms, so at one time
-    /// there is only one kind.
-    fn separate_kinds(&self, samples: &mut Vec<(i64, Value)>) {
-        if self.has_histograms {
-            let mut seen = BTreeSet::new();
-            samples.retain(|(time, _)| seen.insert(*time));
-        }
-    }
-
-    fn value(&mut self, random: &mut Random) -> Value {
-        if self.has_histograms && random.one_in(2) {
-            return Value::Histogram(random.bits() as u32 >> 2);
-        }
-        let value = match random.below(20) {
-            0 => return Value::Float(0x7ff0_0000_0000_0002),
-            1 => return Value::Float(random.bits()),
-            2 => random.pick(&[
-                0.0,
-                -0.0,
-                f64::INFINITY,
-                f64::NEG_INFINITY,
-                f64::MAX,
-                f64::MIN_POSITIVE,
-                f64::from_bits(1),
-                f64::from_bits(0x7ff8_0000_0000_0001),
-                f64::from_bits(0xfff8_0000_0000_0000),
-            ]),
-            3..=7 => random.within(-5000..5000) as f64 / 100.0,
-            _ => {
-                self.counter += random.below(20) as f64;
-                self.counter
-            }
-        };
-        Value::Float(value.to_bits())
-    }
-}
-
 /// Reads everything and compares it with what all writers know. `None` when the process went away.
 pub(crate) fn verify(client: &mut Client, writers: &mut [Writer], restarted: bool) -> Option<()> {
     let found = export::everything(client).ok()?;
-    let mut rest = found.clone();
+    let exemplars = export::exemplars(client).ok()?;
+    let (mut rest, mut more) = (found.clone(), exemplars.clone());
     let mut differences: Vec<String> = Vec::new();
     for writer in writers.iter() {
-        differences.extend(writer.compare(&mut rest));
+        differences.extend(writer.compare(&mut rest, &mut more));
     }
-    let strangers = rest.keys().map(|labels| format!("{labels:?} is nobody's"));
-    differences.extend(strangers);
+    let strangers = rest.keys().chain(more.keys());
+    differences.extend(strangers.map(|labels| format!("{labels:?} is nobody's")));
     assert!(
         differences.is_empty(),
         "{} differences, among them {:#?}",
@@ -347,7 +289,8 @@ pub(crate) fn verify(client: &mut Client, writers: &mut [Writer], restarted: boo
         &differences[..differences.len().min(20)]
     );
     if restarted {
-        writers.iter_mut().for_each(|writer| writer.settle(&found));
+        let settle = |writer: &mut Writer| writer.settle(&found, &exemplars);
+        writers.iter_mut().for_each(settle);
     }
     Some(())
 }

@@ -27,6 +27,7 @@ fn write(served: &Served) {
     let sent = SentSeries {
         labels: &labels,
         samples: &samples,
+        exemplars: &[],
     };
     let answer = served
         .client()

@@ -23,9 +23,11 @@ fn served(workplace: &Workplace) -> Served {
         (0..=60).map(sample).collect()
     };
     let all = [(labels("a"), samples(1)), (labels("b,c"), samples(2))];
-    let sent = all
-        .iter()
-        .map(|(labels, samples)| SentSeries { labels, samples });
+    let sent = all.iter().map(|(labels, samples)| SentSeries {
+        labels,
+        samples,
+        exemplars: &[],
+    });
     let answer = served
         .client()
         .post("/api/v1/write", HEADERS, &encode(sent));

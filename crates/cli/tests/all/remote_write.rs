@@ -7,6 +7,8 @@ use crate::ledger::Value;
 pub(crate) struct SentSeries<'a> {
     pub(crate) labels: &'a [(String, String)],
     pub(crate) samples: &'a [(i64, Value)],
+    /// Floats, each of which gets one label.
+    pub(crate) exemplars: &'a [(i64, Value)],
 }
 
 pub(crate) const HEADERS: &[(&str, &str)] = &[
@@ -45,6 +47,22 @@ fn time_series(series: &SentSeries<'_>) -> Vec<u8> {
             Value::Histogram(seed) => put_message(&mut out, 4, &histogram(*timestamp_ms, *seed)),
         }
     }
+    for (timestamp_ms, value) in series.exemplars {
+        put_message(&mut out, 3, &exemplar(*timestamp_ms, *value));
+    }
+    out
+}
+
+fn exemplar(timestamp_ms: i64, value: Value) -> Vec<u8> {
+    let Value::Float(bits) = value else {
+        panic!("an exemplar has a float");
+    };
+    let (mut out, mut label) = (Vec::new(), Vec::new());
+    put_message(&mut label, 1, b"trace_id");
+    put_message(&mut label, 2, timestamp_ms.to_string().as_bytes());
+    put_message(&mut out, 1, &label);
+    put_double(&mut out, 2, bits);
+    put_varint(&mut out, 3, timestamp_ms as u64);
     out
 }
 

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value as Json;
+
 use crate::http::Client;
 
 /// How long a start may take on a busy machine, recovery included.
@@ -209,20 +211,21 @@ pub(crate) fn icecore() -> Command {
     command
 }
 
-/// `icecore check`, which must find nothing wrong.
+/// `icecore check`, which must find nothing wrong; its report.
 #[track_caller]
-pub(crate) fn check_is_clean(storage: impl AsRef<OsStr>, settings: &[(&str, &str)]) {
+pub(crate) fn check_is_clean(storage: impl AsRef<OsStr>, settings: &[(&str, &str)]) -> Json {
     let check = &mut icecore();
-    let check = check.arg("check").arg("--storage").arg(storage);
+    let check = check.args(["check", "--json", "--storage"]).arg(storage);
     let check = check.envs(settings.iter().copied());
     let output = check.output().expect("the binary was built for this test");
+    let said = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "icecore check: {}\n{}{}",
+        "icecore check: {}\n{said}{}",
         output.status,
-        String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    serde_json::from_str(&said).expect("one JSON object")
 }
 
 /// A port that nobody listens on.

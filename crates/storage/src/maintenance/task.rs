@@ -184,6 +184,8 @@ async fn rest(inner: &Arc<Inner>) -> Result<()> {
         false => Duration::ZERO,
     };
     while drop_retired(inner, grace).await? > 0 {}
+    // What follows takes as long as SlateDB's compactor does.
+    info!("bringing the store to rest");
     flush_and_drain(inner).await?;
     let deadline = Instant::now() + SETTLE_PATIENCE;
     settle(inner, deadline).await.map(drop)

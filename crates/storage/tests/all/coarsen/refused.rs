@@ -71,7 +71,7 @@ fn a_damaged_target_is_built_again() {
     let column = columns.clone().find(is_column).unwrap().clone();
     for damaged in [column, key::forward_index(target, SeriesId(1))] {
         let process = world_of(&store).start();
-        let mut writes = 30;
+        let mut writes = 10;
         // Far enough that there is something to damage.
         while process
             .run(process.db.records(&damaged))
