@@ -25,9 +25,9 @@ impl Budget {
         self.bytes() > self.max
     }
 
-    /// Whether less than half of it is in use.
+    /// Whether a quarter of it is free.
     pub(crate) fn is_roomy(&self) -> bool {
-        self.bytes() < self.max / 2
+        self.bytes() < self.max / 4 * 3
     }
 
     pub(super) fn add(&self, bytes: usize) {

@@ -81,7 +81,7 @@ impl Chunk {
         side: SideRecords,
         times: &Times,
     ) -> Option<Self> {
-        let list = times.compact(TimeList::from(timestamps));
+        let list = times.compact(TimeList::from(timestamps).into());
         let times = ChunkTimes::part(list, 0, values.len())?;
         Some(Self::new(times, Values::Packed(Packed::new(values)), side))
     }

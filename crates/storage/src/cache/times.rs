@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use icecore_records::columns::TimeList;
 use parking_lot::Mutex;
@@ -121,8 +121,8 @@ struct Known {
     plain: HashMap<u64, Arc<[i64]>>,
     /// By hash.
     compact: HashMap<u64, Arc<TimeList>>,
-    /// The shared columns of the bucket, by number.
-    columns: HashMap<u32, Arc<TimeList>>,
+    /// The shared columns of the bucket, by number: they are among the lists of `compact`.
+    columns: HashMap<u32, Weak<TimeList>>,
 }
 
 impl Times {
@@ -151,14 +151,13 @@ impl Times {
     }
 
     /// A compact list, for a larger bucket.
-    pub(crate) fn compact(&self, list: TimeList) -> Arc<TimeList> {
+    pub(crate) fn compact(&self, list: Arc<TimeList>) -> Arc<TimeList> {
         let hash = hash_of_compact(&list);
         let mut known = self.known.lock();
         match known.compact.get(&hash) {
-            Some(same) if **same == list => Arc::clone(same),
-            Some(_) => Arc::new(list),
+            Some(same) if *same == list => Arc::clone(same),
+            Some(_) => list,
             None => {
-                let list = Arc::new(list);
                 known.compact.insert(hash, Arc::clone(&list));
                 self.budget.add(compact_bytes(&list));
                 list
@@ -168,17 +167,15 @@ impl Times {
 
     /// A shared column of the bucket, if it is known.
     pub(crate) fn column(&self, column: u32) -> Option<Arc<TimeList>> {
-        self.known.lock().columns.get(&column).cloned()
+        self.known.lock().columns.get(&column)?.upgrade()
     }
 
-    /// Keeps a shared column. Of two readers that come with the same one, the first one's is used.
+    /// Keeps a shared column. A record that has the same timestamps for itself shares it, too.
     pub(crate) fn keep_column(&self, column: u32, list: Arc<TimeList>) -> Arc<TimeList> {
+        let list = self.compact(list);
         let mut known = self.known.lock();
-        let kept = known.columns.entry(column).or_insert_with(|| {
-            self.budget.add(compact_bytes(&list));
-            list
-        });
-        Arc::clone(kept)
+        known.columns.insert(column, Arc::downgrade(&list));
+        list
     }
 
     /// Forgets lists that no chunk has any more.
@@ -192,15 +189,14 @@ impl Times {
             }
             used
         });
-        let is_used = |list: &Arc<TimeList>| {
+        known.compact.retain(|_, list| {
             let used = Arc::strong_count(list) > 1;
             if !used {
                 budget.take(compact_bytes(list));
             }
             used
-        };
-        known.compact.retain(|_, list| is_used(list));
-        known.columns.retain(|_, list| is_used(list));
+        });
+        known.columns.retain(|_, list| list.strong_count() > 0);
     }
 }
 
@@ -208,8 +204,7 @@ impl Drop for Times {
     fn drop(&mut self) {
         let known = self.known.get_mut();
         let plain = known.plain.values().map(|list| plain_bytes(list));
-        let compact = known.compact.values().chain(known.columns.values());
-        let compact = compact.map(|list| compact_bytes(list));
+        let compact = known.compact.values().map(|list| compact_bytes(list));
         self.budget
             .take(plain.sum::<usize>() + compact.sum::<usize>());
     }
@@ -264,18 +259,15 @@ mod tests {
     #[test]
     fn lists_are_kept_once_while_they_are_used() {
         let (times, budget) = times();
-        let list = || TimeList::from(vec![10, 20, 31]);
+        let list = || Arc::new(TimeList::from(vec![10, 20, 31]));
         let (a, b) = (times.compact(list()), times.compact(list()));
         assert!(Arc::ptr_eq(&a, &b));
-        let regular = |start: i64| TimeList::from(vec![start, start + 15, start + 30]);
+        let regular = |start: i64| TimeList::from(vec![start, start + 15, start + 30]).into();
         let c = times.compact(regular(0));
         assert!(Arc::ptr_eq(&c, &times.compact(regular(0))));
         assert!(!Arc::ptr_eq(&c, &times.compact(regular(15))));
-        let column = times.keep_column(7, Arc::new(list()));
-        assert!(Arc::ptr_eq(
-            &column,
-            &times.keep_column(7, Arc::new(list()))
-        ));
+        let column = times.keep_column(7, list());
+        assert!(Arc::ptr_eq(&column, &a), "a record's own list is the same");
         assert!(times.column(7).is_some() && times.column(8).is_none());
         drop((a, b, column));
         times.sweep();
@@ -310,7 +302,7 @@ mod tests {
             let (from, to) = (from.min(to), from.max(to));
             let (times, _) = times();
             let plain = times.plain(&all[from..to]);
-            let list = times.compact(TimeList::from(all));
+            let list = times.compact(TimeList::from(all).into());
             let compact = ChunkTimes::part(list, from as u32, to - from).unwrap();
             prop_assert_eq!(plain.len(), compact.len());
             prop_assert_eq!((plain.first(), plain.last()), (compact.first(), compact.last()));

@@ -105,8 +105,7 @@ pub(super) fn decode(
         let times = times_of(from, &record, columns).map_err(|cause| corrupt(&cause))?;
         // What follows the kind byte.
         let bytes = value.get(1..).unwrap_or_default();
-        let values =
-            RecordValues::new(bytes, &record).ok_or_else(|| corrupt("too many samples"))?;
+        let values = RecordValues::new(bytes, &record);
         return Ok(Chunk::of_record(times, values, side));
     }
     let floats = match value.is_empty() {
@@ -129,7 +128,7 @@ fn times_of(
             if own.len() != record.len() {
                 return Err("another number of timestamps than values".into());
             }
-            (from.cache.times.compact(own), 0)
+            (from.cache.times.compact(own.into()), 0)
         }
         RecordTimes::Shared { column, first } => {
             let list = columns.get(&column);
