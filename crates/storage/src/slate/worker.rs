@@ -32,8 +32,10 @@ use super::merge_operator::RecordMergeOperator;
 use super::scheduler::SchedulerSupplier;
 use super::slate_metrics::SlateMetrics;
 
-/// How long after a failure the worker is started again.
-const PAUSE: Duration = Duration::from_secs(5);
+/// How long after a failure compaction is started again. Longer than the database needs to see that
+/// another process has taken over (a poll of the manifest, 5 s on a remote store): a compactor that
+/// is started takes compaction away from whoever has it.
+const PAUSE: Duration = Duration::from_secs(15);
 
 /// How long a stop waits for the store, which may be what failed.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
