@@ -37,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) started_ms: i64,
     pub(crate) pool: Pool,
+    pub(crate) job_pool: Pool,
     /// Buffers of finished requests, for the next ones.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
     /// Held by the one flush that is under way.

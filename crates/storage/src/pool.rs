@@ -1,4 +1,7 @@
-//! The CPU pool: decoding, encoding and matching run here, never on the async workers.
+//! CPU pools: decoding, encoding and matching run here, never on the async workers.
+//!
+//! Requests and maintenance have a pool each: the slices of a job take tenths of a second, and a
+//! request must not wait behind one.
 
 use tokio::sync::oneshot;
 
@@ -7,10 +10,22 @@ use crate::error::{Error, Result};
 pub(crate) struct Pool(rayon::ThreadPool);
 
 impl Pool {
-    /// A pool with one thread per core.
-    pub(crate) fn new() -> Result<Self> {
+    /// The pool of requests and flushes, with one thread per core.
+    pub(crate) fn for_requests() -> Result<Self> {
+        Self::new("cpu", 0)
+    }
+
+    /// The pool of jobs. Half of the cores, so that they leave room for requests.
+    pub(crate) fn for_jobs() -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::new("job", (cores / 2).max(1))
+    }
+
+    /// A pool with some number of threads; 0 for one per core.
+    fn new(name: &'static str, threads: usize) -> Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new()
-            .thread_name(|i| format!("cpu-{i}"))
+            .num_threads(threads)
+            .thread_name(move |i| format!("{name}-{i}"))
             .build();
         pool.map(Self)
             .map_err(|cause| Error::Unavailable(format!("no CPU pool: {cause}")))

@@ -227,7 +227,7 @@ fn maintenance() -> Vec<Vec<u8>> {
     let phases = [
         Phase::Series { next_id: 300 },
         Phase::Index {
-            after: b"status\0500".to_vec(),
+            after: b"status\x00500".to_vec(),
         },
         Phase::Samples { next_id: 0 },
         Phase::Verify,

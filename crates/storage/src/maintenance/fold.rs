@@ -154,7 +154,7 @@ async fn fold_batch(inner: &Arc<Inner>, bucket: Bucket, batch: &[Late]) -> Resul
         });
         folded.collect::<Result<Vec<_>>>()
     };
-    let folded = inner.pool.run(work).await??;
+    let folded = inner.job_pool.run(work).await??;
     let (mut writes, mut bytes) = (WriteBatch::new(), 0);
     for (key, value) in folded {
         bytes += key.len() + value.as_ref().map_or(0, Bytes::len);

@@ -26,7 +26,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use slatedb::compactor::CompactorBuilder;
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
 use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
@@ -109,7 +108,7 @@ impl Engine {
         let drains = DrainSet::default();
         let joins = JoinSet::default();
         let metrics = SlateMetrics::default();
-        let mut builder = Db::builder(opened.path.clone(), Arc::clone(&opened.store))
+        let builder = Db::builder(opened.path.clone(), Arc::clone(&opened.store))
             .with_settings(settings)
             .with_sst_block_size(block_size)
             .with_segment_extractor(Arc::new(SegmentExtractor))
@@ -117,16 +116,6 @@ impl Engine {
             .with_block_cache_policy(tuning::cache_policy())
             .with_db_cache(block_and_meta_cache(options), 0)
             .with_metrics_recorder(metrics.recorder());
-        if options.compaction {
-            builder = builder.with_compactor_builder(
-                CompactorBuilder::new(opened.path.clone(), Arc::clone(&opened.store))
-                    .with_options(tuning::compactor(options, &location))
-                    .with_scheduler_supplier(Arc::new(SchedulerSupplier {
-                        drains: drains.clone(),
-                        joins: joins.clone(),
-                    })),
-            );
-        }
         let db = builder
             .build()
             .await
@@ -135,7 +124,11 @@ impl Engine {
             let setup = WorkerSetup {
                 path: opened.path.clone(),
                 store: Arc::clone(&opened.store),
-                options: tuning::worker(options, &location),
+                options: tuning::compactor(options, &location),
+                scheduler: Arc::new(SchedulerSupplier {
+                    drains: drains.clone(),
+                    joins: joins.clone(),
+                }),
                 block_size,
                 metrics: metrics.clone(),
             };

@@ -75,7 +75,7 @@ pub(crate) fn compactor(options: &StoreOptions, location: &StoreLocation) -> Com
         commit_compacted_interval: Duration::from_secs(1),
         max_concurrent_compactions: JOBS_MAX,
         checkpoint_lifetime: checkpoint_lifetime(options),
-        worker: None,
+        worker: Some(worker(options, location)),
         object_store_max_retries: Some(retries(options)),
         ..CompactorOptions::default()
     }
@@ -87,7 +87,7 @@ pub(super) fn checkpoint_lifetime(options: &StoreOptions) -> Duration {
     options.gc_min_age.max(Duration::from_secs(1))
 }
 
-pub(super) fn worker(options: &StoreOptions, location: &StoreLocation) -> CompactionWorkerOptions {
+fn worker(options: &StoreOptions, location: &StoreLocation) -> CompactionWorkerOptions {
     CompactionWorkerOptions {
         max_concurrent_compactions: REWRITES_MAX,
         compactions_poll_interval: poll_interval(location),

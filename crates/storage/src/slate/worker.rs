@@ -1,31 +1,41 @@
-//! Runs the compactions that the scheduler proposes.
+//! Runs compaction beside the database: SlateDB's coordinator, which asks the scheduler, and its
+//! worker, which rewrites.
 //!
-//! SlateDB can run them by itself inside the database, but then writes them as it writes memtables:
-//! with the same codec. What is compacted is read often and rewritten seldom, so it deserves a better
-//! one, and a worker of its own has its own settings. Both kinds take jobs from the same list in the
-//! store; nothing else differs, but that a worker of its own does not fill the block cache.
+//! SlateDB can run both by itself inside the database, but then writes what is compacted as it writes
+//! memtables: with the same codec. What is compacted is read often and rewritten seldom, so it
+//! deserves a better one. A compactor of its own has its own settings; nothing else differs, but that
+//! it does not fill the block cache.
 //!
 //! Holds always:
 //! - It ends with the database, whether that is closed, fenced or has failed.
 //! - When it fails it is started again: without it files pile up.
+//! - Coordinator and worker share one view of manifests, which the coordinator keeps fresh. SlateDB
+//!   finds the latest manifest by asking for the successor of the last one that it saw. A worker alone
+//!   looks only when there is work: in a pause the successor can be deleted, and on a directory, which
+//!   has no boundary files, it would take its old manifest for the latest for ever and give back every
+//!   job.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slatedb::config::CompactionWorkerOptions;
+use slatedb::compactor::{Compactor, CompactorBuilder};
+use slatedb::config::CompactorOptions;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::path::Path;
-use slatedb::{CompactionWorker, CompactionWorkerBuilder, Db, SstBlockSize};
+use slatedb::{Db, SstBlockSize};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::merge_operator::RecordMergeOperator;
+use super::scheduler::SchedulerSupplier;
 use super::slate_metrics::SlateMetrics;
 
-/// How long after a failure the worker is started again.
-const PAUSE: Duration = Duration::from_secs(5);
+/// How long after a failure compaction is started again. Longer than the database needs to see that
+/// another process has taken over (a poll of the manifest, 5 s on a remote store): a compactor that
+/// is started takes compaction away from whoever has it.
+const PAUSE: Duration = Duration::from_secs(15);
 
 /// How long a stop waits for the store, which may be what failed.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -34,7 +44,8 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct WorkerSetup {
     pub(super) path: Path,
     pub(super) store: Arc<dyn ObjectStore>,
-    pub(super) options: CompactionWorkerOptions,
+    pub(super) options: CompactorOptions,
+    pub(super) scheduler: Arc<SchedulerSupplier>,
     pub(super) block_size: SstBlockSize,
     pub(super) metrics: SlateMetrics,
 }
@@ -87,17 +98,14 @@ async fn end(stopped: oneshot::Receiver<()>, mut status: watch::Receiver<slatedb
     }
 }
 
-/// Runs a worker until `end`; before that only with the reason.
+/// Runs a compactor until `end`; before that only with the reason.
 async fn run(setup: &WorkerSetup, end: &mut (impl Future<Output = ()> + Unpin)) -> Option<String> {
-    let worker = match build(setup).await {
-        Ok(worker) => worker,
-        Err(cause) => return Some(cause.to_string()),
-    };
+    let compactor = build(setup);
     let ended = tokio::select! {
-        ended = worker.run() => ended,
+        ended = compactor.run() => ended,
         () = end => {
-            if let Err(cause) = worker.stop().await {
-                warn!(%cause, "the compaction worker did not stop as it should");
+            if let Err(cause) = compactor.stop().await {
+                warn!(%cause, "compaction did not stop as it should");
             }
             return None;
         }
@@ -105,12 +113,13 @@ async fn run(setup: &WorkerSetup, end: &mut (impl Future<Output = ()> + Unpin)) 
     Some(ended.map_or_else(|cause| cause.to_string(), |()| "it ended".to_owned()))
 }
 
-async fn build(setup: &WorkerSetup) -> Result<CompactionWorker, slatedb::Error> {
-    CompactionWorkerBuilder::new(setup.path.clone(), Arc::clone(&setup.store))
+fn build(setup: &WorkerSetup) -> Compactor {
+    let scheduler = Arc::clone(&setup.scheduler);
+    CompactorBuilder::new(setup.path.clone(), Arc::clone(&setup.store))
         .with_options(setup.options.clone())
+        .with_scheduler_supplier(scheduler)
         .with_sst_block_size(setup.block_size)
         .with_merge_operator(Arc::new(RecordMergeOperator))
         .with_metrics_recorder(setup.metrics.recorder())
         .build()
-        .await
 }

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use icecore_model::{
-    Exemplar, Histogram, HistogramCounts, Labels, Metadata, MetricType, RawLabels, Sample,
-    SampleSink, Span,
+    BucketSize, Exemplar, Histogram, HistogramCounts, Labels, Metadata, MetricType, RawLabels,
+    Sample, SampleSink, Span,
 };
 use icecore_storage::inspect::{
-    CheckCounts, CheckOptions, CheckReport, Inspector, RecordSelection, RecordType, RecordView,
-    StatisticsQuery, check,
+    Bucket, CheckCounts, CheckOptions, CheckReport, Inspector, RecordSelection, RecordType,
+    RecordView, StatisticsQuery, check,
 };
+use icecore_storage::testing::{Hooks, JobHooks};
 use icecore_storage::{Database, Options, StoreOptions};
 
 use crate::support::*;
@@ -123,23 +124,37 @@ async fn a_database_is_clean_while_its_buckets_become_coarse() {
     rich(&db).await;
     // Times that are not regular and that two series have in common.
     let shared = (0..20).map(|i| T0 + HOUR + 1000 * i + i * i);
-    let shared: Vec<_> = shared
-        .flat_map(|t| [("x", t, 1.5), ("y", t, 2.5)])
-        .collect();
-    write(&db, &shared).await;
-    db.run_maintenance().await.expect("maintenance runs");
-    let before = clean(&options.store).await.counts;
-    assert!(before.time_columns > 0, "{before:?}");
-    assert_eq!((before.retired_records, before.unfinished_records), (0, 0));
-    assert_eq!((before.unknown_records, before.exemplars), (0, 4));
+    let shared = shared.flat_map(|t| [("x", t, 1.5), ("y", t, 2.5)]);
+    write(&db, &shared.collect::<Vec<_>>()).await;
+    db.flush_buckets().await.expect("the flush succeeds");
+    let hours = clean(&options.store).await.counts;
+
+    let size = BucketSize::from_exponent(5).expect("between 1 and 15");
+    let start = size
+        .bucket_of(T0 + HOUR)
+        .expect("a time that can be stored");
+    let interrupted = db.coarsen_now(5, start, Some(3)).await;
+    assert!(interrupted.is_err());
+    // What a job writes is durable only when it ends; an inspector sees nothing before.
+    db.write_memtables().await.expect("memtables are written");
+    let half = clean(&options.store).await.counts;
+    assert!(half.unfinished_records > 0, "{half:?}");
+    assert_eq!(samples(&half), samples(&hours));
+
+    db.coarsen_now(5, start, None).await.expect("it is done");
+    let coarse = clean(&options.store).await.counts;
+    assert!(coarse.time_columns > 0, "{coarse:?}");
+    assert!(coarse.retired_records > 0, "{coarse:?}");
+    assert_eq!((coarse.unfinished_records, coarse.unknown_records), (0, 0));
+    assert_eq!(samples(&coarse), samples(&hours));
 
     // Late: a new series, a histogram, and a sample in the place of another.
     write_all_kinds(&db, "z", T0 + HOUR + 5).await;
     write(&db, &[("x", T0 + HOUR + 1001, 7.0)]).await;
-    db.flush().await.expect("the flush succeeds");
+    db.flush_buckets().await.expect("the flush succeeds");
     let late = clean(&options.store).await.counts;
-    assert_eq!(late.float_samples, before.float_samples + 1);
-    assert_eq!(late.histogram_samples, before.histogram_samples + 1);
+    assert_eq!(late.float_samples, coarse.float_samples + 1);
+    assert_eq!(late.histogram_samples, coarse.histogram_samples + 1);
 
     let mut inspector = Inspector::open(&options.store).await.unwrap();
     let everything = RecordSelection {
@@ -152,18 +167,20 @@ async fn a_database_is_clean_while_its_buckets_become_coarse() {
     }
     let overview = inspector.overview().await.unwrap();
     assert!(overview.problems.is_empty() && overview.unlisted.is_empty());
+    assert!(!overview.retired.is_empty() && overview.job.is_none());
     assert!(overview.buckets.iter().any(|bucket| bucket.late_hours > 0));
     inspector.close().await.unwrap();
 
-    db.run_maintenance().await.expect("maintenance runs");
+    db.fold_now(Bucket { size, start }).await.expect("it folds");
     let folded = clean(&options.store).await.counts;
-    let samples = |counts: &CheckCounts| {
-        let floats = counts.float_samples;
-        (floats, counts.histogram_samples, counts.exemplars)
-    };
     assert_eq!(samples(&folded), samples(&late));
     db.close().await.unwrap();
     clean(&options.store).await;
+}
+
+fn samples(counts: &CheckCounts) -> (u64, u64, u64) {
+    let (floats, histograms) = (counts.float_samples, counts.histogram_samples);
+    (floats, histograms, counts.exemplars)
 }
 
 async fn records(inspector: &mut Inspector, selection: &RecordSelection) -> Vec<RecordView> {

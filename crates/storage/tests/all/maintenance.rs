@@ -11,10 +11,17 @@ use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{Bucket, ParsedKey, RecordType, key};
 use icecore_storage::testing::Hooks;
 
-use crate::process::Process;
+use crate::process::{Process, World};
 
 /// The window of 16 hours whose fifteenth hour is `T0`.
 const WINDOW: BucketStart = BucketStart(28_332_480);
+
+/// A world in which a run does not wait until the compactor has dropped what was replaced.
+fn world_without_compaction() -> World {
+    let mut world = World::new();
+    world.options.store.compaction = false;
+    world
+}
 
 /// A bucket of the window.
 fn bucket(hours: u32, hours_after: u32) -> Bucket {

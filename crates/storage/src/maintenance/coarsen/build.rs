@@ -107,7 +107,7 @@ impl Build<'_> {
                     Err(unsorted) => Err(unsorted),
                 })
             };
-            let advanced = self.inner.pool.run(work).await??;
+            let advanced = self.inner.job_pool.run(work).await??;
             let (after, series) = advanced.map_err(Stopped::Unsorted)?;
             merge = after;
             for new in series {
@@ -152,7 +152,7 @@ impl Build<'_> {
             let complete = pairs.take();
             let (map, buckets) = (Arc::clone(map), Arc::clone(&buckets));
             let work = move || remap(complete, &buckets, &map);
-            for pair in self.inner.pool.run(work).await?? {
+            for pair in self.inner.job_pool.run(work).await?? {
                 self.writer.job.counts.postings += pair.ids;
                 let key = [&prefix[..], &pair.name].concat();
                 self.writer.put(key.into(), pair.value);

@@ -56,7 +56,7 @@ pub(super) async fn write_samples(
             move || build(target, &buckets, batch, table)
         };
         // The next batch is read while the pool works on this one.
-        let (built, read) = tokio::join!(inner.pool.run(work), batches.read(&view));
+        let (built, read) = tokio::join!(inner.job_pool.run(work), batches.read(&view));
         let (encoded, after) = built??;
         (table, next) = (after, read?);
         let mut done = first;
@@ -165,7 +165,7 @@ pub(super) async fn columns_before(
             }
             Ok::<_, Error>(table)
         };
-        table = inner.pool.run(work).await??;
+        table = inner.job_pool.run(work).await??;
     }
 }
 

@@ -98,7 +98,7 @@ async fn look_through(
             }
             found
         };
-        found = inner.pool.run(work).await?;
+        found = inner.job_pool.run(work).await?;
     }
 }
 

@@ -5,7 +5,6 @@ use icecore_records::{RecordType, histogram_series};
 use icecore_storage::testing::{Hooks, JobHooks};
 
 use super::*;
-use crate::process::World;
 use crate::requests::{Entry, request};
 use crate::support::*;
 
@@ -143,7 +142,7 @@ fn a_fold_that_was_cut_off_is_repeated() {
 /// A late flush and a fold one after the other, over and over, as a process would do them.
 #[test]
 fn late_samples_after_a_fold_are_folded_by_the_next() {
-    let world = World::new();
+    let world = world_without_compaction();
     let process = coarse_with_late(&world);
     let target = bucket(16, 0);
     for round in 3..6 {

@@ -7,7 +7,6 @@ use icecore_storage::Error;
 use icecore_storage::testing::{Hooks, JobHooks};
 
 use super::*;
-use crate::process::World;
 use crate::support::*;
 
 /// The 4 h window that `T0` lies in, and a time long before it.
@@ -135,7 +134,7 @@ fn a_job_goes_on_while_the_head_has_room() {
 
 #[test]
 fn closing_ends_the_job_and_flushes_what_it_held_back() {
-    let mut world = World::new();
+    let mut world = world_without_compaction();
     world.options.maintenance.delay = Duration::ZERO;
     let process = world.start();
     let db = process.db.clone();

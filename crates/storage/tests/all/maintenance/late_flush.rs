@@ -6,7 +6,6 @@ use icecore_records::{Bucket, RecordType, flush_cursor, gorilla, histogram_serie
 use icecore_storage::testing::Hooks;
 
 use super::*;
-use crate::process::World;
 use crate::requests::{Entry, request};
 use crate::support::*;
 

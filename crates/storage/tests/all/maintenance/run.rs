@@ -6,7 +6,6 @@ use icecore_storage::testing::{FaultPlan, Hooks};
 use icecore_storage::{MaintenanceStatus, SizeCount};
 
 use super::*;
-use crate::process::World;
 use crate::support::*;
 
 /// One sample of two series in each hour that ends up to `hours` before the end of the window.
@@ -24,7 +23,9 @@ fn sizes(status: &MaintenanceStatus) -> Vec<(u32, usize)> {
 
 #[test]
 fn everything_that_is_closed_becomes_coarse() {
-    let world = World::new();
+    let mut world = World::new();
+    // A run waits until files have this age.
+    world.options.store.gc_min_age = Duration::from_secs(2);
     let process = world.start();
     let db = &process.db;
     // Three windows of 16 hours, and an open one of which six hours have ended: the clock stands at
@@ -69,7 +70,7 @@ fn everything_that_is_closed_becomes_coarse() {
 /// As time goes on: leftovers of one run become part of the next.
 #[test]
 fn the_next_run_takes_what_was_left_over() {
-    let world = World::new();
+    let world = world_without_compaction();
     let process = world.start();
     let db = &process.db;
     process.run(write(db, &samples(32..39)));
@@ -89,7 +90,7 @@ fn the_next_run_takes_what_was_left_over() {
 
 #[test]
 fn callers_at_once_all_get_an_answer() {
-    let world = World::new();
+    let world = world_without_compaction();
     let process = world.start();
     let db = process.db.clone();
     process.run(async {
@@ -114,7 +115,7 @@ fn callers_at_once_all_get_an_answer() {
 /// A job that fails is told to whoever asked and shown until one succeeds.
 #[test]
 fn a_failure_is_reported_and_forgotten() {
-    let world = World::new();
+    let world = world_without_compaction();
     let process = world.start();
     let db = &process.db;
     process.run(write(db, &samples(0..4)));
