@@ -146,7 +146,7 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "value maintenance job",
             maintenance_job::encode(&job()),
-            "010105c051b00101010855b001efcdab8967452301efcdab896745230104ac0201c905000000\
+            "010105c051b00101010855b001efcdab8967452301efcdab896745230103ac0201c905000000\
              f0b80a000000000080a0abfef962b08aadfef962",
         ),
         (
