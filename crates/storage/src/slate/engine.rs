@@ -35,13 +35,13 @@ use slatedb::{CloseReason, Db, ErrorKind};
 use tracing::info;
 
 use super::first_contact::{self, with_sources};
-use super::joins::JoinSet;
 use super::location::StoreLocation;
 use super::merge_operator::RecordMergeOperator;
 use super::object_store::open_store;
 use super::read_view::View;
-use super::scheduler::{DrainSet, SchedulerSupplier};
+use super::scheduler::SchedulerSupplier;
 use super::segment_extractor::SegmentExtractor;
+use super::segment_set::SegmentSet;
 use super::slate_metrics::{SlateMetric, SlateMetrics};
 use super::staged_files::remove_staged_files;
 use super::tuning;
@@ -56,8 +56,8 @@ pub(crate) struct Engine {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) options: StoreOptions,
     pub(super) location: StoreLocation,
-    pub(super) drains: DrainSet,
-    pub(super) joins: JoinSet,
+    pub(super) drains: SegmentSet,
+    pub(super) joins: SegmentSet,
     /// Until the database is closed, when this process compacts.
     worker: Mutex<Option<Worker>>,
     metrics: SlateMetrics,
@@ -105,8 +105,8 @@ impl Engine {
         }
         info!(%location, new = !exists, "opening the database");
 
-        let drains = DrainSet::default();
-        let joins = JoinSet::default();
+        let drains = SegmentSet::default();
+        let joins = SegmentSet::default();
         let metrics = SlateMetrics::default();
         let builder = Db::builder(opened.path.clone(), Arc::clone(&opened.store))
             .with_settings(settings)

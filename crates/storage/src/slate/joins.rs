@@ -8,12 +8,8 @@
 //! - A coarse segment that is still being written is left alone: it would be rewritten again.
 //! - A few late rows do not make a large run be rewritten.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
-use parking_lot::Mutex;
 use slatedb::compactor::{CompactionSpec, SourceId};
 use slatedb::manifest::Segment;
 
@@ -27,24 +23,6 @@ const QUIET: Duration = Duration::from_secs(60);
 /// Fresh files are joined with their run once they are this part of it: it bounds how often the same
 /// bytes are rewritten.
 const FRESH_PART: u64 = 4;
-
-/// Segments that somebody wants as one run, shared between the engine and the compactor.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct JoinSet(Arc<Mutex<BTreeSet<Bytes>>>);
-
-impl JoinSet {
-    pub(crate) fn insert(&self, prefix: Bytes) {
-        self.0.lock().insert(prefix);
-    }
-
-    pub(crate) fn remove(&self, prefix: &[u8]) {
-        self.0.lock().remove(prefix);
-    }
-
-    pub(crate) fn contains(&self, prefix: &[u8]) -> bool {
-        self.0.lock().contains(prefix)
-    }
-}
 
 /// All that a segment consists of, newest first.
 pub(super) fn sources_of(segment: &Segment) -> Vec<SourceId> {

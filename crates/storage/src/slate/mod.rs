@@ -31,6 +31,7 @@ pub(crate) mod read_view;
 pub(crate) mod reader;
 mod scheduler;
 mod segment_extractor;
+mod segment_set;
 pub(crate) mod slate_metrics;
 mod staged_files;
 mod still_clock;

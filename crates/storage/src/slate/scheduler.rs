@@ -2,8 +2,8 @@
 //! longer wanted are drained, and some are joined into one run.
 //!
 //! ```text
-//! propose ─► drains of DrainSet (metadata only, done within the same poll)
-//!        ├─► joins: segments of JoinSet, and coarse ones that are complete
+//! propose ─► drains of the drain set (metadata only, done within the same poll)
+//!        ├─► joins: segments of the join set, and coarse ones that are complete
 //!        └─► size-tiered proposals of all other segments
 //!                  at most LARGE_MAX large and SMALL_MAX small ones at once
 //! ```
@@ -22,12 +22,10 @@
 //! Drains must not wait behind long compactions, so that limit is set well above the others, and
 //! those are kept here.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use slatedb::Error;
 use slatedb::compactor::{
     Compaction, CompactionRequest, CompactionScheduler, CompactionSchedulerSupplier,
@@ -37,7 +35,8 @@ use slatedb::compactor::{
 use slatedb::config::CompactorOptions;
 use slatedb::manifest::Segment;
 
-use super::joins::{JoinSet, is_coarse, is_growing, is_worth_joining, join_of, sources_of};
+use super::joins::{is_coarse, is_growing, is_worth_joining, join_of, sources_of};
+use super::segment_set::SegmentSet;
 
 /// Rewriting jobs at once: no more, because each holds several buffers of 2 MiB.
 const LARGE_MAX: usize = 2;
@@ -55,34 +54,13 @@ pub(crate) const JOBS_MAX: usize = 64;
 /// First byte after the version: record type in the high nibble.
 const JOURNAL_TYPE: u8 = 0x0A;
 
-/// Segments that are to disappear, shared between the engine and the compactor.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DrainSet(Arc<Mutex<BTreeSet<Bytes>>>);
-
-impl DrainSet {
-    pub(crate) fn insert(&self, prefix: Bytes) {
-        self.0.lock().insert(prefix);
-    }
-
-    pub(crate) fn remove(&self, prefix: &[u8]) {
-        self.0.lock().remove(prefix);
-    }
-
-    pub(crate) fn contains(&self, prefix: &[u8]) -> bool {
-        self.0.lock().contains(prefix)
-    }
-
-    /// Forgets segments of which nothing is left.
-    pub(crate) fn retain(&self, keep: impl Fn(&Bytes) -> bool) {
-        self.0.lock().retain(|prefix| keep(prefix));
-    }
-}
-
 /// Gives SlateDB our scheduler.
 #[derive(Debug)]
 pub(crate) struct SchedulerSupplier {
-    pub(crate) drains: DrainSet,
-    pub(crate) joins: JoinSet,
+    /// Segments that are to disappear.
+    pub(crate) drains: SegmentSet,
+    /// Segments that somebody wants as one run.
+    pub(crate) joins: SegmentSet,
 }
 
 impl CompactionSchedulerSupplier for SchedulerSupplier {
@@ -107,8 +85,8 @@ impl CompactionSchedulerSupplier for SchedulerSupplier {
 
 struct Scheduler {
     tiered: Box<dyn CompactionScheduler + Send + Sync>,
-    drains: DrainSet,
-    joins: JoinSet,
+    drains: SegmentSet,
+    joins: SegmentSet,
 }
 
 impl CompactionScheduler for Scheduler {
