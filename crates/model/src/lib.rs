@@ -29,7 +29,7 @@ pub use histogram::{
 };
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
-pub use metadata::{Metadata, MetricType};
+pub use metadata::{Metadata, MetricType, Temporality};
 pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
 pub use sink::SampleSink;

@@ -1,4 +1,4 @@
-//! What a client says about a metric: type, unit and help.
+//! What a client says about a metric: type, unit, help, and how its points relate to one another.
 
 use std::fmt;
 
@@ -58,6 +58,17 @@ impl fmt::Display for MetricType {
     }
 }
 
+/// How the points of a metric relate to one another. Only OpenTelemetry says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Temporality {
+    #[default]
+    Unspecified,
+    /// A point is the total since the start.
+    Cumulative,
+    /// A point is the change since the point before. It is stored as a running total all the same.
+    Delta,
+}
+
 /// Type, unit and help of one metric family. It describes series and is not part of their identity:
 /// what was said last counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,4 +76,8 @@ pub struct Metadata {
     pub metric_type: MetricType,
     pub unit: String,
     pub help: String,
+    /// As it was sent; unspecified where the protocol does not say.
+    pub temporality: Temporality,
+    /// Whether an OpenTelemetry sum only grows. Other types and protocols leave it false.
+    pub monotonic: bool,
 }

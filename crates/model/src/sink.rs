@@ -2,6 +2,9 @@
 
 use crate::{Exemplar, Histogram, Metadata, RawLabels, Sample};
 
+/// What a sink says that cannot accumulate.
+const NO_TOTALS: &str = "delta points cannot be stored here: no running totals are kept";
+
 /// Takes the content of one request, series by series, without copying it into a request object.
 ///
 /// Samples, histograms and exemplars belong to the series announced last. A series that the sink
@@ -21,6 +24,24 @@ pub trait SampleSink {
     fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram);
 
     fn exemplar(&mut self, exemplar: Exemplar);
+
+    /// A change of the series announced last, from `start_timestamp_ms` to `timestamp_ms`
+    /// (OpenTelemetry's delta temporality). The sink keeps the running total and stores that.
+    fn delta(&mut self, change: Sample) {
+        let _ = change;
+        self.reject(NO_TOTALS.into());
+    }
+
+    /// The same for a native histogram.
+    fn delta_histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, change: Histogram) {
+        let _ = (timestamp_ms, start_timestamp_ms, change);
+        self.reject(NO_TOTALS.into());
+    }
+
+    /// From here to the next call everything is one point to its sender, although it may become
+    /// samples of several series: if parts of it are refused, that counts once. Without a call each
+    /// sample counts by itself.
+    fn point(&mut self) {}
 
     /// Metadata of a metric family, independent of the series announced.
     fn metadata(&mut self, family: &str, metadata: Metadata);

@@ -41,5 +41,6 @@ pub(crate) fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, DecodeE
         metric_type,
         unit,
         help,
+        ..Metadata::default()
     })
 }

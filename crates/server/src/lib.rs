@@ -13,6 +13,7 @@ mod maintenance;
 mod metrics;
 mod process;
 mod queries;
+mod scrape;
 mod telemetry;
 
 pub use config::{
@@ -20,6 +21,6 @@ pub use config::{
     LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ServerOptions,
     Setting, Source,
 };
-pub use http::{ROUTES, Route};
+pub use http::{ROUTES, Role, Route};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};
 pub use process::{Process, ServeError, run};

@@ -415,6 +415,7 @@ fn said() -> Metadata {
         metric_type: MetricType::Counter,
         unit: "requests".into(),
         help,
+        ..Metadata::default()
     }
 }
 

@@ -12,10 +12,19 @@ use super::pattern::{MAX_PATTERN_BYTES, compile};
 /// A compiled pattern whose captures can be used.
 #[derive(Clone, Debug)]
 pub struct AnchoredRegex {
+    pattern: String,
     regex: Regex,
     /// The names of the groups from group 1 on, empty for those without.
     group_names: Vec<String>,
 }
+
+impl PartialEq for AnchoredRegex {
+    fn eq(&self, other: &Self) -> bool {
+        self.pattern == other.pattern
+    }
+}
+
+impl Eq for AnchoredRegex {}
 
 impl AnchoredRegex {
     pub fn new(pattern: &str) -> Result<Self, MatcherError> {
@@ -24,9 +33,19 @@ impl AnchoredRegex {
         }
         let (translated, groups) = translate_with_groups(pattern)?;
         Ok(Self {
+            pattern: pattern.to_owned(),
             regex: compile(pattern, &translated)?,
             group_names: groups.into_iter().map(str::to_owned).collect(),
         })
+    }
+
+    /// As it was written.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
     }
 
     /// The template with the groups that `text` gives, or `None` if the pattern does not match it.

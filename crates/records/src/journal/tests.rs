@@ -80,6 +80,7 @@ fn metadata() -> Metadata {
         metric_type: MetricType::Counter,
         unit: "".into(),
         help: "Requests.".into(),
+        ..Metadata::default()
     }
 }
 

@@ -35,6 +35,7 @@ fn journal_record() -> Vec<u8> {
         metric_type: MetricType::Gauge,
         unit: "By".into(),
         help: "Held.".into(),
+        ..Metadata::default()
     };
     encoder.metadata("http_requests", &said);
     encoder.start_timestamp(3, 1_700_000_000_000, 1_699_990_000_000);

@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn metric_metadata(number in 0u64..8, unit in ".{0,5}", help in ".{0,300}") {
         let metric_type = MetricType::from_number(number).unwrap();
-        let said = Metadata { metric_type, unit, help };
+        let said = Metadata { metric_type, unit, help, ..Metadata::default() };
         prop_assert_eq!(metadata::decode(&metadata::encode(&said)), Ok(said));
     }
 }

@@ -214,6 +214,7 @@ pub(crate) fn metadata() -> Metadata {
         metric_type: MetricType::Counter,
         unit: "requests".into(),
         help: "Requests served.".into(),
+        ..Metadata::default()
     }
 }
 

@@ -59,8 +59,20 @@ pub struct Route {
     pub path: &'static str,
     pub methods: &'static [&'static str],
     pub what: &'static str,
+    /// Who may ask, once credentials are configured.
+    pub role: Role,
     handler: fn() -> MethodRouter<Arc<App>>,
     time: TimeLimit,
+}
+
+/// What a credential allows. Each role stands for itself; `Admin` allows everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nobody is asked: health checks.
+    Open,
+    Read,
+    Write,
+    Admin,
 }
 
 /// How long a request may take until its answer begins.
@@ -82,9 +94,15 @@ const fn route(
         path,
         methods,
         what,
+        role: Role::Read,
         handler,
         time: TimeLimit::Request,
     }
+}
+
+/// A route for another role than reading.
+const fn only(role: Role, route: Route) -> Route {
+    Route { role, ..route }
 }
 
 const fn query(
@@ -104,13 +122,20 @@ const GET_POST: &[&str] = &["GET", "POST"];
 /// Every path there is.
 pub const ROUTES: &[Route] = &[
     route("/", GET, "this page", || get(health::index)),
-    route("/-/healthy", GET, "whether the process runs", || {
-        get(health::healthy)
-    }),
-    route("/-/ready", GET, "whether requests are answered", || {
-        get(health::ready)
-    }),
+    only(
+        Role::Open,
+        route("/-/healthy", GET, "whether the process runs", || {
+            get(health::healthy)
+        }),
+    ),
+    only(
+        Role::Open,
+        route("/-/ready", GET, "whether requests are answered", || {
+            get(health::ready)
+        }),
+    ),
     Route {
+        role: Role::Admin,
         time: TimeLimit::None,
         ..route(
             "/-/flush",
@@ -122,11 +147,14 @@ pub const ROUTES: &[Route] = &[
     route("/metrics", GET, "what this process counts", || {
         get(health::metrics)
     }),
-    route(
-        "/api/v1/write",
-        &["POST"],
-        "Prometheus remote write 1.0 and 2.0",
-        || post(remote_write::write),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/write",
+            &["POST"],
+            "Prometheus remote write 1.0 and 2.0",
+            || post(remote_write::write),
+        ),
     ),
     Route {
         time: TimeLimit::None,
@@ -212,6 +240,7 @@ pub const ROUTES: &[Route] = &[
         || get(maintenance::status),
     ),
     Route {
+        role: Role::Admin,
         time: TimeLimit::None,
         ..route(
             "/api/v1/admin/maintenance/run",

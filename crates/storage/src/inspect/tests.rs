@@ -108,6 +108,7 @@ impl Bench {
                 metric_type: MetricType::Counter,
                 unit: String::new(),
                 help: "help".into(),
+                ..Metadata::default()
             };
             batch.metadata("m", metadata);
             Ok::<(), ()>(())

@@ -67,6 +67,7 @@ async fn write_all_kinds(db: &Database, series: &'static str, timestamp_ms: i64)
             metric_type: MetricType::Histogram,
             unit: "seconds".into(),
             help: "how long".into(),
+            ..Metadata::default()
         };
         batch.metadata("h", metadata);
         Ok::<(), ()>(())

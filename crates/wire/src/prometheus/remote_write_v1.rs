@@ -250,6 +250,7 @@ fn decode_metadata(message: &[u8], sink: &mut impl SampleSink) -> Result<()> {
                 metric_type,
                 unit: unit.into(),
                 help: help.into(),
+                ..Metadata::default()
             };
             sink.metadata(family, metadata);
         }

@@ -89,6 +89,7 @@ fn metadata() -> impl Strategy<Value = Metadata> {
         metric_type,
         unit,
         help,
+        ..Metadata::default()
     })
 }
 

@@ -114,6 +114,7 @@ pub(crate) fn metadata(metric_type: MetricType, help: &str, unit: &str) -> Metad
         metric_type,
         unit: unit.into(),
         help: help.into(),
+        ..Metadata::default()
     }
 }
 

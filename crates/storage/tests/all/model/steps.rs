@@ -172,6 +172,7 @@ fn entry() -> impl Strategy<Value = Entry> {
                 metric_type,
                 unit: unit.into(),
                 help: help.into(),
+                ..Metadata::default()
             },
         });
     prop_oneof![20 => float, 4 => histogram, 2 => exemplar, 1 => metadata]

@@ -92,7 +92,7 @@ impl<'a> LastMetadata<'a> {
         match (text(metadata.help_ref), text(metadata.unit_ref)) {
             (Some(help), Some(unit)) => {
                 let metric_type = metadata.metric_type;
-                sink.metadata(family, Metadata { metric_type, unit: unit.into(), help: help.into() });
+                sink.metadata(family, Metadata { metric_type, unit: unit.into(), help: help.into(), ..Metadata::default() });
             }
             _ => sink.reject(format!(
                 "metadata of {family:?} refers to a symbol that does not exist or is not valid UTF-8"

@@ -1,0 +1,235 @@
+//! What is scraped, and how: the parts of a Prometheus configuration that are acted upon.
+//!
+//! Holds always: values are checked, defaults are filled in (those of `global` included), paths are
+//! absolute (relative ones are taken from the directory of the file that names them).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use icecore_model::AnchoredRegex;
+
+/// Everything a Prometheus file says about scraping.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ScrapeSettings {
+    /// By `job_name`, which is unique.
+    pub(crate) jobs: Vec<ScrapeConfig>,
+    /// `global.external_labels`: shown by `/federate` and remote read; not added to stored series.
+    pub(crate) external_labels: Vec<(String, String)>,
+    /// The file as `/api/v1/status/config` shows it: defaults filled in, secrets masked.
+    pub(crate) rendered: String,
+}
+
+/// One of `scrape_configs`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ScrapeConfig {
+    pub(crate) job_name: String,
+    pub(crate) scrape_interval: Duration,
+    pub(crate) scrape_timeout: Duration,
+    pub(crate) protocols: Vec<ScrapeProtocol>,
+    /// What a body without a usable `Content-Type` is taken for.
+    pub(crate) fallback_protocol: Option<ScrapeProtocol>,
+    pub(crate) metrics_path: String,
+    pub(crate) scheme: Scheme,
+    pub(crate) params: BTreeMap<String, Vec<String>>,
+    pub(crate) honor_labels: bool,
+    pub(crate) honor_timestamps: bool,
+    /// Staleness markers also for series with their own timestamps.
+    pub(crate) track_timestamps_staleness: bool,
+    pub(crate) enable_compression: bool,
+    /// Both of these: keep classic series beside native histograms, and make custom-bounds histograms of classic ones.
+    pub(crate) always_scrape_classic_histograms: bool,
+    pub(crate) convert_classic_histograms_to_nhcb: bool,
+    pub(crate) native_histogram_bucket_limit: u64,
+    pub(crate) native_histogram_min_bucket_factor: f64,
+    pub(crate) metric_name_validation: NameValidation,
+    pub(crate) metric_name_escaping: NameEscaping,
+    /// 0 means no limit, in all of these.
+    pub(crate) body_size_limit: u64,
+    pub(crate) sample_limit: u64,
+    pub(crate) target_limit: u64,
+    pub(crate) label_limit: u64,
+    pub(crate) label_name_length_limit: u64,
+    pub(crate) label_value_length_limit: u64,
+    pub(crate) keep_dropped_targets: u64,
+    pub(crate) http: HttpClientConfig,
+    pub(crate) discovery: Vec<Discovery>,
+    pub(crate) relabel: Vec<RelabelRule>,
+    pub(crate) metric_relabel: Vec<RelabelRule>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScrapeProtocol {
+    PrometheusProto,
+    OpenMetricsText0_0_1,
+    OpenMetricsText1_0_0,
+    PrometheusText0_0_4,
+    PrometheusText1_0_0,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameValidation {
+    Utf8,
+    Legacy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameEscaping {
+    AllowUtf8,
+    Underscores,
+    Dots,
+    Values,
+}
+
+/// How a client of ours speaks to targets and discovery servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HttpClientConfig {
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) tls: TlsClientConfig,
+    pub(crate) follow_redirects: bool,
+    pub(crate) enable_http2: bool,
+    pub(crate) proxy: ProxyConfig,
+    /// `http_headers`.
+    pub(crate) headers: Vec<(String, Vec<Secret>)>,
+}
+
+impl Default for HttpClientConfig {
+    fn default() -> Self {
+        Self {
+            credentials: None,
+            tls: TlsClientConfig::default(),
+            follow_redirects: true,
+            enable_http2: true,
+            proxy: ProxyConfig::default(),
+            headers: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    Basic {
+        username: Secret,
+        password: Secret,
+    },
+    /// `Authorization: KIND CREDENTIALS`.
+    Header {
+        kind: String,
+        credentials: Secret,
+    },
+}
+
+/// A secret, or the file that holds it, which is read anew whenever the secret is needed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Secret {
+    Given(String),
+    File(PathBuf),
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Given(_) => f.write_str("<secret>"),
+            Self::File(path) => write!(f, "File({path:?})"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TlsClientConfig {
+    pub(crate) ca: Option<Secret>,
+    pub(crate) cert: Option<Secret>,
+    pub(crate) key: Option<Secret>,
+    pub(crate) server_name: Option<String>,
+    pub(crate) insecure_skip_verify: bool,
+    pub(crate) min_version: Option<TlsVersion>,
+    pub(crate) max_version: Option<TlsVersion>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProxyConfig {
+    pub(crate) url: Option<String>,
+    pub(crate) no_proxy: Option<String>,
+    pub(crate) from_environment: bool,
+    pub(crate) connect_headers: Vec<(String, Vec<Secret>)>,
+}
+
+/// Where the targets of a job come from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Discovery {
+    Static(Vec<TargetGroup>),
+    File {
+        /// Paths or patterns.
+        files: Vec<PathBuf>,
+        refresh_interval: Duration,
+    },
+    Http {
+        url: String,
+        refresh_interval: Duration,
+        client: HttpClientConfig,
+    },
+    Dns {
+        names: Vec<String>,
+        record: DnsRecord,
+        port: Option<u16>,
+        refresh_interval: Duration,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DnsRecord {
+    A,
+    Aaaa,
+    Srv,
+    Mx,
+    Ns,
+}
+
+/// Targets that came from one source together, with the labels they share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TargetGroup {
+    /// The values of `__address__`.
+    pub(crate) targets: Vec<String>,
+    pub(crate) labels: Vec<(String, String)>,
+    /// Which part of the discovery it is; a new group with the same source replaces it.
+    pub(crate) source: String,
+}
+
+/// One step of relabelling.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RelabelRule {
+    pub(crate) action: RelabelAction,
+    pub(crate) source_labels: Vec<String>,
+    pub(crate) separator: String,
+    pub(crate) regex: AnchoredRegex,
+    pub(crate) modulus: u64,
+    pub(crate) target_label: String,
+    pub(crate) replacement: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RelabelAction {
+    Replace,
+    Keep,
+    Drop,
+    KeepEqual,
+    DropEqual,
+    HashMod,
+    LabelMap,
+    LabelDrop,
+    LabelKeep,
+    Lowercase,
+    Uppercase,
+}
