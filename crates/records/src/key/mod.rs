@@ -37,6 +37,7 @@ const CATALOG_CURSOR_KIND: u8 = 2;
 const JOURNAL_WATERMARK_KIND: u8 = 3;
 const MAINTENANCE_JOB_KIND: u8 = 4;
 const RETIRED_BUCKET_KIND: u8 = 5;
+const TOMBSTONES_KIND: u8 = 7;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -133,6 +134,16 @@ pub fn retired_bucket(bucket: Bucket) -> Bytes {
 /// All retired buckets.
 pub fn retired_bucket_prefix() -> Bytes {
     global(RecordType::Maintenance, &[RETIRED_BUCKET_KIND])
+}
+
+/// What was deleted from a bucket and still lies in its records.
+pub fn tombstones(bucket: Bucket) -> Bytes {
+    about_bucket(TOMBSTONES_KIND, bucket)
+}
+
+/// The tombstones of all buckets.
+pub fn tombstones_prefix() -> Bytes {
+    global(RecordType::Maintenance, &[TOMBSTONES_KIND])
 }
 
 /// The journal sequence up to which the catalog holds everything.
