@@ -25,7 +25,7 @@ const MAX_MS: u64 = 100 * 365 * 86_400_000;
 
 const EXPECTED: &str = "a duration such as 100ms, 15s, 5m, 1h30m or 2d";
 
-pub(super) fn parse(text: &str) -> Result<Duration, BadValue> {
+pub(crate) fn parse(text: &str) -> Result<Duration, BadValue> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }

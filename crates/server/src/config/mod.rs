@@ -16,7 +16,7 @@
 
 #[cfg(test)]
 mod docs;
-mod duration;
+pub(crate) mod duration;
 mod error;
 mod file;
 mod options;
@@ -26,7 +26,7 @@ mod size;
 #[cfg(test)]
 mod tests;
 mod values;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -34,6 +34,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Problem};
+pub(crate) use error::{nearest, quoted};
 pub use options::{LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ServerOptions};
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use render::without_password;
