@@ -34,6 +34,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Problem};
+pub(crate) use error::{nearest, quoted};
 pub(crate) use file::read as read_file;
 pub use options::{LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ServerOptions};
 pub use registry::{SECTIONS, SETTINGS, Setting};
