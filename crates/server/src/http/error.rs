@@ -28,6 +28,7 @@ use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
+use super::decompress::{DecompressError, EncodingError};
 use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
@@ -70,11 +71,12 @@ impl ApiError {
     }
 
     pub(crate) fn unsupported_content(error: &ContentError) -> Self {
-        Self::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ErrorType::BadData,
-            error.to_string(),
-        )
+        Self::unsupported(error.to_string())
+    }
+
+    fn unsupported(message: impl Into<String>) -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        Self::new(status, ErrorType::BadData, message)
     }
 
     pub(crate) fn quota(message: impl Into<String>) -> Self {
@@ -235,6 +237,22 @@ impl From<WireError> for ApiError {
         match error {
             WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
             _ => Self::bad_data(error.to_string()),
+        }
+    }
+}
+
+impl From<EncodingError> for ApiError {
+    fn from(error: EncodingError) -> Self {
+        Self::unsupported(error.to_string())
+    }
+}
+
+impl From<DecompressError> for ApiError {
+    fn from(error: DecompressError) -> Self {
+        match error {
+            DecompressError::TooLarge(_) => Self::too_large(error.to_string()),
+            DecompressError::Broken(_) => Self::bad_data(error.to_string()),
+            DecompressError::Refused(error) => error,
         }
     }
 }

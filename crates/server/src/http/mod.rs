@@ -16,6 +16,7 @@
 mod body;
 mod compress;
 pub(crate) mod connection;
+pub(crate) mod decompress;
 mod error;
 mod exemplars;
 mod export;
