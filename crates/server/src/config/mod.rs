@@ -51,6 +51,8 @@ pub struct Config {
     pub server: ServerOptions,
     pub query: QueryOptions,
     pub log: LogOptions,
+    /// Prometheus' section of the same name.
+    pub otlp: icecore_wire::otlp::Translation,
     storage: icecore_storage::Options,
     /// One for each of [`SETTINGS`].
     sources: Vec<Source>,
@@ -145,6 +147,7 @@ impl Default for Config {
             server: ServerOptions::default(),
             query: QueryOptions::default(),
             log: LogOptions::default(),
+            otlp: icecore_wire::otlp::Translation::default(),
             storage: icecore_storage::Options::default(),
             sources: vec![Source::Default; SETTINGS.len()],
             file: None,
