@@ -55,6 +55,8 @@ pub struct Config {
     pub server: ServerOptions,
     pub query: QueryOptions,
     pub log: LogOptions,
+    /// Prometheus' section of the same name.
+    pub otlp: icecore_wire::otlp::Translation,
     storage: icecore_storage::Options,
     scrape: ScrapeSettings,
     /// One for each of [`SETTINGS`].
@@ -155,6 +157,7 @@ impl Default for Config {
             server: ServerOptions::default(),
             query: QueryOptions::default(),
             log: LogOptions::default(),
+            otlp: icecore_wire::otlp::Translation::default(),
             storage: icecore_storage::Options::default(),
             scrape: ScrapeSettings::default(),
             sources: vec![Source::Default; SETTINGS.len()],
