@@ -125,7 +125,16 @@ impl Config {
     /// Whether somebody asked for this very address: then failing to listen there is an error,
     /// while a default that is taken is only a warning.
     pub fn listen_is_explicit(&self) -> bool {
-        self.source("server.listen")
+        self.is_explicit("server.listen")
+    }
+
+    /// The same for the gRPC door.
+    pub fn grpc_listen_is_explicit(&self) -> bool {
+        self.is_explicit("otlp.grpc_listen")
+    }
+
+    fn is_explicit(&self, key: &str) -> bool {
+        self.source(key)
             .is_some_and(|source| *source != Source::Default)
     }
 

@@ -9,8 +9,8 @@
 
 use super::Config;
 use super::values::{
-    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf, Origins,
-    Secret, Size, Text, Time, parse_within,
+    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf,
+    OptionalAddress, Origins, Secret, Size, Text, Time, parse_within,
 };
 use super::{LogFormat, LogLevel};
 use icecore_storage::Compression;
@@ -339,6 +339,8 @@ pub static SETTINGS: &[Setting] = &[
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
         "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
+    setting!("otlp.grpc_listen", OptionalAddress, server.otlp_grpc_listen, short "otlp.grpc.listen",
+        "Where OTLP over gRPC is served beside the HTTP port, which answers it, too; off for nowhere. 4317 is where exporters send to. A default port that is taken is a warning, one given here is an error."),
     setting!(
         "otlp.translation_strategy",
         OneOf<Strategy>,

@@ -30,7 +30,7 @@ fn shown(setting: &Setting, config: &Config) -> String {
         Kind::Text | Kind::Location => yaml_text(&without_password(&value)),
         Kind::Secret => yaml_text(&value),
         // Numbers and words, and addresses, which are quoted because some contain brackets.
-        Kind::Address => yaml_text(&value),
+        Kind::Address | Kind::OptionalAddress => yaml_text(&value),
         _ => value,
     }
 }

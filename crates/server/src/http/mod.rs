@@ -23,6 +23,7 @@ mod exemplars;
 mod export;
 mod expression;
 mod federate;
+mod grpc;
 mod health;
 mod http2;
 mod json;
@@ -182,6 +183,15 @@ pub const ROUTES: &[Route] = &[
             || post(otlp::metrics),
         ),
     ),
+    only(
+        Role::Write,
+        route(
+            grpc::EXPORT,
+            &["POST"],
+            "OpenTelemetry metrics (OTLP) over gRPC",
+            || post(grpc::export),
+        ),
+    ),
     Route {
         time: TimeLimit::None,
         ..route(
@@ -320,16 +330,30 @@ impl App {
     }
 }
 
+/// What is answered at the HTTP door: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(route.path, (route.handler)());
     }
-    router
+    let router = router
         .fallback(|uri: Uri| async move { ApiError::not_found(uri.path()) })
         .method_not_allowed_fallback(|method: Method| async move {
             ApiError::method_not_allowed(method.as_str())
-        })
+        });
+    observed(router, app)
+}
+
+/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+pub(crate) fn grpc_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(grpc::EXPORT, post(grpc::export))
+        .fallback(grpc::unknown);
+    observed(router, app)
+}
+
+fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
+    router
         .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
         .with_state(app)
 }

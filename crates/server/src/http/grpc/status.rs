@@ -131,9 +131,7 @@ mod tests {
     fn only_what_may_succeed_later_has_details() {
         let details = |error: ApiError| {
             let response = refused(&error);
-            response
-                .headers()
-                .contains_key(Status::GRPC_STATUS_DETAILS)
+            response.headers().contains_key(Status::GRPC_STATUS_DETAILS)
         };
         assert!(details(ApiError::unavailable("x")));
         assert!(details(ApiError::quota("x")));
