@@ -393,12 +393,27 @@ mod tests {
     #[test]
     fn write_errors_by_what_the_sender_should_do() {
         let limit = StorageError::LimitReached(String::new());
-        check(WriteError::Storage(limit), 429, "unavailable", true);
+        check(
+            WriteError::<WireError>::Storage(limit),
+            429,
+            "unavailable",
+            true,
+        );
         let closed = StorageError::Closed(String::new());
-        check(WriteError::Storage(closed), 503, "unavailable", true);
+        check(
+            WriteError::<WireError>::Storage(closed),
+            503,
+            "unavailable",
+            true,
+        );
         let malformed = WriteError::Decode(WireError::FirstSymbol);
         check(malformed, 400, "bad_data", false);
         let bomb = SnappyError::TooLarge { length: 2, max: 1 };
-        check(WriteError::Decode(bomb.into()), 413, "bad_data", false);
+        check(
+            WriteError::<WireError>::Decode(bomb.into()),
+            413,
+            "bad_data",
+            false,
+        );
     }
 }
