@@ -12,6 +12,7 @@ mod config;
 mod http;
 mod maintenance;
 mod metrics;
+mod otlp;
 mod process;
 mod queries;
 mod scrape;

@@ -54,7 +54,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, BadValue> {
     Ok(Duration::from_millis(total_ms))
 }
 
-pub(super) fn show(duration: &Duration) -> String {
+pub(crate) fn show(duration: &Duration) -> String {
     let mut rest_ms = duration.as_millis();
     if rest_ms == 0 {
         return "0s".into();

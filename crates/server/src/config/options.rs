@@ -179,3 +179,23 @@ impl Choice for icecore_storage::Compression {
     const WORDS: &'static [&'static str] = &["none", "lz4", "zstd"];
     const VALUES: &'static [Self] = &[Self::None, Self::Lz4, Self::Zstd];
 }
+
+impl Choice for icecore_wire::otlp::Strategy {
+    const WORDS: &'static [&'static str] = &[
+        "UnderscoreEscapingWithSuffixes",
+        "UnderscoreEscapingWithoutSuffixes",
+        "NoUTF8EscapingWithSuffixes",
+        "NoTranslation",
+    ];
+    const VALUES: &'static [Self] = &[
+        Self::UnderscoreEscapingWithSuffixes,
+        Self::UnderscoreEscapingWithoutSuffixes,
+        Self::NoUtf8EscapingWithSuffixes,
+        Self::NoTranslation,
+    ];
+}
+
+impl Choice for icecore_wire::otlp::Exponential {
+    const WORDS: &'static [&'static str] = &["native", "classic"];
+    const VALUES: &'static [Self] = &[Self::Native, Self::Classic];
+}

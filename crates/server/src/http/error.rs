@@ -26,12 +26,14 @@ use icecore_promql::Error as PromqlError;
 use icecore_promql::parse::ParseError;
 use icecore_storage::{Error as StorageError, WriteError};
 use icecore_wire::WireError;
+use icecore_wire::otlp::{JsonError, write_status, write_status_json};
 use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
 use super::decompress::{DecompressError, EncodingError};
 use crate::access::Denied;
+use crate::otlp::Format;
 use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
@@ -83,7 +85,7 @@ impl ApiError {
         Self::unsupported(error.to_string())
     }
 
-    fn unsupported(message: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         Self::new(status, ErrorType::BadData, message)
     }
@@ -127,6 +129,10 @@ impl ApiError {
         )
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// What the answer calls it.
     pub(crate) fn type_name(&self) -> &'static str {
         self.error_type.name()
@@ -142,6 +148,16 @@ impl ApiError {
         let body = format!("{}\n", self.message);
         let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
         self.answer(content_type, body.into_bytes())
+    }
+
+    /// A `google.rpc.Status` in the form of the request, for OTLP over HTTP.
+    pub(crate) fn into_otlp(self, format: Format) -> Response {
+        let code = grpc_code(self.status);
+        let body = match format {
+            Format::Protobuf => write_status(code, &self.message),
+            Format::Json => write_status_json(code, &self.message),
+        };
+        self.answer(HeaderValue::from_static(format.content_type()), body)
     }
 
     fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
@@ -164,6 +180,17 @@ impl ApiError {
             }
         }
         response
+    }
+}
+
+/// The code that gRPC has for what a status says.
+fn grpc_code(status: StatusCode) -> i32 {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => 8,
+        StatusCode::INTERNAL_SERVER_ERROR => 13,
+        StatusCode::SERVICE_UNAVAILABLE => 14,
+        // The request is wrong and stays wrong.
+        _ => 3,
     }
 }
 
@@ -246,10 +273,20 @@ impl From<WriteError<WireError>> for ApiError {
     }
 }
 
+impl From<WriteError<ApiError>> for ApiError {
+    fn from(error: WriteError<ApiError>) -> Self {
+        match error {
+            WriteError::Decode(error) => error,
+            WriteError::Storage(error) => WriteError::<WireError>::Storage(error).into(),
+        }
+    }
+}
+
 impl From<WireError> for ApiError {
     fn from(error: WireError) -> Self {
         match error {
-            WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
+            WireError::Json(JsonError::TooLarge { .. })
+            | WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
             _ => Self::bad_data(error.to_string()),
         }
     }

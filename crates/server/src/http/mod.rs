@@ -18,7 +18,7 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
-mod error;
+pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
@@ -30,12 +30,13 @@ mod labels;
 pub(crate) mod limits;
 mod maintenance;
 mod origins;
+mod otlp;
 mod params;
 mod preface;
 mod query;
 mod query_answer;
 mod remote_read;
-mod remote_write;
+pub(crate) mod remote_write;
 mod stall;
 mod status;
 
@@ -51,6 +52,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
+use icecore_wire::otlp::Translation;
 use rayon::ThreadPoolBuildError;
 
 use crate::access::{Access, PeerCertificate};
@@ -162,6 +164,24 @@ pub const ROUTES: &[Route] = &[
             || post(remote_write::write),
         ),
     ),
+    only(
+        Role::Write,
+        route(
+            "/v1/metrics",
+            &["POST"],
+            "OTLP metrics, protobuf or JSON",
+            || post(otlp::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/otlp/v1/metrics",
+            &["POST"],
+            "the same, where Prometheus has it",
+            || post(otlp::metrics),
+        ),
+    ),
     Route {
         time: TimeLimit::None,
         ..route(
@@ -264,6 +284,7 @@ pub(crate) struct App {
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
     pub(crate) access: Arc<Access>,
+    pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
 }
@@ -278,6 +299,7 @@ impl App {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
+            otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
             access,
             clock,
@@ -291,7 +313,7 @@ impl App {
         debug_assert!(earlier.is_ok(), "a process opens one database");
     }
 
-    fn database(&self) -> Result<&Database, ApiError> {
+    pub(crate) fn database(&self) -> Result<&Database, ApiError> {
         self.database
             .get()
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
