@@ -6,6 +6,7 @@
     reason = "which scripts ran, and which were skipped, should be seen"
 )]
 
+mod access;
 mod client;
 mod compression;
 mod conformance;
@@ -23,4 +24,5 @@ mod refusals;
 mod remote_read;
 mod served;
 mod status;
+mod tls_client;
 mod writing;
