@@ -2,6 +2,8 @@
 
 mod captured;
 mod encode;
+mod exposition_captured;
+mod exposition_import;
 mod exposition_oracle;
 mod generate;
 mod remote_write_hostile;
