@@ -34,6 +34,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Problem};
+pub(crate) use error::{nearest, quoted};
 pub(crate) use file::read as read_file;
 pub use options::{LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ServerOptions};
 pub use registry::{SECTIONS, SETTINGS, Setting};
@@ -54,6 +55,8 @@ pub struct Config {
     pub server: ServerOptions,
     pub query: QueryOptions,
     pub log: LogOptions,
+    /// Prometheus' section of the same name.
+    pub otlp: icecore_wire::otlp::Translation,
     storage: icecore_storage::Options,
     scrape: ScrapeSettings,
     /// One for each of [`SETTINGS`].
@@ -154,6 +157,7 @@ impl Default for Config {
             server: ServerOptions::default(),
             query: QueryOptions::default(),
             log: LogOptions::default(),
+            otlp: icecore_wire::otlp::Translation::default(),
             storage: icecore_storage::Options::default(),
             scrape: ScrapeSettings::default(),
             sources: vec![Source::Default; SETTINGS.len()],

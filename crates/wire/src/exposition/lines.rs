@@ -1,5 +1,7 @@
 //! The two formats of lines behind one door. Their entries borrow from the body alone.
 
+use icecore_model::MetricType;
+
 use super::openmetrics::OpenMetricsParser;
 use super::text::TextParser;
 use super::{Entry, Fault};
@@ -23,6 +25,13 @@ impl<'a> LineParser<'a> {
         match self {
             Self::Text(parser) => parser.last_start(),
             Self::OpenMetrics(parser) => parser.last_start(),
+        }
+    }
+
+    pub(super) fn metric_type(&self) -> MetricType {
+        match self {
+            Self::Text(parser) => parser.metric_type(),
+            Self::OpenMetrics(parser) => parser.metric_type(),
         }
     }
 }

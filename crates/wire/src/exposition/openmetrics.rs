@@ -32,6 +32,8 @@ pub(super) struct OpenMetricsParser<'a> {
     family: Cow<'a, str>,
     /// Where `_created` lines are not series.
     created: Option<CreatedIndex>,
+    /// Whether these are some lines of a longer body, whose end is elsewhere.
+    lines_only: bool,
 }
 
 /// What follows the labels of a line.
@@ -50,7 +52,21 @@ impl<'a> OpenMetricsParser<'a> {
             metric_type: MetricType::Unknown,
             family: "".into(),
             created: created_timestamps.then(CreatedIndex::default),
+            lines_only: false,
         }
+    }
+
+    /// Reads some lines of a longer body, each by itself.
+    pub(super) fn of_lines(lines: &'a [u8], metric_type: MetricType) -> Self {
+        Self {
+            metric_type,
+            lines_only: true,
+            ..Self::new(lines, false)
+        }
+    }
+
+    pub(super) fn metric_type(&self) -> MetricType {
+        self.metric_type
     }
 
     /// Where the line of the last entry begins.
@@ -66,11 +82,18 @@ impl<'a> OpenMetricsParser<'a> {
             if rest == b"# EOF" || rest == b"# EOF\n" {
                 return Ok(None);
             }
+            if self.lines_only && rest.is_empty() {
+                return Ok(None);
+            }
             let Some(length) = memchr(b'\n', rest) else {
+                self.position = self.body.len();
                 return Err(self.fault("data does not end with # EOF"));
             };
             let line = rest.get(..length).unwrap_or(rest);
             self.position += length + 1;
+            if self.lines_only && line == b"# EOF" {
+                continue;
+            }
             if let Some(comment) = line.strip_prefix(b"# ") {
                 return self.metadata(comment).map(Some);
             }
