@@ -3,6 +3,7 @@
 mod captured;
 mod encode;
 mod generate;
+mod otlp;
 mod remote_write_hostile;
 mod remote_write_v1;
 mod remote_write_v2;
