@@ -3,6 +3,8 @@
 //! | what | status | errorType |
 //! | --- | --- | --- |
 //! | the request is wrong and stays wrong | 400 | bad_data |
+//! | no credential, or a wrong one | 401 and `WWW-Authenticate` | unauthorized |
+//! | a credential without the role | 403 | forbidden |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
 //! | too large, or in a form that is not taken | 413, 415 | bad_data |
 //! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
@@ -30,12 +32,19 @@ use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
 use super::decompress::{DecompressError, EncodingError};
+use crate::access::Denied;
 use crate::otlp::Format;
 use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+
+/// What a credential may look like. Browsers take the first one that they know.
+const CHALLENGES: [HeaderValue; 2] = [
+    HeaderValue::from_static("Basic realm=\"icecore\", charset=\"UTF-8\""),
+    HeaderValue::from_static("Bearer realm=\"icecore\""),
+];
 
 /// An answer that is not a success.
 #[derive(Debug)]
@@ -165,6 +174,11 @@ impl ApiError {
         ) {
             headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
         }
+        if self.status == StatusCode::UNAUTHORIZED {
+            for challenge in CHALLENGES {
+                headers.append(header::WWW_AUTHENTICATE, challenge);
+            }
+        }
         response
     }
 }
@@ -274,6 +288,20 @@ impl From<WireError> for ApiError {
             WireError::Json(JsonError::TooLarge { .. })
             | WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
             _ => Self::bad_data(error.to_string()),
+        }
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let message = denied.to_string();
+        match denied {
+            Denied::Missing | Denied::Wrong | Denied::Malformed(_) => {
+                Self::new(StatusCode::UNAUTHORIZED, ErrorType::Unauthorized, message)
+            }
+            Denied::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message),
+            Denied::Busy => Self::unavailable(message),
+            Denied::TooMany => Self::quota(message),
         }
     }
 }

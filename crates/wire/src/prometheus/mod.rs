@@ -4,10 +4,10 @@
 pub mod api_json;
 pub mod content;
 pub mod escaping;
-mod exemplar;
+pub(crate) mod exemplar;
 pub mod export;
 pub mod federate;
-mod histogram;
+pub(crate) mod histogram;
 pub(crate) mod message;
 pub(crate) mod number;
 pub mod params;

@@ -2,6 +2,7 @@
 
 mod captured;
 mod encode;
+mod exposition_oracle;
 mod generate;
 mod otlp;
 mod remote_write_hostile;
