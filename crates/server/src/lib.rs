@@ -18,7 +18,8 @@ mod telemetry;
 
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
-    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ServerOptions,
+    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
+    ServerOptions,
     Setting, Source,
 };
 pub use http::{ROUTES, Role, Route};

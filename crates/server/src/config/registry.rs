@@ -86,6 +86,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("limits", "Limits on what is written"),
     ("read", "Limits on what is read"),
     ("query", "Queries"),
+    ("scrape", "Scraping"),
     ("maintenance", "Maintenance"),
 ];
 
@@ -335,6 +336,12 @@ pub static SETTINGS: &[Setting] = &[
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
         "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
+    setting!(
+        "scrape.self",
+        Bool,
+        scraping.itself,
+        "Whether a process whose file names no scrape_configs scrapes its own metrics, every 15 s under the job icecore, so that a fresh start has something to look at. --no-self-scrape is short for false."
+    ),
     setting!(
         "maintenance.enabled",
         Bool,
