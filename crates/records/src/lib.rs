@@ -41,6 +41,7 @@ mod record_type;
 pub mod retired_bucket;
 pub mod series_dictionary;
 pub mod start_timestamps;
+pub mod tombstones;
 mod union;
 pub mod watermark;
 

@@ -7,10 +7,12 @@
 //!
 //! Holds always: this is the only place where protocols and storage meet.
 
+mod access;
 mod config;
 mod http;
 mod maintenance;
 mod metrics;
+mod otlp;
 mod process;
 mod queries;
 mod scrape;
@@ -19,8 +21,7 @@ mod telemetry;
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
     LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
-    ServerOptions,
-    Setting, Source,
+    ServerOptions, Setting, Source,
 };
 pub use http::{ROUTES, Role, Route};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};

@@ -36,6 +36,7 @@ use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::slate_metrics::SlateMetric;
+use crate::tombstones::{AllTombstones, Deletion, clean_all, delete_series};
 
 /// Time between commits where each is a PUT that costs money, and where it is a local file.
 const REMOTE_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
@@ -130,6 +131,7 @@ impl Database {
             None => BTreeSet::new(),
         };
         let retired = load_retired(&view).await?;
+        let tombstones = AllTombstones::load(&view).await?;
         let started = std::time::Instant::now();
         load_totals(&view, &head).await?;
         let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
@@ -168,6 +170,7 @@ impl Database {
             engine,
             buckets: RwLock::new(buckets),
             leases: Arc::default(),
+            tombstones,
             retired: RwLock::new(retired),
             hold: Hold::new(Arc::clone(&metrics)),
             recent: RecentWrites::default(),
@@ -179,6 +182,7 @@ impl Database {
             job_pool: Pool::for_jobs()?,
             scratch: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
+            cleaning: tokio::sync::Mutex::default(),
             nudge: tokio::sync::Notify::new(),
         });
         let (stop, stopped) = oneshot::channel();
@@ -286,6 +290,19 @@ impl Database {
     /// for, because a run may take long.
     pub fn stop_maintenance(&self) {
         self.inner.jobs.stop();
+    }
+
+    /// Deletes: what is deleted is in no later selection of anybody, also after a restart; what is written
+    /// afterwards is. Durable when it returns. Waits for a job that copies what is to be deleted.
+    pub async fn delete_series(&self, deletion: Deletion) -> Result<()> {
+        delete_series(&self.inner, deletion).await
+    }
+
+    /// Removes what was deleted from the records it lies in, now.
+    pub async fn clean_tombstones(&self) -> Result<()> {
+        let _one_at_a_time = self.inner.cleaning.lock().await;
+        let watch = maintenance::pace::Watch::unpaced(&self.inner);
+        clean_all(&self.inner, &watch).await.map(drop)
     }
 
     /// What maintenance is doing and what is left to do.

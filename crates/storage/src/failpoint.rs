@@ -38,6 +38,12 @@ pub const FAIL_POINTS: &[&str] = &[
     "retire.before",
     "retire.drained",
     "retire.done",
+    "delete.before",
+    "delete.written",
+    "clean.samples",
+    "clean.index",
+    "clean.series",
+    "clean.done",
 ];
 
 struct Armed {

@@ -84,6 +84,9 @@ pub struct Metrics {
     /// Bytes of keys and values that jobs read and wrote.
     pub maintenance_bytes_read: Counter,
     pub maintenance_bytes_written: Counter,
+    pub deletions: Counter,
+    /// Buckets that what was deleted has left.
+    pub cleaned_buckets: Counter,
     pub drained_epochs: Counter,
     pub replayed_samples: Counter,
     pub replay_unreadable: Counter,

@@ -7,7 +7,7 @@ use icecore_model::{BucketSize, BucketStart};
 use super::{
     CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND,
     MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR,
-    TIME_COLUMN_SUFFIX, VERSION,
+    TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -76,6 +76,9 @@ pub enum ParsedKey {
     DeltaTotalsCursor,
     DeltaTotals {
         part: u16,
+    },
+    Tombstones {
+        bucket: Bucket,
     },
     MetricMetadata {
         family: String,
@@ -210,6 +213,12 @@ fn of_database(
             DELTA_TOTALS_KIND => ParsedKey::DeltaTotals {
                 part: u16::from_be_bytes(reader.array()?),
             },
+            TOMBSTONES_KIND => {
+                let exponent = reader.u8()?;
+                ParsedKey::Tombstones {
+                    bucket: bucket(exponent, reader)?,
+                }
+            }
             _ => return Ok(None),
         },
         RecordType::Catalog if reader.u8()? == METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
@@ -304,6 +313,7 @@ impl fmt::Display for ParsedKey {
             Self::RetiredBucket { bucket } => write!(f, "Maintenance retired bucket {bucket}"),
             Self::DeltaTotalsCursor => f.write_str("Maintenance cursor of running totals"),
             Self::DeltaTotals { part } => write!(f, "Maintenance running totals, part {part}"),
+            Self::Tombstones { bucket } => write!(f, "Maintenance tombstones {bucket}"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {
                 write!(f, "unknown (version {version}, tag {tag:#04x})")

@@ -1,10 +1,11 @@
 //! The HTTP door: routes, and what holds for every request.
 //!
 //! ```text
-//! connection ─► observe (count, time limit, origins, compression) ─► route ─► handler ─► wire, Database
+//! connection ─► observe (count, access, time limit, origins, compression) ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
+//! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
 //!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
@@ -17,24 +18,28 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
-mod error;
+pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
 mod federate;
 mod health;
+mod http2;
 mod json;
 mod labels;
 pub(crate) mod limits;
 mod maintenance;
 mod origins;
+mod otlp;
 mod params;
+mod preface;
 mod query;
 mod query_answer;
-mod remote_read;
-mod remote_write;
 mod reload;
+mod remote_read;
+pub(crate) mod remote_write;
 mod rfc3339;
+mod stall;
 mod status;
 mod targets;
 
@@ -50,8 +55,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
+use icecore_wire::otlp::Translation;
 use rayon::ThreadPoolBuildError;
 
+use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
@@ -204,6 +211,24 @@ pub const ROUTES: &[Route] = &[
             || post(remote_write::write),
         ),
     ),
+    only(
+        Role::Write,
+        route(
+            "/v1/metrics",
+            &["POST"],
+            "OTLP metrics, protobuf or JSON",
+            || post(otlp::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/otlp/v1/metrics",
+            &["POST"],
+            "the same, where Prometheus has it",
+            || post(otlp::metrics),
+        ),
+    ),
     Route {
         time: TimeLimit::None,
         ..route(
@@ -305,6 +330,8 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
+    pub(crate) access: Arc<Access>,
+    pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
     scraping: OnceLock<Arc<Scraping>>,
@@ -314,14 +341,17 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(
         config: &Config,
+        access: Arc<Access>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ThreadPoolBuildError> {
         Ok(Self {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
+            otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
             started: Started::new(config, clock.now_ms()),
+            access,
             clock,
             database: OnceLock::new(),
             scraping: OnceLock::new(),
@@ -349,7 +379,7 @@ impl App {
         self.scraping.get()
     }
 
-    fn database(&self) -> Result<&Database, ApiError> {
+    pub(crate) fn database(&self) -> Result<&Database, ApiError> {
         self.database
             .get()
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
@@ -381,8 +411,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         // Browsers ask before they send what another page told them to.
         StatusCode::NO_CONTENT.into_response()
     } else {
-        answer(&app, route, next.run(request)).await
+        answer(&app, route, admitted(&app, route, request, next)).await
     };
+    app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
         origins::allow(response.headers_mut(), &app.options.cors_origin, &origin);
     }
@@ -398,6 +429,24 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
             frame
         }))
     })
+}
+
+/// Answers whoever may ask. A path that does not exist is told only to those who are known.
+async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
+    let certificate = request.extensions().get::<Arc<PeerCertificate>>();
+    let role = route.map(|route| route.role);
+    let headers = request.headers();
+    let checked = app
+        .access
+        .check(headers, certificate.map(Arc::as_ref), role);
+    match checked.await {
+        Ok(()) => next.run(request).await,
+        Err(denied) => {
+            let (head, mut body) = request.into_parts();
+            body::read_to_the_end(&mut body, &head.headers).await;
+            ApiError::from(denied).into_response()
+        }
+    }
 }
 
 /// Waits for an answer for as long as the route allows.

@@ -74,8 +74,9 @@ impl Params {
     /// `match_target`: which targets are asked for; all where it is missing.
     pub(super) fn target_matchers(&self) -> Result<Vec<Matcher>, ApiError> {
         match self.first("match_target") {
-            Some(text) => parse_selector(text)
-                .map_err(|error| ApiError::of_parameter("match_target", error)),
+            Some(text) => {
+                parse_selector(text).map_err(|error| ApiError::of_parameter("match_target", error))
+            }
             None => Ok(Vec::new()),
         }
     }

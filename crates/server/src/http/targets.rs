@@ -53,9 +53,7 @@ fn targets_json(app: &App, pool: Option<&str>, active: bool, dropped: bool) -> V
             active_targets.extend(shown.active.iter().map(json));
         }
         if dropped {
-            let json = |labels: &Vec<(String, String)>| {
-                json!({"discoveredLabels": labels_json(labels), "scrapePool": name})
-            };
+            let json = |labels: &Vec<(String, String)>| json!({"discoveredLabels": labels_json(labels), "scrapePool": name});
             dropped_targets.extend(shown.dropped.iter().map(json));
         }
     }
@@ -116,10 +114,14 @@ pub(super) async fn metadata(
     let slot = app.limits.read_slot().await?;
     success(slot, Vec::new(), move |out| {
         let matches = |labels: &[(String, String)]| all_match(&matchers, labels);
-        let found = app.scraping().map(|scraping| {
-            scraping.target_metadata(matches, metric.as_deref(), limit)
-        });
-        let json: Value = found.unwrap_or_default().iter().map(metadata_json).collect();
+        let found = app
+            .scraping()
+            .map(|scraping| scraping.target_metadata(matches, metric.as_deref(), limit));
+        let json: Value = found
+            .unwrap_or_default()
+            .iter()
+            .map(metadata_json)
+            .collect();
         out.extend_from_slice(json.to_string().as_bytes());
     })
     .await
@@ -168,7 +170,10 @@ mod tests {
             ("https://[::1]:90/m?a=b", "https://host:90/m?a=b"),
             ("http://localhost/m", "http://localhost/m"),
             ("http://elsewhere:90/m", "http://elsewhere:90/m"),
-            ("http://localhost.example:90/m", "http://localhost.example:90/m"),
+            (
+                "http://localhost.example:90/m",
+                "http://localhost.example:90/m",
+            ),
         ] {
             assert_eq!(global_url(url, "host"), global);
         }

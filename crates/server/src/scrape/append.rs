@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::hash::{Hash as _, Hasher as _};
 
-use icecore_model::{Exemplar, Sample, SampleSink, is_stale_nan};
+use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Exemplar, Sample, SampleSink, is_stale_nan};
 use icecore_wire::exposition::{
     Entry, ExposedExemplar, Format, Parser, ParserOptions, Series, SeriesValue,
 };
@@ -55,10 +55,12 @@ pub(super) fn append(
     counts: &mut Counts,
     sink: &mut impl SampleSink,
 ) -> Result<(), AppendError> {
+    let config = &rules.config;
     let options = ParserOptions {
         created_timestamps: true,
-        classic_beside_native: rules.config.always_scrape_classic_histograms,
-        classic_to_custom_bounds: rules.config.convert_classic_histograms_to_nhcb,
+        classic_beside_native: config.always_scrape_classic_histograms
+            || !config.scrape_native_histograms,
+        classic_to_custom_bounds: config.convert_classic_histograms_to_nhcb,
     };
     let mut parser = Parser::with_options(body, format, options);
     let mut appending = Appending {
@@ -77,8 +79,12 @@ pub(super) fn append(
                 family,
                 metric_type,
             }) => appending.series.families.set_type(&family, metric_type),
-            Some(Entry::Help { family, text }) => appending.series.families.set_help(&family, &text),
-            Some(Entry::Unit { family, unit }) => appending.series.families.set_unit(&family, &unit),
+            Some(Entry::Help { family, text }) => {
+                appending.series.families.set_help(&family, &text)
+            }
+            Some(Entry::Unit { family, unit }) => {
+                appending.series.families.set_unit(&family, &unit)
+            }
         }
     }
     if appending.over_limit() {
@@ -107,6 +113,9 @@ impl Appending<'_> {
         counts: &mut Counts,
         sink: &mut impl SampleSink,
     ) -> Result<(), AppendError> {
+        if self.is_left_out(&exposed.value) {
+            return Ok(());
+        }
         counts.scraped += 1;
         let Some(series) = self.series_of(&exposed, counts)? else {
             return Ok(());
@@ -195,6 +204,18 @@ impl Appending<'_> {
             timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
             value: exemplar.value,
         });
+    }
+
+    /// Native histograms where the job wants their classic parts only.
+    #[inline]
+    fn is_left_out(&self, value: &SeriesValue) -> bool {
+        match value {
+            SeriesValue::Float(_) => false,
+            SeriesValue::Histogram(histogram) => {
+                !self.rules.config.scrape_native_histograms
+                    && histogram.schema != CUSTOM_BUCKETS_SCHEMA
+            }
+        }
     }
 
     fn over_limit(&self) -> bool {

@@ -146,8 +146,14 @@ async fn ask(
         .header(header::ACCEPT, job.accept.as_str())
         .header(header::ACCEPT_ENCODING, encoding)
         .header(header::USER_AGENT, USER_AGENT)
-        .header(TIMEOUT_HEADER, target.spec.timeout.as_secs_f64().to_string());
-    let mut response = request.send().await.map_err(|error| failed(causes(error)))?;
+        .header(
+            TIMEOUT_HEADER,
+            target.spec.timeout.as_secs_f64().to_string(),
+        );
+    let mut response = request
+        .send()
+        .await
+        .map_err(|error| failed(causes(error)))?;
     let status = response.status();
     if status.as_u16() != 200 {
         let reason = format!("server returned HTTP status {status}");
@@ -170,7 +176,11 @@ async fn ask(
     // Compressed bytes are bounded by what they may become: nothing worth compressing grows by it.
     let limit = body::limit_of(config.body_size_limit);
     let mut bytes = buffers.take();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(causes(error)))? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| failed(causes(error)))?
+    {
         if (bytes.len() + chunk.len()) as u64 > limit {
             buffers.give_back(bytes);
             return Err(FetchError::new(Failure::Body, body::TOO_LARGE));

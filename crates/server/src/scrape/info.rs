@@ -99,11 +99,15 @@ fn add_metadata(
     }
     let mut families: Vec<_> = series.families.iter().collect();
     families.sort_unstable_by_key(|(name, _)| *name);
-    found.extend(families.into_iter().map(|(name, metadata)| MetadataOfTarget {
-        labels: labels.clone(),
-        family: Some(name.to_owned()),
-        metadata: metadata.clone(),
-    }));
+    found.extend(
+        families
+            .into_iter()
+            .map(|(name, metadata)| MetadataOfTarget {
+                labels: labels.clone(),
+                family: Some(name.to_owned()),
+                metadata: metadata.clone(),
+            }),
+    );
 }
 
 fn info_of(target: &Target) -> TargetInfo {

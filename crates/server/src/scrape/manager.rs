@@ -90,7 +90,10 @@ impl Scraping {
             }),
         };
         if let Err(reason) = scraping.apply(settings).await {
-            error!(reason, "nothing is scraped: the configuration cannot be applied");
+            error!(
+                reason,
+                "nothing is scraped: the configuration cannot be applied"
+            );
             scraping.state.write().successful = false;
         }
         Arc::new(scraping)
@@ -111,7 +114,10 @@ impl Scraping {
             }
             Err(reason) => {
                 self.state.write().successful = false;
-                error!(reason, "the configuration could not be loaded; the one before stays in force");
+                error!(
+                    reason,
+                    "the configuration could not be loaded; the one before stays in force"
+                );
             }
         }
         loaded.map(|_| ())
@@ -147,7 +153,11 @@ impl Scraping {
             if same.is_none_or(|pool| *pool.config != *config) {
                 pools.rules_number += 1;
                 let source = self.source(config, settings.jobs.is_empty())?;
-                changed.push(Job::new(Arc::new(config.clone()), source, pools.rules_number));
+                changed.push(Job::new(
+                    Arc::new(config.clone()),
+                    source,
+                    pools.rules_number,
+                ));
             }
         }
         let kept = |name: &String| configs.iter().any(|config| config.job_name == *name);
@@ -165,7 +175,11 @@ impl Scraping {
                 }
             }
         }
-        *self.views.write() = pools.by_name.values().map(|p| Arc::clone(&p.view)).collect();
+        *self.views.write() = pools
+            .by_name
+            .values()
+            .map(|p| Arc::clone(&p.view))
+            .collect();
         Ok(())
     }
 

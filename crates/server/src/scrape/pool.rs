@@ -167,7 +167,11 @@ struct Running {
 }
 
 impl Running {
-    async fn run(mut self, mut commands: mpsc::Receiver<Command>, mut updates: mpsc::Receiver<Update>) {
+    async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut updates: mpsc::Receiver<Update>,
+    ) {
         self.discover();
         // At the start there is nothing to keep: what is found first is scraped first.
         let mut patience = Instant::now();
@@ -294,14 +298,16 @@ impl Running {
                 leaving.add(gone);
             }
         }
-        built.targets.retain(|hash, spec| match self.loops.get(hash) {
-            Some(known) => {
-                let discovered = std::mem::take(&mut spec.discovered);
-                *known.target.discovered.lock() = discovered;
-                false
-            }
-            None => true,
-        });
+        built
+            .targets
+            .retain(|hash, spec| match self.loops.get(hash) {
+                Some(known) => {
+                    let discovered = std::mem::take(&mut spec.discovered);
+                    *known.target.discovered.lock() = discovered;
+                    false
+                }
+                None => true,
+            });
         for (hash, spec) in built.targets {
             let before = leaving.take(&spec);
             self.start(hash, spec, before);

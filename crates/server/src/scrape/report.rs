@@ -135,12 +135,7 @@ fn labels_of(metric: &str, labels: &[(String, String)]) -> Vec<u8> {
     bytes
 }
 
-fn write_values(
-    series: &[Vec<u8>],
-    values: &[f64],
-    timestamp_ms: i64,
-    sink: &mut impl SampleSink,
-) {
+fn write_values(series: &[Vec<u8>], values: &[f64], timestamp_ms: i64, sink: &mut impl SampleSink) {
     for (labels, value) in std::iter::zip(series, values) {
         announce(sink, labels);
         sink.sample(Sample {

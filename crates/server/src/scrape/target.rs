@@ -160,8 +160,9 @@ fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<Found, String> {
 
 fn positive_duration(labels: &LabelSet, name: &str, what: &str) -> Result<Duration, String> {
     let text = labels.get(name);
-    let parsed = duration::parse(text)
-        .map_err(|_| format!("error parsing scrape {what}: not a valid duration string: {text:?}"))?;
+    let parsed = duration::parse(text).map_err(|_| {
+        format!("error parsing scrape {what}: not a valid duration string: {text:?}")
+    })?;
     if parsed.is_zero() {
         return Err(format!("scrape {what} cannot be 0"));
     }

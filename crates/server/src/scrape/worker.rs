@@ -14,7 +14,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use icecore_storage::{Clock, Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome};
+use icecore_storage::{
+    Clock, Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome,
+};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
@@ -76,7 +78,11 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts the loop; `before` is the loop whose series it takes over.
-    pub(super) fn start(self, wish: watch::Receiver<Wish>, before: Option<JoinHandle<()>>) -> JoinHandle<()> {
+    pub(super) fn start(
+        self,
+        wish: watch::Receiver<Wish>,
+        before: Option<JoinHandle<()>>,
+    ) -> JoinHandle<()> {
         tokio::spawn(async move {
             if let Some(before) = before {
                 // However it ended, it is over.
@@ -105,7 +111,10 @@ impl Worker {
                 return self.end(wish).await;
             }
             let next_ms = schedule.next(now(), Some(tick_ms));
-            self.context.metrics.missed.add(schedule.missed(tick_ms, next_ms));
+            self.context
+                .metrics
+                .missed
+                .add(schedule.missed(tick_ms, next_ms));
             tick_ms = next_ms;
         }
     }
@@ -142,7 +151,9 @@ impl Worker {
             Ok(body) => scrape.store(body).await,
             Err(FetchError { failure, reason }) => {
                 let body_bytes = if reason == body::TOO_LARGE { -1 } else { 0 };
-                scrape.store_failure(failure, &reason, Counts::default(), body_bytes).await;
+                scrape
+                    .store_failure(failure, &reason, Counts::default(), body_bytes)
+                    .await;
                 Some(reason)
             }
         };
@@ -219,7 +230,11 @@ impl Scrape<'_> {
     async fn store(&self, body: Body) -> Option<String> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.context.parsing).acquire_owned().await.ok();
-        let (context, target, job) = (Arc::clone(self.context), Arc::clone(self.target), Arc::clone(&self.job));
+        let (context, target, job) = (
+            Arc::clone(self.context),
+            Arc::clone(self.target),
+            Arc::clone(&self.job),
+        );
         let (timestamp_ms, began) = (self.timestamp_ms, self.began);
         let fill = move |batch: &mut WriteBatch<'_>| {
             let mut series = target.series.lock();
@@ -228,7 +243,14 @@ impl Scrape<'_> {
             let limit = body::limit_of(job.config().body_size_limit);
             let written = body.decompressed(limit, |text| {
                 let counts = &mut counts;
-                append(&job.rules, &mut series, (text, body.format), timestamp_ms, counts, batch)
+                append(
+                    &job.rules,
+                    &mut series,
+                    (text, body.format),
+                    timestamp_ms,
+                    counts,
+                    batch,
+                )
             });
             context.metrics.count(&counts);
             let result = match written {
@@ -310,10 +332,18 @@ impl Scrape<'_> {
         let Some(first) = outcome.rejected.first() else {
             return;
         };
-        let count = outcome.rejected.iter().map(|rejection| rejection.count).sum();
+        let count = outcome
+            .rejected
+            .iter()
+            .map(|rejection| rejection.count)
+            .sum();
         let metrics = &self.context.metrics;
         metrics.rejected.add(count);
-        if metrics.may_log(&metrics.rejections_logged_ms, self.context.clock.now_ms(), LOG_PAUSE_MS) {
+        if metrics.may_log(
+            &metrics.rejections_logged_ms,
+            self.context.clock.now_ms(),
+            LOG_PAUSE_MS,
+        ) {
             let (url, reason) = (&self.target.spec.url.text, &first.reason);
             warn!(url, count, reason, "samples of a scrape were refused");
         }
@@ -323,7 +353,11 @@ impl Scrape<'_> {
         self.target.series.lock().failed();
         let metrics = &self.context.metrics;
         metrics.not_stored.add(1);
-        if metrics.may_log(&metrics.failures_logged_ms, self.context.clock.now_ms(), LOG_PAUSE_MS) {
+        if metrics.may_log(
+            &metrics.failures_logged_ms,
+            self.context.clock.now_ms(),
+            LOG_PAUSE_MS,
+        ) {
             let url = &self.target.spec.url.text;
             warn!(url, %error, "a scrape could not be stored");
         }

@@ -79,9 +79,7 @@ impl Scraper {
         wanted: impl Fn(&[Found]) -> bool,
     ) -> impl Future<Output = Vec<Found>> {
         let query = query.to_owned();
-        async move {
-            until(|| self.query(&query), |found| wanted(found), &query).await
-        }
+        async move { until(|| self.query(&query), |found| wanted(found), &query).await }
     }
 
     /// Asks until there is one series with this value.

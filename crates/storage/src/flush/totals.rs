@@ -33,12 +33,12 @@ pub(crate) async fn flush_totals(inner: &Arc<Inner>) -> Result<()> {
 
 async fn flush_changes(inner: &Inner) -> Result<()> {
     let _one_at_a_time = inner.flushing.lock().await;
-    let (cursor, mark) = {
+    let cursor = {
         let sequencer = inner.head.sequencer.lock();
         if !sequencer.is_waited_for(TOTALS_HOUR) {
             return Ok(());
         }
-        (sequencer.next_seq - 1, sequencer.watermark())
+        sequencer.next_seq - 1
     };
     let started = std::time::Instant::now();
     let mut writer = BatchWriter::new(inner, Mode::Put);
@@ -49,8 +49,9 @@ async fn flush_changes(inner: &Inner) -> Result<()> {
         }
         failpoint::pass("totals.before_commit");
         writer.put(key::delta_totals_cursor(), flush_cursor::encode(cursor));
-        writer.put(key::journal_watermark(), watermark::encode(mark));
         inner.journal.wait_durable(cursor).await?;
+        let mark = inner.head.sequencer.lock().watermark();
+        writer.put(key::journal_watermark(), watermark::encode(mark));
         writer.write_out_durably().await
     };
     match written.await {

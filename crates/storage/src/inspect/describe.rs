@@ -124,6 +124,7 @@ pub(super) fn bucket_of(key: &ParsedKey) -> Option<Bucket> {
         | ParsedKey::ExemplarSeries { bucket, .. }
         | ParsedKey::TimeColumn { bucket, .. }
         | ParsedKey::RetiredBucket { bucket }
+        | ParsedKey::Tombstones { bucket }
         | ParsedKey::FlushCursor { bucket } => Some(*bucket),
         _ => None,
     }
@@ -221,6 +222,7 @@ impl Reading<'_> {
             ParsedKey::DeltaTotals { .. } => self.totals(value)?,
             ParsedKey::MaintenanceJob => self.job(value)?,
             ParsedKey::RetiredBucket { .. } => self.retired(value)?,
+            ParsedKey::Tombstones { .. } => self.tombstones(value)?,
             // Not known to this program: shown as bytes.
             ParsedKey::RollupSeries { .. } | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());

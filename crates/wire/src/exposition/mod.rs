@@ -15,10 +15,17 @@
 //!
 //! Elsewhere: fetching, limits, relabelling and staleness (`server::scrape`).
 
+mod classic;
+mod created;
+mod custom_bounds;
 mod exemplars;
 mod float;
 mod format;
+mod import;
 mod labels;
+mod lines;
+mod openmetrics;
+mod protobuf;
 mod text;
 
 use std::borrow::Cow;
@@ -26,18 +33,23 @@ use std::borrow::Cow;
 use icecore_model::{Histogram, MetricType};
 use thiserror::Error;
 
+use custom_bounds::CustomBounds;
 use exemplars::ExemplarSource;
 pub use exemplars::{Exemplars, ExposedExemplar};
 pub use format::{Escaping, Format, FormatError, Protocol, accept_header};
+pub use import::{ImportOptions, Imported, LINE_BYTES_MAX, TextImport, import_text};
 pub use labels::LabelsError;
 use labels::Syntax;
+use lines::LineParser;
+use openmetrics::OpenMetricsParser;
+use protobuf::ProtobufParser;
 use text::TextParser;
 
 /// Why a body, from some line on, is not what its format says.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("line {line}: {reason}")]
+#[error("{}{reason}", if *line == 0 { String::new() } else { format!("line {line}: ") })]
 pub struct ExpositionError {
-    /// From 1. Protobuf has no lines: there it is the number of the metric family.
+    /// From 1; 0 for protobuf, which has no lines: there the reason names the metric family.
     pub line: u64,
     pub reason: String,
 }
@@ -73,7 +85,7 @@ pub struct Series<'p> {
     syntax: Syntax,
     /// The label whose value is a number in this family: `le` or `quantile`.
     number_label: Option<&'static str>,
-    exemplars: ExemplarSource,
+    exemplars: ExemplarSource<'p>,
 }
 
 /// The value of a sample.
@@ -91,7 +103,7 @@ impl<'p> Series<'p> {
         labels::parse(self.text, self.syntax, self.number_label, pairs)
     }
 
-    pub fn exemplars(&self) -> Exemplars {
+    pub fn exemplars(&self) -> Exemplars<'p> {
         Exemplars::new(self.exemplars)
     }
 }
@@ -112,12 +124,14 @@ pub struct ParserOptions {
 pub struct Parser<'a> {
     body: &'a [u8],
     inner: Inner<'a>,
+    /// After the end or an error.
+    ended: bool,
 }
 
 enum Inner<'a> {
-    Text(TextParser<'a>),
-    /// After the end or an error.
-    Ended,
+    Lines(LineParser<'a>),
+    CustomBounds(CustomBounds<'a>),
+    Protobuf(ProtobufParser<'a>),
 }
 
 impl<'a> Parser<'a> {
@@ -126,12 +140,29 @@ impl<'a> Parser<'a> {
     }
 
     pub fn with_options(body: &'a [u8], format: Format, options: ParserOptions) -> Self {
-        let _ = options;
-        let inner = match format {
-            Format::Text004 | Format::Text100 => Inner::Text(TextParser::new(body)),
-            Format::OpenMetrics | Format::Protobuf => Inner::Ended,
+        let lines = match format {
+            Format::Text004 | Format::Text100 => LineParser::Text(TextParser::new(body)),
+            Format::OpenMetrics => {
+                LineParser::OpenMetrics(OpenMetricsParser::new(body, options.created_timestamps))
+            }
+            Format::Protobuf => {
+                let inner = Inner::Protobuf(ProtobufParser::new(body, options));
+                return Self::reading(body, inner);
+            }
         };
-        Self { body, inner }
+        if options.classic_to_custom_bounds {
+            let histograms = CustomBounds::new(lines, options.classic_beside_native);
+            return Self::reading(body, Inner::CustomBounds(histograms));
+        }
+        Self::reading(body, Inner::Lines(lines))
+    }
+
+    fn reading(body: &'a [u8], inner: Inner<'a>) -> Self {
+        Self {
+            body,
+            inner,
+            ended: false,
+        }
     }
 
     /// The next entry; `None` at the end.
@@ -139,33 +170,30 @@ impl<'a> Parser<'a> {
         clippy::should_implement_trait,
         reason = "an entry may borrow from the parser, which an iterator cannot say"
     )]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<Entry<'_>>, ExpositionError> {
-        let result = match &mut self.inner {
-            Inner::Text(parser) => parser.next(),
-            Inner::Ended => return Ok(None),
-        };
-        match result {
-            Ok(Some(entry)) => Ok(Some(entry)),
-            Ok(None) => {
-                self.inner = Inner::Ended;
-                Ok(None)
-            }
-            Err(fault) => {
-                self.inner = Inner::Ended;
-                Err(fault.at_line_of(self.body))
-            }
+        if self.ended {
+            return Ok(None);
         }
+        let body = self.body;
+        let at_line = |fault: Fault| fault.at_line_of(body);
+        let result = match &mut self.inner {
+            Inner::Lines(parser) => parser.next().map_err(at_line),
+            Inner::CustomBounds(parser) => parser.next().map_err(at_line),
+            Inner::Protobuf(parser) => parser.next(),
+        };
+        self.ended = !matches!(result, Ok(Some(_)));
+        result
     }
-}
 
-impl Parser<'_> {
     /// What is wrong with the labels of the last series, with its line.
     pub fn labels_error(&self, error: &LabelsError) -> ExpositionError {
-        let offset = match &self.inner {
-            Inner::Text(parser) => parser.last_start(),
-            Inner::Ended => self.body.len(),
+        let start = match &self.inner {
+            Inner::Lines(parser) => parser.last_start(),
+            Inner::CustomBounds(parser) => parser.last_start(),
+            Inner::Protobuf(parser) => return parser.error(&error.to_string()),
         };
-        Fault::new(offset, error.to_string()).at_line_of(self.body)
+        Fault::new(start, error.to_string()).at_line_of(self.body)
     }
 }
 

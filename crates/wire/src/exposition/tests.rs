@@ -1,5 +1,7 @@
 //! One table per rule. What Prometheus accepts and refuses was learned from its documentation and tests.
 
+mod openmetrics;
+mod protobuf;
 mod text;
 
 use super::*;

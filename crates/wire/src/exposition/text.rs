@@ -30,6 +30,8 @@ pub(super) struct TextParser<'a> {
     start: usize,
     /// Of the last `# TYPE` line, which decides how `le` and `quantile` are written.
     metric_type: MetricType,
+    /// Whether line ends between quotes are not read.
+    lines_only: bool,
 }
 
 /// What follows the labels of a line.
@@ -45,7 +47,21 @@ impl<'a> TextParser<'a> {
             position: 0,
             start: 0,
             metric_type: MetricType::Unknown,
+            lines_only: false,
         }
+    }
+
+    /// Reads some lines of a longer body, each by itself.
+    pub(super) fn of_lines(lines: &'a [u8], metric_type: MetricType) -> Self {
+        Self {
+            metric_type,
+            lines_only: true,
+            ..Self::new(lines)
+        }
+    }
+
+    pub(super) fn metric_type(&self) -> MetricType {
+        self.metric_type
     }
 
     /// Where the line of the last entry begins.
@@ -96,6 +112,9 @@ impl<'a> TextParser<'a> {
     fn long_series(&mut self, line: &'a [u8], reason: String) -> Result<Entry<'a>, Fault> {
         let start = self.start;
         let fault = |reason| Fault::new(start, reason);
+        if self.lines_only {
+            return Err(fault(reason));
+        }
         let rest = self.body.get(start..).unwrap_or_default();
         let Some(end) = closing_brace(rest).filter(|end| *end > line.len()) else {
             return Err(fault(reason));

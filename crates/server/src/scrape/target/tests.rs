@@ -1,6 +1,6 @@
 use super::*;
-use crate::scrape::testing::{job, rule};
 use crate::scrape::config::RelabelAction;
+use crate::scrape::testing::{job, rule};
 
 fn group(address: &str, labels: &[(&str, &str)]) -> TargetGroup {
     TargetGroup {
@@ -30,7 +30,10 @@ fn public(spec: &TargetSpec) -> Vec<(&str, &str)> {
 
 #[test]
 fn labels_url_and_times_by_default() {
-    let spec = target(&job(), &group("host:9100", &[("env", "test"), ("__meta_x", "y")]));
+    let spec = target(
+        &job(),
+        &group("host:9100", &[("env", "test"), ("__meta_x", "y")]),
+    );
     assert_eq!(
         public(&spec),
         [("env", "test"), ("instance", "host:9100"), ("job", "test")]
@@ -41,7 +44,10 @@ fn labels_url_and_times_by_default() {
     assert_eq!(spec.discovered.get("__meta_x"), "y");
     assert_eq!(spec.discovered.get("__scrape_interval__"), "15s");
     // No port is added, and one that is given stays.
-    assert_eq!(target(&job(), &group("host", &[])).url.text, "http://host/metrics");
+    assert_eq!(
+        target(&job(), &group("host", &[])).url.text,
+        "http://host/metrics"
+    );
     let given = target(&job(), &group("host:80", &[]));
     assert_eq!(given.url.text, "http://host:80/metrics");
 }
@@ -79,7 +85,13 @@ fn labels_of_the_group_decide() {
 fn relabelling_moves_and_drops() {
     let mut config = job();
     config.relabel = vec![
-        rule(RelabelAction::Replace, "__address__", "(.*)", "__param_target", "$1"),
+        rule(
+            RelabelAction::Replace,
+            "__address__",
+            "(.*)",
+            "__param_target",
+            "$1",
+        ),
         rule(RelabelAction::Replace, "__meta_name", "(.+)", "name", "$1"),
         rule(RelabelAction::Drop, "__meta_name", "bad", "", ""),
     ];
@@ -98,10 +110,26 @@ fn what_cannot_be_scraped_is_said() {
     for (address, labels, said) in [
         ("", &[][..], "no address"),
         ("http://host", &[], "is not a valid hostname"),
-        ("host", &[("__scrape_interval__", "soon")], "error parsing scrape interval"),
-        ("host", &[("__scrape_timeout__", "0s")], "scrape timeout cannot be 0"),
-        ("host", &[("__scrape_timeout__", "1h")], "cannot be greater than"),
-        ("host", &[("__scheme__", "ftp")], "unsupported protocol scheme"),
+        (
+            "host",
+            &[("__scrape_interval__", "soon")],
+            "error parsing scrape interval",
+        ),
+        (
+            "host",
+            &[("__scrape_timeout__", "0s")],
+            "scrape timeout cannot be 0",
+        ),
+        (
+            "host",
+            &[("__scrape_timeout__", "1h")],
+            "cannot be greater than",
+        ),
+        (
+            "host",
+            &[("__scheme__", "ftp")],
+            "unsupported protocol scheme",
+        ),
         ("ho st", &[], "is not a URL"),
     ] {
         let error = one(&job(), &group(address, labels)).unwrap_err();
@@ -112,9 +140,8 @@ fn what_cannot_be_scraped_is_said() {
 
 #[test]
 fn the_hash_is_that_of_labels_and_url() {
-    let hash = |address: &str, labels: &[(&str, &str)]| {
-        target(&job(), &group(address, labels)).hash()
-    };
+    let hash =
+        |address: &str, labels: &[(&str, &str)]| target(&job(), &group(address, labels)).hash();
     assert_eq!(hash("a", &[]), hash("a", &[("__meta_x", "1")]));
     assert_ne!(hash("a", &[]), hash("b", &[]));
     assert_ne!(hash("a", &[]), hash("a", &[("x", "1")]));
