@@ -3,6 +3,7 @@
 //! | names | whose |
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
+//! | `icecore_scrape…`, `icecore_config_…` | scraping (`scrape::metrics`, `scrape::manager`) |
 //! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`metrics::access`, `access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
@@ -40,6 +41,9 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     maintenance::write(&mut text, database);
     queries(&mut text, app);
     doors(&mut text, app);
+    if let Some(scraping) = app.scraping() {
+        scraping.write_metrics(&mut text);
+    }
     slatedb(&mut text, database);
     process::write(&mut text);
     text.into_bytes()

@@ -32,6 +32,7 @@ use crate::access::Access;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::http::connection::{Door, Protocols};
 use crate::http::{App, grpc_router, router};
+use crate::scrape::{Own, Scraping};
 use crate::telemetry;
 
 /// How often a long flush at the end says that it is still going on.
@@ -195,10 +196,14 @@ impl Process {
             }
         };
         self.app.set_database(database.clone());
+        let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
+        let hangups = tokio::spawn(reload_on_hangup(Arc::clone(&scraping)));
         tokio::select! {
             reason = database.failed() => {
                 error!(reason, "the database has failed: nothing more can be acknowledged");
+                hangups.abort();
+                scraping.stop().await;
                 self.shut(FAILED_GRACE).await;
                 Err(ServeError::Failed(reason))
             }
@@ -207,12 +212,44 @@ impl Process {
                 // A request that waits for a run of maintenance, or for a flush that a job holds back,
                 // would take all of the grace time.
                 database.stop_maintenance();
+                hangups.abort();
+                scraping.stop().await;
                 let grace = self.config.server.shutdown_grace;
                 if !self.shut(grace).await {
                     warn!(?grace, "requests were still under way after server.shutdown_grace");
                 }
                 close(&database, &mut stop).await
             }
+        }
+    }
+
+    /// Starts scraping what the configuration names, or else this process itself.
+    async fn scrape(&self, database: &Database) -> Arc<Scraping> {
+        let own = self.config.scraping.itself.then(|| {
+            let app = Arc::downgrade(&self.app);
+            let page_of = database.clone();
+            Own {
+                address: self.own_address(),
+                page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
+            }
+        });
+        let scraping = Scraping::start(
+            database.clone(),
+            Arc::clone(self.app.clock()),
+            self.config.scrape(),
+            self.config.file().map(Into::into),
+            own,
+        )
+        .await;
+        self.app.set_scraping(Arc::clone(&scraping));
+        scraping
+    }
+
+    /// How this process calls itself where it scrapes itself: where its door is, or would be.
+    fn own_address(&self) -> String {
+        match self.address() {
+            Some(address) => reachable(address).to_string(),
+            None => self.config.server.listen.to_string(),
         }
     }
 
@@ -313,12 +350,30 @@ fn warn_if_unprotected(access: &Access, address: SocketAddr) {
 
 /// Where a client on this machine finds the door.
 fn url_of(scheme: &str, address: SocketAddr) -> String {
+    format!("{scheme}://{}", reachable(address))
+}
+
+/// The address by which this machine reaches itself.
+fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+    SocketAddr::new(ip, address.port())
+}
+
+/// SIGHUP reads the configuration anew, as in Prometheus.
+async fn reload_on_hangup(scraping: Arc<Scraping>) {
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => return warn!(%error, "SIGHUP will not reload the configuration"),
+    };
+    while hangups.recv().await.is_some() {
+        info!("SIGHUP: loading the configuration anew");
+        // What came of it is in the log.
+        let _ = scraping.reload().await;
+    }
 }
 
 async fn next(stop: &mut mpsc::Receiver<&'static str>) -> &'static str {

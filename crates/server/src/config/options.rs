@@ -47,6 +47,13 @@ pub struct QueryOptions {
     pub max_queue: usize,
 }
 
+/// What is scraped beside what the Prometheus part of the file names.
+#[derive(Clone, Copy, Debug)]
+pub struct ScrapeOptions {
+    /// Whether a process without any job scrapes its own metrics.
+    pub itself: bool,
+}
+
 /// What the process says about itself on standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions {
@@ -150,6 +157,13 @@ impl Default for QueryOptions {
             // would come after its reader has gone.
             max_queue: 200,
         }
+    }
+}
+
+impl Default for ScrapeOptions {
+    fn default() -> Self {
+        // A fresh start has something to look at, and trouble leaves traces.
+        Self { itself: true }
     }
 }
 

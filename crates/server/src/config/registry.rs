@@ -88,6 +88,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("read", "Limits on what is read"),
     ("query", "Queries"),
     ("otlp", "OpenTelemetry metrics"),
+    ("scrape", "Scraping"),
     ("maintenance", "Maintenance"),
 ];
 
@@ -404,6 +405,12 @@ pub static SETTINGS: &[Setting] = &[
         Bool,
         otlp.label_name_preserve_multiple_underscores,
         "Whether several underscores in a row in a label name stay several."
+    ),
+    setting!(
+        "scrape.self",
+        Bool,
+        scraping.itself,
+        "Whether a process whose file names no scrape_configs scrapes its own metrics, every 15 s under the job icecore, so that a fresh start has something to look at. --no-self-scrape is short for false."
     ),
     setting!(
         "maintenance.enabled",

@@ -36,10 +36,13 @@ mod params;
 mod preface;
 mod query;
 mod query_answer;
+mod reload;
 mod remote_read;
 pub(crate) mod remote_write;
+mod rfc3339;
 mod stall;
 mod status;
+mod targets;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -60,8 +63,10 @@ use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
+use crate::scrape::Scraping;
 use error::ApiError;
 use limits::Limits;
+use status::Started;
 
 /// One path and what it is for. `docs/http-api.md` describes each.
 pub struct Route {
@@ -156,6 +161,48 @@ pub const ROUTES: &[Route] = &[
     route("/metrics", GET, "what this process counts", || {
         get(health::metrics)
     }),
+    only(
+        Role::Admin,
+        route(
+            "/-/reload",
+            &["POST", "PUT"],
+            "reads the configuration file anew",
+            || post(reload::reload).put(reload::reload),
+        ),
+    ),
+    route("/api/v1/targets", GET, "what is scraped", || {
+        get(targets::targets)
+    }),
+    route(
+        "/api/v1/targets/metadata",
+        GET,
+        "type, unit and help of metrics, by target",
+        || get(targets::metadata),
+    ),
+    route(
+        "/api/v1/scrape_pools",
+        GET,
+        "the names of jobs that are scraped",
+        || get(targets::scrape_pools),
+    ),
+    route(
+        "/api/v1/status/config",
+        GET,
+        "the configuration file in force",
+        || get(status::config),
+    ),
+    route(
+        "/api/v1/status/flags",
+        GET,
+        "every setting and its value",
+        || get(status::flags),
+    ),
+    route(
+        "/api/v1/status/runtimeinfo",
+        GET,
+        "the process: since when, how many threads",
+        || get(status::runtime_info),
+    ),
     only(
         Role::Write,
         route(
@@ -297,6 +344,8 @@ pub(crate) struct App {
     pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
+    scraping: OnceLock<Arc<Scraping>>,
+    started: Started,
 }
 
 impl App {
@@ -311,9 +360,11 @@ impl App {
             queries: Queries::new(config.query.clone())?,
             otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
+            started: Started::new(config, clock.now_ms()),
             access,
             clock,
             database: OnceLock::new(),
+            scraping: OnceLock::new(),
         })
     }
 
@@ -321,6 +372,21 @@ impl App {
     pub(crate) fn set_database(&self, database: Database) {
         let earlier = self.database.set(database);
         debug_assert!(earlier.is_ok(), "a process opens one database");
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// From now on requests about scraping are answered.
+    pub(crate) fn set_scraping(&self, scraping: Arc<Scraping>) {
+        let earlier = self.scraping.set(scraping);
+        debug_assert!(earlier.is_ok(), "a process scrapes in one place");
+    }
+
+    /// `None` until the database is open.
+    pub(crate) fn scraping(&self) -> Option<&Arc<Scraping>> {
+        self.scraping.get()
     }
 
     pub(crate) fn database(&self) -> Result<&Database, ApiError> {
