@@ -3,7 +3,8 @@
 //! ```text
 //! bytes ──► prometheus::{snappy, remote_write_v1, remote_write_v2} ──► model::SampleSink
 //! text  ──► prometheus::{params, selector, escaping}               ──► model values
-//! model values ──► prometheus::{api_json, export, text}            ──► bytes
+//! model values ──► prometheus::{api_json, export, text}, native    ──► bytes
+//! pieces ──► prometheus::import ──► gather::Gathered; native frames ──► model::SampleSink
 //! ```
 //!
 //! Holds always:
@@ -15,6 +16,12 @@
 //! Elsewhere: status codes and headers (`server`), limits on series and labels (`storage`).
 
 mod error;
+pub mod gather;
+pub mod native;
 pub mod prometheus;
+mod series_content;
+#[cfg(test)]
+mod testing;
 
 pub use error::WireError;
+pub use series_content::SeriesContent;

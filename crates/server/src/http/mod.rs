@@ -7,7 +7,7 @@
 //! Holds always:
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
-//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
+//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -23,6 +23,7 @@ mod export;
 mod expression;
 mod federate;
 mod health;
+mod import;
 mod json;
 mod labels;
 pub(crate) mod limits;
@@ -175,9 +176,19 @@ pub const ROUTES: &[Route] = &[
     route(
         "/api/v1/export",
         GET_POST,
-        "samples as lines of JSON",
+        "samples as lines of JSON, or in the native form",
         || get(export::export).post(export::export),
     ),
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import",
+            &["POST"],
+            "stores what an export wrote",
+            || post(import::import),
+        )
+    },
     query("/api/v1/query", "a PromQL query at one time", || {
         get(query::instant).post(query::instant)
     }),

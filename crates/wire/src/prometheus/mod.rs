@@ -8,6 +8,7 @@ mod exemplar;
 pub mod export;
 pub mod federate;
 mod histogram;
+pub mod import;
 mod message;
 mod number;
 pub mod params;
