@@ -21,6 +21,7 @@ pub mod bucket_meta;
 pub mod coarse_samples;
 pub mod columns;
 mod container;
+pub mod delta_totals;
 mod error;
 pub mod exemplar_series;
 pub mod flush_cursor;
@@ -40,6 +41,7 @@ mod record_type;
 pub mod retired_bucket;
 pub mod series_dictionary;
 pub mod start_timestamps;
+pub mod tombstones;
 mod union;
 pub mod watermark;
 

@@ -7,10 +7,12 @@
 //!
 //! Holds always: this is the only place where protocols and storage meet.
 
+mod access;
 mod config;
 mod http;
 mod maintenance;
 mod metrics;
+mod otlp;
 mod process;
 mod queries;
 mod scrape;

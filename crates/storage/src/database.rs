@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
-use crate::flush::load_metadata;
+use crate::flush::{load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, recover};
@@ -36,6 +36,7 @@ use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::slate_metrics::SlateMetric;
+use crate::tombstones::{AllTombstones, Deletion, clean_all, delete_series};
 
 /// Time between commits where each is a PUT that costs money, and where it is a local file.
 const REMOTE_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
@@ -68,6 +69,8 @@ pub struct WriteOutcome {
     pub samples: u64,
     pub histograms: u64,
     pub exemplars: u64,
+    /// Delta points that had been added before, and so were not added again.
+    pub duplicates: u64,
     /// What was not stored, and why.
     pub rejected: Vec<Rejection>,
 }
@@ -97,6 +100,9 @@ pub struct Gauges {
     pub journal_unreadable_epochs: usize,
     pub oldest_epoch_age_s: f64,
     pub metadata: usize,
+    /// Running totals of deltas, and their memory.
+    pub delta_series: usize,
+    pub delta_bytes: usize,
     /// Memory of the read cache, labels and index included.
     pub chunk_cache_bytes: usize,
     /// Oldest and newest hour in the head, as ms.
@@ -125,7 +131,9 @@ impl Database {
             None => BTreeSet::new(),
         };
         let retired = load_retired(&view).await?;
+        let tombstones = AllTombstones::load(&view).await?;
         let started = std::time::Instant::now();
+        load_totals(&view, &head).await?;
         let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
         {
             let mut sequencer = head.sequencer.lock();
@@ -162,6 +170,7 @@ impl Database {
             engine,
             buckets: RwLock::new(buckets),
             leases: Arc::default(),
+            tombstones,
             retired: RwLock::new(retired),
             hold: Hold::new(Arc::clone(&metrics)),
             recent: RecentWrites::default(),
@@ -173,6 +182,7 @@ impl Database {
             job_pool: Pool::for_jobs()?,
             scratch: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
+            cleaning: tokio::sync::Mutex::default(),
             nudge: tokio::sync::Notify::new(),
         });
         let (stop, stopped) = oneshot::channel();
@@ -282,6 +292,19 @@ impl Database {
         self.inner.jobs.stop();
     }
 
+    /// Deletes: what is deleted is in no later selection of anybody, also after a restart; what is written
+    /// afterwards is. Durable when it returns. Waits for a job that copies what is to be deleted.
+    pub async fn delete_series(&self, deletion: Deletion) -> Result<()> {
+        delete_series(&self.inner, deletion).await
+    }
+
+    /// Removes what was deleted from the records it lies in, now.
+    pub async fn clean_tombstones(&self) -> Result<()> {
+        let _one_at_a_time = self.inner.cleaning.lock().await;
+        let watch = maintenance::pace::Watch::unpaced(&self.inner);
+        clean_all(&self.inner, &watch).await.map(drop)
+    }
+
     /// What maintenance is doing and what is left to do.
     pub fn maintenance_status(&self) -> MaintenanceStatus {
         maintenance::status(&self.inner)
@@ -356,6 +379,10 @@ impl Database {
                 .keys()
                 .filter(|hour| **hour != CATALOG_HOUR)
         };
+        let totals = {
+            let totals = inner.head.totals.lock();
+            (totals.len(), totals.bytes())
+        };
         let ms = |hour: &u32| i64::from(*hour) * icecore_model::MINUTE_MS;
         Gauges {
             series: inner.head.series.load(Relaxed),
@@ -369,6 +396,8 @@ impl Database {
             oldest_epoch_age_s: (now_ms - oldest) as f64 / 1e3,
             chunk_cache_bytes: inner.cache.bytes(),
             metadata: inner.head.metadata.read().len(),
+            delta_series: totals.0,
+            delta_bytes: totals.1,
             head_start_ms: hours().next().map(ms),
             head_end_ms: hours().next_back().map(|h| ms(h) + icecore_model::HOUR_MS),
         }
@@ -425,11 +454,18 @@ where
         .head
         .encode_block(&scratch.batch, &appended, &mut scratch.encoder);
     let durable = ticket.fill(block);
-    inner.metrics.series_created.add(appended.created);
+    let metrics = &inner.metrics;
+    metrics.series_created.add(appended.created);
+    metrics
+        .delta_duplicates
+        .add(appended.accumulated.duplicates);
+    metrics.delta_overlaps.add(appended.accumulated.overlaps);
+    metrics.delta_restarts.add(appended.accumulated.restarts);
     let outcome = WriteOutcome {
         samples: appended.floats,
         histograms: appended.histograms,
         exemplars: appended.exemplars,
+        duplicates: appended.accumulated.duplicates,
         rejected: scratch.batch.take_rejections(),
     };
     inner.give_back(scratch);

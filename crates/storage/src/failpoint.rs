@@ -21,6 +21,9 @@ pub const FAIL_POINTS: &[&str] = &[
     "flush.before_commit",
     "flush.committed",
     "flush.dropped",
+    "totals.written",
+    "totals.before_commit",
+    "totals.committed",
     "drain.before_memtable",
     "drain.before",
     "drain.submitted",
@@ -35,6 +38,12 @@ pub const FAIL_POINTS: &[&str] = &[
     "retire.before",
     "retire.drained",
     "retire.done",
+    "delete.before",
+    "delete.written",
+    "clean.samples",
+    "clean.index",
+    "clean.series",
+    "clean.done",
 ];
 
 struct Armed {

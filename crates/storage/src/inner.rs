@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::slate::engine::Engine;
+use crate::tombstones::AllTombstones;
 
 pub(crate) struct Inner {
     pub(crate) options: Options,
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     pub(crate) buckets: RwLock<BTreeSet<Bucket>>,
     /// The buckets that are being read; leases are taken while `buckets` is locked.
     pub(crate) leases: Arc<Leases>,
+    /// What was deleted from buckets and still lies in them.
+    pub(crate) tombstones: AllTombstones,
     /// The buckets that are no longer listed and not yet dropped. Locked before `buckets`.
     pub(crate) retired: RwLock<Retired>,
     pub(crate) cache: Arc<ReadCache>,
@@ -42,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) scratch: Mutex<Vec<Scratch>>,
     /// Held by the one flush that is under way.
     pub(crate) flushing: tokio::sync::Mutex<FrozenHours>,
+    /// Held by the one cleaning of all buckets that somebody asked for.
+    pub(crate) cleaning: tokio::sync::Mutex<()>,
     /// Which hours flushes leave alone, because a job copies their buckets.
     pub(crate) hold: Hold,
     /// When buckets were last written to.

@@ -30,6 +30,7 @@ mod pool;
 mod read;
 mod slate;
 mod stored;
+mod tombstones;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};
@@ -44,6 +45,7 @@ pub use options::{
 };
 pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
+pub use tombstones::Deletion;
 
 #[cfg(feature = "testing")]
 pub mod testing;

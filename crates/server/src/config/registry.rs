@@ -9,11 +9,12 @@
 
 use super::Config;
 use super::values::{
-    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, OneOf, Origins, Secret,
-    Size, Text, Time, parse_within,
+    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf, Origins,
+    Secret, Size, Text, Time, parse_within,
 };
 use super::{LogFormat, LogLevel};
 use icecore_storage::Compression;
+use icecore_wire::otlp::{Exponential, Strategy};
 
 /// One setting: its name, what it holds, and why one would change it.
 pub struct Setting {
@@ -86,6 +87,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("limits", "Limits on what is written"),
     ("read", "Limits on what is read"),
     ("query", "Queries"),
+    ("otlp", "OpenTelemetry metrics"),
     ("maintenance", "Maintenance"),
 ];
 
@@ -131,6 +133,8 @@ macro_rules! setting {
 pub static SETTINGS: &[Setting] = &[
     setting!("server.listen", Address, server.listen, short "listen",
         "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus. A default port that is taken is a warning, one given here is an error."),
+    setting!("server.web_config", Text, server.web_config, short "web.config.file",
+        "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Read again when it or a file that it names changes. Empty means that everybody may do everything."),
     setting!("server.write_body_bytes_max", Size, server.write_body_bytes_max, "1KiB" to "",
         "Bytes of one write request as sent; larger ones get 413. Prometheus sends about 2 MiB at most, backfilling tools more."),
     setting!("server.write_decompressed_bytes_max", Size, server.write_decompressed_bytes_max, "1KiB" to "",
@@ -335,6 +339,66 @@ pub static SETTINGS: &[Setting] = &[
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
         "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
+    setting!(
+        "otlp.translation_strategy",
+        OneOf<Strategy>,
+        otlp.strategy,
+        "How names become those of Prometheus: underscores for what names could not have before UTF-8, and units and _total at the end, or not. As in Prometheus, and so are the others of this section unless they say otherwise; Prometheus' own section otlp: of the file is taken, too."
+    ),
+    setting!(
+        "otlp.promote_resource_attributes",
+        Names,
+        otlp.promote_resource_attributes,
+        "Resource attributes that become labels of every series. The others are labels of target_info, which queries join."
+    ),
+    setting!(
+        "otlp.promote_all_resource_attributes",
+        Bool,
+        otlp.promote_all_resource_attributes,
+        "Whether all of them become labels, except for those that are ignored. Off because a change of any of them makes all series new ones."
+    ),
+    setting!(
+        "otlp.ignore_resource_attributes",
+        Names,
+        otlp.ignore_resource_attributes,
+        "Resource attributes that do not become labels although all others do."
+    ),
+    setting!(
+        "otlp.keep_identifying_resource_attributes",
+        Bool,
+        otlp.keep_identifying_resource_attributes,
+        "Whether target_info has service.name, service.namespace and service.instance.id beside job and instance, which are made of them."
+    ),
+    setting!(
+        "otlp.promote_scope_metadata",
+        Bool,
+        otlp.promote_scope_metadata,
+        "Whether name, version, schema and attributes of the instrumentation scope become labels otel_scope_…."
+    ),
+    setting!(
+        "otlp.convert_histograms_to_nhcb",
+        Bool,
+        otlp.convert_histograms_to_nhcb,
+        "Whether histograms with explicit bounds become native histograms with custom buckets instead of _bucket series."
+    ),
+    setting!(
+        "otlp.exponential_histograms",
+        OneOf<Exponential>,
+        otlp.exponential,
+        "Whether exponential histograms become native ones, as in Prometheus, or _bucket series whose bounds are powers of two from 2^-16 to 2^40, for dashboards that know no others."
+    ),
+    setting!(
+        "otlp.label_name_underscore_sanitization",
+        Bool,
+        otlp.label_name_underscore_sanitization,
+        "Whether a label name that begins with one underscore gets key in front."
+    ),
+    setting!(
+        "otlp.label_name_preserve_multiple_underscores",
+        Bool,
+        otlp.label_name_preserve_multiple_underscores,
+        "Whether several underscores in a row in a label name stay several."
+    ),
     setting!(
         "maintenance.enabled",
         Bool,

@@ -25,6 +25,8 @@ pub enum Kind {
     Address,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Words, as a list in the file and separated by commas elsewhere.
+    Names,
     /// Text that is shown to nobody.
     Secret,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for Kind {
             Self::Location => f.write_str("path or URL"),
             Self::Address => f.write_str("address:port"),
             Self::Choice(words) => f.write_str(&words.join(" or ")),
+            Self::Names => f.write_str("names"),
             Self::Secret => f.write_str("secret"),
         }
     }
@@ -48,8 +51,8 @@ impl fmt::Display for Kind {
 
 /// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BadValue {
-    pub(super) expected: String,
+pub(crate) struct BadValue {
+    pub(crate) expected: String,
 }
 
 impl BadValue {
@@ -107,6 +110,7 @@ pub(super) struct Bool;
 pub(super) struct Text;
 pub(super) struct Origins;
 pub(super) struct Location;
+pub(super) struct Names;
 pub(super) struct Secret;
 pub(super) struct Address;
 pub(super) struct OneOf<C>(std::marker::PhantomData<C>);
@@ -198,6 +202,27 @@ impl Format for Text {
 
     fn show(value: &String) -> String {
         value.clone()
+    }
+}
+
+impl Format for Names {
+    type Native = Vec<String>;
+    const KIND: Kind = Kind::Names;
+
+    fn parse(text: &str) -> Result<Vec<String>, BadValue> {
+        let names = text.split(',').map(str::trim).map(Into::into);
+        let names: Vec<String> = match text {
+            "" => Vec::new(),
+            _ => names.collect(),
+        };
+        match names.iter().any(String::is_empty) {
+            true => Err(BadValue::expected("names, none of them empty")),
+            false => Ok(names),
+        }
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        value.join(",")
     }
 }
 

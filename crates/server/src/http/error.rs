@@ -3,6 +3,8 @@
 //! | what | status | errorType |
 //! | --- | --- | --- |
 //! | the request is wrong and stays wrong | 400 | bad_data |
+//! | no credential, or a wrong one | 401 and `WWW-Authenticate` | unauthorized |
+//! | a credential without the role | 403 | forbidden |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
 //! | too large, or in a form that is not taken | 413, 415 | bad_data |
 //! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
@@ -24,16 +26,25 @@ use icecore_promql::Error as PromqlError;
 use icecore_promql::parse::ParseError;
 use icecore_storage::{Error as StorageError, WriteError};
 use icecore_wire::WireError;
+use icecore_wire::otlp::{JsonError, write_status, write_status_json};
 use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
 use super::decompress::{DecompressError, EncodingError};
+use crate::access::Denied;
+use crate::otlp::Format;
 use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+
+/// What a credential may look like. Browsers take the first one that they know.
+const CHALLENGES: [HeaderValue; 2] = [
+    HeaderValue::from_static("Basic realm=\"icecore\", charset=\"UTF-8\""),
+    HeaderValue::from_static("Bearer realm=\"icecore\""),
+];
 
 /// An answer that is not a success.
 #[derive(Debug)]
@@ -77,7 +88,7 @@ impl ApiError {
         Self::unsupported(error.to_string())
     }
 
-    fn unsupported(message: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         Self::new(status, ErrorType::BadData, message)
     }
@@ -121,6 +132,10 @@ impl ApiError {
         )
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// What the answer calls it.
     pub(crate) fn type_name(&self) -> &'static str {
         self.error_type.name()
@@ -143,6 +158,16 @@ impl ApiError {
         self.answer(content_type, body.into_bytes())
     }
 
+    /// A `google.rpc.Status` in the form of the request, for OTLP over HTTP.
+    pub(crate) fn into_otlp(self, format: Format) -> Response {
+        let code = grpc_code(self.status);
+        let body = match format {
+            Format::Protobuf => write_status(code, &self.message),
+            Format::Json => write_status_json(code, &self.message),
+        };
+        self.answer(HeaderValue::from_static(format.content_type()), body)
+    }
+
     fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(reason = self.message, "a request failed");
@@ -157,7 +182,23 @@ impl ApiError {
         ) {
             headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
         }
+        if self.status == StatusCode::UNAUTHORIZED {
+            for challenge in CHALLENGES {
+                headers.append(header::WWW_AUTHENTICATE, challenge);
+            }
+        }
         response
+    }
+}
+
+/// The code that gRPC has for what a status says.
+fn grpc_code(status: StatusCode) -> i32 {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => 8,
+        StatusCode::INTERNAL_SERVER_ERROR => 13,
+        StatusCode::SERVICE_UNAVAILABLE => 14,
+        // The request is wrong and stays wrong.
+        _ => 3,
     }
 }
 
@@ -245,11 +286,35 @@ impl From<WriteError<WireError>> for ApiError {
     }
 }
 
+impl From<WriteError<ApiError>> for ApiError {
+    fn from(error: WriteError<ApiError>) -> Self {
+        match error {
+            WriteError::Decode(error) => error,
+            WriteError::Storage(error) => WriteError::<WireError>::Storage(error).into(),
+        }
+    }
+}
+
 impl From<WireError> for ApiError {
     fn from(error: WireError) -> Self {
         match error {
-            WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
+            WireError::Json(JsonError::TooLarge { .. })
+            | WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
             _ => Self::bad_data(error.to_string()),
+        }
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let message = denied.to_string();
+        match denied {
+            Denied::Missing | Denied::Wrong | Denied::Malformed(_) => {
+                Self::new(StatusCode::UNAUTHORIZED, ErrorType::Unauthorized, message)
+            }
+            Denied::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message),
+            Denied::Busy => Self::unavailable(message),
+            Denied::TooMany => Self::quota(message),
         }
     }
 }

@@ -1,4 +1,5 @@
 //! `POST /api/v1/import`: what an export wrote, and lines of JSON from elsewhere.
+//! `POST /api/v1/import/prometheus`: expositions in text.
 //!
 //! ```text
 //! body ─► feed (pieces) ─► reader (a thread) ─► batch ─► store (Database::write) ─► counts
@@ -20,8 +21,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
+use icecore_wire::exposition::ImportOptions as ExpositionOptions;
 use icecore_wire::prometheus::import::BatchLimits;
 use tokio::sync::mpsc;
 
@@ -47,28 +49,28 @@ const BATCH: BatchLimits = BatchLimits {
 const IMPORT_BYTES: usize = 32 << 20;
 
 /// How an import is to be read.
-#[derive(Clone, Copy)]
-pub(super) struct ImportOptions {
-    /// Found out from the body when it is not said.
-    format: Option<Format>,
+struct ImportOptions {
+    format: Format,
     /// Goes on behind lines that cannot be read.
     skip_errors: bool,
     /// A part of a native stream, which ends without its final frame.
     partial: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Json,
     Native,
+    /// One of the two above, which the first byte says.
+    FoundOut,
+    Exposition(ExpositionOptions),
 }
 
 impl ImportOptions {
     fn new(params: &Params) -> Result<Self, ApiError> {
         let format = match params.first("format") {
-            None => None,
-            Some("json") => Some(Format::Json),
-            Some("native") => Some(Format::Native),
+            None => Format::FoundOut,
+            Some("json") => Format::Json,
+            Some("native") => Format::Native,
             Some(_) => return Err(ApiError::of_parameter("format", "json or native")),
         };
         Ok(Self {
@@ -77,13 +79,53 @@ impl ImportOptions {
             partial: params.switch("partial")?,
         })
     }
+
+    /// Of an exposition in text.
+    fn of_exposition(params: &Params, headers: &HeaderMap, now_ms: i64) -> Result<Self, ApiError> {
+        let content_type = headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|v| v.to_str().ok()).unwrap_or("");
+        let openmetrics = match params.first("format") {
+            None => content_type.contains("openmetrics"),
+            Some("text") => false,
+            Some("openmetrics") => true,
+            Some(_) => return Err(ApiError::of_parameter("format", "text or openmetrics")),
+        };
+        let extra_labels = params.all("extra_label").map(|text| {
+            let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+            let (name, value) =
+                pair.ok_or_else(|| ApiError::of_parameter("extra_label", "expected name=value"))?;
+            Ok((name.to_owned(), value.to_owned()))
+        });
+        let exposition = ExpositionOptions {
+            openmetrics,
+            default_timestamp_ms: params.number("timestamp")?.unwrap_or(now_ms),
+            extra_labels: extra_labels.collect::<Result<_, ApiError>>()?,
+        };
+        Ok(Self {
+            format: Format::Exposition(exposition),
+            skip_errors: params.switch("skip_errors")?,
+            partial: false,
+        })
+    }
 }
 
+/// `POST /api/v1/import`.
 pub(super) async fn import(State(app): State<Arc<App>>, request: Request) -> Response {
+    let options = ImportOptions::new(&Params::of_url(request.uri()));
+    answer(&app, options, request).await
+}
+
+/// `POST /api/v1/import/prometheus`.
+pub(super) async fn import_exposition(State(app): State<Arc<App>>, request: Request) -> Response {
+    let params = Params::of_url(request.uri());
+    let options = ImportOptions::of_exposition(&params, request.headers(), app.clock.now_ms());
+    answer(&app, options, request).await
+}
+
+async fn answer(app: &App, options: Result<ImportOptions, ApiError>, request: Request) -> Response {
     let (head, mut body) = request.into_parts();
-    let options = ImportOptions::new(&Params::of_url(&head.uri));
     let imported = match options {
-        Ok(options) => run(&app, options, &head.headers, &mut body).await,
+        Ok(options) => run(app, options, &head.headers, &mut body).await,
         Err(error) => Err(error),
     };
     match imported {

@@ -60,7 +60,7 @@ impl Limits {
     }
 
     /// A place for one write, held until it is answered.
-    pub(super) fn write_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) fn write_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.writes).try_acquire_owned().map_err(|_| {
             ApiError::unavailable(
                 "as many writes as server.concurrent_writes_max allows are under way: try again",
@@ -93,7 +93,7 @@ impl Limits {
     }
 
     /// An empty reservation of memory for one write.
-    pub(super) fn write_memory(&self) -> WriteMemory {
+    pub(crate) fn write_memory(&self) -> WriteMemory {
         WriteMemory {
             budget: Arc::clone(&self.write_bytes),
             held: None,
@@ -113,13 +113,13 @@ impl Limits {
 
 /// Memory reserved for the body of one write: it grows as the body arrives and goes back when it is
 /// dropped.
-pub(super) struct WriteMemory {
+pub(crate) struct WriteMemory {
     budget: Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
 }
 
 impl WriteMemory {
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
         let exhausted = || {
             ApiError::unavailable("write bodies take all the memory that is set apart: try again")
         };

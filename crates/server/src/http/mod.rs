@@ -1,10 +1,11 @@
 //! The HTTP door: routes, and what holds for every request.
 //!
 //! ```text
-//! connection ─► observe (count, time limit, origins, compression) ─► route ─► handler ─► wire, Database
+//! connection ─► observe (count, access, time limit, origins, compression) ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
+//! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
 //!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
@@ -17,23 +18,27 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
-mod error;
+pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
 mod federate;
 mod health;
+mod http2;
 mod import;
 mod json;
 mod labels;
 pub(crate) mod limits;
 mod maintenance;
 mod origins;
+mod otlp;
 mod params;
+mod preface;
 mod query;
 mod query_answer;
 mod remote_read;
-mod remote_write;
+pub(crate) mod remote_write;
+mod stall;
 mod status;
 
 use std::sync::{Arc, OnceLock};
@@ -48,8 +53,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
+use icecore_wire::otlp::Translation;
 use rayon::ThreadPoolBuildError;
 
+use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
@@ -158,6 +165,24 @@ pub const ROUTES: &[Route] = &[
             || post(remote_write::write),
         ),
     ),
+    only(
+        Role::Write,
+        route(
+            "/v1/metrics",
+            &["POST"],
+            "OTLP metrics, protobuf or JSON",
+            || post(otlp::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/otlp/v1/metrics",
+            &["POST"],
+            "the same, where Prometheus has it",
+            || post(otlp::metrics),
+        ),
+    ),
     Route {
         time: TimeLimit::None,
         ..route(
@@ -187,6 +212,16 @@ pub const ROUTES: &[Route] = &[
             &["POST"],
             "stores what an export wrote",
             || post(import::import),
+        )
+    },
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import/prometheus",
+            &["POST"],
+            "stores text expositions with timestamps",
+            || post(import::import_exposition),
         )
     },
     query("/api/v1/query", "a PromQL query at one time", || {
@@ -269,6 +304,8 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
+    pub(crate) access: Arc<Access>,
+    pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
 }
@@ -276,13 +313,16 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(
         config: &Config,
+        access: Arc<Access>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ThreadPoolBuildError> {
         Ok(Self {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
+            otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
+            access,
             clock,
             database: OnceLock::new(),
         })
@@ -294,7 +334,7 @@ impl App {
         debug_assert!(earlier.is_ok(), "a process opens one database");
     }
 
-    fn database(&self) -> Result<&Database, ApiError> {
+    pub(crate) fn database(&self) -> Result<&Database, ApiError> {
         self.database
             .get()
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
@@ -326,8 +366,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         // Browsers ask before they send what another page told them to.
         StatusCode::NO_CONTENT.into_response()
     } else {
-        answer(&app, route, next.run(request)).await
+        answer(&app, route, admitted(&app, route, request, next)).await
     };
+    app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
         origins::allow(response.headers_mut(), &app.options.cors_origin, &origin);
     }
@@ -343,6 +384,24 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
             frame
         }))
     })
+}
+
+/// Answers whoever may ask. A path that does not exist is told only to those who are known.
+async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
+    let certificate = request.extensions().get::<Arc<PeerCertificate>>();
+    let role = route.map(|route| route.role);
+    let headers = request.headers();
+    let checked = app
+        .access
+        .check(headers, certificate.map(Arc::as_ref), role);
+    match checked.await {
+        Ok(()) => next.run(request).await,
+        Err(denied) => {
+            let (head, mut body) = request.into_parts();
+            body::read_to_the_end(&mut body, &head.headers).await;
+            ApiError::from(denied).into_response()
+        }
+    }
 }
 
 /// Waits for an answer for as long as the route allows.

@@ -72,6 +72,12 @@ impl Params {
         found.map(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
     }
 
+    /// Every value of a parameter that may be repeated.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let given = self.0.iter().filter(move |(n, _)| n == name);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// All of `match[]`, parsed.
     pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let given = self.0.iter().filter(|(name, _)| name == "match[]");

@@ -12,6 +12,7 @@ use super::record::RecordValues;
 use super::shelf::Cached;
 use super::times::{ChunkTimes, Times};
 use crate::head::{OpenStamp, PartCopy};
+use crate::tombstones::{drop_lost_samples, is_lost};
 
 /// Floats, and beside them what few series have.
 pub(crate) struct Chunk {
@@ -53,6 +54,13 @@ impl Scratch {
         Ok(())
     }
 
+    /// Leaves out what was deleted.
+    pub(crate) fn leave_out(&mut self, lost: &[(i64, i64)]) {
+        if !lost.is_empty() {
+            drop_lost_samples(&mut self.timestamps, &mut self.values, lost);
+        }
+    }
+
     /// Decodes a stream only as far as a range needs it.
     pub(crate) fn decode_range(
         &mut self,
@@ -64,6 +72,17 @@ impl Scratch {
         self.values.clear();
         let columns = (&mut self.timestamps, &mut self.values);
         gorilla::decode_range_into(stream, start_ms, end_ms, columns.0, columns.1).map(drop)
+    }
+}
+
+impl SideRecords {
+    /// Leaves out what was deleted.
+    pub(crate) fn without(mut self, lost: &[(i64, i64)]) -> Self {
+        if !lost.is_empty() {
+            self.histograms.retain(|e| !is_lost(lost, e.timestamp_ms));
+            self.starts.retain(|(time, _)| !is_lost(lost, *time));
+        }
+        self
     }
 }
 

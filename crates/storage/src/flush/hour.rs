@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::head::{Head, LabelOrder, MetadataMap, SeriesRef};
 use crate::inner::Inner;
+use crate::tombstones::settle_before_flush;
 
 /// Series that are prepared in one go on the CPU pool.
 const SLICE_SERIES: usize = 1024;
@@ -52,6 +53,8 @@ pub(super) async fn flush_hour(
     // succeeds: what the failed one has written is not known.
     inner.cache.begin_change(bucket);
     let ids = flush.write_series().await?;
+    let removed = settle_before_flush(inner, bucket, &flush.meta, &ids).await?;
+    removed.take_from(&mut flush.meta);
     flush.write_samples(&ids).await?;
     flush.commit(cursor).await?;
     inner.cache.end_change(bucket);
@@ -113,11 +116,13 @@ impl HourFlush<'_> {
     /// Writes forward index, dictionary (of an hour) and inverted index of new series; returns the id of each series in
     /// label order.
     async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
-        let assigned = assign_ids(self.inner, self.place.bucket, &self.meta, &self.order).await?;
+        let tombstones = self.inner.tombstones.of(self.place.bucket);
+        let erased = tombstones.as_ref().map(|tombstones| &tombstones.erased);
+        let (bucket, order) = (self.place.bucket, &self.order);
+        let assigned = assign_ids(self.inner, bucket, &self.meta, erased, order).await?;
         self.meta.run_starts.extend(&assigned.run_starts);
         self.meta.next_series_id = assigned.next_id;
         let (ids, fresh) = (Arc::new(assigned.ids), Arc::new(assigned.unindexed));
-        let bucket = self.place.bucket;
         let mut fingerprints: Vec<(u128, SeriesId)> = Vec::with_capacity(fresh.len());
         for slice in slices(fresh.len()) {
             let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));

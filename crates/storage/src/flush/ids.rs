@@ -5,6 +5,7 @@
 //! - Ids from `next_series_id` on are left by a flush that did not reach its commit. They keep their
 //!   series, and this flush writes their index records (again).
 //! - New series continue after the largest id, in label order.
+//! - An id of a series that was deleted is not used again: the series comes back under a new one.
 //! - Only hours have a dictionary. In a larger bucket, which gets late samples only, a series is found
 //!   by its place in label order.
 
@@ -16,6 +17,8 @@ use bytes::Bytes;
 use icecore_model::{BucketSize, Labels};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, ParsedKey, SeriesId, forward_index, key, series_dictionary};
+
+use roaring::RoaringBitmap;
 
 use super::hour::bindings_fingerprint;
 use crate::error::{Error, Result};
@@ -49,6 +52,7 @@ pub(super) async fn assign_ids(
     inner: &Inner,
     bucket: Bucket,
     meta: &BucketMeta,
+    erased: Option<&RoaringBitmap>,
     order: &LabelOrder,
 ) -> Result<Assigned> {
     let known = meta.next_series_id;
@@ -60,6 +64,7 @@ pub(super) async fn assign_ids(
         order,
         ids: vec![None; order.series().len()],
         wanted: None,
+        erased: Erased(erased),
     };
     let few = match has_dictionary(bucket) {
         true => search.ids.len() < known as usize / SCAN_SHARE,
@@ -125,6 +130,17 @@ struct Search<'i> {
     ids: Vec<Option<SeriesId>>,
     /// Places in label order by fingerprint, made when a scan meets the first record.
     wanted: Option<HashMap<u128, Vec<usize>>>,
+    erased: Erased<'i>,
+}
+
+/// Series that were deleted: their ids are not used again.
+#[derive(Clone, Copy)]
+struct Erased<'i>(Option<&'i RoaringBitmap>);
+
+impl Erased<'_> {
+    fn has(self, id: SeriesId) -> bool {
+        self.0.is_some_and(|erased| erased.contains(id.0))
+    }
 }
 
 impl Search<'_> {
@@ -153,6 +169,9 @@ impl Search<'_> {
     }
 
     fn note(&mut self, id: SeriesId, value: &Bytes) {
+        if self.erased.has(id) {
+            return;
+        }
         let Ok(bindings) = forward_index::label_bindings(value) else {
             return;
         };
@@ -195,17 +214,19 @@ impl Search<'_> {
                 .map(|series| index.labels(*series))
                 .collect()
         };
-        let (view, bucket) = (&self.view, self.bucket);
+        let (view, bucket, erased) = (&self.view, self.bucket, self.erased);
         let concurrent = self.inner.options.read.concurrent_gets;
         let found = match has_dictionary(bucket) {
             true => {
-                let look_ups = labels.iter().map(|labels| look_up(view, bucket, labels));
+                let look_ups = labels
+                    .iter()
+                    .map(|labels| look_up(view, bucket, erased, labels));
                 join_bounded(look_ups.collect(), concurrent).await?
             }
             false => {
                 let searches = labels
                     .iter()
-                    .map(|labels| search(view, bucket, meta, labels));
+                    .map(|labels| search(view, bucket, meta, erased, labels));
                 let found = join_bounded(searches.collect(), concurrent).await?;
                 let Some(found) = found.into_iter().collect() else {
                     return Ok(false);
@@ -240,6 +261,7 @@ async fn search(
     view: &View,
     bucket: Bucket,
     meta: &BucketMeta,
+    erased: Erased<'_>,
     labels: &Labels,
 ) -> Result<Option<Option<SeriesId>>> {
     for mut run in runs(meta) {
@@ -250,6 +272,8 @@ async fn search(
                 return Ok(None);
             };
             match record.labels.cmp(labels) {
+                // A later run may have the series that came after its deletion.
+                Ordering::Equal if erased.has(middle) => break,
                 Ordering::Equal => return Ok(Some(Some(middle))),
                 Ordering::Less => run.start = middle.0 + 1,
                 Ordering::Greater => run.end = middle.0,
@@ -260,7 +284,12 @@ async fn search(
 }
 
 /// The id of a label set in a bucket, by dictionary and forward index.
-async fn look_up(view: &View, bucket: Bucket, labels: &Labels) -> Result<Option<SeriesId>> {
+async fn look_up(
+    view: &View,
+    bucket: Bucket,
+    erased: Erased<'_>,
+    labels: &Labels,
+) -> Result<Option<SeriesId>> {
     let Some(value) = view
         .get(&key::series_dictionary(bucket, labels.fingerprint()))
         .await?
@@ -270,7 +299,7 @@ async fn look_up(view: &View, bucket: Bucket, labels: &Labels) -> Result<Option<
     let ids = series_dictionary::decode(&value).map_err(|cause| {
         Error::Corrupt(format!("dictionary of bucket {}: {cause}", bucket.start))
     })?;
-    for id in ids {
+    for id in ids.into_iter().filter(|id| !erased.has(*id)) {
         let Some(value) = view.get(&key::forward_index(bucket, id)).await? else {
             continue;
         };

@@ -35,7 +35,9 @@ pub use check::{
 };
 pub use describe::{Fact, RecordView};
 pub use icecore_records::{Bucket, RecordType};
-pub use overview::{BucketOverview, EpochOverview, JobOverview, Overview, RetiredOverview};
+pub use overview::{
+    BucketOverview, EpochOverview, JobOverview, Overview, RetiredOverview, TombstonesOverview,
+};
 pub use progress::Progress;
 pub use records::RecordSelection;
 pub use statistics::{LabelStatistics, MetricStatistics, Statistics, StatisticsQuery};

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, flush_cursor, journal,
-    key, maintenance_job, retired_bucket, watermark,
+    Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, delta_totals,
+    flush_cursor, journal, key, maintenance_job, retired_bucket, tombstones, watermark,
 };
 
 use super::describe::phase_name;
@@ -29,6 +29,8 @@ pub struct Overview {
     pub unlisted: Vec<Bucket>,
     /// Buckets that larger ones have replaced and that wait to be dropped.
     pub retired: Vec<RetiredOverview>,
+    /// Buckets from which something was deleted that still lies in them.
+    pub tombstones: Vec<TombstonesOverview>,
     pub job: Option<JobOverview>,
     pub epochs: Vec<EpochOverview>,
     /// The first sequence number and epoch that are free, as the last flush wrote them down.
@@ -50,6 +52,16 @@ pub struct Overview {
 pub struct RetiredOverview {
     pub bucket: Bucket,
     pub retired_at_ms: i64,
+}
+
+/// What was deleted from one bucket and still lies in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TombstonesOverview {
+    pub bucket: Bucket,
+    /// Series of which nothing is left.
+    pub erased: u64,
+    /// Series that lost some range.
+    pub shortened: u64,
 }
 
 /// The maintenance job that is under way, or was when the process ended.
@@ -186,6 +198,14 @@ impl Survey {
                     retired_at_ms,
                 });
             }
+            ParsedKey::Tombstones { bucket } => {
+                let found = tombstones::decode(&record.value)?;
+                self.overview.tombstones.push(TombstonesOverview {
+                    bucket,
+                    erased: found.erased.len(),
+                    shortened: found.in_ranges().len(),
+                });
+            }
             ParsedKey::Journal { epoch, seq } => self.journal(epoch, seq, &record.value),
             ParsedKey::FlushCursor { bucket } => {
                 let cursor = flush_cursor::decode(&record.value)?;
@@ -202,6 +222,12 @@ impl Survey {
                 } = watermark::decode(&record.value)?;
                 self.overview.next_sequence = Some(next_seq);
                 self.overview.next_epoch = Some(next_epoch);
+            }
+            ParsedKey::DeltaTotalsCursor => {
+                flush_cursor::decode(&record.value)?;
+            }
+            ParsedKey::DeltaTotals { .. } => {
+                delta_totals::decode(&record.value)?;
             }
             ParsedKey::MetricMetadata { .. } => self.overview.metadata += 1,
             _ => self.overview.unknown_records += 1,

@@ -34,6 +34,7 @@ use crate::inner::Inner;
 use crate::read::join_bounded;
 use crate::slate::read_view::{ScanKind, View};
 use crate::stored::{self, SharedColumns};
+use crate::tombstones::clean_bucket;
 
 /// Bytes that are looked through between two yield points.
 const SCAN_BYTES: usize = 1 << 20;
@@ -59,6 +60,7 @@ enum Late {
 
 /// Folds the late samples of a coarse bucket in.
 pub(crate) async fn fold(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<Folded> {
+    clean_bucket(inner, bucket, watch).await?;
     let meta_before = {
         let _no_flush = inner.flushing.lock().await;
         read_meta(&inner.engine.live_view(), bucket).await?

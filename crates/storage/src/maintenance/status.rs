@@ -37,6 +37,7 @@ pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
             .collect(),
         retired,
         dirty,
+        tombstones: inner.tombstones.len(),
         last_error: inner.jobs.last_error(),
     }
 }
@@ -59,6 +60,8 @@ pub struct MaintenanceStatus {
     pub retired: usize,
     /// Buckets with late samples that are not folded in yet.
     pub dirty: usize,
+    /// Buckets that still hold something that was deleted.
+    pub tombstones: usize,
     /// The last failure, if nothing has succeeded since.
     pub last_error: Option<String>,
 }
@@ -66,7 +69,7 @@ pub struct MaintenanceStatus {
 /// The job that is under way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobStatus {
-    /// `coarsen` or `fold`.
+    /// `coarsen`, `fold` or `clean`.
     pub kind: &'static str,
     pub start_ms: i64,
     pub end_ms: i64,

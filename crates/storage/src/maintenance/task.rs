@@ -1,8 +1,8 @@
 //! The task that does the jobs: coarsening, folding, dropping what was replaced, sweeping.
 //!
 //! ```text
-//! asked for a run?  flush ─► coarsen until nothing is left ─► fold ─► drop ─► settle ─► answer
-//! by itself         drop what is retired ─► coarsen one window, else fold one bucket ─► look again
+//! asked for a run?  flush ─► coarsen until nothing is left ─► fold, clean ─► drop ─► settle ─► answer
+//! by itself         drop what is retired ─► coarsen one window, else fold or clean one bucket ─► look again
 //! ```
 //!
 //! Holds always:
@@ -33,6 +33,7 @@ use super::sweep::sweep;
 use crate::error::{Error, Result};
 use crate::head::CATALOG_HOUR;
 use crate::inner::Inner;
+use crate::tombstones::{clean_all, clean_bucket};
 
 /// How often it is looked for work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -124,12 +125,23 @@ async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut Instant) -> Result<bool>
             Err(cause) => Err(cause),
         };
     }
-    let Some(bucket) = next_fold(inner, false) else {
+    if let Some(bucket) = next_fold(inner, false) {
+        let watch = Watch::paced(inner);
+        return refresh(inner, bucket, &watch).await.map(|()| true);
+    }
+    let Some(bucket) = next_clean(inner) else {
         return Ok(false);
     };
-    refresh(inner, bucket, &Watch::paced(inner))
-        .await
-        .map(|()| true)
+    let _shown = Shown::new(inner, "clean", bucket, 1);
+    let watch = Watch::paced(inner);
+    clean_bucket(inner, bucket, &watch).await.map(|()| true)
+}
+
+/// A bucket with tombstones that nobody will rewrite for another reason.
+fn next_clean(inner: &Inner) -> Option<Bucket> {
+    let largest = BucketSize::from_exponent(LARGEST);
+    let mut buckets = inner.tombstones.buckets().into_iter();
+    buckets.find(|bucket| Some(bucket.size) >= largest)
 }
 
 /// Brings everything that is closed into its final form.
@@ -160,6 +172,7 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
         refresh(inner, bucket, &watch).await?;
         report.folded += 1;
     }
+    clean_all(inner, &watch).await?;
     report.add(&watch);
     sweep(inner).await?;
     unless_stopped(inner, rest(inner)).await?;

@@ -182,12 +182,13 @@ pub(super) fn decode_missing(
     let decode = |scratch: &mut Scratch, (at, records): (usize, Records)| {
         let place = resolved.stored[first + at];
         let from = &resolved.buckets[place.bucket as usize].0;
+        let lost = from.lost_by(place.id);
         if let Some(columns) = columns.get(&(place.bucket as usize)) {
-            let side = coarse_side(from.bucket, place.id, &records)?;
-            let chunk = coarse::decode(from, place.id, &records.samples, columns, side)?;
+            let side = coarse_side(from.bucket, place.id, &records)?.without(&lost);
+            let chunk = coarse::decode(from, place.id, &records.samples, columns, side, &lost)?;
             return Ok((at, Arc::new(chunk), true));
         }
-        let decoded = decode_records(&records, &from.cache.times, range_ms, scratch);
+        let decoded = decode_records(&records, &lost, &from.cache.times, range_ms, scratch);
         decoded
             .map(|(chunk, whole)| (at, chunk, whole))
             .map_err(|cause| corrupt(from.bucket, &cause))
@@ -238,6 +239,7 @@ fn decode_starts(records: &Records) -> Result<Vec<(i64, i64)>, DecodeError> {
 /// Also says whether the chunk is whole.
 fn decode_records(
     records: &Records,
+    lost: &[(i64, i64)],
     times: &Times,
     range_ms: (i64, i64),
     scratch: &mut Scratch,
@@ -249,11 +251,13 @@ fn decode_records(
         },
         starts: decode_starts(records)?,
     };
-    decode_stream(&records.samples, side, times, range_ms, scratch)
+    let side = side.without(lost);
+    decode_stream(&records.samples, lost, side, times, range_ms, scratch)
 }
 
 fn decode_stream(
     stream: &[u8],
+    lost: &[(i64, i64)],
     side: SideRecords,
     times: &Times,
     (start_ms, end_ms): (i64, i64),
@@ -263,6 +267,7 @@ fn decode_stream(
     if !whole {
         scratch.decode_range(stream, start_ms, end_ms)?;
     }
+    scratch.leave_out(lost);
     Ok((Arc::new(Chunk::of(scratch, side, times)), whole))
 }
 
@@ -312,7 +317,14 @@ pub(super) fn head_chunks(
         }
         let decode = |scratch: &mut Scratch, at: usize| {
             let side = SideRecords::default();
-            let decoded = decode_stream(&part_at(at).stream, side, &kept.times, range_ms, scratch);
+            let decoded = decode_stream(
+                &part_at(at).stream,
+                &[],
+                side,
+                &kept.times,
+                range_ms,
+                scratch,
+            );
             decoded
                 .map(|(chunk, whole)| (at, chunk, whole))
                 .map_err(|cause| Error::Corrupt(format!("samples in the head: {cause}")))

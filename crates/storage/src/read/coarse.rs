@@ -22,6 +22,7 @@ use super::postings::BucketView;
 use crate::cache::{Chunk, ChunkTimes, RecordValues, SideRecords};
 use crate::error::{Error, Result};
 use crate::stored::{self, SharedColumns};
+use crate::tombstones::drop_lost;
 
 /// The shared columns that some records of a bucket refer to.
 #[derive(Default)]
@@ -87,13 +88,14 @@ impl ReadColumns {
     }
 }
 
-/// Makes the chunk of a series.
+/// Makes the chunk of a series, without the ranges that it has lost.
 pub(super) fn decode(
     from: &BucketView,
     series: SeriesId,
     value: &Bytes,
     columns: &SharedColumns,
     side: SideRecords,
+    lost: &[(i64, i64)],
 ) -> Result<Chunk> {
     let corrupt = |cause: &str| {
         let bucket = from.bucket;
@@ -101,17 +103,20 @@ pub(super) fn decode(
             "samples of series {series} in bucket {bucket}: {cause}"
         ))
     };
-    if let Ok(Part::Columns(record)) = coarse_samples::parse(value) {
+    if let Ok(Part::Columns(record)) = coarse_samples::parse(value)
+        && lost.is_empty()
+    {
         let times = times_of(from, &record, columns).map_err(|cause| corrupt(&cause))?;
         // What follows the kind byte.
         let bytes = value.get(1..).unwrap_or_default();
         let values = RecordValues::new(bytes, &record);
         return Ok(Chunk::of_record(times, values, side));
     }
-    let floats = match value.is_empty() {
+    let mut floats = match value.is_empty() {
         true => stored::Floats::default(),
         false => stored::floats(from.bucket, series, value, columns)?,
     };
+    drop_lost(&mut floats, lost);
     let chunk = Chunk::of_columns(floats.timestamps, &floats.values, side, &from.cache.times);
     chunk.ok_or_else(|| corrupt("another number of timestamps than values"))
 }

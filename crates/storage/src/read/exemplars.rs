@@ -18,6 +18,7 @@ use super::resolve::{CONCURRENT_BUCKETS, bucket_meta_of, views_of};
 use super::{buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::tombstones::is_lost;
 
 /// What to look for: exemplars from `start_ms` to `end_ms`, both included, of series that match any
 /// of the selectors (of all series when there are none).
@@ -80,6 +81,9 @@ async fn in_bucket(inner: &Inner, from: BucketView, query: &ExemplarQuery) -> Re
     for matchers in &query.selectors {
         ids |= resolve(inner, &from, matchers, meta.next_series_id).await?;
     }
+    if let Some(tombstones) = &from.tombstones {
+        ids -= &tombstones.erased;
+    }
     let ids: Vec<u32> = ids.iter().collect();
     let key_of = |id| key::exemplar_series(bucket, id);
     let mut by_id: BTreeMap<u32, Vec<Exemplar>> = BTreeMap::new();
@@ -87,7 +91,8 @@ async fn in_bucket(inner: &Inner, from: BucketView, query: &ExemplarQuery) -> Re
     for record in fetch(view, &ids, key_of, false, gets).await? {
         let mut found = exemplar_series::decode(&record.value)
             .map_err(|cause| corrupt(&key_of(record.id), cause))?;
-        found.retain(|exemplar| query.wants(exemplar));
+        let lost = from.lost_by(record.id);
+        found.retain(|e| query.wants(e) && !is_lost(&lost, e.timestamp_ms));
         count += found.len();
         if count > inner.options.read.exemplars_max {
             return Err(ExemplarQuery::too_many(inner.options.read.exemplars_max));

@@ -6,14 +6,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::{Labels, Matcher, SelectHints};
-use icecore_records::{Bucket, ParsedKey, RecordType, key};
+use icecore_records::tombstones::Tombstones;
+use icecore_records::{Bucket, ParsedKey, RecordType, inverted_index, key};
+use slatedb::KeyValue;
 
-use super::postings::successor;
+use super::postings::{corrupt, successor};
 use super::resolve::resolve_series;
 use super::{Leased, buckets_in, join_bounded};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
+
+/// What was deleted from a bucket, if anything.
+type Erased = Option<Arc<Tombstones>>;
 
 const CONCURRENT_BUCKETS: usize = 8;
 
@@ -89,7 +94,7 @@ pub(crate) async fn label_values(
             (n == wanted).then_some(value)
         })
         .await?;
-        let scan = |view, bucket| scan_values(view, bucket, name.to_string());
+        let scan = |view, bucket, erased| scan_values(view, bucket, erased, name.to_string());
         collect_buckets(inner, query, &mut values, scan).await?;
     } else {
         for labels in series(inner, &unlimited(query)).await? {
@@ -137,16 +142,18 @@ async fn collect_buckets<F>(
     inner: &Arc<Inner>,
     query: &LabelQuery,
     found: &mut BTreeSet<String>,
-    scan: impl Fn(View, Bucket) -> F,
+    scan: impl Fn(View, Bucket, Erased) -> F,
 ) -> Result<()>
 where
     F: Future<Output = Result<BTreeSet<String>>>,
 {
     let Leased { buckets, lease } = buckets_in(inner, query.start_ms, query.end_ms);
+    // Before the snapshot: it shows records that were cleaned if the tombstones are gone.
+    let erased: Vec<Erased> = buckets.iter().map(|b| inner.tombstones.of(*b)).collect();
     let view = inner.engine.snapshot()?;
+    let buckets = buckets.into_iter().zip(erased);
     let scans = buckets
-        .into_iter()
-        .map(|bucket| scan(view.clone(), bucket))
+        .map(|(bucket, erased)| scan(view.clone(), bucket, erased))
         .collect();
     found.extend(
         join_bounded(scans, CONCURRENT_BUCKETS)
@@ -161,7 +168,7 @@ where
 /// Walks from label name to label name: over a few values record by record, over many with a new
 /// scan behind them. Not with `DbIterator::seek`: in SlateDB 0.18 it loses the record that follows a
 /// merged one.
-async fn scan_names(view: View, bucket: Bucket) -> Result<BTreeSet<String>> {
+async fn scan_names(view: View, bucket: Bucket, erased: Erased) -> Result<BTreeSet<String>> {
     let all = key::record_prefix(RecordType::InvertedIndex, bucket);
     let end = successor(&all).map_or(Bound::Unbounded, Bound::Excluded);
     let mut names = BTreeSet::new();
@@ -182,7 +189,7 @@ async fn scan_names(view: View, bucket: Bucket) -> Result<BTreeSet<String>> {
                     next = successor(&of_last_name);
                     break;
                 }
-            } else if let Some((name, _)) = pair_of(&record.key) {
+            } else if let Some((name, _)) = pair_of(&record, &erased)? {
                 of_last_name = key::inverted_label_prefix(bucket, &name);
                 passed = 0;
                 names.insert(name);
@@ -192,7 +199,12 @@ async fn scan_names(view: View, bucket: Bucket) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-async fn scan_values(view: View, bucket: Bucket, name: String) -> Result<BTreeSet<String>> {
+async fn scan_values(
+    view: View,
+    bucket: Bucket,
+    erased: Erased,
+    name: String,
+) -> Result<BTreeSet<String>> {
     let prefix = key::inverted_label_prefix(bucket, &name);
     let mut records = view.scan_prefix(&prefix, ScanKind::Cached).await?;
     let mut values = BTreeSet::new();
@@ -201,14 +213,24 @@ async fn scan_values(view: View, bucket: Bucket, name: String) -> Result<BTreeSe
         .await
         .map_err(Error::store("reading label values"))?
     {
-        values.extend(pair_of(&record.key).map(|(_, value)| value));
+        values.extend(pair_of(&record, &erased)?.map(|(_, value)| value));
     }
     Ok(values)
 }
 
-fn pair_of(key: &Bytes) -> Option<(String, String)> {
-    match ParsedKey::parse(key) {
-        Ok(ParsedKey::InvertedIndex { name, value, .. }) => Some((name, value)),
-        _ => None,
+/// The label pair of a record, unless all of its series were deleted.
+fn pair_of(record: &KeyValue, erased: &Erased) -> Result<Option<(String, String)>> {
+    let Ok(ParsedKey::InvertedIndex { name, value, .. }) = ParsedKey::parse(&record.key) else {
+        return Ok(None);
+    };
+    if let Some(tombstones) = erased
+        && !tombstones.erased.is_empty()
+    {
+        let ids = inverted_index::decode(&record.value);
+        let ids = ids.map_err(|cause| corrupt(&record.key, cause))?;
+        if ids.is_subset(&tombstones.erased) {
+            return Ok(None);
+        }
     }
+    Ok(Some((name, value)))
 }

@@ -29,8 +29,11 @@ mod unite;
 
 pub use exemplars::ExemplarQuery;
 pub(crate) use exemplars::exemplars;
+pub(crate) use fetch::{Fetched, fetch};
 pub use labels::LabelQuery;
 pub(crate) use labels::{label_names, label_values, series};
+pub(crate) use postings::{BucketView, resolve, successor};
+pub(crate) use resolve::{bucket_meta_of, views_of};
 pub(crate) use select::SelectStream;
 pub use statistics::{Cardinality, NamedCount};
 pub(crate) use statistics::{cardinality, head_cardinality};
@@ -56,14 +59,14 @@ pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
 }
 
 /// Buckets to read, with the lease that keeps them.
-struct Leased {
+pub(crate) struct Leased {
     /// Oldest first.
     buckets: Vec<Bucket>,
     lease: Arc<Lease>,
 }
 
 /// Buckets that overlap a time range, of whatever sizes: listed ones do not overlap each other.
-fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Leased {
+pub(crate) fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Leased {
     let buckets = inner.buckets.read();
     let overlaps = |b: &&Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;
     let mut found: Vec<Bucket> = buckets.iter().filter(overlaps).copied().collect();

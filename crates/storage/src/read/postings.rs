@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::{Matcher, ValueLookup};
-use icecore_records::{Bucket, DecodeError, ParsedKey, inverted_index, key};
+use icecore_records::tombstones::Tombstones;
+use icecore_records::{Bucket, DecodeError, ParsedKey, SeriesId, inverted_index, key};
 use roaring::RoaringBitmap;
 use slatedb::DbIterator;
 
@@ -28,9 +29,20 @@ const WALKED_IN_PLACE_MAX: usize = 256;
 pub(crate) struct BucketView {
     pub(crate) bucket: Bucket,
     pub(crate) view: View,
+    /// Of one state of the bucket, as its records and its tombstones are.
     pub(crate) cache: Arc<BucketCache>,
+    /// What was deleted from it.
+    pub(crate) tombstones: Option<Arc<Tombstones>>,
     /// Keeps the bucket from being drained for as long as somebody can read it through this.
     pub(super) _lease: Arc<Lease>,
+}
+
+impl BucketView {
+    /// The ranges that a series has lost; none, mostly.
+    pub(crate) fn lost_by(&self, series: SeriesId) -> Vec<(i64, i64)> {
+        let tombstones = self.tombstones.as_ref();
+        tombstones.map_or_else(Vec::new, |tombstones| tombstones.ranges_of(series))
+    }
 }
 
 /// The ids that satisfy all matchers; `all` are the ids there are, for selections that only exclude.
@@ -210,7 +222,7 @@ pub(super) fn corrupt(key: &Bytes, cause: DecodeError) -> Error {
 }
 
 /// The first key that does not begin with `prefix`.
-pub(super) fn successor(prefix: &[u8]) -> Option<Bytes> {
+pub(crate) fn successor(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut key = prefix[..=last].to_vec();
     key[last] += 1;

@@ -104,12 +104,18 @@ pub(crate) async fn resolve_series(
 }
 
 /// Buckets with what is known of them, all of one moment.
-pub(super) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>> {
+pub(crate) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>> {
     let buckets = &leased.buckets;
-    let (view, caches) = inner.cache.pin(buckets, || inner.engine.snapshot())?;
-    let pinned = buckets.iter().zip(caches);
-    let views = pinned.map(|(bucket, cache)| BucketView {
+    let pin = || {
+        // Before the snapshot: it shows records that were cleaned if the tombstones are gone.
+        let tombstones: Vec<_> = buckets.iter().map(|b| inner.tombstones.of(*b)).collect();
+        Ok::<_, Error>((tombstones, inner.engine.snapshot()?))
+    };
+    let ((tombstones, view), caches) = inner.cache.pin(buckets, pin)?;
+    let pinned = buckets.iter().zip(tombstones).zip(caches);
+    let views = pinned.map(|((bucket, tombstones), cache)| BucketView {
         bucket: *bucket,
+        tombstones,
         view: view.clone(),
         cache,
         _lease: Arc::clone(&leased.lease),
@@ -119,7 +125,10 @@ pub(super) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>
 
 async fn match_bucket(inner: &Inner, from: BucketView, matchers: &[Matcher]) -> Result<Matching> {
     let meta = bucket_meta_of(&from).await?;
-    let ids: RoaringBitmap = resolve(inner, &from, matchers, meta.next_series_id).await?;
+    let mut ids: RoaringBitmap = resolve(inner, &from, matchers, meta.next_series_id).await?;
+    if let Some(tombstones) = &from.tombstones {
+        ids -= &tombstones.erased;
+    }
     Ok(Matching {
         from,
         meta,
@@ -128,7 +137,7 @@ async fn match_bucket(inner: &Inner, from: BucketView, matchers: &[Matcher]) -> 
     })
 }
 
-pub(super) async fn bucket_meta_of(from: &BucketView) -> Result<BucketMeta> {
+pub(crate) async fn bucket_meta_of(from: &BucketView) -> Result<BucketMeta> {
     if let Some(meta) = from.cache.meta.get() {
         return Ok(meta.clone());
     }

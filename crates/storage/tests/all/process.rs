@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use icecore_storage::inspect::check;
 use icecore_storage::testing::{FaultPlan, FaultStore};
 use icecore_storage::{Database, Environment, ManualClock, Options};
 use slatedb::object_store::ObjectStore;
@@ -63,6 +64,21 @@ impl World {
             Store::Memory(memory) => memory,
             Store::Directory(directory) => panic!("this world lies in {}", directory.display()),
         }
+    }
+
+    /// Reads the whole store from outside and finds nothing wrong with it.
+    pub(crate) fn check(&self) {
+        let Store::Memory(memory) = &self.store else {
+            panic!("this world lies in a directory");
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let store = Arc::clone(memory) as Arc<dyn ObjectStore>;
+        let report = runtime.block_on(check(&self.options.store, Some(store)));
+        let report = report.expect("the check runs");
+        assert!(report.is_clean(), "{report:#?}");
     }
 
     pub(crate) fn start(&self) -> Process {

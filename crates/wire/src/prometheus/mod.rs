@@ -4,13 +4,13 @@
 pub mod api_json;
 pub mod content;
 pub mod escaping;
-mod exemplar;
+pub(crate) mod exemplar;
 pub mod export;
 pub mod federate;
-mod histogram;
+pub(crate) mod histogram;
 pub mod import;
-mod message;
-mod number;
+pub(crate) mod message;
+pub(crate) mod number;
 pub mod params;
 pub mod protobuf;
 pub mod query_json;

@@ -6,6 +6,7 @@
 use std::io;
 use std::mem;
 
+use icecore_wire::exposition::{ImportOptions as ExpositionOptions, TextImport};
 use icecore_wire::gather::Gathered;
 use icecore_wire::native::{
     Frame, FrameKind, FrameReader, MAGIC, Step as FrameStep, decode_counts,
@@ -24,6 +25,9 @@ const HELD_STEP_BYTES: usize = 1 << 20;
 
 /// Frames that are stored together, by their bytes.
 const FRAMES_BYTES: usize = 4 << 20;
+
+/// How much of an exposition is read before the size of the batch is looked at: a few thousand lines.
+const EXPOSITION_BYTES: usize = 64 << 10;
 
 /// Why reading stopped before the end.
 pub(super) enum Stopped {
@@ -50,13 +54,59 @@ impl Reading {
     /// Reads to the end.
     pub(super) fn run(mut self, mut buffer: Buffer) -> Result<(), Stopped> {
         buffer.fill(MAGIC.len())?;
-        let native = match self.options.format {
-            Some(format) => format == Format::Native,
-            None => buffer.rest().first() == MAGIC.first(),
-        };
-        match native {
-            true => self.frames(&mut buffer),
-            false => self.lines(&mut buffer),
+        let is_native = buffer.rest().first() == MAGIC.first();
+        match mem::replace(&mut self.options.format, Format::FoundOut) {
+            Format::Json => self.lines(&mut buffer),
+            Format::Native => self.frames(&mut buffer),
+            Format::FoundOut if is_native => self.frames(&mut buffer),
+            Format::FoundOut => self.lines(&mut buffer),
+            Format::Exposition(options) => self.exposition(&mut buffer, options),
+        }
+    }
+
+    /// Lines that cannot be read are told to the batch; what is good is stored whatever else there is.
+    fn exposition(
+        &mut self,
+        buffer: &mut Buffer,
+        options: ExpositionOptions,
+    ) -> Result<(), Stopped> {
+        let mut import = TextImport::new(options);
+        let mut gathered = Gathered::default();
+        let mut lines = 0;
+        loop {
+            let part = buffer.rest();
+            let part = part
+                .get(..EXPOSITION_BYTES.min(part.len()))
+                .unwrap_or_default();
+            let length = part.len();
+            lines += part.iter().filter(|byte| **byte == b'\n').count() as u64;
+            import.push(part, &mut gathered);
+            buffer.consume(length);
+            let ends = buffer.at_end() && buffer.rest().is_empty();
+            let full =
+                gathered.len() >= self.limits.samples || gathered.bytes() >= self.limits.bytes;
+            if full && !ends {
+                let batch = batch_of(mem::take(&mut gathered), Vec::new(), lines, lines);
+                self.send(batch)?;
+                import.sink_changes();
+            }
+            if ends {
+                break;
+            }
+            if buffer.rest().is_empty() {
+                buffer.fill(EXPOSITION_BYTES)?;
+            }
+        }
+        let imported = import.finish(&mut gathered);
+        let good = lines.saturating_sub(imported.refused_lines);
+        self.send(batch_of(gathered, Vec::new(), good, lines))?;
+        match imported.refused_lines {
+            0 => Ok(()),
+            _ if self.options.skip_errors => Ok(()),
+            refused => {
+                let message = format!("{refused} lines cannot be read; the others are stored");
+                Err(Stopped::Failed(ApiError::bad_data(message)))
+            }
         }
     }
 
@@ -73,20 +123,9 @@ impl Reading {
                 held_bytes += HELD_STEP_BYTES;
             }
             let mut send = |refused: &mut Vec<Refused>| {
-                let mut content = mem::take(&mut gathered);
-                let rejected = content.take_rejected().into_iter();
-                refused.extend(rejected.map(|(reason, count)| Refused {
-                    reason,
-                    count,
-                    line: None,
-                }));
-                self.send(Batch {
-                    content: Content::Gathered(content),
-                    lines: reader.lines_read(),
-                    last_line: reader.line().saturating_sub(1),
-                    refused: mem::take(refused),
-                    announced: None,
-                })
+                let last_line = reader.line().saturating_sub(1);
+                let (content, refused) = (mem::take(&mut gathered), mem::take(refused));
+                self.send(batch_of(content, refused, reader.lines_read(), last_line))
             };
             match step {
                 Step::More { at_least } => buffer.fill(at_least)?,
@@ -172,5 +211,21 @@ impl Reading {
         self.batches
             .blocking_send(batch)
             .map_err(|_| Stopped::Unwanted)
+    }
+}
+
+fn batch_of(mut content: Gathered, mut refused: Vec<Refused>, lines: u64, last_line: u64) -> Batch {
+    let rejected = content.take_rejected().into_iter();
+    refused.extend(rejected.map(|(reason, count)| Refused {
+        reason,
+        count,
+        line: None,
+    }));
+    Batch {
+        content: Content::Gathered(content),
+        lines,
+        last_line,
+        refused,
+        announced: None,
     }
 }

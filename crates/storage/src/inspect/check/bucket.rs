@@ -18,6 +18,7 @@ use icecore_model::BucketSize;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{
     Bucket, ParsedKey, RecordType, bucket_list, bucket_meta, key, maintenance_job, retired_bucket,
+    tombstones,
 };
 
 use super::super::still::{Record, StillView};
@@ -67,6 +68,7 @@ impl BucketCheck {
         if !self.listed && self.passing(view).await? {
             return Ok(self.findings);
         }
+        self.tombstones(view).await?;
         if self.is_coarse() {
             let mut columns = view.under(&key::time_column_prefix(self.bucket)).await?;
             while let Some(record) = columns.next().await? {
@@ -82,6 +84,23 @@ impl BucketCheck {
         let covered = self.needs_journal() && covers(view, self.bucket).await?;
         self.settle(covered);
         Ok(self.findings)
+    }
+
+    /// What was deleted may lie there in parts; it is only counted.
+    async fn tombstones(&mut self, view: &StillView) -> Result<()> {
+        let key = key::tombstones(self.bucket);
+        let value = view.get(&key).await?;
+        // What cannot be read is reported with the other globals.
+        let Some(Ok(found)) = value.map(|value| tombstones::decode(&value)) else {
+            return Ok(());
+        };
+        let (bucket, erased) = (self.bucket, found.erased.len());
+        let text = format!("bucket {bucket}: {erased} series were deleted and still lie in it");
+        if erased > 0 {
+            self.findings.note(&key, text);
+        }
+        self.series.erased = found.erased;
+        Ok(())
     }
 
     fn is_coarse(&self) -> bool {

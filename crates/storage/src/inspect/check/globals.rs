@@ -8,7 +8,8 @@ use icecore_model::BucketSize;
 use icecore_records::maintenance_job::{self, Job};
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, ParsedKey, bucket_list, flush_cursor, key, metadata, retired_bucket, watermark,
+    Bucket, ParsedKey, bucket_list, delta_totals, flush_cursor, key, metadata, retired_bucket,
+    tombstones, watermark,
 };
 
 use super::super::overview::scope_of;
@@ -21,6 +22,8 @@ pub(super) struct GlobalCheck {
     findings: Findings,
     listed: BTreeSet<Bucket>,
     retired: BTreeSet<Bucket>,
+    /// Buckets from which something was deleted.
+    tombstones: BTreeSet<Bucket>,
     job: Option<Job>,
     found: BTreeSet<Bucket>,
     journal: JournalCheck,
@@ -35,6 +38,7 @@ impl GlobalCheck {
             findings: Findings::new(problems_max),
             listed: BTreeSet::new(),
             retired: BTreeSet::new(),
+            tombstones: BTreeSet::new(),
             job: None,
             found: BTreeSet::new(),
             journal: JournalCheck::default(),
@@ -73,7 +77,8 @@ impl GlobalCheck {
                 Ok(())
             }
             ParsedKey::FlushCursor { bucket } => self.cursor(record, Some(bucket)),
-            ParsedKey::CatalogCursor => self.cursor(record, None),
+            ParsedKey::CatalogCursor | ParsedKey::DeltaTotalsCursor => self.cursor(record, None),
+            ParsedKey::DeltaTotals { .. } => delta_totals::decode(&record.value).map(drop),
             ParsedKey::JournalWatermark => {
                 watermark::decode(&record.value).map(|mark| self.watermark = Some(mark))
             }
@@ -87,6 +92,10 @@ impl GlobalCheck {
             ParsedKey::RetiredBucket { bucket } => {
                 self.retired.insert(bucket);
                 retired_bucket::decode(&record.value).map(drop)
+            }
+            ParsedKey::Tombstones { bucket } => {
+                self.tombstones.insert(bucket);
+                tombstones::decode(&record.value).map(drop)
             }
             // Keys with a bucket have been passed over.
             _ => Ok(()),
@@ -147,6 +156,11 @@ impl GlobalCheck {
         for bucket in self.retired.intersection(&self.listed) {
             let reason = "the bucket is retired and listed";
             let key = key::retired_bucket(*bucket);
+            self.findings.problem(ProblemKind::Buckets, &key, reason);
+        }
+        for bucket in self.tombstones.difference(&self.listed) {
+            let reason = "the bucket is not listed";
+            let key = key::tombstones(*bucket);
             self.findings.problem(ProblemKind::Buckets, &key, reason);
         }
         let Some(job) = &self.job else { return };

@@ -2,6 +2,7 @@
 
 use icecore_model::{BucketSize, Labels};
 use icecore_records::{Bucket, SeriesId, forward_index, key, series_dictionary};
+use roaring::RoaringBitmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::still::Record;
@@ -18,8 +19,10 @@ pub(super) struct SeriesCheck {
     previous: Option<Labels>,
     /// Ids whose labels sort before those of the id before: there a run must begin.
     descents: Vec<u32>,
-    /// Ids whose forward record could not be read: nothing more can be said about them.
+    /// Ids whose forward record could not be read, or was deleted: nothing more can be said about them.
     unreadable: Vec<u32>,
+    /// Series that were deleted and still lie in the bucket, in whichever part.
+    pub(super) erased: RoaringBitmap,
 }
 
 struct Forward {
@@ -56,6 +59,10 @@ impl SeriesCheck {
         postings: &mut Postings,
         findings: &mut Findings,
     ) {
+        if self.erased.contains(id.0) {
+            self.unreadable.push(id.0);
+            return;
+        }
         let labels = match forward_index::decode(&record.value) {
             Ok(forward) => forward.labels,
             Err(cause) => {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, time_column};
 use icecore_records::maintenance_job::{self, Phase};
-use icecore_records::{Bucket, DecodeError, gorilla, histogram_series, retired_bucket};
+use icecore_records::{Bucket, DecodeError, gorilla, histogram_series, retired_bucket, tombstones};
 
 use super::{Fact, Reading, summary};
 
@@ -126,6 +126,20 @@ impl Reading<'_> {
     pub(super) fn retired(&mut self, value: &[u8]) -> Result<(), DecodeError> {
         let retired_at_ms = retired_bucket::decode(value)?;
         self.view.fact("retired", Fact::Time(retired_at_ms));
+        Ok(())
+    }
+
+    pub(super) fn tombstones(&mut self, value: &[u8]) -> Result<(), DecodeError> {
+        let found = tombstones::decode(value)?;
+        self.view.fact("erased", found.erased.len());
+        self.view.fact("shortened", found.in_ranges().len());
+        self.view.fact("ranges", found.ranges.len());
+        self.lines(found.erased.iter().map(|id| format!("erased {id}")));
+        self.lines(found.ranges.iter().flat_map(|range| {
+            let (first, last) = (range.first_ms, range.last_ms);
+            let series = range.series.iter();
+            series.map(move |id| format!("{id} lost {first} to {last}"))
+        }));
         Ok(())
     }
 

@@ -12,6 +12,7 @@
 //! - Everything is put and depends on the sources alone: an interrupted job that goes on at its cursor,
 //!   or starts over, ends in the same bytes. If a source was written to in between, what was written
 //!   of the target is dropped first.
+//! - No source has tombstones: they are cleaned before, and a deletion waits for the end of the job.
 //! - A source that cannot be read ends the job: hours stay as they are rather than losing something.
 //!
 //! Elsewhere: what is coarsened and when (`super::plan`), what becomes of the sources
@@ -40,6 +41,7 @@ use super::pace::Watch;
 use super::retire::{empty_buckets, segments_of};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::tombstones::clean_bucket;
 use build::{Build, Stopped};
 use series_map::Unsorted;
 use sources::{Source, read_sources};
@@ -83,6 +85,10 @@ pub(crate) async fn coarsen_until(
 ) -> Result<Outcome> {
     let started = std::time::Instant::now();
     let sorted = sources::check(target, sources)?;
+    // What was deleted does not come along.
+    for source in &sorted {
+        clean_bucket(inner, *source, watch).await?;
+    }
     let _held = {
         let frozen = inner.flushing.lock().await;
         check_listed(inner, target, &sorted)?;
@@ -169,8 +175,14 @@ fn check_listed(inner: &Inner, target: Bucket, sources: &[Bucket]) -> Result<()>
     if retired || listed.contains(&target) {
         return Err(Error::Invalid(format!("{target} has been built before")));
     }
-    match sources.iter().find(|source| !listed.contains(source)) {
-        Some(source) => Err(Error::Invalid(format!("{source} is not listed"))),
+    if let Some(source) = sources.iter().find(|source| !listed.contains(source)) {
+        return Err(Error::Invalid(format!("{source} is not listed")));
+    }
+    let has_tombstones = |source: &&Bucket| inner.tombstones.of(**source).is_some();
+    match sources.iter().find(has_tombstones) {
+        Some(source) => Err(Error::Unavailable(format!(
+            "something was deleted from {source} just now: trying again later"
+        ))),
         None => Ok(()),
     }
 }

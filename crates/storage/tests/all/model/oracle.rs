@@ -52,6 +52,23 @@ impl Oracle {
         }
     }
 
+    /// Forgets what a deletion names.
+    pub(crate) fn delete(&mut self, question: &Question) {
+        let named = |labels: &Labels| {
+            let mut selectors = question.selectors.iter();
+            selectors.any(|matchers| matches(matchers, labels))
+        };
+        let inside = |time: i64| (question.start_ms..=question.end_ms).contains(&time);
+        self.samples.retain(|labels, samples| {
+            samples.retain(|time, _| !(inside(*time) && named(labels)));
+            !samples.is_empty()
+        });
+        self.exemplars.retain(|labels, exemplars| {
+            exemplars.retain(|e| !(inside(e.timestamp_ms) && named(labels)));
+            !exemplars.is_empty()
+        });
+    }
+
     /// Series with something in a span that the range overlaps, where `span_of` says which span a time
     /// lies in: labels are kept by the bucket.
     pub(crate) fn series(

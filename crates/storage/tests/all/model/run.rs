@@ -7,7 +7,7 @@ use icecore_model::{
 };
 use icecore_records::Bucket;
 use icecore_storage::testing::{Hooks, JobHooks};
-use icecore_storage::{Database, Error, ExemplarQuery, LabelQuery};
+use icecore_storage::{Database, Deletion, Error, ExemplarQuery, LabelQuery};
 
 use super::oracle::{Oracle, Stored, candidates, hour_of, stored};
 use super::steps::{Question, Settings, Step};
@@ -90,6 +90,16 @@ impl Run {
                 process.run(fold(db));
                 process
             }
+            Step::Delete(question) => {
+                process.run(self.delete(db, question));
+                process
+            }
+            Step::Clean => {
+                process.run(db.clean_tombstones()).expect("cleaned");
+                assert_eq!(db.maintenance_status().tombstones, 0);
+                process.run(self.answer(db, &everything()));
+                process
+            }
             Step::BeginReading => {
                 let stream = process.run(SeriesSource::select(db, all_of(&[])));
                 let stream = stream.expect("the selection opens");
@@ -121,11 +131,29 @@ impl Run {
         self.process = Some(process);
     }
 
-    /// At the end everything goes into buckets.
+    /// At the end everything goes into buckets, and the store is as it should be.
     pub(crate) fn finish(mut self) {
         self.take(usize::MAX, &Step::Flush);
         let process = self.process.take().expect("a process lives between steps");
+        process.run(self.answer(&process.db, &everything()));
         process.close();
+        self.world.check();
+    }
+
+    async fn delete(&mut self, db: &Database, question: &Question) {
+        let deletion = Deletion {
+            selectors: question.selectors.clone(),
+            start_ms: question.start_ms,
+            end_ms: question.end_ms,
+        };
+        let deleted = db.delete_series(deletion).await;
+        if question.selectors.is_empty() {
+            assert!(matches!(deleted, Err(Error::Invalid(_))), "{deleted:?}");
+            return;
+        }
+        deleted.expect("deleted");
+        self.oracle.delete(question);
+        self.answer(db, &everything()).await;
     }
 
     /// Requests under way together: one of them was last at each place, and it may be any.
@@ -257,6 +285,15 @@ impl Run {
         assert_eq!(head.series, db.gauges().series as u64);
         let named = head.series_by_metric.iter().map(|c| c.value).sum::<u64>();
         assert_eq!(named, head.series, "every series has one {METRIC_NAME}");
+    }
+}
+
+fn everything() -> Question {
+    Question {
+        selectors: Vec::new(),
+        start_ms: i64::MIN,
+        end_ms: i64::MAX,
+        limit: None,
     }
 }
 

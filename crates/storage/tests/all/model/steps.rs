@@ -34,6 +34,10 @@ pub(crate) enum Step {
     },
     /// Late samples join the columns of the buckets they came to.
     Fold,
+    /// Something is deleted.
+    Delete(Question),
+    /// What was deleted leaves the records.
+    Clean,
     /// A selection is opened and not read before [`Step::FinishReading`].
     BeginReading,
     FinishReading,
@@ -104,6 +108,8 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => Just(Step::Restart),
         12 => coarsen(),
         4 => Just(Step::Fold),
+        10 => question().prop_map(Step::Delete),
+        3 => Just(Step::Clean),
         4 => Just(Step::BeginReading),
         4 => Just(Step::FinishReading),
     ];

@@ -1,0 +1,277 @@
+//! Cleaning: what was deleted from a bucket leaves its records, and then the tombstones go.
+//!
+//! ```text
+//! samples of series that lost ranges ─► samples of erased series ─► postings ─► forward records, dictionary
+//!     ─► tombstones without all these
+//! ```
+//!
+//! Holds always:
+//! - Each batch is read and written under the flush lock, so nothing comes in between; flushes and
+//!   deletions go on between batches, and what they add to the tombstones is left to the next cleaning.
+//! - Erased series stay hidden until the last trace of them is gone, so a repeat after a crash goes over
+//!   the same ids and finds less to do.
+//! - Memory is bounded by a batch, and four bytes for each series that lost something.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_model::BucketSize;
+use icecore_records::bucket_meta::{self, BucketMeta};
+use icecore_records::{
+    Bucket, RecordType, SeriesId, forward_index, inverted_index, key, series_dictionary,
+};
+use roaring::RoaringBitmap;
+use slatedb::WriteBatch;
+use tracing::info;
+
+use super::contents;
+use super::put;
+use super::settle::{BATCH_SERIES, add_rewrites, put_meta, settle, write};
+use crate::error::{Error, Result};
+use crate::failpoint;
+use crate::inner::Inner;
+use crate::maintenance::pace::Watch;
+use crate::read::{fetch, join_bounded};
+use crate::slate::read_view::ScanKind;
+
+/// Postings that are looked through in one go, and their bytes.
+const PAGE_RECORDS: usize = 2048;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Cleans all buckets that have tombstones now. Returns how many there were.
+pub(crate) async fn clean_all(inner: &Arc<Inner>, watch: &Watch) -> Result<usize> {
+    let buckets = inner.tombstones.buckets();
+    for bucket in &buckets {
+        clean_bucket(inner, *bucket, watch).await?;
+    }
+    Ok(buckets.len())
+}
+
+/// Cleans a bucket, if it has tombstones.
+pub(crate) async fn clean_bucket(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<()> {
+    let Some(tombstones) = inner.tombstones.of(bucket) else {
+        return Ok(());
+    };
+    let started = std::time::Instant::now();
+    let cleaning = Cleaning {
+        inner,
+        bucket,
+        watch,
+        erased: Arc::new(tombstones.erased.clone()),
+    };
+    let shortened: Vec<u32> = tombstones.in_ranges().iter().collect();
+    for ids in shortened.chunks(BATCH_SERIES) {
+        cleaning.shorten(ids).await?;
+    }
+    let erased: Vec<u32> = tombstones.erased.iter().collect();
+    for ids in erased.chunks(BATCH_SERIES) {
+        cleaning.remove_samples(ids).await?;
+    }
+    if !erased.is_empty() {
+        cleaning.remove_postings().await?;
+    }
+    for ids in erased.chunks(BATCH_SERIES) {
+        cleaning.remove_series(ids).await?;
+    }
+    cleaning.finish().await?;
+    info!(
+        %bucket,
+        shortened = shortened.len(),
+        erased = erased.len(),
+        seconds = started.elapsed().as_secs_f64(),
+        "what was deleted has left the bucket"
+    );
+    inner.metrics.cleaned_buckets.add(1);
+    Ok(())
+}
+
+struct Cleaning<'i> {
+    inner: &'i Arc<Inner>,
+    bucket: Bucket,
+    watch: &'i Watch,
+    /// The series that are erased, as they were known at the begin.
+    erased: Arc<RoaringBitmap>,
+}
+
+impl Cleaning<'_> {
+    /// Takes what series lost out of their records.
+    async fn shorten(&self, ids: &[u32]) -> Result<()> {
+        let (inner, bucket) = (self.inner, self.bucket);
+        let no_flush = inner.flushing.lock().await;
+        let meta = self.meta().await?;
+        inner.cache.begin_change(bucket);
+        settle(inner, bucket, &meta, ids, true).await?;
+        inner.cache.end_change(bucket);
+        failpoint::pass("clean.samples");
+        drop(no_flush);
+        self.watch.wrote(ids.len()).await
+    }
+
+    /// Deletes the samples of erased series.
+    async fn remove_samples(&self, ids: &[u32]) -> Result<()> {
+        let (inner, bucket) = (self.inner, self.bucket);
+        let no_flush = inner.flushing.lock().await;
+        let meta = self.meta().await?;
+        let view = inner.engine.live_view();
+        let contents = contents::read(inner, &view, bucket, &meta, ids).await?;
+        let work = move || contents.nothing();
+        let (rewrites, removed) = inner.job_pool.run(work).await?;
+        if !rewrites.is_empty() {
+            let mut batch = WriteBatch::new();
+            add_rewrites(&mut batch, rewrites);
+            put_meta(&mut batch, bucket, &meta, removed);
+            self.write(batch).await?;
+        }
+        failpoint::pass("clean.samples");
+        drop(no_flush);
+        self.watch.wrote(ids.len()).await
+    }
+
+    /// Takes erased series out of all postings.
+    async fn remove_postings(&self) -> Result<()> {
+        let mut next = Some(key::record_prefix(RecordType::InvertedIndex, self.bucket));
+        while let Some(first) = next.take() {
+            let no_flush = self.inner.flushing.lock().await;
+            let (page, after) = self.postings(first).await?;
+            next = after;
+            let bytes: usize = page.iter().map(|(k, v)| k.len() + v.len()).sum();
+            let erased = Arc::clone(&self.erased);
+            let work = move || without_erased(page, &erased);
+            let rewrites = self.inner.job_pool.run(work).await??;
+            if !rewrites.is_empty() {
+                let mut batch = WriteBatch::new();
+                add_rewrites(&mut batch, rewrites);
+                self.write(batch).await?;
+            }
+            failpoint::pass("clean.index");
+            drop(no_flush);
+            self.watch.read(bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// A page of postings, and where the next one begins.
+    async fn postings(&self, first: Bytes) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
+        let view = self.inner.engine.live_view();
+        let prefix = key::record_prefix(RecordType::InvertedIndex, self.bucket);
+        let end = crate::read::successor(&prefix);
+        let range = (
+            Bound::Included(first),
+            end.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+        let mut records = view.scan(range, ScanKind::Once).await?;
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        let reading = || Error::store("reading postings");
+        while let Some(record) = records.next().await.map_err(reading())? {
+            if page.len() >= PAGE_RECORDS || bytes >= PAGE_BYTES {
+                return Ok((page, Some(record.key)));
+            }
+            bytes += record.key.len() + record.value.len();
+            page.push((record.key, record.value));
+        }
+        Ok((page, None))
+    }
+
+    /// Deletes the forward records of erased series, and their places in the dictionary.
+    async fn remove_series(&self, ids: &[u32]) -> Result<()> {
+        let (inner, bucket) = (self.inner, self.bucket);
+        let no_flush = inner.flushing.lock().await;
+        let view = inner.engine.live_view();
+        let gets = inner.options.read.concurrent_gets;
+        let key_of = |id| key::forward_index(bucket, id);
+        let records = fetch(&view, ids, key_of, false, gets).await?;
+        let mut batch = WriteBatch::new();
+        if bucket.size == BucketSize::HOUR {
+            let mut wanted: BTreeMap<u128, Bytes> = BTreeMap::new();
+            for record in &records {
+                // Who cannot be read cannot be looked up either; the dictionary may name nobody.
+                if let Ok(record) = forward_index::decode(&record.value) {
+                    let fingerprint = record.labels.fingerprint();
+                    let key = key::series_dictionary(bucket, fingerprint);
+                    wanted.insert(fingerprint, key);
+                }
+            }
+            let reads = wanted.values().map(|key| view.get(key)).collect();
+            let values = join_bounded(reads, gets).await?;
+            for (key, value) in wanted.into_values().zip(values) {
+                let Some(Ok(known)) = value.map(|value| series_dictionary::decode(&value)) else {
+                    continue;
+                };
+                let left = known.iter().filter(|id| !self.erased.contains(id.0));
+                let left: Vec<SeriesId> = left.copied().collect();
+                match left.is_empty() {
+                    true => batch.delete(key),
+                    false => batch.put_bytes(key, series_dictionary::encode(&left)),
+                }
+            }
+        }
+        for record in &records {
+            batch.delete(key_of(record.id));
+        }
+        if !records.is_empty() {
+            self.write(batch).await?;
+        }
+        failpoint::pass("clean.series");
+        drop(no_flush);
+        self.watch.wrote(ids.len()).await
+    }
+
+    /// Nothing of the series that were erased at the begin is left.
+    async fn finish(&self) -> Result<()> {
+        let (inner, bucket) = (self.inner, self.bucket);
+        let _no_flush = inner.flushing.lock().await;
+        let Some(before) = inner.tombstones.of(bucket) else {
+            return Ok(());
+        };
+        let mut after = (*before).clone();
+        after.erased -= &*self.erased;
+        let mut batch = WriteBatch::new();
+        put(&mut batch, bucket, &after);
+        let failed = || Error::store("removing what was deleted");
+        inner.cache.begin_change(bucket);
+        let handle = inner.engine.db().write(batch).await.map_err(failed())?;
+        inner.tombstones.set(bucket, after);
+        inner.cache.end_change(bucket);
+        handle.await_durable().await.map_err(failed())?;
+        failpoint::pass("clean.done");
+        Ok(())
+    }
+
+    async fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.inner.cache.begin_change(self.bucket);
+        write(self.inner, batch).await?;
+        self.inner.cache.end_change(self.bucket);
+        Ok(())
+    }
+
+    async fn meta(&self) -> Result<BucketMeta> {
+        let bucket = self.bucket;
+        let view = self.inner.engine.live_view();
+        let value = view.get(&key::bucket_meta(bucket)).await?;
+        let value = value
+            .ok_or_else(|| Error::Corrupt(format!("bucket {bucket} is listed and has no meta")))?;
+        bucket_meta::decode(&value)
+            .map_err(|cause| Error::Corrupt(format!("bucket {bucket}: {cause}")))
+    }
+}
+
+/// The postings that have erased series, without them.
+fn without_erased(page: Vec<(Bytes, Bytes)>, erased: &RoaringBitmap) -> Result<contents::Rewrites> {
+    let mut rewrites = Vec::new();
+    for (key, value) in page {
+        let mut ids = inverted_index::decode(&value).map_err(|cause| {
+            let name = icecore_records::ParsedKey::parse(&key);
+            let name = name.map_or_else(|_| format!("{key:?}"), |key| key.to_string());
+            Error::Corrupt(format!("{name}: {cause}"))
+        })?;
+        if ids.is_disjoint(erased) {
+            continue;
+        }
+        ids -= erased;
+        let value = (!ids.is_empty()).then(|| inverted_index::encode(&mut ids));
+        rewrites.push((key, value));
+    }
+    Ok(rewrites)
+}
