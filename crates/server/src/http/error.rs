@@ -53,6 +53,8 @@ pub(crate) struct ApiError {
     status: StatusCode,
     error_type: ErrorType,
     message: String,
+    /// JSON that says what was done nevertheless; empty for nothing.
+    data: Vec<u8>,
 }
 
 impl ApiError {
@@ -61,6 +63,7 @@ impl ApiError {
             status,
             error_type,
             message: message.into(),
+            data: Vec::new(),
         }
     }
 
@@ -139,6 +142,11 @@ impl ApiError {
         self.error_type.name()
     }
 
+    /// The same, with JSON that says what was done nevertheless.
+    pub(crate) fn with_data(self, data: Vec<u8>) -> Self {
+        Self { data, ..self }
+    }
+
     /// The same, about a named parameter.
     pub(crate) fn of_parameter(name: &str, problem: impl fmt::Display) -> Self {
         Self::bad_data(format!("invalid parameter {name:?}: {problem}"))
@@ -205,6 +213,11 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut body = Vec::new();
         write_error(&mut body, self.error_type, &self.message);
+        if !self.data.is_empty() && body.pop().is_some() {
+            body.extend_from_slice(b",\"data\":");
+            body.extend_from_slice(&self.data);
+            body.push(b'}');
+        }
         self.answer(HeaderValue::from_static("application/json"), body)
     }
 }

@@ -8,7 +8,7 @@
 //! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
-//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
+//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -26,6 +26,7 @@ mod federate;
 mod grpc;
 mod health;
 mod http2;
+mod import;
 mod json;
 mod labels;
 pub(crate) mod limits;
@@ -257,9 +258,29 @@ pub const ROUTES: &[Route] = &[
     route(
         "/api/v1/export",
         GET_POST,
-        "samples as lines of JSON",
+        "samples as lines of JSON, or in the native form",
         || get(export::export).post(export::export),
     ),
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import",
+            &["POST"],
+            "stores what an export wrote",
+            || post(import::import),
+        )
+    },
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import/prometheus",
+            &["POST"],
+            "stores text expositions with timestamps",
+            || post(import::import_exposition),
+        )
+    },
     query("/api/v1/query", "a PromQL query at one time", || {
         get(query::instant).post(query::instant)
     }),

@@ -14,6 +14,7 @@ mod documents;
 mod exposition;
 mod expressions;
 mod federate;
+mod importing;
 mod lifecycle;
 mod maintenance;
 mod payload;

@@ -122,6 +122,11 @@ impl TextImport {
         self.imported
     }
 
+    /// From here on the sink is another one, which knows no series yet.
+    pub fn sink_changes(&mut self) {
+        self.announced.clear();
+    }
+
     /// What became of the import so far.
     pub fn imported(&self) -> Imported {
         self.imported
