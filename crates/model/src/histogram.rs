@@ -8,6 +8,7 @@
 //! Equality is bit for bit, so that a histogram with a NaN sum (a stale one, for example) equals
 //! itself and −0 differs from 0.
 
+mod add;
 mod validate;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::is_stale_nan;
+pub use add::HistogramAddError;
 
 /// The schema of histograms whose bucket bounds are given one by one.
 pub const CUSTOM_BUCKETS_SCHEMA: i8 = -53;

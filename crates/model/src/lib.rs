@@ -24,8 +24,8 @@ mod time_column;
 
 pub use exemplar::Exemplar;
 pub use histogram::{
-    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, HistogramError,
-    MAX_HISTOGRAM_BUCKETS, Span,
+    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
+    HistogramError, MAX_HISTOGRAM_BUCKETS, Span,
 };
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};

@@ -9,7 +9,7 @@
 //! says, so readers intern label sets by these bytes without decoding them. Journal definitions and
 //! exemplars use the same bindings.
 
-use icecore_model::{Labels, MetricType};
+use icecore_model::{Labels, Metadata, MetricType, Temporality as SentTemporality};
 
 use crate::DecodeError;
 use crate::reader::Reader;
@@ -85,6 +85,31 @@ impl MetricMeta {
             temporality,
             monotonic: flags & MONOTONIC != 0,
         })
+    }
+}
+
+impl MetricMeta {
+    /// What is stored of a series, by what was said about its metric and by whether it has native
+    /// histograms with exponential buckets.
+    ///
+    /// Deltas are stored as running totals, so that series are cumulative where they were sent as
+    /// deltas; the catalog keeps what was said. A gauge with a temporality is what Prometheus makes of
+    /// an OpenTelemetry sum that may fall.
+    pub fn of(metadata: &Metadata, exponential: bool) -> Self {
+        let mut meta = Self::from(metadata.metric_type);
+        if metadata.temporality != SentTemporality::Unspecified {
+            meta.temporality = Temporality::Cumulative;
+            if metadata.metric_type == MetricType::Gauge {
+                meta.metric_type = StoredType::Sum;
+            }
+        }
+        if meta.metric_type == StoredType::Sum {
+            meta.monotonic |= metadata.monotonic;
+        }
+        if meta.metric_type == StoredType::Histogram && exponential {
+            meta.metric_type = StoredType::ExponentialHistogram;
+        }
+        meta
     }
 }
 

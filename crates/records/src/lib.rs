@@ -21,6 +21,7 @@ pub mod bucket_meta;
 pub mod coarse_samples;
 pub mod columns;
 mod container;
+pub mod delta_totals;
 mod error;
 pub mod exemplar_series;
 pub mod flush_cursor;

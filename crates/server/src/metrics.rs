@@ -3,12 +3,14 @@
 //! | names | whose |
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
+//! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`metrics::access`, `access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
+mod access;
 mod http;
 mod maintenance;
 mod process;
@@ -18,6 +20,7 @@ use icecore_model::MetricType;
 use icecore_storage::{DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricValue};
 use icecore_wire::prometheus::TextWriter;
 
+pub(crate) use self::access::AccessMetrics;
 pub(crate) use self::http::HttpMetrics;
 pub(crate) use self::process::open_files_max;
 pub(crate) use self::query::{QueryKind, QueryMetrics};
@@ -281,6 +284,7 @@ fn queries(text: &mut TextWriter, app: &App) {
 
 fn doors(text: &mut TextWriter, app: &App) {
     app.metrics.write(text);
+    app.access.metrics.write(text);
     gauge(
         text,
         "icecore_write_body_bytes",

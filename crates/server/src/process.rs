@@ -15,6 +15,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,10 +25,12 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
-use crate::config::{Config, LogFormat};
-use crate::http::connection::Door;
+use crate::access::Access;
+use crate::config::{Config, ConfigError, LogFormat};
+use crate::http::connection::{Door, Protocols};
 use crate::http::{App, router};
 use crate::telemetry;
 
@@ -50,6 +53,8 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    #[error("cannot use the web configuration file: {0}")]
+    Access(#[from] ConfigError),
     #[error("cannot start the threads for queries: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     #[error("cannot wait for signals: {0}")]
@@ -106,6 +111,8 @@ pub struct Process {
     environment: Environment,
     app: Arc<App>,
     door: Option<Door>,
+    /// Reads the web configuration file again when it changes.
+    watching: JoinSet<()>,
 }
 
 impl Process {
@@ -113,10 +120,14 @@ impl Process {
     pub async fn start(config: Config, environment: Environment) -> Result<Self, ServeError> {
         let clock = environment.clock.clone();
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let app = Arc::new(App::new(&config, clock)?);
+        let access = Access::open(web_config_of(&config))?;
+        let app = Arc::new(App::new(&config, Arc::clone(&access), clock)?);
         let listen = &config.server.listen;
         let bound = TcpListener::bind((listen.host.as_str(), listen.port)).await;
-        let door = bound.and_then(|listener| Door::open(listener, router(Arc::clone(&app))));
+        let door = bound.and_then(|listener| {
+            let router = router(Arc::clone(&app));
+            Door::open(listener, router, Protocols::Http1And2, Arc::clone(&access))
+        });
         let door = match door {
             Ok(door) => Some(door),
             Err(error) if !config.listen_is_explicit() => {
@@ -131,11 +142,15 @@ impl Process {
                 });
             }
         };
+        if let Some(door) = &door {
+            warn_if_unprotected(&access, door.address());
+        }
         Ok(Self {
             config,
             environment,
             app,
             door,
+            watching: access.watch(),
         })
     }
 
@@ -194,6 +209,7 @@ impl Process {
     }
 
     async fn shut(&mut self, grace: Duration) -> bool {
+        self.watching.abort_all();
         match self.door.take() {
             Some(door) => door.shut(grace).await,
             None => true,
@@ -216,7 +232,11 @@ impl Process {
     fn announce(&self) {
         let version = env!("CARGO_PKG_VERSION");
         let location = self.location();
-        let url = self.address().map(url_of);
+        let scheme = match self.app.access.with_tls(|_| ()) {
+            Some(()) => "https",
+            None => "http",
+        };
+        let url = self.address().map(|address| url_of(scheme, address));
         if self.config.log.format == LogFormat::Json {
             let url = url.unwrap_or_default();
             info!(version, location, url, "icecore");
@@ -236,14 +256,29 @@ impl Process {
     }
 }
 
+fn web_config_of(config: &Config) -> Option<PathBuf> {
+    let path = &config.server.web_config;
+    (!path.is_empty()).then(|| path.into())
+}
+
+/// Says that everybody in the network may read, write and delete.
+fn warn_if_unprotected(access: &Access, address: SocketAddr) {
+    if !address.ip().is_loopback() && !access.is_restricted() {
+        warn!(
+            %address,
+            "everybody who reaches this address may read, write and delete: --web.config.file FILE restricts it"
+        );
+    }
+}
+
 /// Where a client on this machine finds the door.
-fn url_of(address: SocketAddr) -> String {
+fn url_of(scheme: &str, address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    format!("http://{}", SocketAddr::new(ip, address.port()))
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
 }
 
 async fn next(stop: &mut mpsc::Receiver<&'static str>) -> &'static str {
@@ -302,7 +337,7 @@ mod tests {
             ("[::]:80", "http://[::1]:80"),
             ("192.0.2.1:9090", "http://192.0.2.1:9090"),
         ] {
-            assert_eq!(url_of(address.parse().unwrap()), url);
+            assert_eq!(url_of("http", address.parse().unwrap()), url);
         }
     }
 }

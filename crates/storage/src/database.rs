@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
-use crate::flush::load_metadata;
+use crate::flush::{load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, recover};
@@ -69,6 +69,8 @@ pub struct WriteOutcome {
     pub samples: u64,
     pub histograms: u64,
     pub exemplars: u64,
+    /// Delta points that had been added before, and so were not added again.
+    pub duplicates: u64,
     /// What was not stored, and why.
     pub rejected: Vec<Rejection>,
 }
@@ -98,6 +100,9 @@ pub struct Gauges {
     pub journal_unreadable_epochs: usize,
     pub oldest_epoch_age_s: f64,
     pub metadata: usize,
+    /// Running totals of deltas, and their memory.
+    pub delta_series: usize,
+    pub delta_bytes: usize,
     /// Memory of the read cache, labels and index included.
     pub chunk_cache_bytes: usize,
     /// Oldest and newest hour in the head, as ms.
@@ -128,6 +133,7 @@ impl Database {
         let retired = load_retired(&view).await?;
         let tombstones = AllTombstones::load(&view).await?;
         let started = std::time::Instant::now();
+        load_totals(&view, &head).await?;
         let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
         {
             let mut sequencer = head.sequencer.lock();
@@ -373,6 +379,10 @@ impl Database {
                 .keys()
                 .filter(|hour| **hour != CATALOG_HOUR)
         };
+        let totals = {
+            let totals = inner.head.totals.lock();
+            (totals.len(), totals.bytes())
+        };
         let ms = |hour: &u32| i64::from(*hour) * icecore_model::MINUTE_MS;
         Gauges {
             series: inner.head.series.load(Relaxed),
@@ -386,6 +396,8 @@ impl Database {
             oldest_epoch_age_s: (now_ms - oldest) as f64 / 1e3,
             chunk_cache_bytes: inner.cache.bytes(),
             metadata: inner.head.metadata.read().len(),
+            delta_series: totals.0,
+            delta_bytes: totals.1,
             head_start_ms: hours().next().map(ms),
             head_end_ms: hours().next_back().map(|h| ms(h) + icecore_model::HOUR_MS),
         }
@@ -437,11 +449,18 @@ where
         .head
         .encode_block(&scratch.batch, &appended, &mut scratch.encoder);
     let durable = ticket.fill(block);
-    inner.metrics.series_created.add(appended.created);
+    let metrics = &inner.metrics;
+    metrics.series_created.add(appended.created);
+    metrics
+        .delta_duplicates
+        .add(appended.accumulated.duplicates);
+    metrics.delta_overlaps.add(appended.accumulated.overlaps);
+    metrics.delta_restarts.add(appended.accumulated.restarts);
     let outcome = WriteOutcome {
         samples: appended.floats,
         histograms: appended.histograms,
         exemplars: appended.exemplars,
+        duplicates: appended.accumulated.duplicates,
         rejected: scratch.batch.take_rejections(),
     };
     inner.give_back(scratch);

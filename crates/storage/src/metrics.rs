@@ -49,6 +49,14 @@ pub struct Metrics {
     pub histograms: Counter,
     pub exemplars: Counter,
     pub rejected: Counter,
+    /// Delta points that had been added before.
+    pub delta_duplicates: Counter,
+    /// Delta points that began before the one before them ended.
+    pub delta_overlaps: Counter,
+    /// Delta points with which a running total began anew.
+    pub delta_restarts: Counter,
+    /// Bytes of keys and values with which running totals were saved.
+    pub delta_bytes_saved: Counter,
     pub requests: Counter,
     pub series_created: Counter,
     pub series_forgotten: Counter,

@@ -160,6 +160,13 @@ pub struct Limits {
     pub metadata_max: usize,
     /// Bytes of the help text of a metric; longer ones are cut.
     pub help_bytes_max: usize,
+    /// Series sent as deltas whose running totals are kept. A float takes about 250 bytes, a histogram
+    /// its buckets more.
+    pub delta_series_max: usize,
+    /// How long a running total is kept after its last point. Longer than a sender that keeps a queue
+    /// through an outage resends, because a point resent after that would be added again; short enough
+    /// that the series of yesterday's processes do not fill the table.
+    pub delta_idle: Duration,
 }
 
 /// Limits of one read.
@@ -297,6 +304,8 @@ impl Default for Limits {
             exemplars_per_series_max: 1000,
             metadata_max: 100_000,
             help_bytes_max: 4 * KIB,
+            delta_series_max: 1_000_000,
+            delta_idle: Duration::from_secs(6 * 3600),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::otlp::JsonError;
 use crate::prometheus::protobuf::ProtobufError;
 use crate::prometheus::snappy::SnappyError;
 
@@ -25,4 +26,6 @@ pub enum WireError {
     },
     #[error("the first entry of the symbol table must be the empty string")]
     FirstSymbol,
+    #[error("JSON: {0}")]
+    Json(#[source] JsonError),
 }

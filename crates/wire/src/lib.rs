@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! bytes ──► prometheus::{snappy, remote_write_v1, remote_write_v2} ──► model::SampleSink
+//! bytes ──► exposition                                             ──► entries, pulled by a scraper
+//! bytes ──► otlp::{json, request}                                  ──► model::SampleSink
 //! text  ──► prometheus::{params, selector, escaping}               ──► model values
 //! model values ──► prometheus::{api_json, export, text}            ──► bytes
 //! ```
@@ -15,6 +17,8 @@
 //! Elsewhere: status codes and headers (`server`), limits on series and labels (`storage`).
 
 mod error;
+pub mod exposition;
+pub mod otlp;
 pub mod prometheus;
 
 pub use error::WireError;

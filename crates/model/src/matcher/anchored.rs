@@ -3,19 +3,33 @@
 //! Holds always: the pattern means what it means in a matcher (Go's syntax, anchored at both ends, the
 //! dot matches a newline), and templates are those of Go's `Regexp.Expand`.
 
+use std::fmt;
+use std::sync::Arc;
+
 use regex::{Captures, Regex};
 
 use super::MatcherError;
 use super::go_syntax::translate_with_groups;
-use super::pattern::{MAX_PATTERN_BYTES, compile};
+use super::pattern::{MAX_PATTERN_BYTES, Pattern, Shape, compile};
+
+/// The pattern that relabelling uses where none is given: everything, caught by one group.
+const EVERYTHING: &str = "(.*)";
 
 /// A compiled pattern whose captures can be used.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AnchoredRegex {
     pattern: String,
+    /// Whether the pattern matches, answered without the regex where that is possible.
+    test: Arc<Pattern>,
     regex: Regex,
     /// The names of the groups from group 1 on, empty for those without.
     group_names: Vec<String>,
+}
+
+impl fmt::Debug for AnchoredRegex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnchoredRegex").field(&self.pattern).finish()
+    }
 }
 
 impl PartialEq for AnchoredRegex {
@@ -34,6 +48,7 @@ impl AnchoredRegex {
         let (translated, groups) = translate_with_groups(pattern)?;
         Ok(Self {
             pattern: pattern.to_owned(),
+            test: Arc::new(Pattern::new(pattern)?),
             regex: compile(pattern, &translated)?,
             group_names: groups.into_iter().map(str::to_owned).collect(),
         })
@@ -45,7 +60,7 @@ impl AnchoredRegex {
     }
 
     pub fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        self.test.matches(text)
     }
 
     /// The template with the groups that `text` gives, or `None` if the pattern does not match it.
@@ -55,24 +70,24 @@ impl AnchoredRegex {
     /// that does not exist or caught nothing is empty, `$$` is a dollar sign, and a dollar sign with
     /// no name behind it is itself.
     pub fn expand(&self, text: &str, template: &str) -> Option<String> {
-        let captures = self.regex.captures(text)?;
-        let mut out = String::with_capacity(template.len() + text.len());
-        let mut rest = template;
-        while let Some((before, after)) = rest.split_once('$') {
-            out.push_str(before);
-            rest = after;
-            if let Some(after) = rest.strip_prefix('$') {
-                out.push('$');
-                rest = after;
-            } else if let Some((name, after)) = split_group_name(rest) {
-                out.push_str(self.captured(&captures, name));
-                rest = after;
-            } else {
-                out.push('$');
-            }
+        if !template.contains('$') {
+            return self.is_match(text).then(|| template.to_owned());
         }
-        out.push_str(rest);
-        Some(out)
+        if self.pattern == EVERYTHING {
+            let whole = |name: &str| match name {
+                "0" | "1" => text,
+                _ => "",
+            };
+            return Some(fill(template, text.len(), whole));
+        }
+        // Captures cost more than a test that needs no regex, and most texts do not match.
+        if !matches!(self.test.shape(), Shape::Regex { .. }) && !self.test.matches(text) {
+            return None;
+        }
+        let captures = self.regex.captures(text)?;
+        Some(fill(template, text.len(), |name| {
+            self.captured(&captures, name)
+        }))
     }
 
     /// What a group caught, by its number or name.
@@ -87,6 +102,27 @@ impl AnchoredRegex {
             .find_map(|(number, _)| group(number))
             .unwrap_or_default()
     }
+}
+
+/// The template with each group replaced; `bytes` is how much the groups will roughly add.
+fn fill<'t>(template: &str, bytes: usize, captured: impl Fn(&str) -> &'t str) -> String {
+    let mut out = String::with_capacity(template.len() + bytes);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        rest = after;
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some((name, after)) = split_group_name(rest) {
+            out.push_str(captured(name));
+            rest = after;
+        } else {
+            out.push('$');
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The group name that a template has behind a dollar sign, and what follows it.
@@ -190,6 +226,24 @@ mod tests {
         assert!(AnchoredRegex::new("(.*").is_err());
         assert!(AnchoredRegex::new("*").is_err());
         assert!(AnchoredRegex::new(&"a".repeat(MAX_PATTERN_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn what_needs_no_regex_is_the_same() {
+        check(
+            "(.*)",
+            "a\nb",
+            "<$1|$0|$2|${1}|$x>",
+            Some("<a\nb|a\nb||a\nb|>"),
+        );
+        check("(.*)", "", "$1", Some(""));
+        check("(.*)", "x", "plain", Some("plain"));
+        check("(a|b)", "b", "$1!", Some("b!"));
+        check("(a|b)", "c", "$1!", None);
+        check("(a|b)", "c", "plain", None);
+        check("(pre)-.*", "pre-x", "$1", Some("pre"));
+        check("(pre)-.*", "x-pre", "$1", None);
+        check("[0-9]+", "12", "plain", Some("plain"));
     }
 
     proptest! {

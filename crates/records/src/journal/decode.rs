@@ -27,6 +27,11 @@ pub enum Section {
     Metadata(Vec<(String, Metadata)>),
     /// Reference, timestamp of the sample, start timestamp.
     StartTimestamps(Vec<(u32, i64, i64)>),
+    /// How many of the last floats and histograms of the block are running totals of deltas.
+    Totals {
+        floats: usize,
+        histograms: usize,
+    },
     /// Written by a newer program. It must be reported: it is data that is not read.
     Unknown {
         kind: u8,
@@ -72,6 +77,15 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
                 timestamp.wrapping_add(reader.zigzag()?),
             ))
         })?),
+        kind::TOTALS => {
+            let mut reader = Reader::new(RECORD, raw);
+            let (floats, histograms) = (reader.uvarint32()?, reader.uvarint32()?);
+            reader.finish()?;
+            Section::Totals {
+                floats: floats as usize,
+                histograms: histograms as usize,
+            }
+        }
         kind => Section::Unknown { kind },
     })
 }

@@ -18,6 +18,7 @@ pub struct BlockEncoder {
     exemplars: Vec<u8>,
     metadata: Vec<u8>,
     start_timestamps: Vec<u8>,
+    totals: Vec<u8>,
     raw_floats: Vec<u8>,
     compression: Compression,
 }
@@ -71,6 +72,15 @@ impl BlockEncoder {
         );
     }
 
+    /// Says that the last so many floats and histograms of the block are running totals of deltas.
+    pub fn totals(&mut self, floats: usize, histograms: usize) {
+        self.totals.clear();
+        if floats + histograms > 0 {
+            push_uvarint(&mut self.totals, floats as u64);
+            push_uvarint(&mut self.totals, histograms as u64);
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.floats.is_empty()
             && self.definitions.is_empty()
@@ -78,6 +88,7 @@ impl BlockEncoder {
             && self.exemplars.is_empty()
             && self.metadata.is_empty()
             && self.start_timestamps.is_empty()
+            && self.totals.is_empty()
     }
 
     /// The block; afterwards the encoder is empty.
@@ -97,6 +108,7 @@ impl BlockEncoder {
                 Codec::Lz4,
                 &mut self.start_timestamps,
             ),
+            (kind::TOTALS, Codec::Lz4, &mut self.totals),
         ];
         for (kind, codec, raw) in sections {
             if !raw.is_empty() {

@@ -43,6 +43,8 @@ mod kind {
     pub(super) const EXEMPLARS: u8 = 4;
     pub(super) const METADATA: u8 = 5;
     pub(super) const START_TIMESTAMPS: u8 = 6;
+    // 7 and 8 are reserved for deletions and events.
+    pub(super) const TOTALS: u8 = 9;
 }
 
 /// Puts blocks into one record.

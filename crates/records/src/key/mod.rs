@@ -37,6 +37,7 @@ const CATALOG_CURSOR_KIND: u8 = 2;
 const JOURNAL_WATERMARK_KIND: u8 = 3;
 const MAINTENANCE_JOB_KIND: u8 = 4;
 const RETIRED_BUCKET_KIND: u8 = 5;
+const DELTA_TOTALS_KIND: u8 = 6;
 const TOMBSTONES_KIND: u8 = 7;
 const METRIC_METADATA_KIND: u8 = 1;
 
@@ -134,6 +135,22 @@ pub fn retired_bucket(bucket: Bucket) -> Bytes {
 /// All retired buckets.
 pub fn retired_bucket_prefix() -> Bytes {
     global(RecordType::Maintenance, &[RETIRED_BUCKET_KIND])
+}
+
+/// The journal sequence up to which the running totals are saved.
+pub fn delta_totals_cursor() -> Bytes {
+    global(RecordType::Maintenance, &[DELTA_TOTALS_KIND])
+}
+
+/// The running totals of one part of all series.
+pub fn delta_totals(part: u16) -> Bytes {
+    let [high, low] = part.to_be_bytes();
+    global(RecordType::Maintenance, &[DELTA_TOTALS_KIND, high, low])
+}
+
+/// All running totals, and their cursor.
+pub fn delta_totals_prefix() -> Bytes {
+    delta_totals_cursor()
 }
 
 /// What was deleted from a bucket and still lies in its records.

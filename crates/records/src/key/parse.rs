@@ -5,9 +5,9 @@ use std::fmt;
 use icecore_model::{BucketSize, BucketStart};
 
 use super::{
-    CATALOG_CURSOR_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND,
-    METRIC_METADATA_KIND, RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX,
-    TOMBSTONES_KIND, VERSION,
+    CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND,
+    MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR,
+    TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -72,6 +72,10 @@ pub enum ParsedKey {
     MaintenanceJob,
     RetiredBucket {
         bucket: Bucket,
+    },
+    DeltaTotalsCursor,
+    DeltaTotals {
+        part: u16,
     },
     Tombstones {
         bucket: Bucket,
@@ -205,6 +209,10 @@ fn of_database(
                     bucket: bucket(exponent, reader)?,
                 }
             }
+            DELTA_TOTALS_KIND if reader.is_empty() => ParsedKey::DeltaTotalsCursor,
+            DELTA_TOTALS_KIND => ParsedKey::DeltaTotals {
+                part: u16::from_be_bytes(reader.array()?),
+            },
             TOMBSTONES_KIND => {
                 let exponent = reader.u8()?;
                 ParsedKey::Tombstones {
@@ -303,6 +311,8 @@ impl fmt::Display for ParsedKey {
             Self::JournalWatermark => f.write_str("Maintenance journal watermark"),
             Self::MaintenanceJob => f.write_str("Maintenance job"),
             Self::RetiredBucket { bucket } => write!(f, "Maintenance retired bucket {bucket}"),
+            Self::DeltaTotalsCursor => f.write_str("Maintenance cursor of running totals"),
+            Self::DeltaTotals { part } => write!(f, "Maintenance running totals, part {part}"),
             Self::Tombstones { bucket } => write!(f, "Maintenance tombstones {bucket}"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {

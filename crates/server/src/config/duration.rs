@@ -25,7 +25,7 @@ const MAX_MS: u64 = 100 * 365 * 86_400_000;
 
 const EXPECTED: &str = "a duration such as 100ms, 15s, 5m, 1h30m or 2d";
 
-pub(super) fn parse(text: &str) -> Result<Duration, BadValue> {
+pub(crate) fn parse(text: &str) -> Result<Duration, BadValue> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, BadValue> {
     Ok(Duration::from_millis(total_ms))
 }
 
-pub(super) fn show(duration: &Duration) -> String {
+pub(crate) fn show(duration: &Duration) -> String {
     let mut rest_ms = duration.as_millis();
     if rest_ms == 0 {
         return "0s".into();

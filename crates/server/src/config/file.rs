@@ -9,15 +9,13 @@ use super::error::{ConfigError, Problem, nearest, quoted};
 use super::registry::{self, SECTIONS, SETTINGS, Setting};
 use super::values::Kind;
 use super::yaml::{self, Entry, Node, Position, Value};
+use crate::scrape::config::{self as scrape, ScrapeSettings};
 
 /// Our section.
 pub(super) const SECTION: &str = "icecore";
 
-/// What a Prometheus configuration may contain besides.
-const PROMETHEUS_KEYS: [&str; 11] = [
-    "global",
-    "scrape_configs",
-    "scrape_config_files",
+/// What a Prometheus configuration may contain besides [`scrape::KEYS`]; none of it is acted upon.
+const PROMETHEUS_KEYS: [&str; 8] = [
     "rule_files",
     "alerting",
     "remote_write",
@@ -36,25 +34,43 @@ const PROMETHEUS_STORAGE_KEYS: [&str; 2] = ["tsdb", "exemplars"];
 /// being read into memory.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What the file says about our settings.
+/// What the file says.
 #[derive(Debug, Default)]
-pub(super) struct FileSettings {
+pub(crate) struct FileSettings {
+    /// About our settings.
     pub(super) given: Vec<Given>,
+    pub(crate) scrape: ScrapeSettings,
     /// Keys of Prometheus that are there and not acted upon.
-    pub(super) not_acted_upon: Vec<&'static str>,
-    pub(super) problems: Vec<Problem>,
+    not_acted_upon: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl FileSettings {
+    /// The problems in the order in which a person goes through the file `main`, then through others.
+    pub(crate) fn sorted_problems(mut self, main: &Path) -> Vec<Problem> {
+        sort_problems(&mut self.problems, main);
+        self.problems
+    }
+}
+
+pub(super) fn sort_problems(problems: &mut [Problem], main: &Path) {
+    problems.sort_by_key(|problem| {
+        let (path, at) = problem.place.as_ref()?;
+        let other = (path != main).then(|| path.clone());
+        Some((other, at.line, at.column))
+    });
 }
 
 /// One setting found in the file.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(crate) struct Given {
     /// Into [`SETTINGS`].
     pub(super) index: usize,
     pub(super) text: String,
     pub(super) at: Position,
 }
 
-pub(super) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
+pub(crate) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
     let unreadable = |source| ConfigError::Read {
         path: path.into(),
         source,
@@ -75,13 +91,24 @@ pub(super) fn interpret(text: &str, path: &Path) -> FileSettings {
         found: FileSettings::default(),
     };
     match yaml::parse(text) {
-        Ok(root) => reader.top_level(&root),
+        Ok(root) => {
+            reader.top_level(&root);
+            reader.scrape(&root);
+        }
         Err(error) => {
             let problem = Problem::new("", error.reason).at(path, error.at);
             reader.found.problems.push(problem);
         }
     }
-    reader.found
+    let mut found = reader.found;
+    if !found.not_acted_upon.is_empty() {
+        found.scrape.warnings.push(format!(
+            "{}: not acted upon yet: {}",
+            path.display(),
+            found.not_acted_upon.join(", ")
+        ));
+    }
+    found
 }
 
 struct Reader<'a> {
@@ -95,13 +122,20 @@ impl Reader<'_> {
             let known = PROMETHEUS_KEYS.iter().find(|key| **key == entry.key);
             if entry.key == SECTION {
                 self.section(SECTION, &entry.node);
+            } else if scrape::KEYS.contains(&entry.key.as_str()) {
+                // Read below, as a whole: jobs depend on what `global` says.
             } else if let Some(key) = known {
-                self.found.not_acted_upon.push(key);
+                if !matches!(entry.node.value, Value::Null) {
+                    self.found.not_acted_upon.push((*key).into());
+                }
                 if *key == "storage" {
                     self.prometheus_storage(&entry.node);
                 }
             } else {
-                let top = PROMETHEUS_KEYS.into_iter().chain([SECTION]);
+                let top = PROMETHEUS_KEYS
+                    .into_iter()
+                    .chain(scrape::KEYS)
+                    .chain([SECTION]);
                 let cure = match SECTIONS.iter().find(|(name, _)| *name == entry.key) {
                     Some((name, _)) => Some(format!("{SECTION}.{name}")),
                     None => nearest(&entry.key, top).map(Into::into),
@@ -109,6 +143,14 @@ impl Reader<'_> {
                 self.unknown(&entry.key, entry.key_at, cure);
             }
         }
+    }
+
+    fn scrape(&mut self, root: &Node) {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let not_acted_upon = &mut self.found.not_acted_upon;
+        let (settings, problems) = scrape::read(root, self.path, &variable, not_acted_upon);
+        self.found.scrape = settings;
+        self.found.problems.extend(problems);
     }
 
     fn prometheus_storage(&mut self, node: &Node) {

@@ -16,8 +16,8 @@
 
 #[cfg(test)]
 mod docs;
-mod duration;
-mod error;
+pub(crate) mod duration;
+pub(crate) mod error;
 mod file;
 mod options;
 mod registry;
@@ -26,7 +26,7 @@ mod size;
 #[cfg(test)]
 mod tests;
 mod values;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -34,11 +34,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Problem};
+pub(crate) use error::{nearest, quoted};
+pub(crate) use file::read as read_file;
 pub use options::{LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ServerOptions};
 pub use registry::{SECTIONS, SETTINGS, Setting};
-pub(crate) use render::without_password;
+pub(crate) use render::{without_password, yaml_text};
 pub use values::{Kind, ListenAddress};
 pub use yaml::Position;
+
+use crate::scrape::config::ScrapeSettings;
 
 /// Names the configuration file where no flag does.
 pub const FILE_VARIABLE: &str = "ICECORE_CONFIG";
@@ -52,6 +56,7 @@ pub struct Config {
     pub query: QueryOptions,
     pub log: LogOptions,
     storage: icecore_storage::Options,
+    scrape: ScrapeSettings,
     /// One for each of [`SETTINGS`].
     sources: Vec<Source>,
     file: Option<PathBuf>,
@@ -110,6 +115,11 @@ impl Config {
         self.storage.clone()
     }
 
+    /// What is scraped, as the file said when it was read first.
+    pub(crate) fn scrape(&self) -> &ScrapeSettings {
+        &self.scrape
+    }
+
     /// Whether somebody asked for this very address: then failing to listen there is an error,
     /// while a default that is taken is only a warning.
     pub fn listen_is_explicit(&self) -> bool {
@@ -146,6 +156,7 @@ impl Default for Config {
             query: QueryOptions::default(),
             log: LogOptions::default(),
             storage: icecore_storage::Options::default(),
+            scrape: ScrapeSettings::default(),
             sources: vec![Source::Default; SETTINGS.len()],
             file: None,
             warnings: Vec::new(),
@@ -171,13 +182,8 @@ impl Loading {
     fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let found = file::read(path)?;
         self.problems.extend(found.problems);
-        if !found.not_acted_upon.is_empty() {
-            self.config.warnings.push(format!(
-                "{}: not acted upon yet: {}",
-                path.display(),
-                found.not_acted_upon.join(", ")
-            ));
-        }
+        self.config.warnings.extend(found.scrape.warnings.clone());
+        self.config.scrape = found.scrape;
         for given in found.given {
             let subject = SETTINGS
                 .get(given.index)
@@ -192,11 +198,7 @@ impl Loading {
                 self.problems.push(problem.at(path, given.at));
             }
         }
-        // In the order in which a person goes through the file.
-        self.problems.sort_by_key(|problem| {
-            let place = problem.place.as_ref();
-            place.map(|(_, at)| (at.line, at.column))
-        });
+        file::sort_problems(&mut self.problems, path);
         Ok(())
     }
 

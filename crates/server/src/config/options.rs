@@ -16,6 +16,8 @@ const MIB: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: ListenAddress,
+    /// Path of the web configuration file; empty for none.
+    pub web_config: String,
     pub write_body_bytes_max: usize,
     pub write_decompressed_bytes_max: usize,
     pub concurrent_writes_max: usize,
@@ -79,6 +81,7 @@ impl Default for ServerOptions {
                 host: "127.0.0.1".into(),
                 port: 9090,
             },
+            web_config: String::new(),
             // Prometheus sends about 2 MiB at most per request, backfilling tools send more.
             write_body_bytes_max: 32 * MIB,
             // Snappy shrinks remote write by four to ten times; what claims more than this is

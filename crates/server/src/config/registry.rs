@@ -131,6 +131,8 @@ macro_rules! setting {
 pub static SETTINGS: &[Setting] = &[
     setting!("server.listen", Address, server.listen, short "listen",
         "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus. A default port that is taken is a warning, one given here is an error."),
+    setting!("server.web_config", Text, server.web_config, short "web.config.file",
+        "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Read again when it or a file that it names changes. Empty means that everybody may do everything."),
     setting!("server.write_body_bytes_max", Size, server.write_body_bytes_max, "1KiB" to "",
         "Bytes of one write request as sent; larger ones get 413. Prometheus sends about 2 MiB at most, backfilling tools more."),
     setting!("server.write_decompressed_bytes_max", Size, server.write_decompressed_bytes_max, "1KiB" to "",

@@ -63,7 +63,7 @@ pub(crate) fn without_password(text: &str) -> String {
 }
 
 /// A YAML scalar that reads back as this text: plain where nothing in it could be misread.
-fn yaml_text(text: &str) -> String {
+pub(crate) fn yaml_text(text: &str) -> String {
     let plain_char =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | ':');
     let plain = text.chars().all(plain_char)

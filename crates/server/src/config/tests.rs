@@ -436,12 +436,11 @@ icecore:
     let warnings = config.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
-        warnings[0].ends_with(
-            "prometheus.yml: not acted upon yet: global, alerting, rule_files, scrape_configs, storage"
-        ),
+        warnings[0].ends_with("prometheus.yml: not acted upon yet: alerting, storage"),
         "{warnings:?}"
     );
     assert_eq!(config.storage_options().head.flush_bytes, 256 << 20);
+    assert_eq!(config.scrape().jobs.len(), 2);
 }
 
 #[test]

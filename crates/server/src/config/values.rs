@@ -48,8 +48,8 @@ impl fmt::Display for Kind {
 
 /// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BadValue {
-    pub(super) expected: String,
+pub(crate) struct BadValue {
+    pub(crate) expected: String,
 }
 
 impl BadValue {

@@ -42,13 +42,13 @@ impl From<&Marker> for Position {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) at: Position,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) at: Position,
+    pub(crate) value: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// Nothing at all, `~` or `null`.
     Null,
     /// `quoted` tells the string `"5"` from the number `5`.
@@ -61,21 +61,21 @@ pub(super) enum Value {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_at: Position,
-    pub(super) node: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_at: Position,
+    pub(crate) node: Node,
 }
 
 /// What is wrong with the text as YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct YamlError {
-    pub(super) at: Position,
-    pub(super) reason: String,
+pub(crate) struct YamlError {
+    pub(crate) at: Position,
+    pub(crate) reason: String,
 }
 
 /// Reads the one document of `text`; an empty text is [`Value::Null`].
-pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
+pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| YamlError::from(&error))?;

@@ -1,31 +1,45 @@
 //! Sockets: accepting, serving, and letting go of slow clients.
 //!
 //! ```text
-//! accept ─► one task per connection ─► hyper ─► router
+//! accept ─► one task per connection ─► TLS, if there is any ─► HTTP/1.1 or HTTP/2 ─► router
 //! shut: no new connections ─► requests under way are answered ─► after the grace time, cut
 //! ```
 //!
 //! Holds always:
-//! - A client that sends or reads nothing for long enough loses its connection.
+//! - A client that sends or reads nothing for long enough loses its connection: in a handshake, between
+//!   requests, in the middle of one, and with HTTP/2 also when it only leaves one answer lying.
 //! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
-//!   further ones wait in the kernel.
-//! - Every connection's task is owned by its [`Door`] and ended when that is shut.
+//!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
+//!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
+//! - Every connection's task is owned by its [`Door`] and ended when that is shut, with all requests.
+//!
+//! Elsewhere: what TLS is made of and who may ask (`access`).
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::Sleep;
+use tokio_rustls::TlsAcceptor;
+
+use super::http2;
+use super::preface::{self, Version};
+use super::stall::StallGuard;
+use crate::access::{Access, PeerCertificate};
 
 /// Connections at once. Many more than writes and reads at once, because most are idle.
 const CONNECTIONS_MAX: usize = 4096;
@@ -37,17 +51,27 @@ const DESCRIPTORS_SHARE: usize = 2;
 /// How long a client may take for the head of its next request. It is also how long an idle
 /// connection is kept: longer than the 90 s after which Go's client, and with it Prometheus, closes
 /// it from its side, because a connection closed by the server can cost a request in flight.
-const HEAD_WAIT_MAX: Duration = Duration::from_secs(100);
+pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(100);
 
-/// How long a client may read nothing of an answer that waits for it.
-const WRITE_STALL_MAX: Duration = Duration::from_secs(60);
+/// How long a TLS handshake may take: two round trips and some arithmetic.
+const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Bytes of a request's head. Selectors in a URL can be long; Go's servers take a megabyte.
-const HEAD_BYTES_MAX: usize = 256 << 10;
+pub(super) const HEAD_BYTES_MAX: u32 = 256 << 10;
 
 /// Pause after a failed accept: usually there are no file descriptors left, and trying again at once
 /// would only burn CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is spoken at a door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocols {
+    Http1,
+    /// Whichever the client begins with; over TLS it is told that both are there.
+    Http1And2,
+    /// gRPC, with TLS or without.
+    Http2,
+}
 
 /// An open port with everything that came in through it.
 pub(crate) struct Door {
@@ -57,10 +81,23 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) fn open(listener: TcpListener, router: Router) -> io::Result<Self> {
+    /// Answers with `router`, over TLS whenever `access` has some. Requests carry an
+    /// `Arc<PeerCertificate>` among their extensions where the client showed one. Who may ask is for
+    /// the router to check.
+    pub(crate) fn open(
+        listener: TcpListener,
+        router: Router,
+        protocols: Protocols,
+        access: Arc<Access>,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(());
-        let accepting = tokio::spawn(accept(listener, router, stopped));
+        let doorman = Doorman {
+            router,
+            protocols,
+            access,
+        };
+        let accepting = tokio::spawn(accept(listener, Arc::new(doorman), stopped));
         Ok(Self {
             address,
             stop,
@@ -87,9 +124,16 @@ impl Door {
     }
 }
 
+/// What every connection of a door needs.
+struct Doorman {
+    router: Router,
+    protocols: Protocols,
+    access: Arc<Access>,
+}
+
 async fn accept(
     listener: TcpListener,
-    router: Router,
+    doorman: Arc<Doorman>,
     mut stop: watch::Receiver<()>,
 ) -> JoinSet<()> {
     let connections_max = connections_max(crate::metrics::open_files_max());
@@ -101,7 +145,7 @@ async fn accept(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < connections_max => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve(stream, router.clone(), stop.clone()));
+                    connections.spawn(serve(stream, Arc::clone(&doorman), stop.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -118,114 +162,144 @@ fn connections_max(open_files_max: Option<usize>) -> usize {
     share.clamp(1, CONNECTIONS_MAX)
 }
 
-async fn serve(stream: TcpStream, router: Router, stop: watch::Receiver<()>) {
+async fn serve(stream: TcpStream, doorman: Arc<Doorman>, stop: watch::Receiver<()>) {
     // Small answers must not wait for more to send. Failing to ask for it is no reason to stop.
     let _ = stream.set_nodelay(true);
-    if let Err(error) = serve_stream(stream, router, stop).await {
+    let ended = doorman.serve(StallGuard::new(stream), stop).await;
+    if let Err(error) = ended {
         // Clients go away all the time; what matters was logged where it was noticed.
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(error, "a connection ended early");
     }
 }
 
-async fn serve_stream<S>(
-    stream: S,
-    router: Router,
-    mut stop: watch::Receiver<()>,
-) -> hyper::Result<()>
+/// Why a connection did not end as it should.
+pub(super) type Broken = Box<dyn Error + Send + Sync>;
+
+/// When a connection should end: requests under way are answered, no more are taken.
+pub(super) struct Ending {
+    pub(super) stop: watch::Receiver<()>,
+    pub(super) clients_changed: watch::Receiver<()>,
+}
+
+impl Ending {
+    pub(super) async fn begins(&mut self) {
+        tokio::select! {
+            _ = self.stop.changed() => {}
+            _ = self.clients_changed.changed() => {}
+        }
+    }
+}
+
+impl Doorman {
+    async fn serve<S>(&self, stream: S, mut stop: watch::Receiver<()>) -> Result<(), Broken>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let ending = Ending {
+            stop: stop.clone(),
+            clients_changed: self.access.clients_changed(),
+        };
+        let tls = self.access.with_tls(|tls| {
+            let config = match self.protocols {
+                Protocols::Http2 => &tls.http2,
+                Protocols::Http1 | Protocols::Http1And2 => &tls.http,
+            };
+            (Arc::clone(config), tls.verifies_clients())
+        });
+        let Some((config, verified)) = tls else {
+            return self.serve_stream(stream, None, ending).await;
+        };
+        let handshake = TlsAcceptor::from(config).accept(stream);
+        let shaken = tokio::select! {
+            shaken = tokio::time::timeout(HANDSHAKE_WAIT_MAX, handshake) => shaken,
+            _ = stop.changed() => return Ok(()),
+        };
+        let stream = match shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            Ok(stream) => stream,
+            Err(error) => {
+                self.access.metrics.handshake_failed();
+                return Err(error.into());
+            }
+        };
+        let certificate = Access::certificate_of(stream.get_ref().1, verified);
+        self.serve_stream(stream, certificate, ending).await
+    }
+
+    async fn serve_stream<S>(
+        &self,
+        mut stream: S,
+        certificate: Option<Arc<PeerCertificate>>,
+        mut ending: Ending,
+    ) -> Result<(), Broken>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let caller = Caller {
+            router: TowerToHyperService::new(self.router.clone()),
+            certificate,
+        };
+        match self.protocols {
+            Protocols::Http2 => return http2::serve(stream, caller, ending).await,
+            Protocols::Http1And2 if !self.access.is_http1_only() => {}
+            _ => return serve_http1(stream, caller, ending).await,
+        }
+        let asked = tokio::select! {
+            asked = tokio::time::timeout(HEAD_WAIT_MAX, preface::read(&mut stream)) => asked,
+            () = ending.begins() => return Ok(()),
+        };
+        let Ok(asked) = asked else {
+            return Ok(());
+        };
+        let (version, begun) = asked?;
+        let stream = preface::Begun::new(begun, stream);
+        match version {
+            Version::Http1 => serve_http1(stream, caller, ending).await,
+            Version::Http2 => http2::serve(stream, caller, ending).await,
+        }
+    }
+}
+
+/// Passes the requests of one connection on.
+#[derive(Clone)]
+pub(super) struct Caller {
+    router: TowerToHyperService<Router>,
+    certificate: Option<Arc<PeerCertificate>>,
+}
+
+impl Caller {
+    pub(super) fn call(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Body>, std::convert::Infallible>> + use<> {
+        if let Some(certificate) = &self.certificate {
+            request.extensions_mut().insert(Arc::clone(certificate));
+        }
+        self.router.call(request)
+    }
+}
+
+async fn serve_http1<S>(stream: S, caller: Caller, mut ending: Ending) -> Result<(), Broken>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let io = TokioIo::new(StallGuard::new(stream));
+    let head_bytes_max = usize::try_from(HEAD_BYTES_MAX)?;
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT_MAX)
-        .max_header_size(HEAD_BYTES_MAX)
-        .serve_connection(io, TowerToHyperService::new(router));
+        .max_header_size(head_bytes_max)
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(move |request| caller.call(request)),
+        );
     let mut connection = pin!(connection);
     tokio::select! {
-        ended = connection.as_mut() => ended,
-        _ = stop.changed() => {
+        ended = connection.as_mut() => ended?,
+        () = ending.begins() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            connection.await?;
         }
     }
-}
-
-/// A stream whose writes fail when the other side takes nothing for [`WRITE_STALL_MAX`].
-struct StallGuard<S> {
-    stream: S,
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> StallGuard<S> {
-    fn new(stream: S) -> Self {
-        Self {
-            stream,
-            stalled: None,
-        }
-    }
-
-    /// Passes on what became of a write, or gives up on it.
-    fn guard<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL_MAX)));
-        stalled
-            .as_mut()
-            .poll(context)
-            .map(|()| Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.guard(context, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.guard(context, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.guard(context, flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -233,31 +307,6 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_reader_that_stalls_is_given_up() {
-        let (near, _far) = tokio::io::duplex(4);
-        let began = tokio::time::Instant::now();
-        let error = StallGuard::new(near).write_all(b"12345678").await;
-        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(began.elapsed() >= WRITE_STALL_MAX);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_is_waited_for() {
-        let (near, mut far) = tokio::io::duplex(4);
-        let reader = tokio::spawn(async move {
-            let mut received = [0; 8];
-            for byte in received.chunks_mut(1) {
-                tokio::time::sleep(WRITE_STALL_MAX / 2).await;
-                far.read_exact(byte).await.unwrap();
-            }
-            received
-        });
-        let mut near = StallGuard::new(near);
-        near.write_all(b"12345678").await.unwrap();
-        assert_eq!(&reader.await.unwrap(), b"12345678");
-    }
 
     #[test]
     fn connections_leave_descriptors_to_the_store() {
@@ -267,12 +316,19 @@ mod tests {
         assert_eq!(connections_max(Some(0)), 1);
     }
 
+    fn doorman() -> Doorman {
+        Doorman {
+            router: Router::new().route("/", axum::routing::get(|| async { "here" })),
+            protocols: Protocols::Http1And2,
+            access: Access::open(None).unwrap(),
+        }
+    }
+
     /// Everything a connection answers to what is sent, and how long it stays open.
     async fn exchange(sent: &[u8], wait: Duration) -> (String, Duration) {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (_stop, stopped) = watch::channel(());
-        let router = Router::new().route("/", axum::routing::get(|| async { "here" }));
-        let serving = tokio::spawn(serve_stream(near, router, stopped));
+        let serving = tokio::spawn(async move { doorman().serve(near, stopped).await });
         let began = tokio::time::Instant::now();
         let (mut answers, mut requests) = tokio::io::split(far);
         requests.write_all(sent).await.unwrap();
@@ -304,7 +360,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_that_is_too_long_is_refused() {
         let mut request = b"GET / HTTP/1.1\r\nX: ".to_vec();
-        request.resize(HEAD_BYTES_MAX + 100, b'x');
+        request.resize(HEAD_BYTES_MAX as usize + 100, b'x');
         let (answered, _) = exchange(&request, HEAD_WAIT_MAX / 2).await;
         assert!(answered.starts_with("HTTP/1.1 431 "), "{answered}");
     }

@@ -3,6 +3,8 @@
 //! | what | status | errorType |
 //! | --- | --- | --- |
 //! | the request is wrong and stays wrong | 400 | bad_data |
+//! | no credential, or a wrong one | 401 and `WWW-Authenticate` | unauthorized |
+//! | a credential without the role | 403 | forbidden |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
 //! | too large, or in a form that is not taken | 413, 415 | bad_data |
 //! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
@@ -28,11 +30,19 @@ use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
+use super::decompress::{DecompressError, EncodingError};
+use crate::access::Denied;
 use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+
+/// What a credential may look like. Browsers take the first one that they know.
+const CHALLENGES: [HeaderValue; 2] = [
+    HeaderValue::from_static("Basic realm=\"icecore\", charset=\"UTF-8\""),
+    HeaderValue::from_static("Bearer realm=\"icecore\""),
+];
 
 /// An answer that is not a success.
 #[derive(Debug)]
@@ -70,11 +80,12 @@ impl ApiError {
     }
 
     pub(crate) fn unsupported_content(error: &ContentError) -> Self {
-        Self::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ErrorType::BadData,
-            error.to_string(),
-        )
+        Self::unsupported(error.to_string())
+    }
+
+    fn unsupported(message: impl Into<String>) -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        Self::new(status, ErrorType::BadData, message)
     }
 
     pub(crate) fn quota(message: impl Into<String>) -> Self {
@@ -146,6 +157,11 @@ impl ApiError {
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
         ) {
             headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            for challenge in CHALLENGES {
+                headers.append(header::WWW_AUTHENTICATE, challenge);
+            }
         }
         response
     }
@@ -235,6 +251,36 @@ impl From<WireError> for ApiError {
         match error {
             WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
             _ => Self::bad_data(error.to_string()),
+        }
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let message = denied.to_string();
+        match denied {
+            Denied::Missing | Denied::Wrong | Denied::Malformed(_) => {
+                Self::new(StatusCode::UNAUTHORIZED, ErrorType::Unauthorized, message)
+            }
+            Denied::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message),
+            Denied::Busy => Self::unavailable(message),
+            Denied::TooMany => Self::quota(message),
+        }
+    }
+}
+
+impl From<EncodingError> for ApiError {
+    fn from(error: EncodingError) -> Self {
+        Self::unsupported(error.to_string())
+    }
+}
+
+impl From<DecompressError> for ApiError {
+    fn from(error: DecompressError) -> Self {
+        match error {
+            DecompressError::TooLarge(_) => Self::too_large(error.to_string()),
+            DecompressError::Broken(_) => Self::bad_data(error.to_string()),
+            DecompressError::Refused(error) => error,
         }
     }
 }

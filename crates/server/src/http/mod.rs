@@ -1,10 +1,11 @@
 //! The HTTP door: routes, and what holds for every request.
 //!
 //! ```text
-//! connection ─► observe (count, time limit, origins, compression) ─► route ─► handler ─► wire, Database
+//! connection ─► observe (count, access, time limit, origins, compression) ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
+//! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
 //!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
@@ -16,22 +17,26 @@
 mod body;
 mod compress;
 pub(crate) mod connection;
+pub(crate) mod decompress;
 mod error;
 mod exemplars;
 mod export;
 mod expression;
 mod federate;
 mod health;
+mod http2;
 mod json;
 mod labels;
 pub(crate) mod limits;
 mod maintenance;
 mod origins;
 mod params;
+mod preface;
 mod query;
 mod query_answer;
 mod remote_read;
 mod remote_write;
+mod stall;
 mod status;
 
 use std::sync::{Arc, OnceLock};
@@ -48,6 +53,7 @@ use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
 use rayon::ThreadPoolBuildError;
 
+use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
@@ -257,6 +263,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
+    pub(crate) access: Arc<Access>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
 }
@@ -264,6 +271,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(
         config: &Config,
+        access: Arc<Access>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ThreadPoolBuildError> {
         Ok(Self {
@@ -271,6 +279,7 @@ impl App {
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
             options: config.server.clone(),
+            access,
             clock,
             database: OnceLock::new(),
         })
@@ -314,8 +323,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         // Browsers ask before they send what another page told them to.
         StatusCode::NO_CONTENT.into_response()
     } else {
-        answer(&app, route, next.run(request)).await
+        answer(&app, route, admitted(&app, route, request, next)).await
     };
+    app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
         origins::allow(response.headers_mut(), &app.options.cors_origin, &origin);
     }
@@ -331,6 +341,24 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
             frame
         }))
     })
+}
+
+/// Answers whoever may ask. A path that does not exist is told only to those who are known.
+async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
+    let certificate = request.extensions().get::<Arc<PeerCertificate>>();
+    let role = route.map(|route| route.role);
+    let headers = request.headers();
+    let checked = app
+        .access
+        .check(headers, certificate.map(Arc::as_ref), role);
+    match checked.await {
+        Ok(()) => next.run(request).await,
+        Err(denied) => {
+            let (head, mut body) = request.into_parts();
+            body::read_to_the_end(&mut body, &head.headers).await;
+            ApiError::from(denied).into_response()
+        }
+    }
 }
 
 /// Waits for an answer for as long as the route allows.

@@ -14,3 +14,7 @@
 //! Elsewhere: text and protobuf formats (`icecore_wire`), what the API says about targets (`http`).
 
 pub(crate) mod config;
+mod discovery;
+mod http_client;
+mod md5;
+pub(crate) mod relabel;

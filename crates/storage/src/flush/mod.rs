@@ -24,6 +24,7 @@ mod catalog;
 mod hour;
 mod ids;
 mod place;
+mod totals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
+pub(crate) use totals::{flush_totals, load_totals};
 
 use crate::error::{Error, Result};
 use crate::failpoint;

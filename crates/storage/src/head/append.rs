@@ -1,8 +1,8 @@
 //! The append of one request: the only step that requests do one after the other.
 //!
 //! Holds always:
-//! - A request is appended as a whole under the sequencer: floats in request order, then histograms,
-//!   then exemplars; the journal block keeps the same order.
+//! - A request is appended as a whole under the sequencer: floats in request order, with the totals of
+//!   deltas behind them, then histograms likewise, then exemplars; the journal block keeps the same order.
 //! - The journal block is encoded after the lock is released; it carries absolute values, so it needs
 //!   nothing that another request may change.
 
@@ -14,11 +14,12 @@ use icecore_model::{Labels, Metadata, RawLabels};
 use icecore_records::journal::BlockEncoder;
 
 use super::Head;
-use super::batch::BatchBuffers;
+use super::batch::{BatchBuffers, Column, PendingHistogram};
 use super::cursor::{HourCounts, HourRange, PageCursor};
 use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
-use super::sequencer::{CATALOG_HOUR, Sequencer};
+use super::sequencer::{CATALOG_HOUR, Sequencer, TOTALS_HOUR};
 use super::slot::Slot;
+use super::totals::Accumulated;
 
 /// What is known about metric families, by name.
 pub(crate) type MetadataMap = BTreeMap<String, Metadata>;
@@ -34,6 +35,7 @@ pub(crate) struct Appended {
     pub(crate) floats: u64,
     pub(crate) histograms: u64,
     pub(crate) exemplars: u64,
+    pub(crate) accumulated: Accumulated,
     /// Series that were new to the head.
     pub(crate) created: u64,
     /// Series whose definition the epoch does not have yet.
@@ -57,6 +59,7 @@ impl Head {
         if !created.is_empty() {
             resolve_new(batch, &created);
         }
+        let accumulated = self.accumulate(batch, time.now_ms);
         let mut appender = Appender {
             head: self,
             pages: PageCursor::new(self),
@@ -65,6 +68,7 @@ impl Head {
             touched: HourCounts::default(),
             appended: Appended {
                 epoch: sequencer.epoch,
+                accumulated,
                 // Only who holds the sequencer adds series, and nobody forgets any meanwhile.
                 created: (self.series.load(Relaxed) - series_before) as u64,
                 ..Appended::default()
@@ -83,6 +87,8 @@ impl Head {
         drop(pages);
         self.sample_bytes.fetch_add(heap, Relaxed);
         self.update_metadata(batch, &mut touched);
+        let totals = batch.total_floats + batch.total_histograms;
+        touched.add(TOTALS_HOUR, totals as u64);
         appended.seq = sequencer.advance(&touched.counts, time.now_ms);
         appended
     }
@@ -115,6 +121,7 @@ impl Head {
         for (family, metadata) in &batch.metadata {
             encoder.metadata(family, metadata);
         }
+        encoder.totals(batch.total_floats, batch.total_histograms);
         encoder.finish()
     }
 
@@ -259,18 +266,24 @@ fn resolve_new(batch: &mut BatchBuffers, created: &[u32]) {
         .exemplars
         .iter_mut()
         .for_each(|(series, _)| *series = resolve(*series));
+    batch
+        .deltas
+        .iter_mut()
+        .for_each(|delta| delta.series = resolve(delta.series));
+    batch
+        .delta_histograms
+        .iter_mut()
+        .for_each(|pending| pending.series = resolve(pending.series));
     if !created.contains(&REFUSED) {
         return;
     }
-    let mut refused = 0;
-    let keep: Vec<bool> = batch.refs.iter().map(|series| *series != REFUSED).collect();
+    refuse_entries(batch);
     let mut moved = 0;
     let starts = std::mem::take(&mut batch.starts);
     let mut starts = starts.into_iter().peekable();
-    for (at, keep) in keep.into_iter().enumerate() {
+    for at in 0..batch.refs.len() {
         let start = starts.next_if(|(index, _)| *index as usize == at);
-        if !keep {
-            refused += 1;
+        if batch.refs[at] == REFUSED {
             continue;
         }
         if let Some((_, start)) = start {
@@ -284,13 +297,44 @@ fn resolve_new(batch: &mut BatchBuffers, created: &[u32]) {
     batch.refs.truncate(moved);
     batch.timestamps.truncate(moved);
     batch.values.truncate(moved);
-    let before = batch.histograms.len() + batch.exemplars.len();
     batch.histograms.retain(|pending| pending.series != REFUSED);
     batch.exemplars.retain(|(series, _)| *series != REFUSED);
-    refused += before - batch.histograms.len() - batch.exemplars.len();
-    for _ in 0..refused {
-        let reason = "too many series: limits.series_max or limits.new_series_per_request_max";
-        batch.reject(reason.to_string(), true);
+    batch.deltas.retain(|delta| delta.series != REFUSED);
+    batch
+        .delta_histograms
+        .retain(|pending| pending.series != REFUSED);
+}
+
+/// Counts what belongs to refused series, before it is taken out.
+fn refuse_entries(batch: &mut BatchBuffers) {
+    fn refused(series: impl Iterator<Item = u32>) -> Vec<usize> {
+        let entries = series.enumerate();
+        let refused = entries.filter(|(_, series)| *series == REFUSED);
+        refused.map(|(at, _)| at).collect()
+    }
+    let of_histograms = |pending: &PendingHistogram| pending.series;
+    let columns = [
+        (Column::Floats, refused(batch.refs.iter().copied())),
+        (
+            Column::Histograms,
+            refused(batch.histograms.iter().map(of_histograms)),
+        ),
+        (
+            Column::Exemplars,
+            refused(batch.exemplars.iter().map(|(series, _)| *series)),
+        ),
+        (
+            Column::Deltas,
+            refused(batch.deltas.iter().map(|delta| delta.series)),
+        ),
+        (
+            Column::DeltaHistograms,
+            refused(batch.delta_histograms.iter().map(of_histograms)),
+        ),
+    ];
+    let reason = "too many series: limits.series_max or limits.new_series_per_request_max";
+    for (column, removed) in columns {
+        batch.reject_entries(column, &removed, reason);
     }
 }
 
@@ -368,7 +412,7 @@ impl Appender<'_> {
 
     fn exemplars(&mut self, batch: &mut BatchBuffers) {
         let max = self.head.limits.exemplars_per_series_max;
-        let before = batch.exemplars.len();
+        let (mut at, mut refused) = (0, Vec::new());
         batch.exemplars.retain(|(series, exemplar)| {
             let hour = hour_of(exemplar.timestamp_ms).minutes;
             let heap = self
@@ -376,13 +420,17 @@ impl Appender<'_> {
                 .append_exemplar(hour, exemplar.clone(), max);
             self.heap += heap.unwrap_or_default();
             self.touched.add(hour, u64::from(heap.is_some()));
+            if heap.is_none() {
+                refused.push(at);
+            }
+            at += 1;
             heap.is_some()
         });
-        for _ in batch.exemplars.len()..before {
-            batch.reject(
-                format!("more than {max} exemplars for a series in an hour"),
-                false,
-            );
+        if !refused.is_empty() {
+            let reason = format!("more than {max} exemplars for a series in an hour");
+            for at in refused {
+                batch.reject_entry(Column::Exemplars, at, &reason, false);
+            }
         }
         self.appended.exemplars = batch.exemplars.len() as u64;
     }

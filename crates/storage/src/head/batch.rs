@@ -4,12 +4,13 @@
 //! - Decoding takes no lock that another request needs for longer than a table lookup.
 //! - What is refused is counted with its reason; the rest of the request goes on.
 //! - Floats are kept as columns in request order; nothing is allocated per sample.
+//! - What is refused of one point of the sender counts once, also when it is found out at the append.
 
 use icecore_model::{
     BucketSize, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata, RawLabels,
-    Sample, SampleSink, push_raw_label,
+    Sample, SampleSink, is_stale_nan, push_raw_label,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Head;
 use super::registry::{LabelHash, SeriesRef};
@@ -48,6 +49,12 @@ pub(crate) struct BatchBuffers {
     /// `(index into the columns, start timestamp)`.
     pub(super) starts: Vec<(u32, i64)>,
     pub(super) histograms: Vec<PendingHistogram>,
+    /// Changes, which become totals at the append.
+    pub(super) deltas: Vec<PendingDelta>,
+    pub(super) delta_histograms: Vec<PendingHistogram>,
+    /// How many of the last floats and histograms are totals.
+    pub(super) total_floats: usize,
+    pub(super) total_histograms: usize,
     pub(super) exemplars: Vec<(u32, Exemplar)>,
     pub(super) metadata: Vec<(String, Metadata)>,
     pub(super) new_series: Vec<NewSeries>,
@@ -56,6 +63,26 @@ pub(crate) struct BatchBuffers {
     new_by_hash: HashMap<LabelHash, u32>,
     hours: Vec<u32>,
     rejections: Vec<Rejection>,
+    /// Where the points of the sender begin, if it is told, by [`Column`].
+    points: Vec<[u32; 5]>,
+    refused_points: HashSet<u32>,
+}
+
+/// What a point of the sender may have entries in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Column {
+    Floats,
+    Histograms,
+    Exemplars,
+    Deltas,
+    DeltaHistograms,
+}
+
+pub(super) struct PendingDelta {
+    pub(super) series: u32,
+    pub(super) timestamp_ms: i64,
+    pub(super) start_ms: i64,
+    pub(super) value: f64,
 }
 
 pub(super) struct PendingHistogram {
@@ -79,6 +106,10 @@ impl BatchBuffers {
         self.values.clear();
         self.starts.clear();
         self.histograms.clear();
+        self.deltas.clear();
+        self.delta_histograms.clear();
+        self.total_floats = 0;
+        self.total_histograms = 0;
         self.exemplars.clear();
         self.metadata.clear();
         self.new_series.clear();
@@ -86,11 +117,14 @@ impl BatchBuffers {
         self.new_by_hash.clear();
         self.hours.clear();
         self.rejections.clear();
+        self.points.clear();
+        self.refused_points.clear();
     }
 
     /// Samples, histograms and exemplars.
     pub(crate) fn len(&self) -> usize {
-        self.refs.len() + self.histograms.len() + self.exemplars.len()
+        let deltas = self.deltas.len() + self.delta_histograms.len();
+        self.refs.len() + self.histograms.len() + self.exemplars.len() + deltas
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -120,6 +154,59 @@ impl BatchBuffers {
             last.count += 1;
             last.retryable |= retryable;
         }
+    }
+
+    /// The point of the sender that an entry belongs to, if it told them apart.
+    pub(super) fn point_of(&self, column: Column, at: usize) -> Option<u32> {
+        let column = column as usize;
+        let behind = self
+            .points
+            .partition_point(|begins| begins[column] as usize <= at);
+        behind.checked_sub(1).map(|point| point as u32)
+    }
+
+    /// Counts the refusal of an entry, unless something of its point has been refused already.
+    pub(super) fn reject_entry(
+        &mut self,
+        column: Column,
+        at: usize,
+        reason: &str,
+        retryable: bool,
+    ) {
+        let point = self.point_of(column, at);
+        if point.is_none_or(|point| self.refused_points.insert(point)) {
+            self.reject(reason.to_string(), retryable);
+        }
+    }
+
+    /// The same for what is being decoded.
+    fn reject_now(&mut self, reason: String) {
+        let point = self.points.len().checked_sub(1);
+        if point.is_none_or(|point| self.refused_points.insert(point as u32)) {
+            self.reject(reason, false);
+        }
+    }
+
+    /// Refuses entries of a column that are about to be taken out of it, given in order.
+    pub(super) fn reject_entries(&mut self, column: Column, removed: &[usize], reason: &str) {
+        for at in removed {
+            self.reject_entry(column, *at, reason, true);
+        }
+        for begins in &mut self.points {
+            let begin = &mut begins[column as usize];
+            *begin -= removed.partition_point(|at| *at < *begin as usize) as u32;
+        }
+    }
+
+    fn begin_point(&mut self) {
+        let begins = [
+            self.refs.len(),
+            self.histograms.len(),
+            self.exemplars.len(),
+            self.deltas.len(),
+            self.delta_histograms.len(),
+        ];
+        self.points.push(begins.map(|len| len as u32));
     }
 
     pub(super) fn is_new(series: u32) -> Option<usize> {
@@ -215,7 +302,7 @@ impl<'h> WriteBatch<'h> {
     }
 
     fn refuse(&mut self, reason: String) {
-        self.buffers.reject(reason, false);
+        self.buffers.reject_now(reason);
     }
 
     /// The series that samples now belong to, or `None` after counting the refusal.
@@ -329,6 +416,47 @@ impl SampleSink for WriteBatch<'_> {
         }
     }
 
+    fn delta(&mut self, change: Sample) {
+        // "No value" ends a series, it does not change its total.
+        if is_stale_nan(change.value) {
+            return self.sample(Sample {
+                start_timestamp_ms: 0,
+                ..change
+            });
+        }
+        let Some(series) = self.current() else { return };
+        if change.value.is_nan() {
+            return self.refuse("delta point whose value is not a number".into());
+        }
+        if self.accept_time(change.timestamp_ms) {
+            self.buffers.deltas.push(PendingDelta {
+                series,
+                timestamp_ms: change.timestamp_ms,
+                start_ms: change.start_timestamp_ms,
+                value: change.value,
+            });
+        }
+    }
+
+    fn delta_histogram(&mut self, timestamp_ms: i64, start_ms: i64, histogram: Histogram) {
+        if histogram.is_stale() {
+            return self.histogram(timestamp_ms, 0, histogram);
+        }
+        let Some(series) = self.current() else { return };
+        if self.accept_time(timestamp_ms) {
+            self.buffers.delta_histograms.push(PendingHistogram {
+                series,
+                timestamp_ms,
+                start_ms,
+                histogram,
+            });
+        }
+    }
+
+    fn point(&mut self) {
+        self.buffers.begin_point();
+    }
+
     fn exemplar(&mut self, exemplar: Exemplar) {
         let Some(series) = self.current() else { return };
         let allowed = check_exemplar(&self.head.limits, &exemplar);
@@ -343,7 +471,8 @@ impl SampleSink for WriteBatch<'_> {
     fn metadata(&mut self, family: &str, mut metadata: Metadata) {
         let limits = &self.head.limits;
         if family.is_empty() || family.len() > limits.label_value_bytes_max.min(PAIR_BYTES_MAX) {
-            return self.refuse("metadata for a metric whose name is empty or too long".into());
+            let reason = "metadata for a metric whose name is empty or too long";
+            return self.buffers.reject(reason.into(), false);
         }
         truncate(&mut metadata.help, limits.help_bytes_max);
         truncate(
@@ -352,7 +481,7 @@ impl SampleSink for WriteBatch<'_> {
         );
         let bytes = family.len() + metadata.help.len() + metadata.unit.len();
         if let Err(reason) = self.spend(bytes) {
-            return self.refuse(reason);
+            return self.buffers.reject(reason, false);
         }
         self.buffers.metadata.push((family.into(), metadata));
     }

@@ -26,6 +26,7 @@ mod registry;
 mod replay;
 mod sequencer;
 mod slot;
+mod totals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -44,8 +45,9 @@ pub(crate) use label_order::LabelOrder;
 use label_order::Ranked;
 pub(crate) use registry::{PAGE_SERIES, SeriesRef};
 pub(crate) use replay::ReplayedBlock;
-pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer};
+pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer, TOTALS_HOUR};
 pub(crate) use slot::{HourPart, OpenStamp, PartCopy, Slot, overlay};
+pub(crate) use totals::{Totals, unix_seconds};
 
 use crate::cache::{HeadChunk, ReadCache};
 use crate::options::Limits;
@@ -64,6 +66,8 @@ pub(crate) struct Head {
     pages: Box<[OnceLock<Page>]>,
     pub(crate) sequencer: Mutex<Sequencer>,
     pub(crate) metadata: RwLock<MetadataMap>,
+    /// Running totals of deltas. Locked behind the sequencer.
+    pub(crate) totals: Mutex<Totals>,
     /// Heap of samples; labels and tables are added by [`Head::bytes`].
     sample_bytes: AtomicIsize,
     index_bytes: AtomicUsize,
@@ -91,6 +95,7 @@ const SERIES_BYTES: usize = size_of::<Slot>() + 24 + 8 + 4;
 impl Head {
     pub(crate) fn new(limits: Limits, seed: u64, sequencer: Sequencer) -> Self {
         Self {
+            totals: Mutex::new(Totals::new(&limits)),
             limits,
             gate: RwLock::new(()),
             registry: Registry::new(seed),
@@ -355,6 +360,7 @@ impl Head {
         }
         let references: Vec<SeriesRef> = removed.iter().map(SeriesRef).collect();
         self.registry.remove(&references);
+        self.totals.lock().unlink(&references);
         let mut index = self.index.write();
         index.remove(&removed);
         self.index_bytes.store(index.heap_bytes(), Relaxed);

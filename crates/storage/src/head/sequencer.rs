@@ -15,6 +15,10 @@ use super::registry::SeriesRef;
 /// it is not a multiple of 60 minutes.
 pub(crate) const CATALOG_HOUR: u32 = u32::MAX;
 
+/// Stands for the running totals of deltas, likewise. It is never among the open hours: totals are
+/// saved along with any flush.
+pub(crate) const TOTALS_HOUR: u32 = u32::MAX - 1;
+
 pub(crate) struct Sequencer {
     pub(crate) next_seq: u64,
     pub(crate) epoch: u32,
@@ -89,6 +93,9 @@ impl Sequencer {
         epoch.last_seq = seq;
         for (hour, samples) in touched {
             epoch.hours.insert(*hour, seq);
+            if *hour == TOTALS_HOUR {
+                continue;
+            }
             let open = self.open_hours.entry(*hour).or_default();
             open.samples += samples;
             open.last_write_ms = now_ms;
@@ -102,6 +109,13 @@ impl Sequencer {
                 epoch.hours.remove(&hour);
             }
         }
+    }
+
+    /// Whether an epoch waits for an hour to be flushed.
+    pub(crate) fn is_waited_for(&self, hour: u32) -> bool {
+        self.epochs
+            .values()
+            .any(|epoch| epoch.hours.contains_key(&hour))
     }
 
     /// Epochs whose every entry is durable and lies in buckets, oldest first: those not yet handed

@@ -4,6 +4,7 @@ mod coarse;
 
 use bytes::Bytes;
 use icecore_model::{BucketSize, Histogram, HistogramCounts};
+use icecore_records::delta_totals::{self, TotalValue};
 use icecore_records::journal::{self, Section};
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, exemplar_series,
@@ -202,7 +203,9 @@ impl Reading<'_> {
                 );
             }
             ParsedKey::Journal { seq, .. } => self.journal(*seq, value)?,
-            ParsedKey::FlushCursor { .. } | ParsedKey::CatalogCursor => {
+            ParsedKey::FlushCursor { .. }
+            | ParsedKey::CatalogCursor
+            | ParsedKey::DeltaTotalsCursor => {
                 self.view.fact("sequence", flush_cursor::decode(value)?);
             }
             ParsedKey::JournalWatermark => {
@@ -216,6 +219,7 @@ impl Reading<'_> {
                 self.view.fact("unit", found.unit);
                 self.view.fact("help", found.help);
             }
+            ParsedKey::DeltaTotals { .. } => self.totals(value)?,
             ParsedKey::MaintenanceJob => self.job(value)?,
             ParsedKey::RetiredBucket { .. } => self.retired(value)?,
             ParsedKey::Tombstones { .. } => self.tombstones(value)?,
@@ -224,6 +228,22 @@ impl Reading<'_> {
                 self.view.fact("bytes", value.len());
             }
         }
+        Ok(())
+    }
+
+    fn totals(&mut self, value: &[u8]) -> Result<(), DecodeError> {
+        let totals = delta_totals::decode(value)?;
+        self.view.fact("totals", totals.len());
+        self.lines(totals.iter().map(|total| {
+            let value = match &total.value {
+                TotalValue::Float(value) => value.to_string(),
+                TotalValue::Histogram(histogram) => summary(histogram),
+            };
+            format!(
+                "fingerprint {:032x} from {} to {}: {value}",
+                total.series.fingerprint, total.start_ms, total.end_ms
+            )
+        }));
         Ok(())
     }
 
@@ -284,7 +304,7 @@ impl Reading<'_> {
 
     fn journal(&mut self, first_seq: u64, value: &[u8]) -> Result<(), DecodeError> {
         let blocks = journal::decode_record(value)?;
-        let mut counts: [(&'static str, u64); 7] = [
+        let mut counts: [(&'static str, u64); 8] = [
             ("definitions", 0),
             ("floats", 0),
             ("histograms", 0),
@@ -292,6 +312,7 @@ impl Reading<'_> {
             ("metadata", 0),
             ("starts", 0),
             ("unknown", 0),
+            ("totals", 0),
         ];
         for (i, block) in blocks.iter().enumerate() {
             for section in journal::decode_block(block)? {
@@ -350,6 +371,9 @@ impl Reading<'_> {
                         .map(|(r, t, start)| at(format!("{r} {t} from {start}"))),
                 );
             }
+            Section::Totals { floats, histograms } => self.lines([at(format!(
+                "the last {floats} floats and {histograms} histograms"
+            ))]),
             Section::Unknown { kind } => self.lines([at(format!("kind {kind}"))]),
         }
     }
@@ -372,6 +396,7 @@ fn section_size(section: &Section) -> (usize, usize) {
         Section::Metadata(entries) => (4, entries.len()),
         Section::StartTimestamps(entries) => (5, entries.len()),
         Section::Unknown { .. } => (6, 1),
+        Section::Totals { floats, histograms } => (7, floats.saturating_add(*histograms)),
     }
 }
 

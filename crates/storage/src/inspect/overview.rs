@@ -7,8 +7,8 @@ use bytes::Bytes;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, flush_cursor, journal,
-    key, maintenance_job, retired_bucket, tombstones, watermark,
+    Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, delta_totals,
+    flush_cursor, journal, key, maintenance_job, retired_bucket, tombstones, watermark,
 };
 
 use super::describe::phase_name;
@@ -222,6 +222,12 @@ impl Survey {
                 } = watermark::decode(&record.value)?;
                 self.overview.next_sequence = Some(next_seq);
                 self.overview.next_epoch = Some(next_epoch);
+            }
+            ParsedKey::DeltaTotalsCursor => {
+                flush_cursor::decode(&record.value)?;
+            }
+            ParsedKey::DeltaTotals { .. } => {
+                delta_totals::decode(&record.value)?;
             }
             ParsedKey::MetricMetadata { .. } => self.overview.metadata += 1,
             _ => self.overview.unknown_records += 1,

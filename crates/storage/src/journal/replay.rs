@@ -9,12 +9,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use icecore_records::delta_totals::TotalValue;
 use icecore_records::journal::{self, Section};
 use icecore_records::{DecodeError, ParsedKey, flush_cursor, key, watermark};
 use tracing::{error, info};
 
 use crate::error::{Error, Result};
-use crate::head::{CATALOG_HOUR, Head, ReplayedBlock};
+use crate::head::{CATALOG_HOUR, Head, ReplayedBlock, TOTALS_HOUR};
 use crate::slate::read_view::{ScanKind, View};
 
 /// Journal bytes that are decoded in one go, and between two lines of progress.
@@ -118,6 +119,9 @@ async fn read_cursors(view: &View) -> Result<HashMap<u32, u64>> {
     if let Some(value) = view.get(&key::catalog_cursor()).await? {
         cursors.insert(CATALOG_HOUR, flush_cursor::decode(&value).map_err(corrupt)?);
     }
+    if let Some(value) = view.get(&key::delta_totals_cursor()).await? {
+        cursors.insert(TOTALS_HOUR, flush_cursor::decode(&value).map_err(corrupt)?);
+    }
     Ok(cursors)
 }
 
@@ -187,8 +191,12 @@ impl Replay {
         };
         let mut replayed = ReplayedBlock::default();
         let mut undefined = 0;
+        let totals = sections.iter().find_map(|section| match section {
+            Section::Totals { floats, histograms } => Some((*floats, *histograms)),
+            _ => None,
+        });
         for section in sections {
-            undefined += self.gather(section, &mut replayed);
+            undefined += self.gather(section, totals.unwrap_or_default(), &mut replayed);
         }
         let cursors = &self.cursors;
         let covered = |hour: u32| cursors.get(&hour).is_some_and(|cursor| *cursor >= seq);
@@ -201,8 +209,14 @@ impl Replay {
         }
     }
 
-    /// Translates references. Returns how many entries have none.
-    fn gather(&mut self, section: Section, block: &mut ReplayedBlock) -> u64 {
+    /// Translates references. Returns how many entries have none. `totals` says how many of the last
+    /// floats and histograms are running totals.
+    fn gather(
+        &mut self,
+        section: Section,
+        totals: (usize, usize),
+        block: &mut ReplayedBlock,
+    ) -> u64 {
         let mut undefined = 0;
         let series = &mut self.series;
         match section {
@@ -220,19 +234,32 @@ impl Replay {
                 values,
             } => {
                 block.floats.reserve(refs.len());
-                for ((number, timestamp), value) in refs.iter().zip(timestamps).zip(values) {
-                    match series.get(number) {
-                        Some(found) => block.floats.push((*found, timestamp, value)),
-                        None => undefined += 1,
+                let first_total = refs.len().saturating_sub(totals.0);
+                let columns = refs.iter().zip(timestamps).zip(values);
+                for (at, ((number, timestamp), value)) in columns.enumerate() {
+                    let Some(found) = series.get(number) else {
+                        undefined += 1;
+                        continue;
+                    };
+                    block.floats.push((*found, timestamp, value));
+                    if at >= first_total {
+                        let total = TotalValue::Float(value);
+                        block.totals.push((*found, timestamp, total));
                     }
                 }
             }
             Section::Histograms(entries) => {
-                for (number, timestamp, histogram) in entries {
-                    match series.get(&number) {
-                        Some(found) => block.histograms.push((*found, timestamp, histogram)),
-                        None => undefined += 1,
+                let first_total = entries.len().saturating_sub(totals.1);
+                for (at, (number, timestamp, histogram)) in entries.into_iter().enumerate() {
+                    let Some(found) = series.get(&number) else {
+                        undefined += 1;
+                        continue;
+                    };
+                    if at >= first_total {
+                        let total = TotalValue::Histogram(Box::new(histogram.clone()));
+                        block.totals.push((*found, timestamp, total));
                     }
+                    block.histograms.push((*found, timestamp, histogram));
                 }
             }
             Section::Exemplars(entries) => {
@@ -252,6 +279,8 @@ impl Replay {
                 }
             }
             Section::Metadata(entries) => block.metadata.extend(entries),
+            // Known before the others are gathered.
+            Section::Totals { .. } => {}
             // Written by a newer version: not ours to lose.
             Section::Unknown { .. } => undefined += 1,
         }

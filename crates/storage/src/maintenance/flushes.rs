@@ -8,8 +8,8 @@ use icecore_model::{BucketSize, BucketStart};
 use tracing::debug;
 
 use crate::error::Result;
-use crate::flush::{flush_catalog, flush_hours};
-use crate::head::{CATALOG_HOUR, OpenHour};
+use crate::flush::{flush_catalog, flush_hours, flush_totals};
+use crate::head::{CATALOG_HOUR, OpenHour, TOTALS_HOUR};
 use crate::inner::Inner;
 use crate::journal::drain_epochs;
 
@@ -19,18 +19,18 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 /// Begins a new epoch when it is time, and flushes the hours whose time has come.
 pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
     roll_epoch(inner);
-    let hours = due_hours(inner);
-    let catalog = hours.contains(&CATALOG_HOUR);
-    let hours: BTreeSet<u32> = hours
-        .into_iter()
-        .filter(|hour| *hour != CATALOG_HOUR)
-        .collect();
+    let mut hours = due_hours(inner);
+    let catalog = hours.remove(&CATALOG_HOUR);
+    let totals = hours.remove(&TOTALS_HOUR);
     let flushed_any = !hours.is_empty();
     // Also without an hour that is due: an earlier flush may have failed and left some. What a job
     // holds back is due again at the next tick.
     flush_hours(inner, hours).await?;
     if catalog || flushed_any {
         flush_catalog(inner).await?;
+    }
+    if totals || flushed_any {
+        flush_totals(inner).await?;
     }
     Ok(())
 }
@@ -54,7 +54,8 @@ pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
         inner.hold.ended(&held_back).await;
         held_back = flush_hours(inner, held_back).await?;
     }
-    flush_catalog(inner).await
+    flush_catalog(inner).await?;
+    flush_totals(inner).await
 }
 
 /// The same, and lets go of the journal.

@@ -16,10 +16,12 @@ pub enum ErrorType {
     BadData,
     Canceled,
     Execution,
+    Forbidden,
     Internal,
     NotAcceptable,
     NotFound,
     Timeout,
+    Unauthorized,
     Unavailable,
 }
 
@@ -29,10 +31,12 @@ impl ErrorType {
             Self::BadData => "bad_data",
             Self::Canceled => "canceled",
             Self::Execution => "execution",
+            Self::Forbidden => "forbidden",
             Self::Internal => "internal",
             Self::NotAcceptable => "not_acceptable",
             Self::NotFound => "not_found",
             Self::Timeout => "timeout",
+            Self::Unauthorized => "unauthorized",
             Self::Unavailable => "unavailable",
         }
     }

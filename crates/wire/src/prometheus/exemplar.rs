@@ -8,16 +8,16 @@ const LABEL_CHARS_MAX: usize = 128;
 
 /// An exemplar while its message is read.
 #[derive(Default)]
-pub(super) struct ExemplarBuilder {
+pub(crate) struct ExemplarBuilder {
     labels: LabelsBuilder,
     label_chars: usize,
     problem: Option<&'static str>,
-    pub(super) value: f64,
-    pub(super) timestamp_ms: i64,
+    pub(crate) value: f64,
+    pub(crate) timestamp_ms: i64,
 }
 
 impl ExemplarBuilder {
-    pub(super) fn push_label(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn push_label(&mut self, name: &[u8], value: &[u8]) {
         let (Ok(name), Ok(value)) = (str::from_utf8(name), str::from_utf8(value)) else {
             self.refuse("label of an exemplar is not valid UTF-8");
             return;
@@ -31,11 +31,11 @@ impl ExemplarBuilder {
     }
 
     /// The exemplar cannot be kept; the first reason given is the one told.
-    pub(super) fn refuse(&mut self, reason: &'static str) {
+    pub(crate) fn refuse(&mut self, reason: &'static str) {
         self.problem.get_or_insert(reason);
     }
 
-    pub(super) fn finish(self) -> Result<Exemplar, &'static str> {
+    pub(crate) fn finish(self) -> Result<Exemplar, &'static str> {
         match self.problem {
             Some(reason) => Err(reason),
             None => Ok(Exemplar {

@@ -109,7 +109,7 @@ pub(super) fn decode_histogram(message: &[u8]) -> Result<SentHistogram> {
     Ok(sent)
 }
 
-fn decode_span(message: &[u8]) -> Result<Span> {
+pub(crate) fn decode_span(message: &[u8]) -> Result<Span> {
     let mut span = Span {
         offset: 0,
         length: 0,

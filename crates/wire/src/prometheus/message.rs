@@ -6,7 +6,7 @@
 
 /// Appends a number in its shortest form.
 #[inline]
-pub(super) fn push_u64(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn push_u64(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -15,13 +15,13 @@ pub(super) fn push_u64(out: &mut Vec<u8>, mut value: u64) {
 }
 
 #[inline]
-pub(super) fn zigzag(value: i64) -> u64 {
+pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
 /// A `uint64`, `int64` (as its two's complement), `bool` or enum; zero is left out.
 #[inline]
-pub(super) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
     if value != 0 {
         put_present_number(out, field, value);
     }
@@ -29,14 +29,14 @@ pub(super) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
 
 /// The same for a field whose presence says something.
 #[inline]
-pub(super) fn put_present_number(out: &mut Vec<u8>, field: u32, value: u64) {
+pub(crate) fn put_present_number(out: &mut Vec<u8>, field: u32, value: u64) {
     push_u64(out, u64::from(field << 3));
     push_u64(out, value);
 }
 
 /// A `double`; positive zero is left out.
 #[inline]
-pub(super) fn put_double(out: &mut Vec<u8>, field: u32, value: f64) {
+pub(crate) fn put_double(out: &mut Vec<u8>, field: u32, value: f64) {
     if value.to_bits() != 0 {
         put_present_double(out, field, value);
     }
@@ -44,21 +44,21 @@ pub(super) fn put_double(out: &mut Vec<u8>, field: u32, value: f64) {
 
 /// The same for a field whose presence says something.
 #[inline]
-pub(super) fn put_present_double(out: &mut Vec<u8>, field: u32, value: f64) {
+pub(crate) fn put_present_double(out: &mut Vec<u8>, field: u32, value: f64) {
     push_u64(out, u64::from(field << 3 | 1));
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// A `string` or `bytes`, also when it is empty.
 #[inline]
-pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     push_u64(out, u64::from(field << 3 | 2));
     push_u64(out, value.len() as u64);
     out.extend_from_slice(value);
 }
 
 /// A `repeated sint64`, packed; nothing when there are none.
-pub(super) fn put_packed_zigzag(out: &mut Vec<u8>, field: u32, values: &[i64]) {
+pub(crate) fn put_packed_zigzag(out: &mut Vec<u8>, field: u32, values: &[i64]) {
     if !values.is_empty() {
         put_message(out, field, |out| {
             for value in values {
@@ -69,7 +69,7 @@ pub(super) fn put_packed_zigzag(out: &mut Vec<u8>, field: u32, values: &[i64]) {
 }
 
 /// A `repeated double`, packed; nothing when there are none.
-pub(super) fn put_packed_doubles(out: &mut Vec<u8>, field: u32, values: &[f64]) {
+pub(crate) fn put_packed_doubles(out: &mut Vec<u8>, field: u32, values: &[f64]) {
     if !values.is_empty() {
         push_u64(out, u64::from(field << 3 | 2));
         push_u64(out, 8 * values.len() as u64);
@@ -80,13 +80,13 @@ pub(super) fn put_packed_doubles(out: &mut Vec<u8>, field: u32, values: &[f64]) 
 }
 
 /// A message whose content `write` appends.
-pub(super) fn put_message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn put_message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     push_u64(out, u64::from(field << 3 | 2));
     put_length_before(out, write);
 }
 
 /// What `write` appends, with its length in front of it.
-pub(super) fn put_length_before(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn put_length_before(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     // Most messages are short, and so is their length: one byte, which then only needs its value.
     out.push(0);

@@ -4,12 +4,12 @@
 pub mod api_json;
 pub mod content;
 pub mod escaping;
-mod exemplar;
+pub(crate) mod exemplar;
 pub mod export;
 pub mod federate;
-mod histogram;
-mod message;
-mod number;
+pub(crate) mod histogram;
+pub(crate) mod message;
+pub(crate) mod number;
 pub mod params;
 pub mod protobuf;
 pub mod query_json;

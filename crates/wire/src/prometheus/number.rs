@@ -4,7 +4,7 @@ use std::io::Write;
 
 /// Appends a finite number as JSON, −0 with its sign. Like Go's encoder: an exponent from 10^21 on
 /// and below 10^−6.
-pub(super) fn push_json_number(out: &mut Vec<u8>, value: f64) {
+pub(crate) fn push_json_number(out: &mut Vec<u8>, value: f64) {
     debug_assert!(value.is_finite(), "JSON has no word for infinity and NaN");
     let magnitude = value.abs();
     // Whole numbers are most of what there is, and their digits need no search for the shortest.
@@ -21,7 +21,7 @@ pub(super) fn push_json_number(out: &mut Vec<u8>, value: f64) {
 }
 
 /// Appends any number as the text exposition format writes it.
-pub(super) fn push_text_number(out: &mut Vec<u8>, value: f64) {
+pub(crate) fn push_text_number(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
     } else if value.is_infinite() {
@@ -31,11 +31,11 @@ pub(super) fn push_text_number(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-pub(super) fn push_formatted(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+pub(crate) fn push_formatted(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory cannot fail");
 }
 
-pub(super) fn push_unsigned(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn push_unsigned(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
     let mut start = digits.len();
     loop {
@@ -49,7 +49,7 @@ pub(super) fn push_unsigned(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-pub(super) fn push_signed(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn push_signed(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }

@@ -143,6 +143,12 @@ impl<'a> Reader<'a> {
         Ok(f64::from_le_bytes(*bytes))
     }
 
+    /// A `fixed64`, or the bits of an `sfixed64`.
+    #[inline]
+    pub(crate) fn fixed64(&mut self) -> Result<u64> {
+        self.double().map(f64::to_bits)
+    }
+
     /// The content of a field that states its length.
     #[inline]
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {

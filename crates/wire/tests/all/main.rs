@@ -2,6 +2,7 @@
 
 mod captured;
 mod encode;
+mod exposition_oracle;
 mod generate;
 mod remote_write_hostile;
 mod remote_write_v1;

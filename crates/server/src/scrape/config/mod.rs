@@ -3,14 +3,30 @@
 //! Holds always: values are checked, defaults are filled in (those of `global` included), paths are
 //! absolute (relative ones are taken from the directory of the file that names them).
 
+mod client;
+mod fields;
+mod job;
+mod load;
+mod render;
+mod rules;
+mod size;
+mod targets;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use icecore_model::AnchoredRegex;
 
+pub(crate) use load::{KEYS, read};
+pub(crate) use targets::read_groups;
+
 /// Everything a Prometheus file says about scraping.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct ScrapeSettings {
     /// By `job_name`, which is unique.
     pub(crate) jobs: Vec<ScrapeConfig>,
@@ -18,6 +34,22 @@ pub(crate) struct ScrapeSettings {
     pub(crate) external_labels: Vec<(String, String)>,
     /// The file as `/api/v1/status/config` shows it: defaults filled in, secrets masked.
     pub(crate) rendered: String,
+    /// What a person should know although the file is valid.
+    pub(crate) warnings: Vec<String>,
+    global: Box<job::Global>,
+}
+
+impl Default for ScrapeSettings {
+    fn default() -> Self {
+        let global = job::Global::default();
+        Self {
+            jobs: Vec::new(),
+            external_labels: Vec::new(),
+            rendered: render::file(&global, &[], &[]),
+            warnings: Vec::new(),
+            global: Box::new(global),
+        }
+    }
 }
 
 /// One of `scrape_configs`.
@@ -37,6 +69,8 @@ pub(crate) struct ScrapeConfig {
     /// Staleness markers also for series with their own timestamps.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) enable_compression: bool,
+    /// Whether native histograms are taken from protobuf; without, only their classic parts are.
+    pub(crate) scrape_native_histograms: bool,
     /// Both of these: keep classic series beside native histograms, and make custom-bounds histograms of classic ones.
     pub(crate) always_scrape_classic_histograms: bool,
     pub(crate) convert_classic_histograms_to_nhcb: bool,
@@ -44,6 +78,8 @@ pub(crate) struct ScrapeConfig {
     pub(crate) native_histogram_min_bucket_factor: f64,
     pub(crate) metric_name_validation: NameValidation,
     pub(crate) metric_name_escaping: NameEscaping,
+    /// `scrape_timeout_seconds`, `scrape_sample_limit` and `scrape_body_size_bytes` are stored as well.
+    pub(crate) extra_scrape_metrics: bool,
     /// 0 means no limit, in all of these.
     pub(crate) body_size_limit: u64,
     pub(crate) sample_limit: u64,
@@ -96,7 +132,7 @@ pub(crate) struct HttpClientConfig {
     pub(crate) enable_http2: bool,
     pub(crate) proxy: ProxyConfig,
     /// `http_headers`.
-    pub(crate) headers: Vec<(String, Vec<Secret>)>,
+    pub(crate) headers: Vec<HeaderConfig>,
 }
 
 impl Default for HttpClientConfig {
@@ -110,6 +146,14 @@ impl Default for HttpClientConfig {
             headers: Vec::new(),
         }
     }
+}
+
+/// A header with all its values: those that anyone may see come first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeaderConfig {
+    pub(crate) name: String,
+    pub(crate) values: Vec<String>,
+    pub(crate) secrets: Vec<Secret>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,6 +261,8 @@ pub(crate) struct RelabelRule {
     pub(crate) modulus: u64,
     pub(crate) target_label: String,
     pub(crate) replacement: String,
+    /// What may be the name of a label after expansion.
+    pub(crate) name_validation: NameValidation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

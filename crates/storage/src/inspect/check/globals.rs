@@ -8,8 +8,8 @@ use icecore_model::BucketSize;
 use icecore_records::maintenance_job::{self, Job};
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, ParsedKey, bucket_list, flush_cursor, key, metadata, retired_bucket, tombstones,
-    watermark,
+    Bucket, ParsedKey, bucket_list, delta_totals, flush_cursor, key, metadata, retired_bucket,
+    tombstones, watermark,
 };
 
 use super::super::overview::scope_of;
@@ -77,7 +77,8 @@ impl GlobalCheck {
                 Ok(())
             }
             ParsedKey::FlushCursor { bucket } => self.cursor(record, Some(bucket)),
-            ParsedKey::CatalogCursor => self.cursor(record, None),
+            ParsedKey::CatalogCursor | ParsedKey::DeltaTotalsCursor => self.cursor(record, None),
+            ParsedKey::DeltaTotals { .. } => delta_totals::decode(&record.value).map(drop),
             ParsedKey::JournalWatermark => {
                 watermark::decode(&record.value).map(|mark| self.watermark = Some(mark))
             }

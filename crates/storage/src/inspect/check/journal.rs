@@ -220,6 +220,9 @@ fn each_entry(section: &Section, mut take: impl FnMut(u32, i64)) {
         Section::Histograms(entries) => entries.iter().for_each(|(r, t, _)| take(*r, *t)),
         Section::Exemplars(entries) => entries.iter().for_each(|(r, e)| take(*r, e.timestamp_ms)),
         Section::StartTimestamps(entries) => entries.iter().for_each(|(r, t, _)| take(*r, *t)),
-        Section::Definitions(_) | Section::Metadata(_) | Section::Unknown { .. } => {}
+        Section::Definitions(_)
+        | Section::Metadata(_)
+        | Section::Totals { .. }
+        | Section::Unknown { .. } => {}
     }
 }

@@ -35,7 +35,7 @@ impl Escaping {
         found.map(|(escaping, _)| *escaping)
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         let found = Self::ALL.iter().find(|(escaping, _)| *escaping == self);
         found.map_or("", |(_, name)| name)
     }

@@ -1,0 +1,511 @@
+//! Who may ask: users with passwords, bearer tokens, and names in client certificates.
+//!
+//! ```text
+//! Authorization ─┬─ Bearer ─► digest ─► compared with every token ──────────────────► roles
+//!                └─ Basic ─► seen before? ─► wait for a place ─► bcrypt, on a thread ─► roles
+//! ```
+//!
+//! Holds always:
+//! - Secrets are compared in constant time, and a user who does not exist costs as much as one who does.
+//! - At most [`Hashing`]'s places compute bcrypt at once, and a bounded number of requests waits for one:
+//!   guessing passwords cannot take the machine.
+//! - Nothing here has a `Debug` that shows a secret.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use aws_lc_rs::digest as digests;
+use axum::http::{HeaderMap, HeaderValue, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Denied;
+use super::cache::{Cache, Fingerprint, Fingerprints};
+use super::certificate::PeerCertificate;
+use super::roles::Roles;
+
+/// Above it one request takes several seconds of CPU. What tools suggest is 10 to 12.
+const COST_MAX: u32 = 16;
+
+/// The cost at which unknown users are checked when there are no others to go by.
+const COST_USUAL: u32 = 10;
+
+/// Longer headers are no credential of ours. Tokens and passwords together with names are far shorter.
+const AUTHORIZATION_BYTES_MAX: usize = 8 << 10;
+
+/// Requests that may wait for a place to compute bcrypt: a few dozen senders that begin at once.
+const WAITING_MAX: usize = 128;
+
+/// SHA-256.
+pub(super) type Digest = [u8; 32];
+
+pub(super) fn digest(bytes: &[u8]) -> Digest {
+    let mut digest = Digest::default();
+    let computed = digests::digest(&digests::SHA256, bytes);
+    for (to, from) in digest.iter_mut().zip(computed.as_ref()) {
+        *to = *from;
+    }
+    digest
+}
+
+/// A bcrypt hash that was checked to be one.
+#[derive(Clone)]
+pub(super) struct PasswordHash {
+    text: Arc<str>,
+    cost: u32,
+}
+
+impl PasswordHash {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        // The library's reasons are about the form and never quote the hash.
+        let parts = bcrypt::HashParts::from_str(text)
+            .map_err(|_| "expected a bcrypt hash, as `htpasswd -nBC 10` makes it".to_owned())?;
+        let cost = parts.get_cost();
+        if !(4..=COST_MAX).contains(&cost) {
+            return Err(format!(
+                "the cost of the bcrypt hash is {cost}; it must be between 4 and {COST_MAX}"
+            ));
+        }
+        Ok(Self {
+            text: text.into(),
+            cost,
+        })
+    }
+
+    /// A hash that no password has, at this cost.
+    fn of_nobody(cost: u32) -> Self {
+        let text = format!("$2b${cost:02}${}", ".".repeat(53)).into();
+        Self { text, cost }
+    }
+
+    fn is_of(&self, password: &[u8]) -> bool {
+        bcrypt::verify(password, &self.text).unwrap_or(false)
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<secret>")
+    }
+}
+
+/// What the holder of a certificate may do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CertificateRule {
+    name: String,
+    /// Otherwise it is the subject's common name.
+    is_san: bool,
+    roles: Roles,
+}
+
+impl CertificateRule {
+    pub(super) fn of_san(name: String, roles: Roles) -> Self {
+        Self {
+            name,
+            is_san: true,
+            roles,
+        }
+    }
+
+    pub(super) fn of_common_name(name: String, roles: Roles) -> Self {
+        Self {
+            name,
+            is_san: false,
+            roles,
+        }
+    }
+
+    fn matches(&self, certificate: &PeerCertificate) -> bool {
+        match self.is_san {
+            true => certificate.has_san(&self.name),
+            false => certificate.common_name() == Some(&self.name),
+        }
+    }
+}
+
+/// Everything that requests are checked against.
+pub(super) struct Credentials {
+    users: HashMap<String, (PasswordHash, Roles)>,
+    nobody: PasswordHash,
+    tokens: Vec<(Digest, Roles)>,
+    certificates: Vec<CertificateRule>,
+    fingerprints: Option<Fingerprints>,
+    right: Cache<Roles>,
+    wrong: Cache<()>,
+}
+
+/// What one `Authorization` header says.
+enum Presented<'h> {
+    Basic { user: String, password: Vec<u8> },
+    Bearer(&'h [u8]),
+}
+
+impl Credentials {
+    pub(super) fn new(
+        users: Vec<(String, PasswordHash, Roles)>,
+        tokens: Vec<(Digest, Roles)>,
+        certificates: Vec<CertificateRule>,
+    ) -> Self {
+        let cost = users.iter().map(|(_, hash, _)| hash.cost).max();
+        let users = users
+            .into_iter()
+            .map(|(name, hash, roles)| (name, (hash, roles)));
+        Self {
+            users: users.collect(),
+            nobody: PasswordHash::of_nobody(cost.unwrap_or(COST_USUAL)),
+            tokens,
+            certificates,
+            fingerprints: Fingerprints::new(),
+            right: Cache::new(),
+            wrong: Cache::new(),
+        }
+    }
+
+    /// Whether everybody may do everything.
+    pub(super) fn are_none(&self) -> bool {
+        self.users.is_empty() && self.tokens.is_empty() && self.certificates.is_empty()
+    }
+
+    /// What the sender of this request may do. A header that is there must be right, whatever the
+    /// certificate allows: somebody believes in it.
+    pub(super) async fn roles_of(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&PeerCertificate>,
+        hashing: &Hashing,
+    ) -> Result<Roles, Denied> {
+        let of_certificate = certificate.map_or(Roles::NONE, |it| self.roles_of_certificate(it));
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let of_header = match (given.next(), given.next()) {
+            (Some(header), None) => self.roles_of_header(header, hashing).await?,
+            (Some(_), Some(_)) => {
+                return Err(Denied::Malformed("there is more than one Authorization"));
+            }
+            (None, _) if of_certificate == Roles::NONE => return Err(Denied::Missing),
+            (None, _) => Roles::NONE,
+        };
+        Ok(of_certificate.and(of_header))
+    }
+
+    fn roles_of_certificate(&self, certificate: &PeerCertificate) -> Roles {
+        // One that nobody vouches for says nothing.
+        let verified = certificate.is_verified();
+        let rules = self
+            .certificates
+            .iter()
+            .filter(|rule| verified && rule.matches(certificate));
+        rules.fold(Roles::NONE, |roles, rule| roles.and(rule.roles))
+    }
+
+    async fn roles_of_header(
+        &self,
+        header: &HeaderValue,
+        hashing: &Hashing,
+    ) -> Result<Roles, Denied> {
+        match presented(header)? {
+            Presented::Bearer(token) => self.roles_of_token(token),
+            Presented::Basic { user, password } => {
+                let fingerprint = self.fingerprints.as_ref().map(|key| {
+                    // The colon cannot be in a name, so that no two pairs are alike.
+                    key.of(&[user.as_bytes(), b":", &password].concat())
+                });
+                self.roles_of_user(&user, password, fingerprint, hashing)
+                    .await
+            }
+        }
+    }
+
+    /// Compares with every token, so that the time tells nothing about which are there.
+    fn roles_of_token(&self, token: &[u8]) -> Result<Roles, Denied> {
+        let presented = digest(token);
+        let mut index = 0_u64;
+        let mut found = Choice::from(0);
+        for (number, (known, _)) in (0_u64..).zip(&self.tokens) {
+            let equal = presented.ct_eq(known);
+            index.conditional_assign(&number, equal);
+            found |= equal;
+        }
+        if !bool::from(found) {
+            return Err(Denied::Wrong);
+        }
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let token = self.tokens.get(index).ok_or(Denied::Wrong)?;
+        Ok(token.1)
+    }
+
+    async fn roles_of_user(
+        &self,
+        user: &str,
+        password: Vec<u8>,
+        fingerprint: Option<Fingerprint>,
+        hashing: &Hashing,
+    ) -> Result<Roles, Denied> {
+        let known = || {
+            let fingerprint = fingerprint.as_ref()?;
+            let right = self.right.get(fingerprint).map(Ok);
+            right.or_else(|| self.wrong.get(fingerprint).map(|()| Err(Denied::Wrong)))
+        };
+        if let Some(known) = known() {
+            return known;
+        }
+        let place = hashing.place().await?;
+        // Of many requests with one credential the first has computed it for all.
+        if let Some(known) = known() {
+            return known;
+        }
+        let found = self.users.get(user);
+        let hash = found.map_or(&self.nobody, |(hash, _)| hash).clone();
+        let is_right = tokio::task::spawn_blocking(move || {
+            let is_right = hash.is_of(&password);
+            // Given back here and not with the request: whoever goes away early frees nothing.
+            drop(place);
+            is_right
+        });
+        let is_right = is_right.await.unwrap_or(false);
+        let roles = found.filter(|_| is_right).map(|(_, roles)| *roles);
+        match (fingerprint, roles) {
+            (Some(fingerprint), Some(roles)) => self.right.insert(fingerprint, roles),
+            (Some(fingerprint), None) => self.wrong.insert(fingerprint, ()),
+            (None, _) => {}
+        }
+        roles.ok_or(Denied::Wrong)
+    }
+}
+
+fn presented(header: &HeaderValue) -> Result<Presented<'_>, Denied> {
+    let bytes = header.as_bytes();
+    if bytes.len() > AUTHORIZATION_BYTES_MAX {
+        return Err(Denied::Malformed("Authorization is too long"));
+    }
+    let space = bytes.iter().position(|byte| *byte == b' ');
+    let (scheme, rest) = match space {
+        Some(space) => bytes.split_at(space),
+        None => return Err(Denied::Malformed("Authorization has no credential")),
+    };
+    let rest = rest.trim_ascii();
+    if scheme.eq_ignore_ascii_case(b"bearer") {
+        return match rest {
+            [] => Err(Denied::Malformed("the bearer token is empty")),
+            token => Ok(Presented::Bearer(token)),
+        };
+    }
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return Err(Denied::Malformed(
+            "Authorization is neither Basic nor Bearer",
+        ));
+    }
+    let decoded = BASE64.decode(rest);
+    let decoded = decoded.map_err(|_| Denied::Malformed("Basic is not base64"))?;
+    let colon = decoded.iter().position(|byte| *byte == b':');
+    let colon = colon.ok_or(Denied::Malformed("Basic has no colon"))?;
+    let (user, password) = decoded.split_at(colon);
+    let user = String::from_utf8(user.into());
+    let user = user.map_err(|_| Denied::Malformed("the user name is not UTF-8"))?;
+    let password = password.get(1..).unwrap_or_default().into();
+    Ok(Presented::Basic { user, password })
+}
+
+/// The places where bcrypt is computed.
+pub(super) struct Hashing {
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+impl Hashing {
+    pub(super) fn new() -> Self {
+        // Half of the machine, at least one: the rest goes on answering whoever is known already.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            places: Arc::new(Semaphore::new((cores / 2).max(1))),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Denied> {
+        let _waits = Waiting::among(&self.waiting).ok_or(Denied::Busy)?;
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        place.map_err(|_| Denied::Busy)
+    }
+}
+
+/// One request among those that wait.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn among(waiting: &'a AtomicUsize) -> Option<Self> {
+        let before = waiting.fetch_add(1, Relaxed);
+        let this = Self(waiting);
+        (before < WAITING_MAX).then_some(this)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cache::ENTRIES_MAX;
+    use super::*;
+
+    /// Of the password `right`, at the least cost.
+    fn hash() -> PasswordHash {
+        PasswordHash::parse(&bcrypt::hash("right", 4).unwrap()).unwrap()
+    }
+
+    fn credentials() -> Credentials {
+        let read = Roles::from_word("read").unwrap();
+        let write = Roles::from_word("write").unwrap();
+        Credentials::new(
+            vec![
+                ("reader".into(), hash(), read),
+                ("all".into(), hash(), Roles::ALL),
+            ],
+            vec![
+                (digest(b"a token for writing"), write),
+                (digest(b"a token for reading"), read),
+            ],
+            vec![CertificateRule::of_san("agent.example".into(), write)],
+        )
+    }
+
+    fn basic(user: &str, password: &str) -> String {
+        format!("Basic {}", BASE64.encode(format!("{user}:{password}")))
+    }
+
+    async fn roles(credentials: &Credentials, header: &str) -> Result<Roles, Denied> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, header.parse().unwrap());
+        credentials.roles_of(&headers, None, &Hashing::new()).await
+    }
+
+    #[tokio::test]
+    async fn passwords_and_tokens() {
+        let credentials = credentials();
+        let read = Roles::from_word("read").unwrap();
+        let write = Roles::from_word("write").unwrap();
+        for (header, expected) in [
+            (basic("reader", "right"), Ok(read)),
+            (basic("reader", "right"), Ok(read)),
+            (basic("all", "right"), Ok(Roles::ALL)),
+            (basic("all", "wrong"), Err(Denied::Wrong)),
+            (basic("all", "wrong"), Err(Denied::Wrong)),
+            (basic("all", ""), Err(Denied::Wrong)),
+            (basic("nobody", "right"), Err(Denied::Wrong)),
+            (basic("", ""), Err(Denied::Wrong)),
+            ("Bearer a token for writing".into(), Ok(write)),
+            ("bEARER  a token for reading ".into(), Ok(read)),
+            ("Bearer a token for nothing".into(), Err(Denied::Wrong)),
+        ] {
+            assert_eq!(roles(&credentials, &header).await, expected, "{header}");
+        }
+        let headers = HeaderMap::new();
+        let missing = credentials.roles_of(&headers, None, &Hashing::new()).await;
+        assert_eq!(missing, Err(Denied::Missing));
+    }
+
+    #[tokio::test]
+    async fn malformed_headers() {
+        let credentials = credentials();
+        for header in [
+            "",
+            "Basic",
+            "Bearer ",
+            "Basic !!!",
+            "Basic YWxs",
+            "Basic //8=",
+            "Digest username=all",
+            &format!("Bearer {}", "x".repeat(AUTHORIZATION_BYTES_MAX)),
+        ] {
+            let denied = roles(&credentials, header).await;
+            assert!(matches!(denied, Err(Denied::Malformed(_))), "{header}");
+        }
+        let mut headers = HeaderMap::new();
+        for _ in 0..2 {
+            let value = basic("all", "right").parse().unwrap();
+            headers.append(header::AUTHORIZATION, value);
+        }
+        let denied = credentials.roles_of(&headers, None, &Hashing::new()).await;
+        assert!(matches!(denied, Err(Denied::Malformed(_))));
+    }
+
+    #[tokio::test]
+    async fn certificates_add_to_headers() {
+        let credentials = credentials();
+        let write = Roles::from_word("write").unwrap();
+        let check = async |certificate: &PeerCertificate, headers: &HeaderMap| {
+            let hashing = Hashing::new();
+            credentials
+                .roles_of(headers, Some(certificate), &hashing)
+                .await
+        };
+        let none = HeaderMap::new();
+        let known = PeerCertificate::for_test(&["agent.example"], true);
+        assert_eq!(check(&known, &none).await, Ok(write));
+        let unverified = PeerCertificate::for_test(&["agent.example"], false);
+        assert_eq!(check(&unverified, &none).await, Err(Denied::Missing));
+        let other = PeerCertificate::for_test(&["other.example"], true);
+        assert_eq!(check(&other, &none).await, Err(Denied::Missing));
+        let mut wrong = HeaderMap::new();
+        wrong.insert(header::AUTHORIZATION, "Bearer x".parse().unwrap());
+        assert_eq!(check(&known, &wrong).await, Err(Denied::Wrong));
+        let mut right = HeaderMap::new();
+        let token = "Bearer a token for reading".parse().unwrap();
+        right.insert(header::AUTHORIZATION, token);
+        let both = write.and(Roles::from_word("read").unwrap());
+        assert_eq!(check(&known, &right).await, Ok(both));
+    }
+
+    #[tokio::test]
+    async fn what_is_remembered_is_bounded() {
+        let credentials = credentials();
+        for number in 0..ENTRIES_MAX + 10 {
+            let header = basic("all", &number.to_string());
+            assert_eq!(roles(&credentials, &header).await, Err(Denied::Wrong));
+        }
+        assert_eq!(credentials.wrong.len(), ENTRIES_MAX);
+        roles(&credentials, &basic("all", "right")).await.unwrap();
+        assert_eq!(credentials.right.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_are_few() {
+        let hashing = Hashing::new();
+        let all = u32::try_from(hashing.places.available_permits()).unwrap();
+        let taken = Arc::clone(&hashing.places).acquire_many_owned(all).await;
+        let mut waiting: Vec<_> = (0..WAITING_MAX)
+            .map(|_| Box::pin(hashing.place()))
+            .collect();
+        for place in &mut waiting {
+            assert!(futures::poll!(place).is_pending());
+        }
+        assert_eq!(hashing.place().await.err(), Some(Denied::Busy));
+        drop(waiting);
+        drop(taken);
+        drop(hashing.place().await.unwrap());
+    }
+
+    #[test]
+    fn hashes_are_checked_and_never_shown() {
+        for text in [
+            "",
+            "plain",
+            "$2y$17$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi",
+            "$2y$99$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi",
+        ] {
+            let reason = PasswordHash::parse(text).unwrap_err();
+            assert!(text.is_empty() || !reason.contains(text), "{reason}");
+        }
+        let nobody = PasswordHash::of_nobody(4);
+        assert!(PasswordHash::parse(&nobody.text).is_ok());
+        assert!(!nobody.is_of(b""));
+        assert_eq!(format!("{:?}", hash()), "<secret>");
+    }
+}

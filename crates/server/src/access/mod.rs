@@ -1,0 +1,304 @@
+//! Who may come in: TLS, credentials and roles, from a web configuration file like Prometheus' own.
+//!
+//! ```text
+//! file ─► load ─► Rules ─┬─► tls: what connections are answered with
+//!   ▲                    └─► credentials: what requests are checked against ─► Ok or Denied
+//!   └── changed, or told to reload: new rules, or the old ones and a warning
+//! ```
+//!
+//! Holds always:
+//! - Without a file everybody may do everything, as in Prometheus.
+//! - Once there is a credential, nothing but [`Role::Open`] is answered without one.
+//! - A file that cannot be used changes nothing while the process runs.
+//! - Secrets are in no log, no error and no `Debug`.
+
+mod cache;
+mod certificate;
+mod credentials;
+mod file;
+mod load;
+mod rate;
+mod roles;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::{Mutex, RwLock};
+use rustls::ServerConnection;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+pub(crate) use self::certificate::PeerCertificate;
+use self::credentials::{Credentials, Hashing};
+use self::load::{Files, Stamp, stamp};
+use self::rate::Rate;
+use self::tls::ClientAuth;
+pub(crate) use self::tls::Tls;
+use crate::config::ConfigError;
+use crate::http::Role;
+use crate::metrics::AccessMetrics;
+
+/// How often is looked whether the files have changed. Renewed certificates are usually there days
+/// before they are needed; a person who mends a file waits for it.
+const LOOK_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Why a request is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// There is no credential.
+    Missing,
+    /// There is one that nobody has.
+    Wrong,
+    /// There is something that is no credential.
+    Malformed(&'static str),
+    /// The credential is right and does not have this role.
+    Forbidden(Role),
+    /// Too many passwords are being checked.
+    Busy,
+    /// More requests than `rate_limit` allows.
+    TooMany,
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => {
+                f.write_str("a credential is needed: a user with a password, or a bearer token")
+            }
+            // Which of user and password is wrong is nobody's business.
+            Self::Wrong => f.write_str("the credential is not known"),
+            Self::Malformed(reason) => write!(f, "the credential cannot be read: {reason}"),
+            Self::Forbidden(role) => {
+                let role = match role {
+                    Role::Open => "open",
+                    Role::Read => "read",
+                    Role::Write => "write",
+                    Role::Admin => "admin",
+                };
+                write!(f, "the credential does not have the role {role}")
+            }
+            Self::Busy => f.write_str("too many passwords are being checked: try again"),
+            Self::TooMany => f.write_str("more requests than rate_limit allows: try again"),
+        }
+    }
+}
+
+/// What one state of the files says.
+struct Rules {
+    tls: Option<Tls>,
+    http1_only: bool,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    rate: Option<Rate>,
+    credentials: Credentials,
+}
+
+impl Rules {
+    /// Everybody may do everything.
+    fn none() -> Self {
+        Self {
+            tls: None,
+            http1_only: false,
+            headers: Vec::new(),
+            rate: None,
+            credentials: Credentials::new(Vec::new(), Vec::new(), Vec::new()),
+        }
+    }
+}
+
+/// The rules of a process, and where they come from.
+pub(crate) struct Access {
+    path: Option<PathBuf>,
+    rules: RwLock<Arc<Rules>>,
+    /// What the rules were read from. Held while they are read, so that one reload runs at a time.
+    watched: Mutex<Vec<(PathBuf, Stamp)>>,
+    hashing: Hashing,
+    pub(crate) metrics: AccessMetrics,
+    /// Told when clients are checked in another way than before.
+    clients_changed: watch::Sender<()>,
+}
+
+impl Access {
+    /// Reads the file; without one, everybody may do everything.
+    pub(crate) fn open(path: Option<PathBuf>) -> Result<Arc<Self>, ConfigError> {
+        let (rules, watched) = match &path {
+            Some(path) => {
+                let mut files = Files::new(path);
+                (files.load()?, files.seen)
+            }
+            None => (Rules::none(), Vec::new()),
+        };
+        Ok(Arc::new(Self {
+            path,
+            rules: RwLock::new(Arc::new(rules)),
+            watched: Mutex::new(watched),
+            hashing: Hashing::new(),
+            metrics: AccessMetrics::default(),
+            clients_changed: watch::Sender::new(()),
+        }))
+    }
+
+    /// Reads the files again. When they cannot be used, the rules stay as they were. Reads files and
+    /// prepares keys: not for async workers.
+    pub(crate) fn reload(&self) -> Result<(), ConfigError> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let mut watched = self.watched.lock();
+        let mut files = Files::new(path);
+        let loaded = files.load();
+        *watched = files.seen;
+        self.metrics.reloaded(loaded.is_ok());
+        let file = path.display();
+        match loaded {
+            Ok(rules) => {
+                let clients = |rules: &Rules| rules.tls.as_ref().map(|tls| tls.clients_digest);
+                let mut current = self.rules.write();
+                let same_clients = clients(&current) == clients(&rules);
+                *current = Arc::new(rules);
+                drop(current);
+                if !same_clients {
+                    self.clients_changed.send_replace(());
+                }
+                info!(%file, "web configuration read again");
+                Ok(())
+            }
+            Err(error) => {
+                warn!(%file, %error, "web configuration not changed: the file cannot be used");
+                Err(error)
+            }
+        }
+    }
+
+    /// Reloads whenever a file has changed, until the task is dropped.
+    pub(crate) fn watch(self: &Arc<Self>) -> JoinSet<()> {
+        let mut task = JoinSet::new();
+        if self.path.is_none() {
+            return task;
+        }
+        let access = Arc::clone(self);
+        task.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+                let access = Arc::clone(&access);
+                let looked = tokio::task::spawn_blocking(move || {
+                    if access.files_have_changed() {
+                        // It says itself what became of it.
+                        let _ = access.reload();
+                    }
+                });
+                let _ = looked.await;
+            }
+        });
+        task
+    }
+
+    fn files_have_changed(&self) -> bool {
+        let watched = self.watched.lock();
+        watched.iter().any(|(path, seen)| stamp(path) != *seen)
+    }
+
+    fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read())
+    }
+
+    /// Whether a request may be answered: by somebody with this role, or with `None`, by anybody who
+    /// is known. For every door; `certificate` is in the extensions of a request, if there is one.
+    pub(crate) async fn check(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&PeerCertificate>,
+        needed: Option<Role>,
+    ) -> Result<(), Denied> {
+        let checked = self.checked(headers, certificate, needed).await;
+        if let Err(denied) = checked {
+            self.metrics.denied(denied);
+        }
+        checked
+    }
+
+    async fn checked(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&PeerCertificate>,
+        needed: Option<Role>,
+    ) -> Result<(), Denied> {
+        if needed == Some(Role::Open) {
+            return Ok(());
+        }
+        let rules = self.rules();
+        if rules.rate.as_ref().is_some_and(|rate| !rate.take()) {
+            return Err(Denied::TooMany);
+        }
+        if rules.credentials.are_none() {
+            return Ok(());
+        }
+        let credentials = &rules.credentials;
+        let roles = credentials.roles_of(headers, certificate, &self.hashing);
+        let roles = roles.await?;
+        match needed {
+            Some(role) if !roles.allow(role) => Err(Denied::Forbidden(role)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the headers that the file asks for.
+    pub(crate) fn add_headers(&self, headers: &mut HeaderMap) {
+        let rules = self.rules();
+        for (name, value) in &rules.headers {
+            headers.insert(name, value.clone());
+        }
+    }
+
+    /// Whether connections are TLS, and with what.
+    pub(crate) fn with_tls<T>(&self, pick: impl FnOnce(&Tls) -> T) -> Option<T> {
+        self.rules().tls.as_ref().map(pick)
+    }
+
+    /// Whether the file turns HTTP/2 off.
+    pub(crate) fn is_http1_only(&self) -> bool {
+        self.rules().http1_only
+    }
+
+    /// Whether nobody comes in without a credential or a certificate that was verified.
+    pub(crate) fn is_restricted(&self) -> bool {
+        let rules = self.rules();
+        let clients = rules.tls.as_ref().map(|tls| tls.clients);
+        !rules.credentials.are_none() || clients == Some(ClientAuth::RequireAndVerify)
+    }
+
+    /// The client's certificate of a connection that has just been accepted.
+    pub(crate) fn certificate_of(
+        connection: &ServerConnection,
+        verified: bool,
+    ) -> Option<Arc<PeerCertificate>> {
+        let first = connection.peer_certificates()?.first()?;
+        Some(Arc::new(PeerCertificate::read(first, verified)))
+    }
+
+    /// Told when connections should be made anew, because clients are checked in another way.
+    pub(crate) fn clients_changed(&self) -> watch::Receiver<()> {
+        self.clients_changed.subscribe()
+    }
+}
+
+impl Tls {
+    /// Whether certificates of clients are checked against an authority.
+    pub(crate) fn verifies_clients(&self) -> bool {
+        self.clients.verifies()
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

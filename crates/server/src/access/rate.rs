@@ -1,0 +1,60 @@
+//! `rate_limit` of the web configuration file: a bucket of places that fills up steadily.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::file::RateLimit;
+
+pub(super) struct Rate {
+    interval: Duration,
+    burst: f64,
+    /// Places that are left, and when that was.
+    places: Mutex<(f64, Instant)>,
+}
+
+impl Rate {
+    pub(super) fn new(limit: RateLimit) -> Self {
+        // Without a burst nothing would ever pass.
+        let burst = f64::from(limit.burst.max(1));
+        Self {
+            interval: limit.interval,
+            burst,
+            places: Mutex::new((burst, Instant::now())),
+        }
+    }
+
+    /// Takes a place, if there is one.
+    pub(super) fn take(&self) -> bool {
+        self.take_at(Instant::now())
+    }
+
+    fn take_at(&self, now: Instant) -> bool {
+        let mut state = self.places.lock();
+        let (places, since) = *state;
+        let passed = now.saturating_duration_since(since).as_secs_f64();
+        let places = (places + passed / self.interval.as_secs_f64()).min(self.burst);
+        let taken = places >= 1.0;
+        *state = (places - f64::from(u8::from(taken)), now.max(since));
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_then_one_per_interval() {
+        let interval = Duration::from_secs(10);
+        let rate = Rate::new(RateLimit { interval, burst: 3 });
+        let began = Instant::now();
+        let taken: Vec<_> = (0..5).map(|_| rate.take_at(began)).collect();
+        assert_eq!(taken, [true, true, true, false, false]);
+        assert!(!rate.take_at(began + interval / 2));
+        assert!(rate.take_at(began + 2 * interval));
+        let later = began + 100 * interval;
+        let taken: Vec<_> = (0..4).map(|_| rate.take_at(later)).collect();
+        assert_eq!(taken, [true, true, true, false]);
+    }
+}

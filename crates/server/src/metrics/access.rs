@@ -1,0 +1,76 @@
+//! Requests and connections that were not let in, and how the rules were read.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use icecore_model::MetricType;
+use icecore_wire::prometheus::TextWriter;
+
+use crate::access::Denied;
+
+const REASONS: [&str; 6] = [
+    "missing",
+    "wrong",
+    "malformed",
+    "forbidden",
+    "busy",
+    "rate_limit",
+];
+
+/// What access control counts.
+#[derive(Default)]
+pub(crate) struct AccessMetrics {
+    denied: [AtomicU64; REASONS.len()],
+    reloads: AtomicU64,
+    failed_reloads: AtomicU64,
+    failed_handshakes: AtomicU64,
+}
+
+impl AccessMetrics {
+    pub(crate) fn denied(&self, denied: Denied) {
+        let reason = match denied {
+            Denied::Missing => 0,
+            Denied::Wrong => 1,
+            Denied::Malformed(_) => 2,
+            Denied::Forbidden(_) => 3,
+            Denied::Busy => 4,
+            Denied::TooMany => 5,
+        };
+        if let Some(count) = self.denied.get::<usize>(reason) {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn reloaded(&self, successfully: bool) {
+        let count = match successfully {
+            true => &self.reloads,
+            false => &self.failed_reloads,
+        };
+        count.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn handshake_failed(&self) {
+        self.failed_handshakes.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn write(&self, text: &mut TextWriter) {
+        let name = "icecore_access_denied_total";
+        let help = "Requests that were not let in, by reason.";
+        text.family(name, help, MetricType::Counter);
+        for (reason, count) in REASONS.iter().zip(&self.denied) {
+            text.sample(name, &[("reason", *reason)], count.load(Relaxed) as f64);
+        }
+        let name = "icecore_access_reloads_total";
+        let help = "Readings of a changed web configuration file, by outcome.";
+        text.family(name, help, MetricType::Counter);
+        for (outcome, count) in [
+            ("success", &self.reloads),
+            ("failure", &self.failed_reloads),
+        ] {
+            text.sample(name, &[("outcome", outcome)], count.load(Relaxed) as f64);
+        }
+        let name = "icecore_tls_handshakes_failed_total";
+        let help = "Connections that did not get through their TLS handshake.";
+        text.family(name, help, MetricType::Counter);
+        text.sample(name, &[], self.failed_handshakes.load(Relaxed) as f64);
+    }
+}

@@ -1,0 +1,265 @@
+//! How a client speaks HTTP, as it is written: credentials, TLS, proxies, headers. The keys lie beside the others
+//! of a scrape configuration or of `http_sd_configs`.
+
+use reqwest::Url;
+
+use super::fields::{Fields, Source, texts_of};
+use super::{
+    Credentials, HeaderConfig, HttpClientConfig, ProxyConfig, Secret, TlsClientConfig, TlsVersion,
+};
+use crate::config::yaml::{Entry, Value};
+
+const NO_SECRET_MANAGER: &str = "secret managers are not supported; give the secret or a file";
+
+/// Headers that the client sets itself, or that have a key of their own.
+const RESERVED_HEADERS: [&str; 18] = [
+    "authorization",
+    "host",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "user-agent",
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "www-authenticate",
+    "accept-encoding",
+    "x-prometheus-remote-write-version",
+    "x-prometheus-remote-read-version",
+    "x-prometheus-scrape-timeout-seconds",
+    "x-amz-date",
+    "x-amz-security-token",
+    "x-amz-content-sha256",
+];
+
+pub(super) fn read(fields: &mut Fields<'_>) -> HttpClientConfig {
+    let defaults = HttpClientConfig::default();
+    HttpClientConfig {
+        credentials: credentials(fields),
+        tls: fields.map("tls_config").map(tls).unwrap_or_default(),
+        follow_redirects: fields
+            .boolean("follow_redirects")
+            .unwrap_or(defaults.follow_redirects),
+        enable_http2: fields
+            .boolean("enable_http2")
+            .unwrap_or(defaults.enable_http2),
+        proxy: proxy(fields),
+        headers: headers(fields),
+    }
+}
+
+fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
+    let reason = "not supported by Icecore; supported: basic_auth, authorization";
+    fields.refuse("oauth2", reason);
+    let ways = ["basic_auth", "authorization", "oauth2"];
+    let bearer = ["bearer_token", "bearer_token_file"];
+    let mut given = ways.into_iter().filter(|key| fields.has(key)).count();
+    given += usize::from(bearer.iter().any(|key| fields.has(key)));
+    if given > 1 {
+        let reason = "at most one of basic_auth, authorization and bearer_token may be given";
+        let last = ways.into_iter().chain(bearer).filter(|key| fields.has(key));
+        fields.complain(last.last().unwrap_or_default(), reason);
+    }
+    let basic = fields.map("basic_auth").map(basic);
+    let authorization = fields.map("authorization").and_then(authorization);
+    let token = fields.secret_or_file("bearer_token", "bearer_token_file");
+    let token = token
+        .filter(is_there)
+        .map(|credentials| Credentials::Header {
+            kind: "Bearer".into(),
+            credentials,
+        });
+    basic.or(authorization).or(token)
+}
+
+fn is_there(secret: &Secret) -> bool {
+    !matches!(secret, Secret::Given(text) if text.is_empty())
+}
+
+fn basic(mut fields: Fields<'_>) -> Credentials {
+    let username = fields.secret_or_file("username", "username_file");
+    let password = fields.secret_or_file("password", "password_file");
+    fields.refuse("username_ref", NO_SECRET_MANAGER);
+    fields.refuse("password_ref", NO_SECRET_MANAGER);
+    fields.finish();
+    Credentials::Basic {
+        username: username.unwrap_or(Secret::Given(String::new())),
+        password: password.unwrap_or(Secret::Given(String::new())),
+    }
+}
+
+fn authorization(mut fields: Fields<'_>) -> Option<Credentials> {
+    let kind = fields.text("type").map(|kind| kind.trim().to_owned());
+    let kind = kind.filter(|kind| !kind.is_empty());
+    let kind = kind.unwrap_or("Bearer".into());
+    if kind.eq_ignore_ascii_case("basic") {
+        fields.complain("type", "cannot be basic; use basic_auth");
+    } else if !is_token(&kind) {
+        fields.complain("type", format!("{kind:?} is no word"));
+    }
+    let credentials = fields.secret_or_file("credentials", "credentials_file");
+    fields.refuse("credentials_ref", NO_SECRET_MANAGER);
+    fields.finish();
+    let credentials = credentials.filter(is_there)?;
+    Some(Credentials::Header { kind, credentials })
+}
+
+/// A token of HTTP: what a header's name or an authorization scheme may be.
+fn is_token(text: &str) -> bool {
+    let is_token_byte =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+fn tls(mut fields: Fields<'_>) -> TlsClientConfig {
+    let config = TlsClientConfig {
+        ca: fields.secret_or_file("ca", "ca_file").filter(is_there),
+        cert: fields.secret_or_file("cert", "cert_file").filter(is_there),
+        key: fields.secret_or_file("key", "key_file").filter(is_there),
+        server_name: fields.text("server_name").filter(|name| !name.is_empty()),
+        insecure_skip_verify: fields.boolean("insecure_skip_verify").unwrap_or(false),
+        min_version: fields.parsed("min_version", lowest_version).flatten(),
+        max_version: fields.parsed("max_version", highest_version),
+    };
+    for key in ["ca_ref", "cert_ref", "key_ref"] {
+        fields.refuse(key, NO_SECRET_MANAGER);
+    }
+    match (&config.cert, &config.key) {
+        (Some(_), None) => fields.complain("key", "a certificate needs its key: key or key_file"),
+        (None, Some(_)) => {
+            fields.complain("cert", "a key needs its certificate: cert or cert_file")
+        }
+        _ => {}
+    }
+    if let (Some(least), Some(most)) = (config.min_version, config.max_version)
+        && least > most
+    {
+        fields.complain("max_version", "must not be below min_version");
+    }
+    fields.finish();
+    config
+}
+
+const VERSIONS: &str = "one of TLS10, TLS11, TLS12, TLS13";
+
+/// Versions below 1.2 are never spoken, so allowing them changes nothing.
+fn lowest_version(text: &str) -> Result<Option<TlsVersion>, String> {
+    match text {
+        "" | "TLS10" | "TLS11" => Ok(None),
+        "TLS12" => Ok(Some(TlsVersion::Tls12)),
+        "TLS13" => Ok(Some(TlsVersion::Tls13)),
+        _ => Err(VERSIONS.into()),
+    }
+}
+
+fn highest_version(text: &str) -> Result<TlsVersion, String> {
+    match text {
+        "TLS12" => Ok(TlsVersion::Tls12),
+        "TLS13" => Ok(TlsVersion::Tls13),
+        "TLS10" | "TLS11" => Err("TLS12 or TLS13, as older versions are not supported".into()),
+        _ => Err(VERSIONS.into()),
+    }
+}
+
+fn proxy(fields: &mut Fields<'_>) -> ProxyConfig {
+    let url = fields.text("proxy_url").filter(|url| !url.is_empty());
+    // The URL may hold a password, so it is not repeated.
+    if let Some(url) = &url
+        && !is_url(url, &["http", "https", "socks5", "socks5h"])
+    {
+        fields.complain("proxy_url", "expected a URL with http, https or socks5");
+    }
+    let config = ProxyConfig {
+        url,
+        no_proxy: fields.text("no_proxy").filter(|list| !list.is_empty()),
+        from_environment: fields.boolean("proxy_from_environment").unwrap_or(false),
+        connect_headers: connect_headers(fields),
+    };
+    let has_proxy = config.url.is_some() || config.from_environment;
+    if config.from_environment && config.url.is_some() {
+        fields.complain("proxy_from_environment", "proxy_url must not be given then");
+    }
+    if config.from_environment && config.no_proxy.is_some() {
+        fields.complain("proxy_from_environment", "no_proxy must not be given then");
+    } else if config.no_proxy.is_some() && config.url.is_none() {
+        fields.complain("no_proxy", "needs proxy_url");
+    }
+    if !config.connect_headers.is_empty() && !has_proxy {
+        let reason = "needs proxy_url or proxy_from_environment";
+        fields.complain("proxy_connect_header", reason);
+    }
+    config
+}
+
+/// Whether a text is a URL with a host and one of these schemes.
+pub(super) fn is_url(text: &str, schemes: &[&str]) -> bool {
+    Url::parse(text).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
+}
+
+fn connect_headers(fields: &mut Fields<'_>) -> Vec<(String, Vec<Secret>)> {
+    const KEY: &str = "proxy_connect_header";
+    let path = fields.path_of(KEY);
+    let mut headers = Vec::new();
+    for entry in fields.free_map(KEY) {
+        let name = header_name(entry, &path, &[], fields.source);
+        let values = match &entry.node.value {
+            Value::List(nodes) => nodes.as_slice(),
+            _ => {
+                let subject = format!("{path}.{}", entry.key);
+                let reason = "expected a list of values";
+                fields.source.complain(entry.node.at, &subject, reason);
+                continue;
+            }
+        };
+        let values = texts_of(values, &format!("{path}.{}", entry.key), fields.source);
+        headers.push((name, values.into_iter().map(Secret::Given).collect()));
+    }
+    headers
+}
+
+fn headers(fields: &mut Fields<'_>) -> Vec<HeaderConfig> {
+    const KEY: &str = "http_headers";
+    let path = fields.path_of(KEY);
+    let mut headers = Vec::new();
+    for entry in fields.free_map(KEY) {
+        let name = header_name(entry, &path, &RESERVED_HEADERS, fields.source);
+        let mut header = Fields::of(&entry.node, format!("{path}.{}", entry.key), fields.source);
+        let values = header.texts("values");
+        let given = secret_texts(&mut header);
+        let files = header.texts("files");
+        let files = files
+            .iter()
+            .map(|path| Secret::File(fields.source.path(path)));
+        headers.push(HeaderConfig {
+            name,
+            values,
+            secrets: given.into_iter().chain(files).collect(),
+        });
+        header.finish();
+    }
+    headers
+}
+
+/// `secrets` of a header: none of them is repeated by a complaint, not even one of the wrong type.
+fn secret_texts(header: &mut Fields<'_>) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for node in header.list("secrets") {
+        match &node.value {
+            Value::Scalar { text, .. } => secrets.push(Secret::Given(text.clone())),
+            _ => header.complain("secrets", "expected a list of text"),
+        }
+    }
+    secrets
+}
+
+fn header_name(entry: &Entry, path: &str, reserved: &[&str], source: &Source<'_>) -> String {
+    let subject = format!("{path}.{}", entry.key);
+    let lower = entry.key.to_ascii_lowercase();
+    if !is_token(&entry.key) {
+        source.complain(entry.key_at, &subject, "is no name of a header");
+    } else if reserved.contains(&lower.as_str()) {
+        source.complain(entry.key_at, &subject, "this header must not be set here");
+    }
+    entry.key.clone()
+}

@@ -1,0 +1,398 @@
+//! Reading a map of a configuration file key by key.
+//!
+//! Holds always: which keys a map may have is what was asked for, so that no list of known keys can be out of
+//! step with what is read; a complaint never stops the reading, so all problems are found at once.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Secret;
+use crate::config::duration;
+use crate::config::error::{Problem, nearest, quoted};
+use crate::config::yaml::{Entry, Node, Position, Value};
+
+/// The file that is being read, and what is wrong with it.
+pub(super) struct Source<'f> {
+    pub(super) file: &'f Path,
+    /// Relative paths are meant from here.
+    pub(super) directory: PathBuf,
+    problems: RefCell<Vec<Problem>>,
+}
+
+impl<'f> Source<'f> {
+    pub(super) fn new(file: &'f Path) -> Self {
+        let directory = file.parent().unwrap_or(Path::new(""));
+        // A relative path stays right when it is used later, wherever the process then is.
+        let directory = std::path::absolute(directory.join(".")).unwrap_or(directory.into());
+        Self {
+            file,
+            directory,
+            problems: RefCell::default(),
+        }
+    }
+
+    pub(super) fn complain(&self, at: Position, subject: &str, reason: impl Into<String>) {
+        self.complain_of(at, Problem::new(subject, reason));
+    }
+
+    fn complain_of(&self, at: Position, problem: Problem) {
+        self.problems.borrow_mut().push(problem.at(self.file, at));
+    }
+
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems.into_inner()
+    }
+
+    /// A path of the file; an empty one stays empty.
+    pub(super) fn path(&self, text: &str) -> PathBuf {
+        if text.is_empty() {
+            return PathBuf::new();
+        }
+        self.directory.join(text)
+    }
+
+    pub(super) fn has_problems(&self) -> bool {
+        !self.problems.borrow().is_empty()
+    }
+}
+
+/// One map. What is null in it counts as not given.
+pub(super) struct Fields<'a> {
+    pub(super) source: &'a Source<'a>,
+    /// Where the map is: `scrape_configs[2].tls_config`.
+    pub(super) path: String,
+    pub(super) at: Position,
+    entries: &'a [Entry],
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// The map that `node` is. Anything else is complained about and read as an empty map.
+    pub(super) fn of(node: &'a Node, path: impl Into<String>, source: &'a Source<'a>) -> Self {
+        let path = path.into();
+        let entries = match &node.value {
+            Value::Map(entries) => entries.as_slice(),
+            Value::Null => &[],
+            other => {
+                let reason = format!(
+                    "expected a map of keys and values, found {}",
+                    kind_of(other)
+                );
+                source.complain(node.at, &path, reason);
+                &[]
+            }
+        };
+        Self {
+            source,
+            path,
+            at: node.at,
+            entries,
+            asked: Vec::new(),
+        }
+    }
+
+    /// The node of a key, null included.
+    pub(super) fn raw(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.asked.push(key);
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        Some(&entry.node)
+    }
+
+    pub(super) fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.raw(key)
+            .filter(|node| !matches!(node.value, Value::Null))
+    }
+
+    pub(super) fn position(&self, key: &str) -> Position {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.map_or(self.at, |entry| entry.node.at)
+    }
+
+    /// Complains about the value of a key, or about its absence.
+    pub(super) fn complain(&self, key: &str, reason: impl Into<String>) {
+        let subject = self.path_of(key);
+        self.source.complain(self.position(key), &subject, reason);
+    }
+
+    pub(super) fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.into()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    fn expected(&self, key: &str, what: &str, node: &Node) {
+        let found = shown(&node.value);
+        self.complain(key, format!("expected {what}, found {found}"));
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        let node = self.node(key)?;
+        let Value::Scalar { text, .. } = &node.value else {
+            self.expected(key, "text", node);
+            return None;
+        };
+        Some(text.clone())
+    }
+
+    /// Text that is read by `parse`, whose error says what was expected.
+    pub(super) fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.text(key)?;
+        match parse(&text) {
+            Ok(value) => Some(value),
+            Err(what) => {
+                let found = quoted(&text);
+                self.complain(key, format!("expected {what}, found {found}"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
+        self.parsed(key, |text| {
+            duration::parse(text).map_err(|bad| bad.expected)
+        })
+    }
+
+    /// A duration for which zero means that it was not given.
+    pub(super) fn duration_or_unset(&mut self, key: &'static str) -> Option<Duration> {
+        self.duration(key).filter(|duration| !duration.is_zero())
+    }
+
+    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        let node = self.node(key)?;
+        // The words of YAML 1.1, which is what Prometheus reads. A string in quotes is none of them.
+        let value = match &node.value {
+            Value::Scalar {
+                text,
+                quoted: false,
+            } => match text.as_str() {
+                "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y"
+                | "Y" => Some(true),
+                "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n"
+                | "N" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        };
+        if value.is_none() {
+            self.expected(key, "true or false", node);
+        }
+        value
+    }
+
+    pub(super) fn number(&mut self, key: &'static str) -> Option<u64> {
+        let node = self.node(key)?;
+        let value = match &node.value {
+            Value::Scalar {
+                text,
+                quoted: false,
+            } if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+            _ => None,
+        };
+        if value.is_none() {
+            self.expected(key, "a number", node);
+        }
+        value
+    }
+
+    /// Numbers for which zero means that they were not given.
+    pub(super) fn limit(&mut self, key: &'static str) -> Option<u64> {
+        self.number(key).filter(|limit| *limit > 0)
+    }
+
+    pub(super) fn factor(&mut self, key: &'static str) -> Option<f64> {
+        let node = self.node(key)?;
+        let value = match &node.value {
+            Value::Scalar {
+                text,
+                quoted: false,
+            } => text.parse().ok().filter(|factor: &f64| factor.is_finite()),
+            _ => None,
+        };
+        if value.is_none() {
+            self.expected(key, "a number", node);
+        }
+        value
+    }
+
+    pub(super) fn list(&mut self, key: &'static str) -> &'a [Node] {
+        let Some(node) = self.node(key) else {
+            return &[];
+        };
+        match &node.value {
+            Value::List(nodes) => nodes,
+            _ => {
+                let found = kind_of(&node.value);
+                self.complain(key, format!("expected a list, found {found}"));
+                &[]
+            }
+        }
+    }
+
+    pub(super) fn texts(&mut self, key: &'static str) -> Vec<String> {
+        let nodes = self.list(key);
+        let path = self.path_of(key);
+        texts_of(nodes, &path, self.source)
+    }
+
+    pub(super) fn map(&mut self, key: &'static str) -> Option<Fields<'a>> {
+        let node = self.node(key)?;
+        Some(Fields::of(node, self.path_of(key), self.source))
+    }
+
+    /// The maps of a list; an element that is nothing at all is complained about.
+    pub(super) fn maps(&mut self, key: &'static str) -> Vec<Fields<'a>> {
+        let nodes = self.list(key);
+        let mut maps = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            let path = format!("{}[{index}]", self.path_of(key));
+            if matches!(node.value, Value::Null) {
+                let reason = "expected a map of keys and values, found nothing";
+                self.source.complain(node.at, &path, reason);
+            } else {
+                maps.push(Fields::of(node, path, self.source));
+            }
+        }
+        maps
+    }
+
+    /// The entries of a map whose keys are free.
+    pub(super) fn free_map(&mut self, key: &'static str) -> &'a [Entry] {
+        let Some(fields) = self.map(key) else {
+            return &[];
+        };
+        fields.entries
+    }
+
+    /// A map from names to text.
+    pub(super) fn text_map(&mut self, key: &'static str) -> Vec<(String, String)> {
+        let mut pairs = Vec::new();
+        for entry in self.free_map(key) {
+            match &entry.node.value {
+                Value::Scalar { text, .. } => pairs.push((entry.key.clone(), text.clone())),
+                Value::Null => pairs.push((entry.key.clone(), String::new())),
+                other => {
+                    let path = format!("{}.{}", self.path_of(key), entry.key);
+                    let reason = format!("expected text, found {}", shown(other));
+                    self.source.complain(entry.node.at, &path, reason);
+                }
+            }
+        }
+        pairs
+    }
+
+    /// A secret, which no complaint repeats.
+    pub(super) fn secret(&mut self, key: &'static str) -> Option<Secret> {
+        let node = self.node(key)?;
+        let Value::Scalar { text, .. } = &node.value else {
+            self.complain(key, "expected text");
+            return None;
+        };
+        Some(Secret::Given(text.clone()))
+    }
+
+    pub(super) fn secret_file(&mut self, key: &'static str) -> Option<Secret> {
+        let path = self.text(key).filter(|path| !path.is_empty())?;
+        Some(Secret::File(self.source.path(&path)))
+    }
+
+    /// A secret that is given as it is or as the file that holds it, but not both.
+    pub(super) fn secret_or_file(
+        &mut self,
+        key: &'static str,
+        file_key: &'static str,
+    ) -> Option<Secret> {
+        let given = self.secret(key);
+        let file = self.secret_file(file_key);
+        if given.is_some() && file.is_some() {
+            self.complain(
+                file_key,
+                format!("{key} is given as well; one of them is enough"),
+            );
+        }
+        file.or(given)
+    }
+
+    /// Complains if a key is there that cannot be acted upon and would be missed.
+    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+        if self.node(key).is_some() {
+            self.complain(key, why);
+        }
+    }
+
+    /// Whether a key is there with a value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.is_some_and(|entry| !matches!(entry.node.value, Value::Null))
+    }
+
+    /// The keys that are there.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.entries.iter().map(|entry| entry.key.as_str())
+    }
+
+    /// Complains about every key that was not asked for. `explain` knows more about some.
+    pub(super) fn finish_with(self, explain: impl Fn(&str) -> Option<String>) {
+        for entry in self.entries {
+            if self.asked.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let subject = self.path_of(&entry.key);
+            let problem = match explain(&entry.key) {
+                Some(reason) => Problem::new(subject, reason),
+                None => {
+                    let near = nearest(&entry.key, self.asked.iter().copied());
+                    let cure = near.map(|near| format!("did you mean {near}?"));
+                    Problem::new(subject, "unknown key").cure(cure)
+                }
+            };
+            self.source.complain_of(entry.key_at, problem);
+        }
+    }
+
+    pub(super) fn finish(self) {
+        self.finish_with(|_| None);
+    }
+}
+
+/// The texts of a list; anything else in it is complained about.
+pub(super) fn texts_of(nodes: &[Node], path: &str, source: &Source<'_>) -> Vec<String> {
+    let mut texts = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        match &node.value {
+            Value::Scalar { text, .. } => texts.push(text.clone()),
+            other => {
+                let reason = format!("expected text, found {}", shown(other));
+                source.complain(node.at, &format!("{path}[{index}]"), reason);
+            }
+        }
+    }
+    texts
+}
+
+/// What a value is, without the value: where a list or map is expected, it may be a secret.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Scalar { .. } => "text",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a map",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Scalar { text, quoted: true } => format!("the string {}", quoted(text)),
+        Value::Scalar { text, .. } => quoted(text),
+        Value::List(_) => "a list".into(),
+        Value::Map(_) => "a map".into(),
+    }
+}

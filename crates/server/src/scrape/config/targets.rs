@@ -1,0 +1,215 @@
+//! Where targets come from, as it is written: the `*_sd_configs` of a job and files of target groups.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::fields::{Fields, Source};
+use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client};
+use crate::config::error::Problem;
+use crate::config::yaml::{self, Value};
+
+const FILE_REFRESH: Duration = Duration::from_secs(300);
+const HTTP_REFRESH: Duration = Duration::from_secs(60);
+const DNS_REFRESH: Duration = Duration::from_secs(30);
+
+/// The discoveries of Prometheus that are not here. Their keys are known, so they are refused by name.
+const UNSUPPORTED: [&str; 29] = [
+    "aws_sd_configs",
+    "azure_sd_configs",
+    "consul_sd_configs",
+    "digitalocean_sd_configs",
+    "docker_sd_configs",
+    "dockerswarm_sd_configs",
+    "ec2_sd_configs",
+    "ecs_sd_configs",
+    "eureka_sd_configs",
+    "gce_sd_configs",
+    "hetzner_sd_configs",
+    "ionos_sd_configs",
+    "kubernetes_sd_configs",
+    "kuma_sd_configs",
+    "lightsail_sd_configs",
+    "linode_sd_configs",
+    "marathon_sd_configs",
+    "nerve_sd_configs",
+    "nomad_sd_configs",
+    "openstack_sd_configs",
+    "ovhcloud_sd_configs",
+    "puppetdb_sd_configs",
+    "rds_sd_configs",
+    "scaleway_sd_configs",
+    "serverset_sd_configs",
+    "stackit_sd_configs",
+    "triton_sd_configs",
+    "uyuni_sd_configs",
+    "vultr_sd_configs",
+];
+
+const SUPPORTED: &str = "static_configs, file_sd_configs, http_sd_configs, dns_sd_configs";
+
+/// What is known about a key of a job that nobody asked for.
+pub(super) fn explain_unknown(key: &str) -> Option<String> {
+    UNSUPPORTED
+        .contains(&key)
+        .then(|| format!("{key} is not supported by Icecore; supported: {SUPPORTED}"))
+}
+
+/// `relabelled` tells whether rules can still make an address of a target.
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    names: NameValidation,
+    relabelled: bool,
+) -> Vec<Discovery> {
+    let mut found = Vec::new();
+    let groups: Vec<_> = fields
+        .maps("static_configs")
+        .into_iter()
+        .enumerate()
+        .map(|(index, fields)| group(fields, index.to_string(), names, !relabelled))
+        .collect();
+    if !groups.is_empty() {
+        found.push(Discovery::Static(groups));
+    }
+    found.extend(fields.maps("file_sd_configs").into_iter().map(file));
+    found.extend(fields.maps("http_sd_configs").into_iter().map(http));
+    found.extend(fields.maps("dns_sd_configs").into_iter().map(dns));
+    found
+}
+
+fn group(
+    mut fields: Fields<'_>,
+    source: String,
+    names: NameValidation,
+    check_addresses: bool,
+) -> TargetGroup {
+    let targets = fields.texts("targets");
+    if check_addresses && let Some(url) = targets.iter().find(|target| target.contains('/')) {
+        let reason =
+            format!("{url:?} is not HOST:PORT; scheme and metrics_path are keys of the job");
+        fields.complain("targets", reason);
+    }
+    let labels = fields.text_map("labels");
+    for (name, _) in &labels {
+        if !names.is_label_name(name) {
+            fields.complain("labels", format!("{name:?} is no label name"));
+        }
+    }
+    fields.finish();
+    TargetGroup {
+        targets,
+        labels,
+        source,
+    }
+}
+
+fn file(mut fields: Fields<'_>) -> Discovery {
+    let files = fields.texts("files");
+    if files.is_empty() {
+        fields.complain("files", "expected at least one path or pattern");
+    }
+    for file in &files {
+        if !is_target_file(file) {
+            let reason = format!(
+                "{file:?} must end in .json, .yml or .yaml and may have * in its last part only"
+            );
+            fields.complain("files", reason);
+        }
+    }
+    let refresh = refresh(&mut fields, FILE_REFRESH);
+    let files = files.iter().map(|file| fields.source.path(file)).collect();
+    fields.finish();
+    Discovery::File {
+        files,
+        refresh_interval: refresh,
+    }
+}
+
+fn is_target_file(file: &str) -> bool {
+    let endings = [".json", ".yml", ".yaml", ".JSON", ".YML", ".YAML"];
+    let star_is_last = match file.find('*') {
+        Some(at) => file.get(at..).is_some_and(|rest| !rest.contains('/')),
+        None => true,
+    };
+    star_is_last && endings.iter().any(|ending| file.ends_with(ending))
+}
+
+fn http(mut fields: Fields<'_>) -> Discovery {
+    let url = fields.text("url").unwrap_or_default();
+    if url.is_empty() {
+        fields.complain("url", "expected the URL that lists the targets");
+    } else if !client::is_url(&url, &["http", "https"]) {
+        fields.complain("url", "expected a URL that begins with http:// or https://");
+    }
+    let discovery = Discovery::Http {
+        url,
+        refresh_interval: refresh(&mut fields, HTTP_REFRESH),
+        client: client::read(&mut fields),
+    };
+    fields.finish();
+    discovery
+}
+
+fn dns(mut fields: Fields<'_>) -> Discovery {
+    let names = fields.texts("names");
+    if names.is_empty() {
+        fields.complain("names", "expected at least one name");
+    }
+    let record = fields.parsed("type", |text| match text.to_ascii_uppercase().as_str() {
+        "A" => Ok(DnsRecord::A),
+        "AAAA" => Ok(DnsRecord::Aaaa),
+        "SRV" | "" => Ok(DnsRecord::Srv),
+        "MX" => Ok(DnsRecord::Mx),
+        "NS" => Ok(DnsRecord::Ns),
+        _ => Err("one of A, AAAA, MX, NS, SRV".into()),
+    });
+    let record_is_known = record.is_some() || !fields.has("type");
+    let record = record.unwrap_or(DnsRecord::Srv);
+    let port = fields.number("port").filter(|port| *port > 0);
+    let small = port.and_then(|port| u16::try_from(port).ok());
+    if port.is_some() && small.is_none() {
+        fields.complain("port", "expected at most 65535");
+    }
+    if record_is_known && record != DnsRecord::Srv && port.is_none() {
+        fields.complain("port", "needed for every type of record but SRV");
+    }
+    let discovery = Discovery::Dns {
+        names,
+        record,
+        port: small,
+        refresh_interval: refresh(&mut fields, DNS_REFRESH),
+    };
+    fields.finish();
+    discovery
+}
+
+fn refresh(fields: &mut Fields<'_>, default: Duration) -> Duration {
+    let given = fields.duration("refresh_interval");
+    if given.is_some_and(|interval| interval.is_zero()) {
+        fields.complain("refresh_interval", "must not be 0");
+    }
+    given.unwrap_or(default)
+}
+
+/// The target groups of a YAML file (JSON is YAML, too), for discovery by files.
+pub(crate) fn read_groups(text: &str, path: &Path) -> Result<Vec<TargetGroup>, String> {
+    let root = yaml::parse(text).map_err(|error| {
+        let problem = Problem::new("", error.reason).at(path, error.at);
+        problem.to_string()
+    })?;
+    let nodes = match &root.value {
+        Value::List(nodes) => nodes.as_slice(),
+        Value::Null => &[],
+        _ => return Err("expected a list of target groups".into()),
+    };
+    let source = Source::new(path);
+    let mut groups = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        let fields = Fields::of(node, format!("[{index}]"), &source);
+        let name = format!("{}:{index}", path.display());
+        groups.push(group(fields, name, NameValidation::Utf8, false));
+    }
+    match source.into_problems().first() {
+        Some(problem) => Err(problem.to_string()),
+        None => Ok(groups),
+    }
+}
