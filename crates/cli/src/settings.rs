@@ -136,6 +136,7 @@ fn placeholder(kind: Kind) -> String {
         Kind::Text => "TEXT".into(),
         Kind::Location => "PATH_OR_URL".into(),
         Kind::Address | Kind::OptionalAddress => "ADDRESS:PORT".into(),
+        Kind::Names => "NAMES".into(),
         Kind::Choice(words) => words.join("|"),
         Kind::Secret => "SECRET".into(),
     }
