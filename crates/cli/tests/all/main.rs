@@ -15,6 +15,7 @@ mod inspect;
 mod ledger;
 mod load;
 mod maintenance;
+mod otlp;
 mod process;
 mod query;
 mod random;

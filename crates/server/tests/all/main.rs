@@ -15,6 +15,7 @@ mod expressions;
 mod federate;
 mod lifecycle;
 mod maintenance;
+mod otlp;
 mod payload;
 mod query;
 mod query_limits;
