@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
+//! | imports under way ([`IMPORTS_MAX`]) | 503 at once |
 //! | requests that wait for a run of maintenance ([`MAINTENANCE_CALLERS_MAX`]) | 503 at once |
 //! | requests of one route under way ([`ROUTE_REQUESTS_MAX`], [`ADMIN_REQUESTS_MAX`]) | 503 at once |
 //! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
@@ -26,6 +27,10 @@ pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 /// request to succeed, two keep a second sender going meanwhile.
 const LARGEST_WRITES_AT_ONCE: usize = 2;
 
+/// Imports that may be under way. Each has a thread of its own, and more of them do not make the store
+/// faster.
+const IMPORTS_MAX: usize = 8;
+
 /// Requests that may wait for a run of maintenance. They share it, and each holds but a connection;
 /// people and scripts that ask are few.
 const MAINTENANCE_CALLERS_MAX: usize = 64;
@@ -45,6 +50,7 @@ pub(crate) struct Limits {
     write_bytes_max: usize,
     reads: Arc<Semaphore>,
     maintenance: Arc<Semaphore>,
+    imports: Arc<Semaphore>,
 }
 
 impl Limits {
@@ -67,6 +73,7 @@ impl Limits {
             write_bytes_max,
             reads: permits(options.concurrent_reads_max),
             maintenance: permits(MAINTENANCE_CALLERS_MAX),
+            imports: permits(IMPORTS_MAX),
         }
     }
 
@@ -122,6 +129,14 @@ impl Limits {
             ApiError::unavailable(format!(
                 "{MAINTENANCE_CALLERS_MAX} requests wait for a run of maintenance: try again"
             ))
+        })
+    }
+
+    /// A place for one import, held until it is answered.
+    pub(super) fn import_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = Arc::clone(&self.imports).try_acquire_owned();
+        slot.map_err(|_| {
+            ApiError::unavailable(format!("{IMPORTS_MAX} imports are under way: try again"))
         })
     }
 
