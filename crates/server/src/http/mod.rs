@@ -18,6 +18,8 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
+#[cfg(test)]
+mod docs;
 pub(crate) mod error;
 mod exemplars;
 mod export;
@@ -464,13 +466,18 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     }
     let response = compress::compressed(response, encoding).await;
     let timer = timer.answered(response.status());
+    until_done(response, timer)
+}
+
+/// Keeps something until an answer is done: a streamed one when its body is, or when its client has
+/// gone away.
+fn until_done(response: Response, kept: impl Send + 'static) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    // A streamed answer is done when its body is, or when its client has gone away.
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            let _until_the_body_is_dropped = &timer;
+            let _until_the_body_is_dropped = &kept;
             frame
         }))
     })
@@ -484,14 +491,16 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
     let checked = app
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
-    match checked.await {
-        Ok(()) => next.run(request).await,
-        Err(denied) => {
-            let (head, mut body) = request.into_parts();
-            body::read_to_the_end(&mut body, &head.headers).await;
-            ApiError::from(denied).into_response()
-        }
-    }
+    let refused = match checked.await.map_err(ApiError::from) {
+        Ok(()) => match app.limits.admit(route, request.body()) {
+            Ok(slot) => return until_done(next.run(request).await, slot),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    };
+    let (head, mut body) = request.into_parts();
+    body::read_to_the_end(&mut body, &head.headers).await;
+    refused.into_response()
 }
 
 /// Waits for an answer for as long as the route allows.
