@@ -90,6 +90,10 @@ pub struct Series<'p> {
 
 /// The value of a sample.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "values are handed on one by one and never stored here"
+)]
 pub enum SeriesValue {
     Float(f64),
     Histogram(Histogram),
@@ -130,8 +134,8 @@ pub struct Parser<'a> {
 
 enum Inner<'a> {
     Lines(LineParser<'a>),
-    CustomBounds(CustomBounds<'a>),
-    Protobuf(ProtobufParser<'a>),
+    CustomBounds(Box<CustomBounds<'a>>),
+    Protobuf(Box<ProtobufParser<'a>>),
 }
 
 impl<'a> Parser<'a> {
@@ -146,13 +150,13 @@ impl<'a> Parser<'a> {
                 LineParser::OpenMetrics(OpenMetricsParser::new(body, options.created_timestamps))
             }
             Format::Protobuf => {
-                let inner = Inner::Protobuf(ProtobufParser::new(body, options));
+                let inner = Inner::Protobuf(ProtobufParser::new(body, options).into());
                 return Self::reading(body, inner);
             }
         };
         if options.classic_to_custom_bounds {
             let histograms = CustomBounds::new(lines, options.classic_beside_native);
-            return Self::reading(body, Inner::CustomBounds(histograms));
+            return Self::reading(body, Inner::CustomBounds(histograms.into()));
         }
         Self::reading(body, Inner::Lines(lines))
     }
