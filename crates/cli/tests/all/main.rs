@@ -8,6 +8,7 @@
 
 mod architecture;
 mod crash;
+mod doors;
 mod export;
 mod fencing;
 mod http;

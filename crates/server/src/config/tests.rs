@@ -29,6 +29,7 @@ fn other_value(setting: &Setting) -> String {
         Kind::Text | Kind::Location => &["s3://elsewhere/x y"],
         Kind::Secret => &["hunter2"],
         Kind::Address => &["[::1]:8080"],
+        Kind::OptionalAddress => &["[::1]:8080", "off"],
         Kind::Choice(words) => words,
     };
     let other = candidates.iter().find(|candidate| **candidate != default);

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
+//! | imports under way ([`IMPORTS_MAX`]) | 503 at once |
 //! | requests that wait for a run of maintenance ([`MAINTENANCE_CALLERS_MAX`]) | 503 at once |
 //! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
 //! | `server.write_body_bytes_max`, [`FORM_BYTES_MAX`] | 413 |
@@ -22,6 +23,10 @@ pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 /// request to succeed, two keep a second sender going meanwhile.
 const LARGEST_WRITES_AT_ONCE: usize = 2;
 
+/// Imports that may be under way. Each has a thread of its own, and more of them do not make the store
+/// faster.
+const IMPORTS_MAX: usize = 8;
+
 /// Requests that may wait for a run of maintenance. They share it, and each holds but a connection;
 /// people and scripts that ask are few.
 const MAINTENANCE_CALLERS_MAX: usize = 64;
@@ -32,6 +37,7 @@ pub(crate) struct Limits {
     write_bytes_max: usize,
     reads: Arc<Semaphore>,
     maintenance: Arc<Semaphore>,
+    imports: Arc<Semaphore>,
 }
 
 impl Limits {
@@ -49,6 +55,7 @@ impl Limits {
             write_bytes_max,
             reads: permits(options.concurrent_reads_max),
             maintenance: permits(MAINTENANCE_CALLERS_MAX),
+            imports: permits(IMPORTS_MAX),
         }
     }
 
@@ -74,6 +81,14 @@ impl Limits {
             ApiError::unavailable(format!(
                 "{MAINTENANCE_CALLERS_MAX} requests wait for a run of maintenance: try again"
             ))
+        })
+    }
+
+    /// A place for one import, held until it is answered.
+    pub(super) fn import_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = Arc::clone(&self.imports).try_acquire_owned();
+        slot.map_err(|_| {
+            ApiError::unavailable(format!("{IMPORTS_MAX} imports are under way: try again"))
         })
     }
 

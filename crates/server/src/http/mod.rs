@@ -8,7 +8,7 @@
 //! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
-//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
+//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -23,8 +23,10 @@ mod exemplars;
 mod export;
 mod expression;
 mod federate;
+mod grpc;
 mod health;
 mod http2;
+mod import;
 mod json;
 mod labels;
 pub(crate) mod limits;
@@ -35,10 +37,13 @@ mod params;
 mod preface;
 mod query;
 mod query_answer;
+mod reload;
 mod remote_read;
 pub(crate) mod remote_write;
+mod rfc3339;
 mod stall;
 mod status;
+mod targets;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -59,8 +64,10 @@ use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
+use crate::scrape::Scraping;
 use error::ApiError;
 use limits::Limits;
+use status::Started;
 
 /// One path and what it is for. `docs/http-api.md` describes each.
 pub struct Route {
@@ -156,6 +163,48 @@ pub const ROUTES: &[Route] = &[
         get(health::metrics)
     }),
     only(
+        Role::Admin,
+        route(
+            "/-/reload",
+            &["POST", "PUT"],
+            "reads the configuration file anew",
+            || post(reload::reload).put(reload::reload),
+        ),
+    ),
+    route("/api/v1/targets", GET, "what is scraped", || {
+        get(targets::targets)
+    }),
+    route(
+        "/api/v1/targets/metadata",
+        GET,
+        "type, unit and help of metrics, by target",
+        || get(targets::metadata),
+    ),
+    route(
+        "/api/v1/scrape_pools",
+        GET,
+        "the names of jobs that are scraped",
+        || get(targets::scrape_pools),
+    ),
+    route(
+        "/api/v1/status/config",
+        GET,
+        "the configuration file in force",
+        || get(status::config),
+    ),
+    route(
+        "/api/v1/status/flags",
+        GET,
+        "every setting and its value",
+        || get(status::flags),
+    ),
+    route(
+        "/api/v1/status/runtimeinfo",
+        GET,
+        "the process: since when, how many threads",
+        || get(status::runtime_info),
+    ),
+    only(
         Role::Write,
         route(
             "/api/v1/write",
@@ -182,6 +231,15 @@ pub const ROUTES: &[Route] = &[
             || post(otlp::metrics),
         ),
     ),
+    only(
+        Role::Write,
+        route(
+            grpc::EXPORT,
+            &["POST"],
+            "OpenTelemetry metrics (OTLP) over gRPC",
+            || post(grpc::export),
+        ),
+    ),
     Route {
         time: TimeLimit::None,
         ..route(
@@ -200,9 +258,29 @@ pub const ROUTES: &[Route] = &[
     route(
         "/api/v1/export",
         GET_POST,
-        "samples as lines of JSON",
+        "samples as lines of JSON, or in the native form",
         || get(export::export).post(export::export),
     ),
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import",
+            &["POST"],
+            "stores what an export wrote",
+            || post(import::import),
+        )
+    },
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import/prometheus",
+            &["POST"],
+            "stores text expositions with timestamps",
+            || post(import::import_exposition),
+        )
+    },
     query("/api/v1/query", "a PromQL query at one time", || {
         get(query::instant).post(query::instant)
     }),
@@ -287,6 +365,8 @@ pub(crate) struct App {
     pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
+    scraping: OnceLock<Arc<Scraping>>,
+    started: Started,
 }
 
 impl App {
@@ -301,9 +381,11 @@ impl App {
             queries: Queries::new(config.query.clone())?,
             otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
+            started: Started::new(config, clock.now_ms()),
             access,
             clock,
             database: OnceLock::new(),
+            scraping: OnceLock::new(),
         })
     }
 
@@ -313,6 +395,21 @@ impl App {
         debug_assert!(earlier.is_ok(), "a process opens one database");
     }
 
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// From now on requests about scraping are answered.
+    pub(crate) fn set_scraping(&self, scraping: Arc<Scraping>) {
+        let earlier = self.scraping.set(scraping);
+        debug_assert!(earlier.is_ok(), "a process scrapes in one place");
+    }
+
+    /// `None` until the database is open.
+    pub(crate) fn scraping(&self) -> Option<&Arc<Scraping>> {
+        self.scraping.get()
+    }
+
     pub(crate) fn database(&self) -> Result<&Database, ApiError> {
         self.database
             .get()
@@ -320,16 +417,30 @@ impl App {
     }
 }
 
+/// What is answered at the HTTP door: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(route.path, (route.handler)());
     }
-    router
+    let router = router
         .fallback(|uri: Uri| async move { ApiError::not_found(uri.path()) })
         .method_not_allowed_fallback(|method: Method| async move {
             ApiError::method_not_allowed(method.as_str())
-        })
+        });
+    observed(router, app)
+}
+
+/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+pub(crate) fn grpc_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(grpc::EXPORT, post(grpc::export))
+        .fallback(grpc::unknown);
+    observed(router, app)
+}
+
+fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
+    router
         .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
         .with_state(app)
 }

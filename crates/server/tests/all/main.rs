@@ -6,6 +6,7 @@
     reason = "which scripts ran, and which were skipped, should be seen"
 )]
 
+mod access;
 mod client;
 mod compression;
 mod conformance;
@@ -13,6 +14,7 @@ mod documents;
 mod exposition;
 mod expressions;
 mod federate;
+mod importing;
 mod lifecycle;
 mod maintenance;
 mod payload;
@@ -21,6 +23,13 @@ mod query_limits;
 mod reading;
 mod refusals;
 mod remote_read;
+mod scrape;
+mod scrape_client;
+mod scrape_options;
+mod scrape_status;
+mod scrape_target;
+mod scraper;
 mod served;
 mod status;
+mod tls_client;
 mod writing;
