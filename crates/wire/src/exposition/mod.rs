@@ -56,6 +56,10 @@ pub struct ExpositionError {
 
 /// One thing that a body says.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "entries are handed on one by one, and most are series"
+)]
 pub enum Entry<'p> {
     Type {
         family: Cow<'p, str>,
@@ -90,10 +94,6 @@ pub struct Series<'p> {
 
 /// The value of a sample.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "values are handed on one by one and never stored here"
-)]
 pub enum SeriesValue {
     Float(f64),
     Histogram(Histogram),
