@@ -16,6 +16,7 @@ mod inspect;
 mod ledger;
 mod load;
 mod maintenance;
+mod otlp;
 mod process;
 mod query;
 mod random;

@@ -366,6 +366,12 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "server.write_body_bytes_max",
         "must not be above server.write_decompressed_bytes_max",
     );
+    let otlp = &config.otlp;
+    require(
+        !otlp.promote_all_resource_attributes || otlp.promote_resource_attributes.is_empty(),
+        "otlp.promote_resource_attributes",
+        "must be empty when otlp.promote_all_resource_attributes is true",
+    );
     problems
 }
 

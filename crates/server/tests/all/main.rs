@@ -17,6 +17,7 @@ mod federate;
 mod importing;
 mod lifecycle;
 mod maintenance;
+mod otlp;
 mod payload;
 mod query;
 mod query_limits;

@@ -38,8 +38,7 @@ impl Content {
                     series.labels(&mut pairs).expect("the capture is valid");
                     content.label_pairs += pairs.len() - 1;
                     let labels = Labels::from_pairs(pairs);
-                    content.exemplars +=
-                        series.exemplars().map(|e| e.expect("it is valid")).count();
+                    content.exemplars += series.exemplars().filter(Result::is_ok).count();
                     match series.value {
                         SeriesValue::Float(value) => {
                             content.series.push((labels, value, series.created_ms))
