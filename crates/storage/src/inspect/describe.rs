@@ -266,7 +266,7 @@ impl Reading<'_> {
             self.view.fact("temporality", temporality);
         }
         if record.meta.monotonic {
-            self.view.fact("monotonic", "yes".to_string());
+            self.view.fact("monotonic", true.to_string());
         }
         let fingerprint = record.labels.fingerprint();
         self.lines([
