@@ -135,7 +135,8 @@ fn placeholder(kind: Kind) -> String {
         Kind::Bool => "true|false".into(),
         Kind::Text => "TEXT".into(),
         Kind::Location => "PATH_OR_URL".into(),
-        Kind::Address => "ADDRESS:PORT".into(),
+        Kind::Address | Kind::OptionalAddress => "ADDRESS:PORT".into(),
+        Kind::Names => "NAMES".into(),
         Kind::Choice(words) => words.join("|"),
         Kind::Secret => "SECRET".into(),
     }

@@ -29,9 +29,9 @@ use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use crate::access::Access;
-use crate::config::{Config, ConfigError, LogFormat};
+use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::http::connection::{Door, Protocols};
-use crate::http::{App, router};
+use crate::http::{App, grpc_router, router};
 use crate::scrape::{Own, Scraping};
 use crate::telemetry;
 
@@ -112,6 +112,7 @@ pub struct Process {
     environment: Environment,
     app: Arc<App>,
     door: Option<Door>,
+    grpc_door: Option<Door>,
     /// Reads the web configuration file again when it changes.
     watching: JoinSet<()>,
 }
@@ -123,27 +124,28 @@ impl Process {
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
         let access = Access::open(web_config_of(&config))?;
         let app = Arc::new(App::new(&config, Arc::clone(&access), clock)?);
+        let open = |listener, router, protocols| {
+            Door::open(listener, router, protocols, Arc::clone(&access))
+        };
         let listen = &config.server.listen;
-        let bound = TcpListener::bind((listen.host.as_str(), listen.port)).await;
-        let door = bound.and_then(|listener| {
+        let bound = bind(listen).await;
+        let opened = bound.and_then(|listener| {
             let router = router(Arc::clone(&app));
-            Door::open(listener, router, Protocols::Http1And2, Arc::clone(&access))
+            open(listener, router, Protocols::Http1And2)
         });
-        let door = match door {
-            Ok(door) => Some(door),
-            Err(error) if !config.listen_is_explicit() => {
-                let address = listen.to_string();
-                warn!(address, %error, "HTTP stays shut; --listen ADDRESS:PORT chooses another port");
-                None
-            }
-            Err(source) => {
-                return Err(ServeError::Listen {
-                    address: listen.to_string(),
-                    source,
+        let door = open_or_shut(opened, listen, config.listen_is_explicit(), "--listen")?;
+        let grpc_door = match &config.server.otlp_grpc_listen {
+            None => None,
+            Some(listen) => {
+                let opened = bind(listen).await.and_then(|listener| {
+                    let router = grpc_router(Arc::clone(&app));
+                    open(listener, router, Protocols::Http2)
                 });
+                let explicit = config.grpc_listen_is_explicit();
+                open_or_shut(opened, listen, explicit, "--otlp.grpc.listen")?
             }
         };
-        if let Some(door) = &door {
+        for door in [&door, &grpc_door].into_iter().flatten() {
             warn_if_unprotected(&access, door.address());
         }
         Ok(Self {
@@ -151,6 +153,7 @@ impl Process {
             environment,
             app,
             door,
+            grpc_door,
             watching: access.watch(),
         })
     }
@@ -158,6 +161,11 @@ impl Process {
     /// Where HTTP is answered; `None` when the door is shut.
     pub fn address(&self) -> Option<SocketAddr> {
         self.door.as_ref().map(Door::address)
+    }
+
+    /// Where gRPC is answered; `None` when that door is shut.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc_door.as_ref().map(Door::address)
     }
 
     /// Opens the database and serves it until something arrives in `stop`. What arrives says who
@@ -247,10 +255,14 @@ impl Process {
 
     async fn shut(&mut self, grace: Duration) -> bool {
         self.watching.abort_all();
-        match self.door.take() {
-            Some(door) => door.shut(grace).await,
-            None => true,
-        }
+        let shut = |door: Option<Door>| async move {
+            match door {
+                Some(door) => door.shut(grace).await,
+                None => true,
+            }
+        };
+        let (http, grpc) = tokio::join!(shut(self.door.take()), shut(self.grpc_door.take()));
+        http && grpc
     }
 
     /// Where the data lies: an absolute path or a URL.
@@ -288,8 +300,36 @@ impl Process {
                  read   curl '{url}/api/v1/query' -d 'query=up'\n"
             );
         }
+        if let Some(url) = self.grpc_address().map(|address| url_of(scheme, address)) {
+            let _ = writeln!(
+                text,
+                "  otlp   {url}   (gRPC; OTLP over HTTP is at /v1/metrics above)"
+            );
+        }
         // Nobody may be reading it, which is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());
+    }
+}
+
+async fn bind(listen: &ListenAddress) -> io::Result<TcpListener> {
+    TcpListener::bind((listen.host.as_str(), listen.port)).await
+}
+
+/// A port that nobody asked for and that is taken stays shut, with a warning.
+fn open_or_shut(
+    opened: io::Result<Door>,
+    listen: &ListenAddress,
+    is_explicit: bool,
+    flag: &str,
+) -> Result<Option<Door>, ServeError> {
+    let address = listen.to_string();
+    match opened {
+        Ok(door) => Ok(Some(door)),
+        Err(error) if !is_explicit => {
+            warn!(address, %error, "this door stays shut; {flag} ADDRESS:PORT chooses another port");
+            Ok(None)
+        }
+        Err(source) => Err(ServeError::Listen { address, source }),
     }
 }
 

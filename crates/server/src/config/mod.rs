@@ -128,7 +128,16 @@ impl Config {
     /// Whether somebody asked for this very address: then failing to listen there is an error,
     /// while a default that is taken is only a warning.
     pub fn listen_is_explicit(&self) -> bool {
-        self.source("server.listen")
+        self.is_explicit("server.listen")
+    }
+
+    /// The same for the gRPC door.
+    pub fn grpc_listen_is_explicit(&self) -> bool {
+        self.is_explicit("otlp.grpc_listen")
+    }
+
+    fn is_explicit(&self, key: &str) -> bool {
+        self.source(key)
             .is_some_and(|source| *source != Source::Default)
     }
 
@@ -356,6 +365,12 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         server.write_body_bytes_max <= server.write_decompressed_bytes_max,
         "server.write_body_bytes_max",
         "must not be above server.write_decompressed_bytes_max",
+    );
+    let otlp = &config.otlp;
+    require(
+        !otlp.promote_all_resource_attributes || otlp.promote_resource_attributes.is_empty(),
+        "otlp.promote_resource_attributes",
+        "must be empty when otlp.promote_all_resource_attributes is true",
     );
     problems
 }

@@ -16,6 +16,8 @@ const MIB: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: ListenAddress,
+    /// `None`: gRPC is answered at the HTTP door alone.
+    pub otlp_grpc_listen: Option<ListenAddress>,
     /// Path of the web configuration file; empty for none.
     pub web_config: String,
     pub write_body_bytes_max: usize,
@@ -89,6 +91,11 @@ impl Default for ServerOptions {
                 port: 9090,
             },
             web_config: String::new(),
+            // Where OpenTelemetry's exporters send to by default.
+            otlp_grpc_listen: Some(ListenAddress {
+                host: "127.0.0.1".into(),
+                port: 4317,
+            }),
             // Prometheus sends about 2 MiB at most per request, backfilling tools send more.
             write_body_bytes_max: 32 * MIB,
             // Snappy shrinks remote write by four to ten times; what claims more than this is

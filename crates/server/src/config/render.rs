@@ -40,9 +40,9 @@ fn shown(setting: &Setting, config: &Config) -> String {
     let value = (setting.read)(config);
     match setting.kind {
         Kind::Text | Kind::Location => yaml_text(&without_password(&value)),
-        Kind::Secret => yaml_text(&value),
+        Kind::Secret | Kind::Names => yaml_text(&value),
         // Numbers and words, and addresses, which are quoted because some contain brackets.
-        Kind::Address => yaml_text(&value),
+        Kind::Address | Kind::OptionalAddress => yaml_text(&value),
         _ => value,
     }
 }

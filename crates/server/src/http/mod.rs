@@ -8,7 +8,7 @@
 //! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
-//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
+//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -18,13 +18,17 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
+#[cfg(test)]
+mod docs;
 pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
 mod federate;
+mod grpc;
 mod health;
 mod http2;
+mod import;
 mod json;
 mod labels;
 pub(crate) mod limits;
@@ -229,6 +233,15 @@ pub const ROUTES: &[Route] = &[
             || post(otlp::metrics),
         ),
     ),
+    only(
+        Role::Write,
+        route(
+            grpc::EXPORT,
+            &["POST"],
+            "OpenTelemetry metrics (OTLP) over gRPC",
+            || post(grpc::export),
+        ),
+    ),
     Route {
         time: TimeLimit::None,
         ..route(
@@ -247,9 +260,29 @@ pub const ROUTES: &[Route] = &[
     route(
         "/api/v1/export",
         GET_POST,
-        "samples as lines of JSON",
+        "samples as lines of JSON, or in the native form",
         || get(export::export).post(export::export),
     ),
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import",
+            &["POST"],
+            "stores what an export wrote",
+            || post(import::import),
+        )
+    },
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import/prometheus",
+            &["POST"],
+            "stores text expositions with timestamps",
+            || post(import::import_exposition),
+        )
+    },
     query("/api/v1/query", "a PromQL query at one time", || {
         get(query::instant).post(query::instant)
     }),
@@ -386,16 +419,30 @@ impl App {
     }
 }
 
+/// What is answered at the HTTP door: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(route.path, (route.handler)());
     }
-    router
+    let router = router
         .fallback(|uri: Uri| async move { ApiError::not_found(uri.path()) })
         .method_not_allowed_fallback(|method: Method| async move {
             ApiError::method_not_allowed(method.as_str())
-        })
+        });
+    observed(router, app)
+}
+
+/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+pub(crate) fn grpc_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(grpc::EXPORT, post(grpc::export))
+        .fallback(grpc::unknown);
+    observed(router, app)
+}
+
+fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
+    router
         .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
         .with_state(app)
 }
@@ -419,13 +466,18 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     }
     let response = compress::compressed(response, encoding).await;
     let timer = timer.answered(response.status());
+    until_done(response, timer)
+}
+
+/// Keeps something until an answer is done: a streamed one when its body is, or when its client has
+/// gone away.
+fn until_done(response: Response, kept: impl Send + 'static) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    // A streamed answer is done when its body is, or when its client has gone away.
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            let _until_the_body_is_dropped = &timer;
+            let _until_the_body_is_dropped = &kept;
             frame
         }))
     })
@@ -439,14 +491,16 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
     let checked = app
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
-    match checked.await {
-        Ok(()) => next.run(request).await,
-        Err(denied) => {
-            let (head, mut body) = request.into_parts();
-            body::read_to_the_end(&mut body, &head.headers).await;
-            ApiError::from(denied).into_response()
-        }
-    }
+    let refused = match checked.await.map_err(ApiError::from) {
+        Ok(()) => match app.limits.admit(route, request.body()) {
+            Ok(slot) => return until_done(next.run(request).await, slot),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    };
+    let (head, mut body) = request.into_parts();
+    body::read_to_the_end(&mut body, &head.headers).await;
+    refused.into_response()
 }
 
 /// Waits for an answer for as long as the route allows.

@@ -6,6 +6,7 @@
     reason = "which scripts ran, and which were skipped, should be seen"
 )]
 
+mod access;
 mod client;
 mod compression;
 mod conformance;
@@ -13,8 +14,10 @@ mod documents;
 mod exposition;
 mod expressions;
 mod federate;
+mod importing;
 mod lifecycle;
 mod maintenance;
+mod otlp;
 mod payload;
 mod query;
 mod query_limits;
@@ -29,4 +32,5 @@ mod scrape_target;
 mod scraper;
 mod served;
 mod status;
+mod tls_client;
 mod writing;
