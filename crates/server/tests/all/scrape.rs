@@ -95,8 +95,9 @@ async fn a_target_that_does_not_answer_is_down() {
         "{error}"
     );
     // Nothing listens there: the port was ours and is free again.
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let nobody = nobody.local_addr().unwrap().to_string();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = listener.local_addr().unwrap().to_string();
+    drop(listener);
     scraper.reload(&one_job(&[nobody], "")).await;
     scraper.until_error("onnection refused").await;
     scraper.served.stop().await.unwrap();
