@@ -22,6 +22,7 @@ mod query;
 mod random;
 mod remote_write;
 mod s3;
+mod scrape;
 mod served;
 
 use std::process::{Command, Output};
