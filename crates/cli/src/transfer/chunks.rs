@@ -5,9 +5,6 @@ use std::io::{self, BufReader, Read};
 use anyhow::{Context as _, bail};
 use icecore_wire::native::{FrameHead, MAGIC, frame_head};
 
-/// Plain bytes of a chunk. Each is one request, which is answered when the store holds it.
-const CHUNK_BYTES: usize = 8 << 20;
-
 /// The longest line that is sent: it is in memory as a whole.
 const LINE_BYTES_MAX: usize = 1 << 30;
 
@@ -57,7 +54,8 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    pub(crate) fn open(mut source: Box<dyn Read + Send>) -> io::Result<Self> {
+    /// `chunk_bytes` is how much a chunk has at most, unless a line or a frame is longer.
+    pub(crate) fn open(mut source: Box<dyn Read + Send>, chunk_bytes: usize) -> io::Result<Self> {
         let mut rest = Vec::new();
         source.by_ref().take(1 << 16).read_to_end(&mut rest)?;
         let first = rest.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -73,14 +71,17 @@ impl Chunks {
             offset: 0,
             lines: 0,
             at_end: false,
-            chunk_bytes: CHUNK_BYTES,
+            chunk_bytes: chunk_bytes.max(1),
             open: false,
         })
     }
 
     /// Passes over what was stored before.
     pub(crate) fn skip_to(&mut self, offset: u64, lines: u64, open: bool) -> anyhow::Result<()> {
-        let here = self.rest.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+        let here = self
+            .rest
+            .len()
+            .min(usize::try_from(offset).unwrap_or(usize::MAX));
         self.rest.drain(..here);
         let left = offset - here as u64;
         let passed = io::copy(&mut self.source.by_ref().take(left), &mut io::sink())?;
@@ -108,7 +109,10 @@ impl Chunks {
                 return self.ended();
             }
             if wanted >= LINE_BYTES_MAX {
-                bail!("line {} is longer than {LINE_BYTES_MAX} bytes", self.lines + 1);
+                bail!(
+                    "line {} is longer than {LINE_BYTES_MAX} bytes",
+                    self.lines + 1
+                );
             }
             wanted *= 2;
         }
@@ -187,8 +191,7 @@ mod tests {
 
     fn chunks(bytes: &[u8], chunk_bytes: usize) -> anyhow::Result<Vec<Chunk>> {
         let source = plain(io::Cursor::new(bytes.to_vec()))?;
-        let mut chunks = Chunks::open(source)?;
-        chunks.chunk_bytes = chunk_bytes;
+        let mut chunks = Chunks::open(source, chunk_bytes)?;
         let mut all = Vec::new();
         while let Some(chunk) = chunks.next()? {
             all.push(chunk);
@@ -228,12 +231,18 @@ mod tests {
         let text = b"a 1 1\nb 2 2\n";
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         io::Write::write_all(&mut gzip, text).unwrap();
-        for file in [gzip.finish().unwrap(), zstd::encode_all(&text[..], 1).unwrap()] {
-            let mut chunks = Chunks::open(plain(io::Cursor::new(file)).unwrap()).unwrap();
+        for file in [
+            gzip.finish().unwrap(),
+            zstd::encode_all(&text[..], 1).unwrap(),
+        ] {
+            let mut chunks = Chunks::open(plain(io::Cursor::new(file)).unwrap(), 1000).unwrap();
             assert_eq!(chunks.form, Form::Text);
             chunks.skip_to(6, 1, false).unwrap();
             let chunk = chunks.next().unwrap().unwrap();
-            assert_eq!((&chunk.bytes[..], chunk.end, chunk.lines_before), (&b"b 2 2\n"[..], 12, 1));
+            assert_eq!(
+                (&chunk.bytes[..], chunk.end, chunk.lines_before),
+                (&b"b 2 2\n"[..], 12, 1)
+            );
             assert!(chunks.next().unwrap().is_none());
         }
     }

@@ -159,7 +159,10 @@ impl Export {
             };
             let bytes = bytes.with_context(|| match to_stdout {
                 true => "the export is not complete".into(),
-                false => format!("the export is not complete (--resume goes on at {})", utc::format_ms(from)),
+                false => format!(
+                    "the export is not complete (--resume goes on at {})",
+                    utc::format_ms(from)
+                ),
             });
             progress.end();
             slices.taken(to, bytes?);
@@ -227,7 +230,10 @@ impl Slices {
             0 => self.end_ms,
             slice => {
                 let number = self.next_ms.div_euclid(slice).saturating_add(1);
-                number.saturating_mul(slice).saturating_sub(1).min(self.end_ms)
+                number
+                    .saturating_mul(slice)
+                    .saturating_sub(1)
+                    .min(self.end_ms)
             }
         };
         Some((self.next_ms, last))
@@ -262,7 +268,11 @@ async fn first_time(
         params.extend(selectors.iter().map(|s| ("match[]", s.clone())));
         let body = connection.post("/api/v1/series", &params).await?;
         let answer = Answer::parse(&body, connection.server())?;
-        match answer.data.as_array().is_some_and(|series| !series.is_empty()) {
+        match answer
+            .data
+            .as_array()
+            .is_some_and(|series| !series.is_empty())
+        {
             true => after = middle,
             false => before = middle,
         }
@@ -286,10 +296,7 @@ async fn copy(
         Answer::parse(&Body { status, bytes }, connection.server())?;
         bail!("{} answered {status}", connection.server());
     }
-    let mut sink = Counting {
-        target,
-        bytes: 0,
-    };
+    let mut sink = Counting { target, bytes: 0 };
     let mut encoder = compression.encoder(&mut sink)?;
     while let Some(piece) = response
         .chunk()
@@ -424,7 +431,13 @@ mod tests {
 
     #[test]
     fn slices_cover_the_range_once() {
-        for (start, end, slice) in [(5, 25, 10), (0, 9, 10), (10, 10, 10), (3, 99, 0), (-5, 5, 4)] {
+        for (start, end, slice) in [
+            (5, 25, 10),
+            (0, 9, 10),
+            (10, 10, 10),
+            (3, 99, 0),
+            (-5, 5, 4),
+        ] {
             let mut slices = Slices::new(start, end, slice);
             let mut next = start;
             while let Some((from, to)) = slices.next() {

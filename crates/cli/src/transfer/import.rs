@@ -44,6 +44,10 @@ pub(crate) struct Import {
     #[arg(long)]
     openmetrics: bool,
 
+    /// Bytes, before compression, of one request
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    chunk_bytes: usize,
+
     /// A label for every series of a text; may be repeated
     #[arg(long = "extra-label", value_name = "NAME=VALUE")]
     extra_labels: Vec<String>,
@@ -85,9 +89,15 @@ impl Import {
             }
         };
         let plain = plain(source).with_context(|| format!("cannot read {shown}"))?;
-        let mut chunks = Chunks::open(plain).with_context(|| format!("cannot read {shown}"))?;
-        let note = Note::new(beside(&self.file, ".progress"), json!({"bytes": file_bytes}));
-        if self.resume && let Some(noted) = note.read()? {
+        let mut chunks = Chunks::open(plain, self.chunk_bytes)
+            .with_context(|| format!("cannot read {shown}"))?;
+        let note = Note::new(
+            beside(&self.file, ".progress"),
+            json!({"bytes": file_bytes}),
+        );
+        if self.resume
+            && let Some(noted) = note.read()?
+        {
             let number = |key: &str| noted[key].as_u64().context("the progress cannot be read");
             let open = noted["open"].as_bool().unwrap_or_default();
             chunks.skip_to(number("offset")?, number("lines")?, open)?;
@@ -115,7 +125,10 @@ impl Import {
             progress.end();
             let counts = stored.with_context(|| match from_stdin {
                 true => "the import is not complete".into(),
-                false => format!("the import is not complete (--resume goes on, {} says where)", note.path().display()),
+                false => format!(
+                    "the import is not complete (--resume goes on, {} says where)",
+                    note.path().display()
+                ),
             })?;
             rejected.add(&counts);
             progress.bytes += bytes;
@@ -145,7 +158,9 @@ impl Import {
         let plain = form == Form::Native;
         let body = match plain {
             true => chunk.bytes,
-            false => tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??,
+            false => {
+                tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
+            }
         };
         let body = bytes::Bytes::from(body);
         let began = Instant::now();
@@ -188,7 +203,9 @@ impl Import {
                 "/api/v1/import"
             }
             Form::Native => {
-                query.append_pair("format", "native").append_pair("partial", "true");
+                query
+                    .append_pair("format", "native")
+                    .append_pair("partial", "true");
                 "/api/v1/import"
             }
             Form::Text => {
@@ -241,14 +258,13 @@ impl Rejected {
         for rejected in counts["rejected"].as_array().into_iter().flatten() {
             let reason = rejected["reason"].as_str().unwrap_or_default();
             let count = rejected["count"].as_u64().unwrap_or(0);
-            match self.0.iter_mut().find(|(known, _)| known == reason) {
-                Some((_, known)) => *known += count,
-                None if self.0.len() < Self::SHOWN => self.0.push((reason.to_owned(), count)),
-                None => {
-                    if let Some((_, last)) = self.0.last_mut() {
-                        *last += count;
-                    }
-                }
+            if let Some((_, known)) = self.0.iter_mut().find(|(known, _)| known == reason) {
+                *known += count;
+            } else if self.0.len() < Self::SHOWN {
+                self.0.push((reason.to_owned(), count));
+            } else if let Some((last, known)) = self.0.last_mut() {
+                "other reasons".clone_into(last);
+                *known += count;
             }
         }
     }

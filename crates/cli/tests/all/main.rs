@@ -21,6 +21,7 @@ mod random;
 mod remote_write;
 mod s3;
 mod served;
+mod transfer;
 
 use std::process::{Command, Output};
 
