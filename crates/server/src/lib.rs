@@ -20,8 +20,8 @@ mod telemetry;
 
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
-    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ServerOptions,
-    Setting, Source,
+    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
+    ServerOptions, Setting, Source,
 };
 pub use http::{ROUTES, Role, Route};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};

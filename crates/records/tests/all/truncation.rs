@@ -1,7 +1,7 @@
 //! A value that is cut anywhere is an error; so is one with a byte too many.
 
 use icecore_records::{
-    SeriesId, bucket_list, bucket_meta, exemplar_series, flush_cursor, forward_index,
+    SeriesId, bucket_list, bucket_meta, delta_totals, exemplar_series, flush_cursor, forward_index,
     histogram_series, inverted_index, metadata, retired_bucket, series_dictionary,
     start_timestamps,
 };
@@ -79,6 +79,8 @@ fn every_cut_is_found() {
         bucket_meta::decode,
     );
     check("cursor", &flush_cursor::encode(7), 0, flush_cursor::decode);
+    let totals = delta_totals::encode(&mut crate::golden_deltas::totals(), 1_700_000_061);
+    check("running totals", &totals, 0, delta_totals::decode);
     let retired = retired_bucket::encode(1_700_000_000_000);
     check("retired bucket", &retired, 0, retired_bucket::decode);
     check(

@@ -23,6 +23,8 @@ pub enum Kind {
     Location,
     /// `HOST:PORT`.
     Address,
+    /// `HOST:PORT`, or `off`.
+    OptionalAddress,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Words, as a list in the file and separated by commas elsewhere.
@@ -42,6 +44,7 @@ impl fmt::Display for Kind {
             Self::Text => f.write_str("text"),
             Self::Location => f.write_str("path or URL"),
             Self::Address => f.write_str("address:port"),
+            Self::OptionalAddress => f.write_str("address:port or off"),
             Self::Choice(words) => f.write_str(&words.join(" or ")),
             Self::Names => f.write_str("names"),
             Self::Secret => f.write_str("secret"),
@@ -113,6 +116,11 @@ pub(super) struct Location;
 pub(super) struct Names;
 pub(super) struct Secret;
 pub(super) struct Address;
+pub(super) struct OptionalAddress;
+
+/// In place of an address: there is none.
+const OFF: &str = "off";
+
 pub(super) struct OneOf<C>(std::marker::PhantomData<C>);
 
 impl Format for Time {
@@ -299,6 +307,26 @@ impl fmt::Display for ListenAddress {
         } else {
             write!(f, "{}:{}", self.host, self.port)
         }
+    }
+}
+
+impl Format for OptionalAddress {
+    type Native = Option<ListenAddress>;
+    const KIND: Kind = Kind::OptionalAddress;
+
+    fn parse(text: &str) -> Result<Option<ListenAddress>, BadValue> {
+        match text {
+            OFF => Ok(None),
+            _ => Address::parse(text)
+                .map(Some)
+                .map_err(|bad| BadValue::expected(format!("{OFF} or {}", bad.expected))),
+        }
+    }
+
+    fn show(value: &Option<ListenAddress>) -> String {
+        value
+            .as_ref()
+            .map_or_else(|| OFF.into(), ListenAddress::to_string)
     }
 }
 

@@ -60,7 +60,8 @@ impl Encoding {
         Ok(found)
     }
 
-    fn from_name(name: &str) -> Result<Self, EncodingError> {
+    /// One name of an encoding.
+    pub(crate) fn from_name(name: &str) -> Result<Self, EncodingError> {
         const NAME_CHARS_SHOWN: usize = 40;
         match name.to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Identity),

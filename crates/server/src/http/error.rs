@@ -18,6 +18,7 @@
 //! what its clients put into their logs.
 
 use std::fmt;
+use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -38,7 +39,7 @@ use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.
-const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// What a credential may look like. Browsers take the first one that they know.
 const CHALLENGES: [HeaderValue; 2] = [
@@ -180,7 +181,7 @@ impl ApiError {
             self.status,
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
         ) {
-            headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+            headers.insert(header::RETRY_AFTER, RETRY_AFTER.as_secs().into());
         }
         if self.status == StatusCode::UNAUTHORIZED {
             for challenge in CHALLENGES {
@@ -405,12 +406,27 @@ mod tests {
     #[test]
     fn write_errors_by_what_the_sender_should_do() {
         let limit = StorageError::LimitReached(String::new());
-        check(WriteError::Storage(limit), 429, "unavailable", true);
+        check(
+            WriteError::<WireError>::Storage(limit),
+            429,
+            "unavailable",
+            true,
+        );
         let closed = StorageError::Closed(String::new());
-        check(WriteError::Storage(closed), 503, "unavailable", true);
+        check(
+            WriteError::<WireError>::Storage(closed),
+            503,
+            "unavailable",
+            true,
+        );
         let malformed = WriteError::Decode(WireError::FirstSymbol);
         check(malformed, 400, "bad_data", false);
         let bomb = SnappyError::TooLarge { length: 2, max: 1 };
-        check(WriteError::Decode(bomb.into()), 413, "bad_data", false);
+        check(
+            WriteError::<WireError>::Decode(bomb.into()),
+            413,
+            "bad_data",
+            false,
+        );
     }
 }

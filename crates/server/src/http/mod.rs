@@ -18,11 +18,14 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
+#[cfg(test)]
+mod docs;
 pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
 mod federate;
+mod grpc;
 mod health;
 mod http2;
 mod import;
@@ -36,10 +39,13 @@ mod params;
 mod preface;
 mod query;
 mod query_answer;
+mod reload;
 mod remote_read;
 pub(crate) mod remote_write;
+mod rfc3339;
 mod stall;
 mod status;
+mod targets;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -60,8 +66,10 @@ use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
+use crate::scrape::Scraping;
 use error::ApiError;
 use limits::Limits;
+use status::Started;
 
 /// One path and what it is for. `docs/http-api.md` describes each.
 pub struct Route {
@@ -157,6 +165,48 @@ pub const ROUTES: &[Route] = &[
         get(health::metrics)
     }),
     only(
+        Role::Admin,
+        route(
+            "/-/reload",
+            &["POST", "PUT"],
+            "reads the configuration file anew",
+            || post(reload::reload).put(reload::reload),
+        ),
+    ),
+    route("/api/v1/targets", GET, "what is scraped", || {
+        get(targets::targets)
+    }),
+    route(
+        "/api/v1/targets/metadata",
+        GET,
+        "type, unit and help of metrics, by target",
+        || get(targets::metadata),
+    ),
+    route(
+        "/api/v1/scrape_pools",
+        GET,
+        "the names of jobs that are scraped",
+        || get(targets::scrape_pools),
+    ),
+    route(
+        "/api/v1/status/config",
+        GET,
+        "the configuration file in force",
+        || get(status::config),
+    ),
+    route(
+        "/api/v1/status/flags",
+        GET,
+        "every setting and its value",
+        || get(status::flags),
+    ),
+    route(
+        "/api/v1/status/runtimeinfo",
+        GET,
+        "the process: since when, how many threads",
+        || get(status::runtime_info),
+    ),
+    only(
         Role::Write,
         route(
             "/api/v1/write",
@@ -181,6 +231,15 @@ pub const ROUTES: &[Route] = &[
             &["POST"],
             "the same, where Prometheus has it",
             || post(otlp::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            grpc::EXPORT,
+            &["POST"],
+            "OpenTelemetry metrics (OTLP) over gRPC",
+            || post(grpc::export),
         ),
     ),
     Route {
@@ -308,6 +367,8 @@ pub(crate) struct App {
     pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
+    scraping: OnceLock<Arc<Scraping>>,
+    started: Started,
 }
 
 impl App {
@@ -322,9 +383,11 @@ impl App {
             queries: Queries::new(config.query.clone())?,
             otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
+            started: Started::new(config, clock.now_ms()),
             access,
             clock,
             database: OnceLock::new(),
+            scraping: OnceLock::new(),
         })
     }
 
@@ -334,6 +397,21 @@ impl App {
         debug_assert!(earlier.is_ok(), "a process opens one database");
     }
 
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// From now on requests about scraping are answered.
+    pub(crate) fn set_scraping(&self, scraping: Arc<Scraping>) {
+        let earlier = self.scraping.set(scraping);
+        debug_assert!(earlier.is_ok(), "a process scrapes in one place");
+    }
+
+    /// `None` until the database is open.
+    pub(crate) fn scraping(&self) -> Option<&Arc<Scraping>> {
+        self.scraping.get()
+    }
+
     pub(crate) fn database(&self) -> Result<&Database, ApiError> {
         self.database
             .get()
@@ -341,16 +419,30 @@ impl App {
     }
 }
 
+/// What is answered at the HTTP door: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(route.path, (route.handler)());
     }
-    router
+    let router = router
         .fallback(|uri: Uri| async move { ApiError::not_found(uri.path()) })
         .method_not_allowed_fallback(|method: Method| async move {
             ApiError::method_not_allowed(method.as_str())
-        })
+        });
+    observed(router, app)
+}
+
+/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+pub(crate) fn grpc_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(grpc::EXPORT, post(grpc::export))
+        .fallback(grpc::unknown);
+    observed(router, app)
+}
+
+fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
+    router
         .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
         .with_state(app)
 }
@@ -374,13 +466,18 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     }
     let response = compress::compressed(response, encoding).await;
     let timer = timer.answered(response.status());
+    until_done(response, timer)
+}
+
+/// Keeps something until an answer is done: a streamed one when its body is, or when its client has
+/// gone away.
+fn until_done(response: Response, kept: impl Send + 'static) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    // A streamed answer is done when its body is, or when its client has gone away.
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            let _until_the_body_is_dropped = &timer;
+            let _until_the_body_is_dropped = &kept;
             frame
         }))
     })
@@ -394,14 +491,16 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
     let checked = app
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
-    match checked.await {
-        Ok(()) => next.run(request).await,
-        Err(denied) => {
-            let (head, mut body) = request.into_parts();
-            body::read_to_the_end(&mut body, &head.headers).await;
-            ApiError::from(denied).into_response()
-        }
-    }
+    let refused = match checked.await.map_err(ApiError::from) {
+        Ok(()) => match app.limits.admit(route, request.body()) {
+            Ok(slot) => return until_done(next.run(request).await, slot),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    };
+    let (head, mut body) = request.into_parts();
+    body::read_to_the_end(&mut body, &head.headers).await;
+    refused.into_response()
 }
 
 /// Waits for an answer for as long as the route allows.

@@ -84,6 +84,16 @@ impl Params {
         given.map(|(_, text)| Ok(parse_selector(text)?)).collect()
     }
 
+    /// `match_target`: which targets are asked for; all where it is missing.
+    pub(super) fn target_matchers(&self) -> Result<Vec<Matcher>, ApiError> {
+        match self.first("match_target") {
+            Some(text) => {
+                parse_selector(text).map_err(|error| ApiError::of_parameter("match_target", error))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The same where at least one is needed.
     pub(super) fn some_selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let selectors = self.selectors()?;

@@ -113,11 +113,10 @@ pub(super) async fn read(
     let key_of = |id| key::time_series(bucket, id);
     let found = fetch(view, ids, key_of, starts, gets).await?;
     contents.take(found, Kind::Floats, Kind::Starts);
-    if meta.has_histograms {
-        let key_of = |id| key::histogram_series(bucket, id);
-        let found = fetch(view, ids, key_of, true, gets).await?;
-        contents.take(found, Kind::Histograms, Kind::HistogramStarts);
-    }
+    // BucketMeta speaks of histograms; records that only say that there is none are there without it.
+    let key_of = |id| key::histogram_series(bucket, id);
+    let found = fetch(view, ids, key_of, true, gets).await?;
+    contents.take(found, Kind::Histograms, Kind::HistogramStarts);
     if meta.exemplars > 0 {
         let key_of = |id| key::exemplar_series(bucket, id);
         let found = fetch(view, ids, key_of, false, gets).await?;

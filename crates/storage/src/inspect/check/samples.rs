@@ -175,7 +175,8 @@ impl SampleCheck {
             true => histogram_series::decode(&record.value)?,
             false => histogram_series::decode_coarse(&record.value)?,
         };
-        self.has_histograms = true;
+        // One that only says that there is none at a time is no histogram.
+        self.has_histograms |= entries.iter().any(|entry| entry.value.is_some());
         for entry in &entries {
             let Some(histogram) = &entry.value else {
                 continue;

@@ -16,9 +16,10 @@ pub(super) struct SeriesCheck {
     dictionary: Vec<(u128, u32)>,
     /// Ascending by id, as keys are.
     forward: Vec<Forward>,
-    previous: Option<Labels>,
-    /// Ids whose labels sort before those of the id before: there a run must begin.
-    descents: Vec<u32>,
+    previous: Option<(u32, Labels)>,
+    /// Ids whose labels sort before those of the id before, with that id: behind it, and not behind the
+    /// other, a run must begin.
+    descents: Vec<(u32, u32)>,
     /// Ids whose forward record could not be read, or was deleted: nothing more can be said about them.
     unreadable: Vec<u32>,
     /// Series that were deleted and still lie in the bucket, in whichever part.
@@ -79,14 +80,12 @@ impl SeriesCheck {
             fingerprint: labels.fingerprint(),
             second: xxh3_64(bindings),
         });
-        if self
-            .previous
-            .as_ref()
-            .is_some_and(|previous| labels < *previous)
+        if let Some((before, previous)) = &self.previous
+            && labels < *previous
         {
-            self.descents.push(id.0);
+            self.descents.push((*before, id.0));
         }
-        self.previous = Some(labels);
+        self.previous = Some((id.0, labels));
     }
 
     pub(super) fn contains(&self, id: u32) -> bool {
@@ -164,8 +163,10 @@ impl SeriesCheck {
         run_starts: &[SeriesId],
         findings: &mut Findings,
     ) {
-        for id in self.descents.iter().filter(|id| **id < committed) {
-            if !run_starts.contains(&SeriesId(*id)) {
+        for (before, id) in self.descents.iter().filter(|(_, id)| *id < committed) {
+            // The series that the run began with may have been deleted.
+            let begins = |start: &SeriesId| *before < start.0 && start.0 <= *id;
+            if !run_starts.iter().any(begins) {
                 let key = key::forward_index(bucket, SeriesId(*id));
                 let reason = "sorts before the series before it, and no run starts here";
                 findings.problem(ProblemKind::Ids, &key, reason);
