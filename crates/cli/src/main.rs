@@ -16,6 +16,7 @@ mod remote;
 mod serve;
 mod settings;
 mod test_promql;
+mod transfer;
 mod utc;
 
 use std::fmt;
@@ -44,6 +45,7 @@ Examples:
   icecore check --storage /var/lib/icecore            whether all of it fits together
   icecore maintenance run                             coarsens closed hours of a running server now
   icecore query range 'rate(http_requests_total[5m])' -o plot
+  icecore export -o all.native; icecore import all.native
   icecore test promql functions.test                  PromQL scripts, in memory";
 
 #[derive(Subcommand)]
@@ -54,6 +56,8 @@ enum Command {
     Check(check::Check),
     Maintenance(maintenance::Maintenance),
     Query(query::Query),
+    Export(transfer::export::Export),
+    Import(transfer::import::Import),
     Test(test_promql::Test),
 }
 
@@ -66,6 +70,8 @@ impl Command {
             Self::Check(check) => check.run(),
             Self::Maintenance(maintenance) => maintenance.run(),
             Self::Query(query) => query.run(),
+            Self::Export(export) => export.run(),
+            Self::Import(import) => import.run(),
             Self::Test(test) => test.run(),
         }
     }
