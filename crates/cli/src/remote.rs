@@ -42,6 +42,15 @@ impl ServerArgs {
         Answer::parse(&body, &self.server)
     }
 
+    /// Deletes what a path names.
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        let body = self.server.delete(path, &self.headers).await?;
+        match body.bytes.is_empty() && body.status.is_success() {
+            true => Ok(()),
+            false => Answer::parse(&body, &self.server).map(drop),
+        }
+    }
+
     /// Gets what needs no parameters and is there at once.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Answer> {
         let body = self.server.get(path, &self.headers).await?;

@@ -68,6 +68,20 @@ impl Server {
     /// Gets what needs no parameters and is there at once.
     pub(crate) async fn get(&self, path: &str, headers: &[String]) -> anyhow::Result<Body> {
         let request = Request::get(format!("{}{path}", self.prefix));
+        self.at_once(request, headers).await
+    }
+
+    /// Deletes what a path names, which is done at once.
+    pub(crate) async fn delete(&self, path: &str, headers: &[String]) -> anyhow::Result<Body> {
+        let request = Request::delete(format!("{}{path}", self.prefix));
+        self.at_once(request, headers).await
+    }
+
+    async fn at_once(
+        &self,
+        request: hyper::http::request::Builder,
+        headers: &[String],
+    ) -> anyhow::Result<Body> {
         let request = self.complete(request, headers, String::new())?;
         match tokio::time::timeout(ANSWER_GRACE, self.exchange(request)).await {
             Ok(answer) => answer,

@@ -6,6 +6,7 @@
     reason = "which scripts ran, and which were skipped, should be seen"
 )]
 
+mod admin;
 mod client;
 mod compression;
 mod conformance;
