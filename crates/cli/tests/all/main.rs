@@ -21,6 +21,7 @@ mod random;
 mod remote_write;
 mod s3;
 mod served;
+mod snapshot;
 
 use std::process::{Command, Output};
 
