@@ -35,6 +35,7 @@ pub fn all_targets() -> Vec<Target> {
     all.extend(targets::columns::targets());
     all.extend(targets::histograms::targets());
     all.extend(targets::wire::targets());
+    all.extend(targets::exposition::targets());
     all.extend(targets::promql::targets());
     all
 }

@@ -10,6 +10,10 @@ use icecore_server::{
 /// The name of the flag that names the file.
 pub(crate) const CONFIG: &str = "config";
 
+/// Short for `--scrape.self=false`.
+const NO_SELF_SCRAPE: &str = "no-self-scrape";
+const SELF_SCRAPE: &str = "scrape.self";
+
 /// What the command line says about settings. Flatten it into a subcommand that needs a [`Config`].
 pub(crate) struct SettingsArgs {
     file: Option<PathBuf>,
@@ -38,9 +42,13 @@ impl FromArgMatches for SettingsArgs {
             let text = matches.get_one::<String>(setting.key)?;
             Some((setting.key.to_owned(), text.clone()))
         };
+        let mut flags: Vec<_> = SETTINGS.iter().filter_map(given).collect();
+        if matches.get_flag(NO_SELF_SCRAPE) {
+            flags.push((SELF_SCRAPE.to_owned(), "false".to_owned()));
+        }
         Ok(Self {
             file: matches.get_one::<PathBuf>(CONFIG).cloned(),
-            flags: SETTINGS.iter().filter_map(given).collect(),
+            flags,
         })
     }
 
@@ -59,12 +67,18 @@ impl Args for SettingsArgs {
             .help(format!(
                 "Prometheus configuration file; our settings are in its section icecore: [env: {FILE_VARIABLE}]"
             ));
+        let no_self_scrape = Arg::new(NO_SELF_SCRAPE)
+            .long(NO_SELF_SCRAPE)
+            .action(ArgAction::SetTrue)
+            .conflicts_with(SELF_SCRAPE)
+            .help("Do not scrape this process itself: --scrape.self=false");
         // The few that most people need come first and in the short help too.
         let (common, rest): (Vec<_>, Vec<_>) = SETTINGS
             .iter()
             .partition(|setting| setting.short_name.is_some());
         command
             .arg(file)
+            .arg(no_self_scrape)
             .args(common.into_iter().rev().map(flag))
             .args(rest.into_iter().map(|setting| {
                 flag(setting)
@@ -121,7 +135,8 @@ fn placeholder(kind: Kind) -> String {
         Kind::Bool => "true|false".into(),
         Kind::Text => "TEXT".into(),
         Kind::Location => "PATH_OR_URL".into(),
-        Kind::Address => "ADDRESS:PORT".into(),
+        Kind::Address | Kind::OptionalAddress => "ADDRESS:PORT".into(),
+        Kind::Names => "NAMES".into(),
         Kind::Choice(words) => words.join("|"),
         Kind::Secret => "SECRET".into(),
     }

@@ -110,7 +110,7 @@ pub fn encode(totals: &mut [DeltaTotal], saved_s: u32) -> Bytes {
         value.extend_from_slice(&total.series.check.to_le_bytes());
         let histogram = matches!(total.value, TotalValue::Histogram(_));
         let has_start = total.start_ms != 0;
-        value.push(u8::from(histogram) * HISTOGRAM | u8::from(has_start) * HAS_START);
+        value.push((u8::from(histogram) * HISTOGRAM) | (u8::from(has_start) * HAS_START));
         push_uvarint(&mut value, saved_s.saturating_sub(total.written_s).into());
         push_zigzag(&mut value, total.end_ms.wrapping_sub(end_before));
         end_before = total.end_ms;

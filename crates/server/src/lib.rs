@@ -12,6 +12,7 @@ mod config;
 mod http;
 mod maintenance;
 mod metrics;
+mod otlp;
 mod process;
 mod queries;
 mod scrape;
@@ -19,8 +20,8 @@ mod telemetry;
 
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
-    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ServerOptions,
-    Setting, Source,
+    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
+    ServerOptions, Setting, Source,
 };
 pub use http::{ROUTES, Role, Route};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};

@@ -3,6 +3,7 @@
 //! | names | whose |
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
+//! | `icecore_scrape…`, `icecore_config_…` | scraping (`scrape::metrics`, `scrape::manager`) |
 //! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`metrics::access`, `access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
@@ -40,6 +41,9 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     maintenance::write(&mut text, database);
     queries(&mut text, app);
     doors(&mut text, app);
+    if let Some(scraping) = app.scraping() {
+        scraping.write_metrics(&mut text);
+    }
     slatedb(&mut text, database);
     process::write(&mut text);
     text.into_bytes()
@@ -94,6 +98,26 @@ fn ingested(text: &mut TextWriter, database: &Database) {
             "Series that the head let go of because nothing came for them.",
             &metrics.series_forgotten,
         ),
+        (
+            "icecore_delta_duplicates_total",
+            "Delta points that had been added before.",
+            &metrics.delta_duplicates,
+        ),
+        (
+            "icecore_delta_overlaps_total",
+            "Delta points that began before the one before them ended.",
+            &metrics.delta_overlaps,
+        ),
+        (
+            "icecore_delta_restarts_total",
+            "Delta points with which a running total began anew.",
+            &metrics.delta_restarts,
+        ),
+        (
+            "icecore_delta_saved_bytes_total",
+            "Bytes with which running totals were saved.",
+            &metrics.delta_bytes_saved,
+        ),
     ] {
         counter(text, name, help, count.get());
     }
@@ -105,6 +129,16 @@ fn state(text: &mut TextWriter, gauges: &Gauges) {
             "icecore_active_series",
             "Series in the head.",
             gauges.series as f64,
+        ),
+        (
+            "icecore_delta_series",
+            "Series sent as deltas whose running totals are kept.",
+            gauges.delta_series as f64,
+        ),
+        (
+            "icecore_delta_bytes",
+            "Memory of running totals.",
+            gauges.delta_bytes as f64,
         ),
         (
             "icecore_chunk_cache_bytes",

@@ -29,9 +29,10 @@ use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use crate::access::Access;
-use crate::config::{Config, ConfigError, LogFormat};
+use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::http::connection::{Door, Protocols};
-use crate::http::{App, router};
+use crate::http::{App, grpc_router, router};
+use crate::scrape::{Own, Scraping};
 use crate::telemetry;
 
 /// How often a long flush at the end says that it is still going on.
@@ -111,6 +112,7 @@ pub struct Process {
     environment: Environment,
     app: Arc<App>,
     door: Option<Door>,
+    grpc_door: Option<Door>,
     /// Reads the web configuration file again when it changes.
     watching: JoinSet<()>,
 }
@@ -122,27 +124,28 @@ impl Process {
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
         let access = Access::open(web_config_of(&config))?;
         let app = Arc::new(App::new(&config, Arc::clone(&access), clock)?);
+        let open = |listener, router, protocols| {
+            Door::open(listener, router, protocols, Arc::clone(&access))
+        };
         let listen = &config.server.listen;
-        let bound = TcpListener::bind((listen.host.as_str(), listen.port)).await;
-        let door = bound.and_then(|listener| {
+        let bound = bind(listen).await;
+        let opened = bound.and_then(|listener| {
             let router = router(Arc::clone(&app));
-            Door::open(listener, router, Protocols::Http1And2, Arc::clone(&access))
+            open(listener, router, Protocols::Http1And2)
         });
-        let door = match door {
-            Ok(door) => Some(door),
-            Err(error) if !config.listen_is_explicit() => {
-                let address = listen.to_string();
-                warn!(address, %error, "HTTP stays shut; --listen ADDRESS:PORT chooses another port");
-                None
-            }
-            Err(source) => {
-                return Err(ServeError::Listen {
-                    address: listen.to_string(),
-                    source,
+        let door = open_or_shut(opened, listen, config.listen_is_explicit(), "--listen")?;
+        let grpc_door = match &config.server.otlp_grpc_listen {
+            None => None,
+            Some(listen) => {
+                let opened = bind(listen).await.and_then(|listener| {
+                    let router = grpc_router(Arc::clone(&app));
+                    open(listener, router, Protocols::Http2)
                 });
+                let explicit = config.grpc_listen_is_explicit();
+                open_or_shut(opened, listen, explicit, "--otlp.grpc.listen")?
             }
         };
-        if let Some(door) = &door {
+        for door in [&door, &grpc_door].into_iter().flatten() {
             warn_if_unprotected(&access, door.address());
         }
         Ok(Self {
@@ -150,6 +153,7 @@ impl Process {
             environment,
             app,
             door,
+            grpc_door,
             watching: access.watch(),
         })
     }
@@ -157,6 +161,11 @@ impl Process {
     /// Where HTTP is answered; `None` when the door is shut.
     pub fn address(&self) -> Option<SocketAddr> {
         self.door.as_ref().map(Door::address)
+    }
+
+    /// Where gRPC is answered; `None` when that door is shut.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc_door.as_ref().map(Door::address)
     }
 
     /// Opens the database and serves it until something arrives in `stop`. What arrives says who
@@ -187,10 +196,14 @@ impl Process {
             }
         };
         self.app.set_database(database.clone());
+        let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
+        let hangups = tokio::spawn(reload_on_hangup(Arc::clone(&scraping)));
         tokio::select! {
             reason = database.failed() => {
                 error!(reason, "the database has failed: nothing more can be acknowledged");
+                hangups.abort();
+                scraping.stop().await;
                 self.shut(FAILED_GRACE).await;
                 Err(ServeError::Failed(reason))
             }
@@ -199,6 +212,8 @@ impl Process {
                 // A request that waits for a run of maintenance, or for a flush that a job holds back,
                 // would take all of the grace time.
                 database.stop_maintenance();
+                hangups.abort();
+                scraping.stop().await;
                 let grace = self.config.server.shutdown_grace;
                 if !self.shut(grace).await {
                     warn!(?grace, "requests were still under way after server.shutdown_grace");
@@ -208,12 +223,46 @@ impl Process {
         }
     }
 
+    /// Starts scraping what the configuration names, or else this process itself.
+    async fn scrape(&self, database: &Database) -> Arc<Scraping> {
+        let own = self.config.scraping.itself.then(|| {
+            let app = Arc::downgrade(&self.app);
+            let page_of = database.clone();
+            Own {
+                address: self.own_address(),
+                page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
+            }
+        });
+        let scraping = Scraping::start(
+            database.clone(),
+            Arc::clone(self.app.clock()),
+            self.config.scrape(),
+            self.config.file().map(Into::into),
+            own,
+        )
+        .await;
+        self.app.set_scraping(Arc::clone(&scraping));
+        scraping
+    }
+
+    /// How this process calls itself where it scrapes itself: where its door is, or would be.
+    fn own_address(&self) -> String {
+        match self.address() {
+            Some(address) => reachable(address).to_string(),
+            None => self.config.server.listen.to_string(),
+        }
+    }
+
     async fn shut(&mut self, grace: Duration) -> bool {
         self.watching.abort_all();
-        match self.door.take() {
-            Some(door) => door.shut(grace).await,
-            None => true,
-        }
+        let shut = |door: Option<Door>| async move {
+            match door {
+                Some(door) => door.shut(grace).await,
+                None => true,
+            }
+        };
+        let (http, grpc) = tokio::join!(shut(self.door.take()), shut(self.grpc_door.take()));
+        http && grpc
     }
 
     /// Where the data lies: an absolute path or a URL.
@@ -251,8 +300,36 @@ impl Process {
                  read   curl '{url}/api/v1/query' -d 'query=up'\n"
             );
         }
+        if let Some(url) = self.grpc_address().map(|address| url_of(scheme, address)) {
+            let _ = writeln!(
+                text,
+                "  otlp   {url}   (gRPC; OTLP over HTTP is at /v1/metrics above)"
+            );
+        }
         // Nobody may be reading it, which is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());
+    }
+}
+
+async fn bind(listen: &ListenAddress) -> io::Result<TcpListener> {
+    TcpListener::bind((listen.host.as_str(), listen.port)).await
+}
+
+/// A port that nobody asked for and that is taken stays shut, with a warning.
+fn open_or_shut(
+    opened: io::Result<Door>,
+    listen: &ListenAddress,
+    is_explicit: bool,
+    flag: &str,
+) -> Result<Option<Door>, ServeError> {
+    let address = listen.to_string();
+    match opened {
+        Ok(door) => Ok(Some(door)),
+        Err(error) if !is_explicit => {
+            warn!(address, %error, "this door stays shut; {flag} ADDRESS:PORT chooses another port");
+            Ok(None)
+        }
+        Err(source) => Err(ServeError::Listen { address, source }),
     }
 }
 
@@ -273,12 +350,30 @@ fn warn_if_unprotected(access: &Access, address: SocketAddr) {
 
 /// Where a client on this machine finds the door.
 fn url_of(scheme: &str, address: SocketAddr) -> String {
+    format!("{scheme}://{}", reachable(address))
+}
+
+/// The address by which this machine reaches itself.
+fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+    SocketAddr::new(ip, address.port())
+}
+
+/// SIGHUP reads the configuration anew, as in Prometheus.
+async fn reload_on_hangup(scraping: Arc<Scraping>) {
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => return warn!(%error, "SIGHUP will not reload the configuration"),
+    };
+    while hangups.recv().await.is_some() {
+        info!("SIGHUP: loading the configuration anew");
+        // What came of it is in the log.
+        let _ = scraping.reload().await;
+    }
 }
 
 async fn next(stop: &mut mpsc::Receiver<&'static str>) -> &'static str {

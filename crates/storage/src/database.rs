@@ -31,7 +31,7 @@ use crate::journal::{Journal, recover};
 use crate::maintenance::retire::load_retired;
 use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
-use crate::options::Options;
+use crate::options::{Limits, Options};
 use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
 use crate::slate::engine::{Closed, Engine};
@@ -437,6 +437,11 @@ impl Database {
             head_start_ms: hours().next().map(ms),
             head_end_ms: hours().next_back().map(|h| ms(h) + icecore_model::HOUR_MS),
         }
+    }
+
+    /// What one request may hold, for those who split what they store.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.options.limits
     }
 
     /// Where the data lies, for people.

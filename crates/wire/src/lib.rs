@@ -5,7 +5,8 @@
 //! bytes ──► exposition                                             ──► entries, pulled by a scraper
 //! bytes ──► otlp::{json, request}                                  ──► model::SampleSink
 //! text  ──► prometheus::{params, selector, escaping}               ──► model values
-//! model values ──► prometheus::{api_json, export, text}            ──► bytes
+//! model values ──► prometheus::{api_json, export, text}, native    ──► bytes
+//! pieces ──► prometheus::import ──► gather::Gathered; native frames ──► model::SampleSink
 //! ```
 //!
 //! Holds always:
@@ -18,7 +19,13 @@
 
 mod error;
 pub mod exposition;
+pub mod gather;
+pub mod native;
 pub mod otlp;
 pub mod prometheus;
+mod series_content;
+#[cfg(test)]
+mod testing;
 
 pub use error::WireError;
+pub use series_content::SeriesContent;

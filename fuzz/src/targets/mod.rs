@@ -2,6 +2,7 @@
 //! coarse buckets hold.
 
 pub mod columns;
+pub mod exposition;
 pub mod histograms;
 mod hostile_series;
 pub mod promql;

@@ -8,9 +8,10 @@ use icecore_model::{
     BucketSize, BucketStart, CounterResetHint, Exemplar, Histogram, HistogramCounts, Labels,
     Metadata, MetricType, Span,
 };
+use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 use icecore_records::{
     Bucket, BucketMeta, ForwardRecord, HistogramEntry, MetricMeta, ParsedKey, SeriesId,
-    bucket_list, bucket_meta, exemplar_series, flush_cursor, forward_index, gorilla,
+    bucket_list, bucket_meta, delta_totals, exemplar_series, flush_cursor, forward_index, gorilla,
     histogram_series, inverted_index, journal, key, merge, metadata, series_dictionary,
     start_timestamps, watermark,
 };
@@ -91,6 +92,13 @@ pub fn targets() -> Vec<Target> {
             }
             if let Ok(mark) = watermark::decode(input) {
                 assert_eq!(watermark::encode(mark), input);
+            }
+        }),
+        target("records/delta_totals", delta_total_records, |input| {
+            if let Ok(mut totals) = delta_totals::decode(input) {
+                let once = delta_totals::encode(&mut totals, 1_700_000_000);
+                let mut again = delta_totals::decode(&once).expect("own bytes");
+                assert_eq!(delta_totals::encode(&mut again, 1_700_000_000), once);
             }
         }),
         target("records/metadata", metadata_records, |input| {
@@ -411,6 +419,24 @@ fn maintenance() -> Vec<Vec<u8>> {
     ]
 }
 
+fn delta_total_records() -> Vec<Vec<u8>> {
+    let total = |fingerprint, value| DeltaTotal {
+        series: SeriesKey {
+            fingerprint,
+            check: 7,
+        },
+        end_ms: 1_700_000_000_000,
+        start_ms: 1_699_990_000_000,
+        written_s: 1_700_000_000,
+        value,
+    };
+    let mut totals = vec![
+        total(1, TotalValue::Float(12.5)),
+        total(2, TotalValue::Histogram(Box::new(histogram(12)))),
+    ];
+    vec![delta_totals::encode(&mut totals, 1_700_000_060).into()]
+}
+
 fn said() -> Metadata {
     let help = "Requests served.".into();
     Metadata {
@@ -443,6 +469,7 @@ fn journal_blocks() -> Vec<Vec<u8>> {
         encoder.exemplar(1, &exemplar(5));
         encoder.metadata("up", &said());
         encoder.start_timestamp(1, 5, 2);
+        encoder.totals(1, 2);
         blocks.push(encoder.finish());
     }
     blocks

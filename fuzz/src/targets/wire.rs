@@ -1,6 +1,7 @@
 //! Targets for the protocol decoders.
 
 use icecore_model::{Exemplar, Histogram, Metadata, RawLabels, Sample, SampleSink};
+use icecore_wire::otlp::{Exponential, Strategy, Translation, decode_metrics, json_to_protobuf};
 use icecore_wire::prometheus::remote_read::decode_read_request;
 use icecore_wire::prometheus::{
     RemoteWriteVersion, decode_v1, decode_v2, escaping, parse_duration_ms, parse_selector,
@@ -12,6 +13,10 @@ use crate::{MEMORY_BASE, Target};
 const V1: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v1.snappy");
 const V2: &[u8] = include_bytes!("../../../testdata/wire/remote-write-v2.snappy");
 const METADATA: &[u8] = include_bytes!("../../../testdata/wire/prometheus-2.42-metadata.snappy");
+
+const OTLP: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-cumulative.pb");
+const OTLP_DELTA: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-delta.pb");
+const OTLP_JSON: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-cumulative.json");
 
 /// Two queries, one with every kind of matcher and one with hints; samples or chunks.
 const READ_REQUEST: &[u8] = b"\x0aL\x08\xe8\x07\x10\x88'\x1a\x0e\x12\x08__name__\x1a\x02up\x1a\x0b\x08\x01\x12\x03job\x1a\x02ab\x1a\x15\x08\x02\x12\x08instance\x1a\x07(a|b).*\x1a\x10\x08\x03\x12\x04code\x1a\x065[0-9]\
@@ -42,6 +47,27 @@ pub fn targets() -> Vec<Target> {
             seeds: || vec![READ_REQUEST.to_vec()],
             run: |input| {
                 let _ = decode_read_request(input);
+            },
+        },
+        Target {
+            memory_base: MEMORY_BASE,
+            name: "wire_otlp",
+            seeds: || vec![OTLP.to_vec(), OTLP_DELTA.to_vec()],
+            run: |input| {
+                for translation in &translations() {
+                    let _ = decode_metrics(input, translation, &mut Repeating::default());
+                }
+            },
+        },
+        Target {
+            memory_base: MEMORY_BASE,
+            name: "wire_otlp_json",
+            seeds: || vec![OTLP_JSON.to_vec()],
+            run: |input| {
+                if let Ok(message) = json_to_protobuf(input, DECODED_BYTES_MAX) {
+                    decode_metrics(&message, &Translation::default(), &mut Repeating::default())
+                        .expect("what was rewritten is protobuf");
+                }
             },
         },
         Target {
@@ -97,6 +123,21 @@ pub fn targets() -> Vec<Target> {
 }
 
 const DECODED_BYTES_MAX: usize = 1 << 20;
+
+/// The defaults, and everything that can be chosen otherwise.
+fn translations() -> [Translation; 2] {
+    let other = Translation {
+        strategy: Strategy::NoUtf8EscapingWithSuffixes,
+        promote_all_resource_attributes: true,
+        promote_scope_metadata: true,
+        keep_identifying_resource_attributes: true,
+        convert_histograms_to_nhcb: true,
+        exponential: Exponential::Classic,
+        label_name_preserve_multiple_underscores: false,
+        ..Translation::default()
+    };
+    [Translation::default(), other]
+}
 
 fn decompressed(compressed: &[u8]) -> Vec<u8> {
     let mut buffer = Vec::new();

@@ -8,6 +8,7 @@
 
 mod architecture;
 mod crash;
+mod doors;
 mod export;
 mod fencing;
 mod http;
@@ -15,6 +16,7 @@ mod inspect;
 mod ledger;
 mod load;
 mod maintenance;
+mod otlp;
 mod process;
 mod query;
 mod random;

@@ -69,7 +69,7 @@ impl Histogram {
         {
             parts.coarsen(parts.schema - 1)?;
         }
-        parts.to_histogram(self)
+        parts.into_histogram(self)
     }
 
     fn add_by_index(&mut self, other: &Histogram) -> Result<(), HistogramAddError> {
@@ -77,10 +77,10 @@ impl Histogram {
         *self = match integers(self) && integers(other) {
             true => Parts::<i64>::of(self)?
                 .plus(Parts::of(other)?)?
-                .to_histogram(self)?,
+                .into_histogram(self)?,
             false => Parts::<f64>::of(self)?
                 .plus(Parts::of(other)?)?
-                .to_histogram(self)?,
+                .into_histogram(self)?,
         };
         Ok(())
     }
@@ -356,7 +356,7 @@ impl<C: Count> Parts<C> {
         Ok(())
     }
 
-    fn to_histogram(self, like: &Histogram) -> Result<Histogram, HistogramAddError> {
+    fn into_histogram(self, like: &Histogram) -> Result<Histogram, HistogramAddError> {
         let overflow = HistogramAddError::Overflow;
         let (positive_spans, positive) = spans(self.positive).ok_or(overflow)?;
         let (negative_spans, negative) = spans(self.negative).ok_or(overflow)?;

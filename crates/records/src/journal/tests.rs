@@ -30,6 +30,7 @@ fn full_block() -> Vec<u8> {
     encoder.exemplar(4, &exemplar());
     encoder.metadata("http_requests", &metadata());
     encoder.start_timestamp(4, 10, 3);
+    encoder.totals(2, 1);
     let block = encoder.finish();
     assert!(encoder.is_empty());
     assert!(
@@ -88,7 +89,7 @@ fn metadata() -> Metadata {
 fn all_sections_come_back() {
     let block = full_block();
     let sections = decode_block(&block).unwrap();
-    assert_eq!(sections.len(), 6);
+    assert_eq!(sections.len(), 7);
     for section in sections {
         match section {
             Section::Definitions(all) => {
@@ -111,6 +112,7 @@ fn all_sections_come_back() {
             Section::Exemplars(all) => assert_eq!(all, [(4, exemplar())]),
             Section::Metadata(all) => assert_eq!(all, [("http_requests".into(), metadata())]),
             Section::StartTimestamps(all) => assert_eq!(all, [(4, 10, 3)]),
+            Section::Totals { floats, histograms } => assert_eq!((floats, histograms), (2, 1)),
             Section::Unknown { kind } => panic!("unknown section {kind}"),
         }
     }
@@ -159,7 +161,7 @@ fn truncated_blocks_lose_whole_sections_or_fail() {
             whole_prefixes += 1;
         }
     }
-    assert_eq!(whole_prefixes, 6, "only the ends of sections are accepted");
+    assert_eq!(whole_prefixes, 7, "only the ends of sections are accepted");
 }
 
 #[test]

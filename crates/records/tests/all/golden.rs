@@ -14,8 +14,8 @@ use icecore_records::{
 };
 use roaring::RoaringBitmap;
 
-use crate::golden_coarse;
 use crate::samples::*;
+use crate::{golden_coarse, golden_deltas};
 
 const FINGERPRINT: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
 
@@ -46,6 +46,7 @@ fn journal_record() -> Vec<u8> {
 fn all_rows() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let mut rows = table();
     rows.extend(golden_coarse::table());
+    rows.extend(golden_deltas::table());
     rows
 }
 

@@ -7,6 +7,7 @@
 
 mod golden;
 mod golden_coarse;
+mod golden_deltas;
 mod histogram_columns;
 mod merge_laws;
 mod round_trip;

@@ -2,7 +2,7 @@
 
 use icecore_records::tombstones::{self, Tombstones};
 use icecore_records::{
-    SeriesId, bucket_list, bucket_meta, exemplar_series, flush_cursor, forward_index,
+    SeriesId, bucket_list, bucket_meta, delta_totals, exemplar_series, flush_cursor, forward_index,
     histogram_series, inverted_index, metadata, retired_bucket, series_dictionary,
     start_timestamps,
 };
@@ -80,6 +80,8 @@ fn every_cut_is_found() {
         bucket_meta::decode,
     );
     check("cursor", &flush_cursor::encode(7), 0, flush_cursor::decode);
+    let totals = delta_totals::encode(&mut crate::golden_deltas::totals(), 1_700_000_061);
+    check("running totals", &totals, 0, delta_totals::decode);
     let retired = retired_bucket::encode(1_700_000_000_000);
     check("retired bucket", &retired, 0, retired_bucket::decode);
     let mut deleted = Tombstones::default();

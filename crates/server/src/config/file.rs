@@ -1,4 +1,5 @@
-//! The configuration file: a Prometheus configuration plus one section `icecore:`.
+//! The configuration file: a Prometheus configuration plus one section `icecore:`. Prometheus' own section
+//! `otlp:` has the same settings as `icecore.otlp:`.
 //!
 //! Holds always: a key that nobody knows is an error with its line and column; a key of Prometheus
 //! that is not acted upon is named, so that nobody believes it was.
@@ -15,16 +16,18 @@ use crate::scrape::config::{self as scrape, ScrapeSettings};
 pub(super) const SECTION: &str = "icecore";
 
 /// What a Prometheus configuration may contain besides [`scrape::KEYS`]; none of it is acted upon.
-const PROMETHEUS_KEYS: [&str; 8] = [
+const PROMETHEUS_KEYS: [&str; 7] = [
     "rule_files",
     "alerting",
     "remote_write",
     "remote_read",
     "storage",
     "tracing",
-    "otlp",
     "runtime",
 ];
+
+/// Prometheus' section whose settings are ours by the same names.
+const OTLP: &str = "otlp";
 
 /// Prometheus has a top-level section `storage` too. What it may hold is checked already, because
 /// our own storage settings are easily written there by mistake, and would be ignored.
@@ -122,6 +125,8 @@ impl Reader<'_> {
             let known = PROMETHEUS_KEYS.iter().find(|key| **key == entry.key);
             if entry.key == SECTION {
                 self.section(SECTION, &entry.node);
+            } else if entry.key == OTLP {
+                self.section(OTLP, &entry.node);
             } else if scrape::KEYS.contains(&entry.key.as_str()) {
                 // Read below, as a whole: jobs depend on what `global` says.
             } else if let Some(key) = known {
@@ -135,7 +140,7 @@ impl Reader<'_> {
                 let top = PROMETHEUS_KEYS
                     .into_iter()
                     .chain(scrape::KEYS)
-                    .chain([SECTION]);
+                    .chain([SECTION, OTLP]);
                 let cure = match SECTIONS.iter().find(|(name, _)| *name == entry.key) {
                     Some((name, _)) => Some(format!("{SECTION}.{name}")),
                     None => nearest(&entry.key, top).map(Into::into),
@@ -167,7 +172,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `prefix` is the path from the top of the file: `icecore`, then `icecore.storage`.
+    /// `prefix` is the path from the top of the file: `icecore`, then `icecore.storage`; or `otlp`.
     fn section(&mut self, prefix: &str, node: &Node) {
         for entry in self.entries(node, prefix) {
             let path = format!("{prefix}.{}", entry.key);
@@ -198,12 +203,13 @@ impl Reader<'_> {
             Value::Scalar {
                 text,
                 quoted: false,
-            } => Ok(text),
+            } => Ok(text.clone()),
             // A number or a boolean in quotes is a string: what goes in must be what was meant.
             Value::Scalar { text, quoted: true } => match setting.kind {
                 Kind::Bool | Kind::Integer => Err(format!("the string {}", quoted(text))),
-                _ => Ok(text),
+                _ => Ok(text.clone()),
             },
+            Value::List(nodes) if setting.kind == Kind::Names => joined(nodes),
             Value::Null => Err("nothing".into()),
             Value::List(_) => Err("a list".into()),
             Value::Map(_) => Err("a map".into()),
@@ -211,7 +217,7 @@ impl Reader<'_> {
         match found {
             Ok(text) => self.found.given.push(Given {
                 index,
-                text: text.clone(),
+                text,
                 at: node.at,
             }),
             Err(found) => {
@@ -246,6 +252,21 @@ impl Reader<'_> {
     fn complain(&mut self, problem: Problem, at: Position) {
         self.found.problems.push(problem.at(self.path, at));
     }
+}
+
+/// A list of names as flags and variables have it, or what is in it instead.
+fn joined(nodes: &[Node]) -> Result<String, String> {
+    let mut names = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match &node.value {
+            Value::Scalar { text, .. } if !text.contains(',') => names.push(text.as_str()),
+            Value::Scalar { text, .. } => return Err(format!("{} in a list", quoted(text))),
+            Value::Null | Value::List(_) | Value::Map(_) => {
+                return Err("a list of something else".into());
+            }
+        }
+    }
+    Ok(names.join(","))
 }
 
 /// `icecore.storage.fsync` → `storage.fsync`.

@@ -36,7 +36,9 @@ use std::path::{Path, PathBuf};
 pub use error::{ConfigError, Problem};
 pub(crate) use error::{nearest, quoted};
 pub(crate) use file::read as read_file;
-pub use options::{LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ServerOptions};
+pub use options::{
+    LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ScrapeOptions, ServerOptions,
+};
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use render::{without_password, yaml_text};
 pub use values::{Kind, ListenAddress};
@@ -55,6 +57,9 @@ pub struct Config {
     pub server: ServerOptions,
     pub query: QueryOptions,
     pub log: LogOptions,
+    pub scraping: ScrapeOptions,
+    /// Prometheus' section of the same name.
+    pub otlp: icecore_wire::otlp::Translation,
     storage: icecore_storage::Options,
     scrape: ScrapeSettings,
     /// One for each of [`SETTINGS`].
@@ -123,7 +128,16 @@ impl Config {
     /// Whether somebody asked for this very address: then failing to listen there is an error,
     /// while a default that is taken is only a warning.
     pub fn listen_is_explicit(&self) -> bool {
-        self.source("server.listen")
+        self.is_explicit("server.listen")
+    }
+
+    /// The same for the gRPC door.
+    pub fn grpc_listen_is_explicit(&self) -> bool {
+        self.is_explicit("otlp.grpc_listen")
+    }
+
+    fn is_explicit(&self, key: &str) -> bool {
+        self.source(key)
             .is_some_and(|source| *source != Source::Default)
     }
 
@@ -147,6 +161,12 @@ impl Config {
     pub fn render(&self) -> String {
         render::effective(self)
     }
+
+    /// Flag and value of every setting, in the order in which they are documented. Secrets are shown
+    /// as `<secret>`.
+    pub(crate) fn shown(&self) -> Vec<(String, String)> {
+        render::flags(self)
+    }
 }
 
 impl Default for Config {
@@ -155,6 +175,8 @@ impl Default for Config {
             server: ServerOptions::default(),
             query: QueryOptions::default(),
             log: LogOptions::default(),
+            scraping: ScrapeOptions::default(),
+            otlp: icecore_wire::otlp::Translation::default(),
             storage: icecore_storage::Options::default(),
             scrape: ScrapeSettings::default(),
             sources: vec![Source::Default; SETTINGS.len()],
@@ -343,6 +365,12 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         server.write_body_bytes_max <= server.write_decompressed_bytes_max,
         "server.write_body_bytes_max",
         "must not be above server.write_decompressed_bytes_max",
+    );
+    let otlp = &config.otlp;
+    require(
+        !otlp.promote_all_resource_attributes || otlp.promote_resource_attributes.is_empty(),
+        "otlp.promote_resource_attributes",
+        "must be empty when otlp.promote_all_resource_attributes is true",
     );
     problems
 }

@@ -16,6 +16,8 @@ const MIB: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: ListenAddress,
+    /// `None`: gRPC is answered at the HTTP door alone.
+    pub otlp_grpc_listen: Option<ListenAddress>,
     /// Path of the web configuration file; empty for none.
     pub web_config: String,
     pub write_body_bytes_max: usize,
@@ -43,6 +45,13 @@ pub struct QueryOptions {
     pub engine: EngineOptions,
     pub max_concurrency: usize,
     pub max_queue: usize,
+}
+
+/// What is scraped beside what the Prometheus part of the file names.
+#[derive(Clone, Copy, Debug)]
+pub struct ScrapeOptions {
+    /// Whether a process without any job scrapes its own metrics.
+    pub itself: bool,
 }
 
 /// What the process says about itself on standard error.
@@ -82,6 +91,11 @@ impl Default for ServerOptions {
                 port: 9090,
             },
             web_config: String::new(),
+            // Where OpenTelemetry's exporters send to by default.
+            otlp_grpc_listen: Some(ListenAddress {
+                host: "127.0.0.1".into(),
+                port: 4317,
+            }),
             // Prometheus sends about 2 MiB at most per request, backfilling tools send more.
             write_body_bytes_max: 32 * MIB,
             // Snappy shrinks remote write by four to ten times; what claims more than this is
@@ -146,6 +160,13 @@ impl Default for QueryOptions {
     }
 }
 
+impl Default for ScrapeOptions {
+    fn default() -> Self {
+        // A fresh start has something to look at, and trouble leaves traces.
+        Self { itself: true }
+    }
+}
+
 impl LogLevel {
     /// The word for it, which is also a directive that `tracing_subscriber::EnvFilter` understands.
     pub fn as_str(self) -> &'static str {
@@ -178,4 +199,24 @@ impl Choice for LogFormat {
 impl Choice for icecore_storage::Compression {
     const WORDS: &'static [&'static str] = &["none", "lz4", "zstd"];
     const VALUES: &'static [Self] = &[Self::None, Self::Lz4, Self::Zstd];
+}
+
+impl Choice for icecore_wire::otlp::Strategy {
+    const WORDS: &'static [&'static str] = &[
+        "UnderscoreEscapingWithSuffixes",
+        "UnderscoreEscapingWithoutSuffixes",
+        "NoUTF8EscapingWithSuffixes",
+        "NoTranslation",
+    ];
+    const VALUES: &'static [Self] = &[
+        Self::UnderscoreEscapingWithSuffixes,
+        Self::UnderscoreEscapingWithoutSuffixes,
+        Self::NoUtf8EscapingWithSuffixes,
+        Self::NoTranslation,
+    ];
+}
+
+impl Choice for icecore_wire::otlp::Exponential {
+    const WORDS: &'static [&'static str] = &["native", "classic"];
+    const VALUES: &'static [Self] = &[Self::Native, Self::Classic];
 }

@@ -9,11 +9,12 @@
 
 use super::Config;
 use super::values::{
-    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, OneOf, Origins, Secret,
-    Size, Text, Time, parse_within,
+    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf,
+    OptionalAddress, Origins, Secret, Size, Text, Time, parse_within,
 };
 use super::{LogFormat, LogLevel};
 use icecore_storage::Compression;
+use icecore_wire::otlp::{Exponential, Strategy};
 
 /// One setting: its name, what it holds, and why one would change it.
 pub struct Setting {
@@ -86,6 +87,8 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("limits", "Limits on what is written"),
     ("read", "Limits on what is read"),
     ("query", "Queries"),
+    ("otlp", "OpenTelemetry metrics"),
+    ("scrape", "Scraping"),
     ("maintenance", "Maintenance"),
 ];
 
@@ -311,6 +314,10 @@ pub static SETTINGS: &[Setting] = &[
         "Metric families whose type, unit and help are kept."),
     setting!("limits.help_bytes_max", Size, storage.limits.help_bytes_max, "0" to "",
         "Bytes of a metric's help text; longer ones are cut."),
+    setting!("limits.delta_series_max", Integer, storage.limits.delta_series_max, "0" to "",
+        "Series sent as deltas whose running totals are kept; points of further ones are refused. A float takes about 250 bytes, a histogram its buckets more."),
+    setting!("limits.delta_idle", Time, storage.limits.delta_idle, "1s" to "",
+        "How long the running total of a delta series is kept after its last point. A point resent later than that is added again; a new one starts a new total, which queries see as a counter reset."),
     setting!("read.series_max", Integer, storage.read.series_max, "1" to "",
         "Series that one selection may find; more is an error that names this setting."),
     setting!("read.samples_max", Integer, storage.read.samples_max, "1" to "",
@@ -337,6 +344,74 @@ pub static SETTINGS: &[Setting] = &[
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
         "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
+    setting!("otlp.grpc_listen", OptionalAddress, server.otlp_grpc_listen, short "otlp.grpc.listen",
+        "Where OTLP over gRPC is served beside the HTTP port, which answers it, too; off for nowhere. 4317 is where exporters send to. A default port that is taken is a warning, one given here is an error."),
+    setting!(
+        "otlp.translation_strategy",
+        OneOf<Strategy>,
+        otlp.strategy,
+        "How names become those of Prometheus: underscores for what names could not have before UTF-8, and units and _total at the end, or not. As in Prometheus, and so are the others of this section unless they say otherwise; Prometheus' own section otlp: of the file is taken, too."
+    ),
+    setting!(
+        "otlp.promote_resource_attributes",
+        Names,
+        otlp.promote_resource_attributes,
+        "Resource attributes that become labels of every series. The others are labels of target_info, which queries join."
+    ),
+    setting!(
+        "otlp.promote_all_resource_attributes",
+        Bool,
+        otlp.promote_all_resource_attributes,
+        "Whether all of them become labels, except for those that are ignored. Off because a change of any of them makes all series new ones."
+    ),
+    setting!(
+        "otlp.ignore_resource_attributes",
+        Names,
+        otlp.ignore_resource_attributes,
+        "Resource attributes that do not become labels although all others do."
+    ),
+    setting!(
+        "otlp.keep_identifying_resource_attributes",
+        Bool,
+        otlp.keep_identifying_resource_attributes,
+        "Whether target_info has service.name, service.namespace and service.instance.id beside job and instance, which are made of them."
+    ),
+    setting!(
+        "otlp.promote_scope_metadata",
+        Bool,
+        otlp.promote_scope_metadata,
+        "Whether name, version, schema and attributes of the instrumentation scope become labels otel_scope_…."
+    ),
+    setting!(
+        "otlp.convert_histograms_to_nhcb",
+        Bool,
+        otlp.convert_histograms_to_nhcb,
+        "Whether histograms with explicit bounds become native histograms with custom buckets instead of _bucket series."
+    ),
+    setting!(
+        "otlp.exponential_histograms",
+        OneOf<Exponential>,
+        otlp.exponential,
+        "Whether exponential histograms become native ones, as in Prometheus, or _bucket series whose bounds are powers of two from 2^-16 to 2^40, for dashboards that know no others."
+    ),
+    setting!(
+        "otlp.label_name_underscore_sanitization",
+        Bool,
+        otlp.label_name_underscore_sanitization,
+        "Whether a label name that begins with one underscore gets key in front."
+    ),
+    setting!(
+        "otlp.label_name_preserve_multiple_underscores",
+        Bool,
+        otlp.label_name_preserve_multiple_underscores,
+        "Whether several underscores in a row in a label name stay several."
+    ),
+    setting!(
+        "scrape.self",
+        Bool,
+        scraping.itself,
+        "Whether a process whose file names no scrape_configs scrapes its own metrics, every 15 s under the job icecore, so that a fresh start has something to look at. --no-self-scrape is short for false."
+    ),
     setting!(
         "maintenance.enabled",
         Bool,

@@ -24,13 +24,25 @@ pub(super) fn effective(config: &Config) -> String {
     text
 }
 
+/// Flag and value of every setting; secrets are shown as `<secret>`.
+pub(super) fn flags(config: &Config) -> Vec<(String, String)> {
+    let value = |setting: &Setting| match setting.kind {
+        Kind::Text | Kind::Location => without_password(&(setting.read)(config)),
+        _ => (setting.read)(config),
+    };
+    SETTINGS
+        .iter()
+        .map(|setting| (setting.flag(), value(setting)))
+        .collect()
+}
+
 fn shown(setting: &Setting, config: &Config) -> String {
     let value = (setting.read)(config);
     match setting.kind {
         Kind::Text | Kind::Location => yaml_text(&without_password(&value)),
-        Kind::Secret => yaml_text(&value),
+        Kind::Secret | Kind::Names => yaml_text(&value),
         // Numbers and words, and addresses, which are quoted because some contain brackets.
-        Kind::Address => yaml_text(&value),
+        Kind::Address | Kind::OptionalAddress => yaml_text(&value),
         _ => value,
     }
 }

@@ -27,8 +27,10 @@ fn other_value(setting: &Setting) -> String {
         Kind::Integer => &["77", "78"],
         Kind::Bool => &["true", "false"],
         Kind::Text | Kind::Location => &["s3://elsewhere/x y"],
+        Kind::Names => &["host.name,service.name"],
         Kind::Secret => &["hunter2"],
         Kind::Address => &["[::1]:8080"],
+        Kind::OptionalAddress => &["[::1]:8080", "off"],
         Kind::Choice(words) => words,
     };
     let other = candidates.iter().find(|candidate| **candidate != default);
@@ -119,6 +121,31 @@ fn defaults_are_those_of_the_options() {
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:9090");
     assert!(!config.listen_is_explicit());
     assert!(config.warnings().is_empty());
+}
+
+#[test]
+fn the_section_of_prometheus_for_otlp_is_ours() {
+    let config = load_file(
+        "otlp:\n  translation_strategy: NoTranslation\n  promote_resource_attributes:\n  - host.name\n  - 'k8s.pod'\n",
+    )
+    .unwrap();
+    assert_eq!(
+        config.otlp.strategy,
+        icecore_wire::otlp::Strategy::NoTranslation
+    );
+    assert_eq!(
+        config.otlp.promote_resource_attributes,
+        ["host.name", "k8s.pod"]
+    );
+    assert!(config.warnings().is_empty(), "{:?}", config.warnings());
+    let problems = |text: &str| load_file(text).unwrap_err().to_string();
+    assert!(problems("otlp:\n  translation: x\n").contains("otlp.translation: unknown key"));
+    assert!(
+        problems("otlp:\n  promote_resource_attributes: [[a]]\n")
+            .contains("a list of something else")
+    );
+    let both = "otlp: {promote_all_resource_attributes: true, promote_resource_attributes: [a]}";
+    assert!(problems(both).contains("must be empty"));
 }
 
 #[test]

@@ -23,8 +23,12 @@ pub enum Kind {
     Location,
     /// `HOST:PORT`.
     Address,
+    /// `HOST:PORT`, or `off`.
+    OptionalAddress,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Words, as a list in the file and separated by commas elsewhere.
+    Names,
     /// Text that is shown to nobody.
     Secret,
 }
@@ -40,7 +44,9 @@ impl fmt::Display for Kind {
             Self::Text => f.write_str("text"),
             Self::Location => f.write_str("path or URL"),
             Self::Address => f.write_str("address:port"),
+            Self::OptionalAddress => f.write_str("address:port or off"),
             Self::Choice(words) => f.write_str(&words.join(" or ")),
+            Self::Names => f.write_str("names"),
             Self::Secret => f.write_str("secret"),
         }
     }
@@ -107,8 +113,14 @@ pub(super) struct Bool;
 pub(super) struct Text;
 pub(super) struct Origins;
 pub(super) struct Location;
+pub(super) struct Names;
 pub(super) struct Secret;
 pub(super) struct Address;
+pub(super) struct OptionalAddress;
+
+/// In place of an address: there is none.
+const OFF: &str = "off";
+
 pub(super) struct OneOf<C>(std::marker::PhantomData<C>);
 
 impl Format for Time {
@@ -201,6 +213,27 @@ impl Format for Text {
     }
 }
 
+impl Format for Names {
+    type Native = Vec<String>;
+    const KIND: Kind = Kind::Names;
+
+    fn parse(text: &str) -> Result<Vec<String>, BadValue> {
+        let names = text.split(',').map(str::trim).map(Into::into);
+        let names: Vec<String> = match text {
+            "" => Vec::new(),
+            _ => names.collect(),
+        };
+        match names.iter().any(String::is_empty) {
+            true => Err(BadValue::expected("names, none of them empty")),
+            false => Ok(names),
+        }
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        value.join(",")
+    }
+}
+
 impl Format for Origins {
     type Native = OriginPattern;
     const KIND: Kind = Kind::Text;
@@ -274,6 +307,26 @@ impl fmt::Display for ListenAddress {
         } else {
             write!(f, "{}:{}", self.host, self.port)
         }
+    }
+}
+
+impl Format for OptionalAddress {
+    type Native = Option<ListenAddress>;
+    const KIND: Kind = Kind::OptionalAddress;
+
+    fn parse(text: &str) -> Result<Option<ListenAddress>, BadValue> {
+        match text {
+            OFF => Ok(None),
+            _ => Address::parse(text)
+                .map(Some)
+                .map_err(|bad| BadValue::expected(format!("{OFF} or {}", bad.expected))),
+        }
+    }
+
+    fn show(value: &Option<ListenAddress>) -> String {
+        value
+            .as_ref()
+            .map_or_else(|| OFF.into(), ListenAddress::to_string)
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) async fn read_to_the_end(body: &mut Body, headers: &HeaderMap) {
 }
 
 /// The next piece of data; `None` at the end.
-async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiError> {
+pub(super) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiError> {
     loop {
         let frame = tokio::time::timeout(BODY_PAUSE_MAX, body.frame())
             .await

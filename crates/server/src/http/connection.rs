@@ -235,8 +235,8 @@ impl Doorman {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let caller = Caller {
-            router: TowerToHyperService::new(self.router.clone()),
             certificate,
+            ..Caller::new(self.router.clone())
         };
         match self.protocols {
             Protocols::Http2 => return http2::serve(stream, caller, ending).await,
@@ -267,6 +267,13 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    pub(super) fn new(router: Router) -> Self {
+        Self {
+            router: TowerToHyperService::new(router),
+            certificate: None,
+        }
+    }
+
     pub(super) fn call(
         &self,
         mut request: Request<Incoming>,
@@ -363,5 +370,53 @@ mod tests {
         request.resize(HEAD_BYTES_MAX as usize + 100, b'x');
         let (answered, _) = exchange(&request, HEAD_WAIT_MAX / 2).await;
         assert!(answered.starts_with("HTTP/1.1 431 "), "{answered}");
+    }
+
+    /// A door with TLS.
+    fn tls_doorman() -> Doorman {
+        let directory = tempfile::TempDir::new().unwrap();
+        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        for (name, text) in [
+            ("cert.pem", signed.cert.pem()),
+            ("key.pem", signed.signing_key.serialize_pem()),
+            (
+                "web.yml",
+                "tls_server_config: {cert_file: cert.pem, key_file: key.pem}".into(),
+            ),
+        ] {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        Doorman {
+            access: Access::open(Some(directory.path().join("web.yml"))).unwrap(),
+            ..doorman()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_that_stalls_is_given_up() {
+        // The first bytes of a handshake record, and nothing after them.
+        for sent in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
+            let (near, mut far) = tokio::io::duplex(1 << 10);
+            let (_stop, stopped) = watch::channel(());
+            let doorman = tls_doorman();
+            let began = tokio::time::Instant::now();
+            far.write_all(sent).await.unwrap();
+            doorman.serve(near, stopped).await.unwrap_err();
+            assert_eq!(began.elapsed().as_secs(), HANDSHAKE_WAIT_MAX.as_secs());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_does_not_wait_for_handshakes_and_idle_clients() {
+        for doorman in [doorman(), tls_doorman()] {
+            let (near, _far) = tokio::io::duplex(1 << 10);
+            let (stop, stopped) = watch::channel(());
+            let began = tokio::time::Instant::now();
+            let (served, ()) = tokio::join!(doorman.serve(near, stopped), async {
+                stop.send(()).unwrap();
+            });
+            served.unwrap();
+            assert!(began.elapsed() < HANDSHAKE_WAIT_MAX);
+        }
     }
 }

@@ -21,7 +21,7 @@ const STEP_BYTES: usize = 256 << 10;
 
 /// The window of a zstd body: 8 MiB, which is what RFC 9659 allows for HTTP. A frame can ask for
 /// far more, and the decoder would take it.
-const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+pub(super) const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// How a request body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,8 @@ impl Encoding {
         Ok(found)
     }
 
-    fn from_name(name: &str) -> Result<Self, EncodingError> {
+    /// One name of an encoding.
+    pub(crate) fn from_name(name: &str) -> Result<Self, EncodingError> {
         const NAME_CHARS_SHOWN: usize = 40;
         match name.to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Identity),

@@ -18,6 +18,7 @@
 //! what its clients put into their logs.
 
 use std::fmt;
+use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -26,17 +27,19 @@ use icecore_promql::Error as PromqlError;
 use icecore_promql::parse::ParseError;
 use icecore_storage::{Error as StorageError, WriteError};
 use icecore_wire::WireError;
+use icecore_wire::otlp::{JsonError, write_status, write_status_json};
 use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
 use super::decompress::{DecompressError, EncodingError};
 use crate::access::Denied;
+use crate::otlp::Format;
 use crate::queries::QueryError;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.
-const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// What a credential may look like. Browsers take the first one that they know.
 const CHALLENGES: [HeaderValue; 2] = [
@@ -50,6 +53,8 @@ pub(crate) struct ApiError {
     status: StatusCode,
     error_type: ErrorType,
     message: String,
+    /// JSON that says what was done nevertheless; empty for nothing.
+    data: Vec<u8>,
 }
 
 impl ApiError {
@@ -58,6 +63,7 @@ impl ApiError {
             status,
             error_type,
             message: message.into(),
+            data: Vec::new(),
         }
     }
 
@@ -88,7 +94,7 @@ impl ApiError {
         Self::unsupported(error.to_string())
     }
 
-    fn unsupported(message: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         Self::new(status, ErrorType::BadData, message)
     }
@@ -132,9 +138,18 @@ impl ApiError {
         )
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// What the answer calls it.
     pub(crate) fn type_name(&self) -> &'static str {
         self.error_type.name()
+    }
+
+    /// The same, with JSON that says what was done nevertheless.
+    pub(crate) fn with_data(self, data: Vec<u8>) -> Self {
+        Self { data, ..self }
     }
 
     /// The same, about a named parameter.
@@ -149,6 +164,16 @@ impl ApiError {
         self.answer(content_type, body.into_bytes())
     }
 
+    /// A `google.rpc.Status` in the form of the request, for OTLP over HTTP.
+    pub(crate) fn into_otlp(self, format: Format) -> Response {
+        let code = grpc_code(self.status);
+        let body = match format {
+            Format::Protobuf => write_status(code, &self.message),
+            Format::Json => write_status_json(code, &self.message),
+        };
+        self.answer(HeaderValue::from_static(format.content_type()), body)
+    }
+
     fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(reason = self.message, "a request failed");
@@ -161,7 +186,7 @@ impl ApiError {
             self.status,
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
         ) {
-            headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+            headers.insert(header::RETRY_AFTER, RETRY_AFTER.as_secs().into());
         }
         if self.status == StatusCode::UNAUTHORIZED {
             for challenge in CHALLENGES {
@@ -169,6 +194,17 @@ impl ApiError {
             }
         }
         response
+    }
+}
+
+/// The code that gRPC has for what a status says.
+fn grpc_code(status: StatusCode) -> i32 {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => 8,
+        StatusCode::INTERNAL_SERVER_ERROR => 13,
+        StatusCode::SERVICE_UNAVAILABLE => 14,
+        // The request is wrong and stays wrong.
+        _ => 3,
     }
 }
 
@@ -182,6 +218,11 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut body = Vec::new();
         write_error(&mut body, self.error_type, &self.message);
+        if !self.data.is_empty() && body.pop().is_some() {
+            body.extend_from_slice(b",\"data\":");
+            body.extend_from_slice(&self.data);
+            body.push(b'}');
+        }
         self.answer(HeaderValue::from_static("application/json"), body)
     }
 }
@@ -251,10 +292,20 @@ impl From<WriteError<WireError>> for ApiError {
     }
 }
 
+impl From<WriteError<ApiError>> for ApiError {
+    fn from(error: WriteError<ApiError>) -> Self {
+        match error {
+            WriteError::Decode(error) => error,
+            WriteError::Storage(error) => WriteError::<WireError>::Storage(error).into(),
+        }
+    }
+}
+
 impl From<WireError> for ApiError {
     fn from(error: WireError) -> Self {
         match error {
-            WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
+            WireError::Json(JsonError::TooLarge { .. })
+            | WireError::Snappy(SnappyError::TooLarge { .. }) => Self::too_large(error.to_string()),
             _ => Self::bad_data(error.to_string()),
         }
     }
@@ -360,12 +411,27 @@ mod tests {
     #[test]
     fn write_errors_by_what_the_sender_should_do() {
         let limit = StorageError::LimitReached(String::new());
-        check(WriteError::Storage(limit), 429, "unavailable", true);
+        check(
+            WriteError::<WireError>::Storage(limit),
+            429,
+            "unavailable",
+            true,
+        );
         let closed = StorageError::Closed(String::new());
-        check(WriteError::Storage(closed), 503, "unavailable", true);
+        check(
+            WriteError::<WireError>::Storage(closed),
+            503,
+            "unavailable",
+            true,
+        );
         let malformed = WriteError::Decode(WireError::FirstSymbol);
         check(malformed, 400, "bad_data", false);
         let bomb = SnappyError::TooLarge { length: 2, max: 1 };
-        check(WriteError::Decode(bomb.into()), 413, "bad_data", false);
+        check(
+            WriteError::<WireError>::Decode(bomb.into()),
+            413,
+            "bad_data",
+            false,
+        );
     }
 }

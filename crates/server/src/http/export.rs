@@ -1,17 +1,22 @@
-//! `/api/v1/export`: every sample of the series that match, one line of JSON per series.
+//! `/api/v1/export`: every sample of the series that match, as lines of JSON or in the native form.
 //!
 //! ```text
-//! match[] ─► Database::select ─► batch of series ─► lines, on a blocking thread ─► chunk ─► client
+//! match[] ─► Database::select ─► batch of series ─► lines or frames, on a blocking thread ─► chunk ─► client
+//!        └─► Database::exemplars ────┘
 //! ```
 //!
 //! Holds always:
 //! - The client's pace is the pace of reading: the next chunk is made when the last one is gone.
-//!   In memory are one batch of series and one chunk.
-//! - A series is written once, however many selectors it matches.
+//!   In memory are one batch of series, one chunk, and the exemplars of the range.
+//! - A series is written once, however many selectors it matches; metadata once per metric family.
 //! - An error before the first chunk is an error answer. After it the connection breaks off without
-//!   the end that a complete answer has, so that nobody takes a part for the whole.
+//!   the end that a complete answer has, so that nobody takes a part for the whole. The native form has
+//!   a final frame besides.
 
-use std::collections::VecDeque;
+mod families;
+mod writer;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,14 +26,17 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
-use icecore_model::{Labels, Matcher, SelectHints, Selection, SeriesSamples, SeriesStream};
-use icecore_storage::Database;
-use icecore_wire::prometheus::export::write_export_line;
+use icecore_model::{
+    Exemplar, FloatColumns, Labels, Matcher, SelectHints, Selection, SeriesSamples, SeriesStream,
+};
+use icecore_storage::{Database, Error as StorageError, ExemplarQuery};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::App;
 use super::error::ApiError;
 use super::params::{Params, TimeRange};
+use families::Families;
+use writer::{Described, Writer};
 
 /// Samples that make a chunk: half a megabyte of text or so. A longer series is a chunk by itself.
 const CHUNK_SAMPLES: usize = 32 << 10;
@@ -37,26 +45,40 @@ pub(super) async fn export(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let mut lines = Lines {
-        database: app.database()?.clone(),
-        selectors: params.some_selectors()?,
-        range: params.range()?,
+    let writer = Writer::new(&params)?;
+    let content_type = writer.content_type();
+    let database = app.database()?.clone();
+    let selectors = params.some_selectors()?;
+    let range = params.range()?;
+    let slot = app.limits.read_slot().await?;
+    let exemplars = match params.switch_or("exemplars", true)? {
+        true => exemplars(&database, &selectors, range).await?,
+        false => HashMap::new(),
+    };
+    let families = Families::new(params.switch_or("metadata", true)?);
+    let mut export = Export {
+        database,
+        selectors,
+        range,
         batch_timeout: app.options.request_timeout,
-        _slot: app.limits.read_slot().await?,
+        _slot: slot,
         opened: 0,
         stream: None,
         batch: VecDeque::new(),
+        exemplars,
+        families,
+        writer: Some(writer),
     };
-    let first = lines.next_chunk().await?;
-    let chunks = stream::try_unfold((first, lines), |(ready, mut lines)| async move {
+    let first = export.next_chunk().await?;
+    let chunks = stream::try_unfold((first, export), |(ready, mut export)| async move {
         let chunk = match ready {
             Some(first) => Some(first),
-            None => lines.next_chunk().await.map_err(broken_off)?,
+            None => export.next_chunk().await.map_err(broken_off)?,
         };
-        Ok::<_, std::io::Error>(chunk.map(|chunk| (chunk, (None, lines))))
+        Ok::<_, std::io::Error>(chunk.map(|chunk| (chunk, (None, export))))
     });
     let body = Body::from_stream(chunks);
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
 }
 
 /// What makes the connection break off. The client cannot be told more than that, so the log is.
@@ -66,8 +88,29 @@ fn broken_off(error: ApiError) -> std::io::Error {
     std::io::Error::other(reason)
 }
 
-/// The lines of one export that are still to come.
-struct Lines {
+/// The exemplars of all series that match.
+async fn exemplars(
+    database: &Database,
+    selectors: &[Vec<Matcher>],
+    range: TimeRange,
+) -> Result<HashMap<Labels, Vec<Exemplar>>, ApiError> {
+    let query = ExemplarQuery {
+        selectors: selectors.to_vec(),
+        start_ms: range.start_ms,
+        end_ms: range.end_ms,
+    };
+    match database.exemplars(query).await {
+        Ok(found) => Ok(found.into_iter().collect()),
+        Err(StorageError::LimitReached(reason)) => Err(StorageError::LimitReached(format!(
+            "{reason}: export a shorter range, or with exemplars=false"
+        ))
+        .into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is still to come of one export.
+struct Export {
     database: Database,
     selectors: Vec<Vec<Matcher>>,
     range: TimeRange,
@@ -78,23 +121,79 @@ struct Lines {
     opened: usize,
     stream: Option<Box<dyn SeriesStream>>,
     batch: VecDeque<SeriesSamples>,
+    /// Those of series that have not been written yet.
+    exemplars: HashMap<Labels, Vec<Exemplar>>,
+    families: Families,
+    /// Nothing after the end.
+    writer: Option<Writer>,
 }
 
-impl Lines {
-    /// The next chunk of whole lines; `None` at the end.
+impl Export {
+    /// The next chunk; `None` at the end.
     async fn next_chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        loop {
+            let Some(mut writer) = self.writer.take() else {
+                return Ok(None);
+            };
+            let series = self.next_series().await?;
+            let ends = series.is_empty();
+            let series = match ends {
+                true => self.without_samples(),
+                false => series,
+            };
+            let described: Vec<Described> = series
+                .into_iter()
+                .map(|series| Described {
+                    exemplars: self.exemplars.remove(&series.labels).unwrap_or_default(),
+                    metadata: self.families.first_of(&self.database, &series.labels),
+                    series,
+                })
+                .collect();
+            let written = tokio::task::spawn_blocking(move || {
+                let mut out = Vec::new();
+                writer.write(&mut out, &described);
+                match ends {
+                    true => writer.finish(&mut out).map(|()| (out, None)),
+                    false => Some((out, Some(writer))),
+                }
+            });
+            let written = written.await;
+            let written = written.map_err(|error| ApiError::internal(error.to_string()))?;
+            let Some((chunk, writer)) = written else {
+                return Ok(None);
+            };
+            self.writer = writer;
+            // A frame is full after several chunks.
+            if !chunk.is_empty() {
+                return Ok(Some(chunk.into()));
+            }
+        }
+    }
+
+    /// Series for one chunk; none at the end.
+    async fn next_series(&mut self) -> Result<Vec<SeriesSamples>, ApiError> {
         while self.batch.is_empty() {
             let more = tokio::time::timeout(self.batch_timeout, self.next_batch()).await;
             let late = || ApiError::timeout("the store took too long for the next series");
             match more.map_err(|_| late())?? {
                 Some(batch) => self.batch = batch,
-                None => return Ok(None),
+                None => return Ok(Vec::new()),
             }
         }
-        let series = self.take_series();
-        let encoded = tokio::task::spawn_blocking(move || encode(&series)).await;
-        let chunk = encoded.map_err(|error| ApiError::internal(error.to_string()))?;
-        Ok(Some(chunk))
+        Ok(self.take_series())
+    }
+
+    /// The series that have exemplars in the range, and nothing else.
+    fn without_samples(&self) -> Vec<SeriesSamples> {
+        let mut left: Vec<Labels> = self.exemplars.keys().cloned().collect();
+        left.sort_unstable();
+        let series = |labels| SeriesSamples {
+            labels,
+            floats: FloatColumns::default(),
+            histograms: Vec::new(),
+            start_timestamps: Vec::new(),
+        };
+        left.into_iter().map(series).collect()
     }
 
     /// Series with something in them that no earlier selector has brought; `None` at the end.
@@ -143,12 +242,4 @@ fn all_match(matchers: &[Matcher], labels: &Labels) -> bool {
     matchers
         .iter()
         .all(|m| m.matches(labels.get(m.name()).unwrap_or_default()))
-}
-
-fn encode(series: &[SeriesSamples]) -> Bytes {
-    let mut text = Vec::new();
-    for series in series {
-        write_export_line(&mut text, series);
-    }
-    text.into()
 }

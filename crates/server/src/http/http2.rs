@@ -64,7 +64,9 @@ where
             response.map(|response| response.map(|body| Answer { body, under_way }))
         }
     });
-    let connection = http2::Builder::new(StreamTasks::default())
+    let tasks = StreamTasks::default();
+    let _tasks_end_with_the_connection = EndOf(tasks.clone());
+    let connection = http2::Builder::new(tasks)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEAD_BYTES_MAX)
@@ -101,6 +103,15 @@ where
 /// Runs the requests of one connection, and ends them with it.
 #[derive(Clone, Default)]
 struct StreamTasks(Arc<Mutex<JoinSet<()>>>);
+
+/// Ends what still runs. Dropping the set alone would not do: each task has a share in it.
+struct EndOf(StreamTasks);
+
+impl Drop for EndOf {
+    fn drop(&mut self) {
+        self.0.0.lock().abort_all();
+    }
+}
 
 impl<F> Executor<F> for StreamTasks
 where
@@ -224,5 +235,124 @@ impl HttpBody for Answer {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::routing::get;
+    use futures::stream;
+    use http_body_util::{BodyExt as _, Empty};
+    use hyper::Request;
+    use hyper::client::conn::http2::SendRequest;
+    use hyper_util::rt::TokioExecutor;
+    use tokio::sync::{oneshot, watch};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    type Ended = JoinHandle<(Result<(), Broken>, Duration)>;
+
+    /// A connection to a server with an endless answer, a slow one and a quick one.
+    async fn connected(stop: watch::Receiver<()>) -> (SendRequest<Empty<Bytes>>, Ended) {
+        let piece = || async { Ok::<_, std::io::Error>(Bytes::from_static(&[7; 4096])) };
+        let endless = move || async move {
+            Body::from_stream(stream::unfold((), move |()| async move {
+                Some((piece().await, ()))
+            }))
+        };
+        let slow = || async {
+            tokio::time::sleep(2 * WRITE_STALL_MAX).await;
+            "slow"
+        };
+        let router = Router::new()
+            .route("/endless", get(endless))
+            .route("/slow", get(slow))
+            .route("/quick", get(|| async { "quick" }));
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let began = Instant::now();
+        let ended = tokio::spawn(async move {
+            // Kept, so that nothing seems to have changed.
+            let kept = watch::Sender::new(());
+            let ending = Ending {
+                stop,
+                clients_changed: kept.subscribe(),
+            };
+            let served = serve(near, Caller::new(router), ending).await;
+            (served, began.elapsed())
+        });
+        let (sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(far))
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        (sender, ended)
+    }
+
+    fn request(path: &str) -> Request<Empty<Bytes>> {
+        let uri = format!("http://test{path}");
+        Request::get(uri).body(Empty::new()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_left_lying_ends_the_connection() {
+        let (_stop, stopped) = watch::channel(());
+        let (mut sender, ended) = connected(stopped).await;
+        let left = sender.send_request(request("/endless")).await.unwrap();
+        // Others are answered meanwhile.
+        let quick = sender.send_request(request("/quick")).await.unwrap();
+        assert_eq!(
+            quick.into_body().collect().await.unwrap().to_bytes(),
+            "quick"
+        );
+        let (served, time) = ended.await.unwrap();
+        assert!(served.is_err());
+        assert!(time >= WRITE_STALL_MAX, "{time:?}");
+        drop(left);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_answer_is_no_stall() {
+        let (_stop, stopped) = watch::channel(());
+        let (mut sender, _ended) = connected(stopped).await;
+        let slow = sender.send_request(request("/slow")).await.unwrap();
+        assert_eq!(slow.into_body().collect().await.unwrap().to_bytes(), "slow");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_kept_and_then_closed() {
+        let (_stop, stopped) = watch::channel(());
+        let (mut sender, ended) = connected(stopped).await;
+        let quick = sender.send_request(request("/quick")).await.unwrap();
+        assert_eq!(
+            quick.into_body().collect().await.unwrap().to_bytes(),
+            "quick"
+        );
+        // The client may be the first to hang up.
+        let (_, time) = ended.await.unwrap();
+        assert!(time >= HEAD_WAIT_MAX, "{time:?}");
+        drop(sender);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_waits_for_what_was_accepted() {
+        let (stop, stopped) = watch::channel(());
+        let (mut sender, ended) = connected(stopped).await;
+        let (begun, has_begun) = oneshot::channel();
+        let mut slow_sender = sender.clone();
+        let slow = tokio::spawn(async move {
+            let sending = slow_sender.send_request(request("/slow"));
+            begun.send(()).unwrap();
+            let slow = sending.await.unwrap();
+            slow.into_body().collect().await.unwrap().to_bytes()
+        });
+        has_begun.await.unwrap();
+        // What is answered after it was sent after it: the slow one has arrived.
+        sender.send_request(request("/quick")).await.unwrap();
+        stop.send(()).unwrap();
+        let answered = slow.await;
+        let (served, time) = ended.await.unwrap();
+        assert_eq!(answered.unwrap(), "slow", "{served:?} {time:?}");
     }
 }

@@ -4,15 +4,20 @@
 //! | --- | --- |
 //! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
+//! | imports under way ([`IMPORTS_MAX`]) | 503 at once |
 //! | requests that wait for a run of maintenance ([`MAINTENANCE_CALLERS_MAX`]) | 503 at once |
+//! | requests of one route under way ([`ROUTE_REQUESTS_MAX`], [`ADMIN_REQUESTS_MAX`]) | 503 at once |
 //! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
 //! | `server.write_body_bytes_max`, [`FORM_BYTES_MAX`] | 413 |
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use axum::body::{Body, HttpBody as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::ApiError;
+use super::{ROUTES, Role, Route};
 use crate::config::ServerOptions;
 
 /// A form with selectors of more than this is a mistake. Ten times what Prometheus' own UI sends.
@@ -22,16 +27,30 @@ pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 /// request to succeed, two keep a second sender going meanwhile.
 const LARGEST_WRITES_AT_ONCE: usize = 2;
 
+/// Imports that may be under way. Each has a thread of its own, and more of them do not make the store
+/// faster.
+const IMPORTS_MAX: usize = 8;
+
 /// Requests that may wait for a run of maintenance. They share it, and each holds but a connection;
 /// people and scripts that ask are few.
 const MAINTENANCE_CALLERS_MAX: usize = 64;
 
+/// Requests of one route under way, those that wait for a place included: a few per connection that
+/// clients commonly open, and a bound for those that HTTP/2 makes cheap.
+pub(super) const ROUTE_REQUESTS_MAX: usize = 1024;
+
+/// The same for administrators, whose requests take long and are few.
+pub(super) const ADMIN_REQUESTS_MAX: usize = 64;
+
 pub(crate) struct Limits {
+    /// By path. Health checks have none: they must answer when nothing else does.
+    routes: HashMap<&'static str, Arc<Semaphore>>,
     writes: Arc<Semaphore>,
     write_bytes: Arc<Semaphore>,
     write_bytes_max: usize,
     reads: Arc<Semaphore>,
     maintenance: Arc<Semaphore>,
+    imports: Arc<Semaphore>,
 }
 
 impl Limits {
@@ -43,17 +62,53 @@ impl Limits {
             .saturating_mul(LARGEST_WRITES_AT_ONCE)
             .min(Semaphore::MAX_PERMITS);
         let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        let routes = ROUTES
+            .iter()
+            .filter(|route| route.role != Role::Open)
+            .map(|route| (route.path, permits(requests_max(route))));
         Self {
+            routes: routes.collect(),
             writes: permits(options.concurrent_writes_max),
             write_bytes: permits(write_bytes_max),
             write_bytes_max,
             reads: permits(options.concurrent_reads_max),
             maintenance: permits(MAINTENANCE_CALLERS_MAX),
+            imports: permits(IMPORTS_MAX),
+        }
+    }
+
+    /// A place for a request of this route, which is held until it is answered. A body that says
+    /// it is longer than the route takes is refused before anybody reads it; what is written has limits
+    /// of its own, and protocols with their own words for them.
+    pub(super) fn admit(
+        &self,
+        route: Option<&Route>,
+        body: &Body,
+    ) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+        let Some(route) = route else {
+            return Ok(None);
+        };
+        let longest = u64::try_from(FORM_BYTES_MAX).unwrap_or(u64::MAX);
+        if route.role != Role::Write && body.size_hint().lower() > longest {
+            return Err(ApiError::too_large(format!(
+                "the body is longer than {FORM_BYTES_MAX} bytes"
+            )));
+        }
+        let Some(places) = self.routes.get(route.path) else {
+            return Ok(None);
+        };
+        match Arc::clone(places).try_acquire_owned() {
+            Ok(place) => Ok(Some(place)),
+            Err(_) => Err(ApiError::unavailable(format!(
+                "{} requests of {} are under way: try again",
+                requests_max(route),
+                route.path
+            ))),
         }
     }
 
     /// A place for one write, held until it is answered.
-    pub(super) fn write_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) fn write_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.writes).try_acquire_owned().map_err(|_| {
             ApiError::unavailable(
                 "as many writes as server.concurrent_writes_max allows are under way: try again",
@@ -77,8 +132,16 @@ impl Limits {
         })
     }
 
+    /// A place for one import, held until it is answered.
+    pub(super) fn import_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = Arc::clone(&self.imports).try_acquire_owned();
+        slot.map_err(|_| {
+            ApiError::unavailable(format!("{IMPORTS_MAX} imports are under way: try again"))
+        })
+    }
+
     /// An empty reservation of memory for one write.
-    pub(super) fn write_memory(&self) -> WriteMemory {
+    pub(crate) fn write_memory(&self) -> WriteMemory {
         WriteMemory {
             budget: Arc::clone(&self.write_bytes),
             held: None,
@@ -96,15 +159,23 @@ impl Limits {
     }
 }
 
+/// Requests of this route that may be under way.
+pub(super) fn requests_max(route: &Route) -> usize {
+    match route.role {
+        Role::Admin => ADMIN_REQUESTS_MAX,
+        Role::Open | Role::Read | Role::Write => ROUTE_REQUESTS_MAX,
+    }
+}
+
 /// Memory reserved for the body of one write: it grows as the body arrives and goes back when it is
 /// dropped.
-pub(super) struct WriteMemory {
+pub(crate) struct WriteMemory {
     budget: Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
 }
 
 impl WriteMemory {
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
         let exhausted = || {
             ApiError::unavailable("write bodies take all the memory that is set apart: try again")
         };
@@ -148,6 +219,32 @@ mod tests {
         assert_eq!(limits.write_bytes(), 100);
         drop(second);
         assert_eq!(limits.write_bytes(), 0);
+    }
+
+    #[test]
+    fn requests_of_each_route_are_bounded() {
+        let limits = limits();
+        let empty = Body::empty();
+        for route in ROUTES {
+            let mut places = Vec::new();
+            for _ in 0..requests_max(route) {
+                places.push(limits.admit(Some(route), &empty).unwrap());
+            }
+            let more = limits.admit(Some(route), &empty);
+            assert_eq!(more.is_ok(), route.role == Role::Open, "{}", route.path);
+            drop(places);
+            assert!(limits.admit(Some(route), &empty).is_ok());
+        }
+    }
+
+    #[test]
+    fn bodies_that_nobody_takes_are_refused_unread() {
+        let limits = limits();
+        let long = Body::from(vec![0; FORM_BYTES_MAX + 1]);
+        for route in ROUTES {
+            let admitted = limits.admit(Some(route), &long).is_ok();
+            assert_eq!(admitted, route.role == Role::Write, "{}", route.path);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and what administrators ask for, which
-//!   answer when they are done, an export, which goes on while its client reads and the store delivers, and a query, which
+//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
@@ -19,26 +19,34 @@ mod body;
 mod compress;
 pub(crate) mod connection;
 pub(crate) mod decompress;
-mod error;
+#[cfg(test)]
+mod docs;
+pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
 mod federate;
+mod grpc;
 mod health;
 mod http2;
+mod import;
 mod json;
 mod labels;
 pub(crate) mod limits;
 mod maintenance;
 mod origins;
+mod otlp;
 mod params;
 mod preface;
 mod query;
 mod query_answer;
+mod reload;
 mod remote_read;
-mod remote_write;
+pub(crate) mod remote_write;
+mod rfc3339;
 mod stall;
 mod status;
+mod targets;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -52,14 +60,17 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
+use icecore_wire::otlp::Translation;
 use rayon::ThreadPoolBuildError;
 
 use crate::access::{Access, PeerCertificate};
 use crate::config::{Config, ServerOptions};
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
+use crate::scrape::Scraping;
 use error::ApiError;
 use limits::Limits;
+use status::Started;
 
 /// One path and what it is for. `docs/http-api.md` describes each.
 pub struct Route {
@@ -170,12 +181,81 @@ pub const ROUTES: &[Route] = &[
         get(health::metrics)
     }),
     only(
+        Role::Admin,
+        route(
+            "/-/reload",
+            &["POST", "PUT"],
+            "reads the configuration file anew",
+            || post(reload::reload).put(reload::reload),
+        ),
+    ),
+    route("/api/v1/targets", GET, "what is scraped", || {
+        get(targets::targets)
+    }),
+    route(
+        "/api/v1/targets/metadata",
+        GET,
+        "type, unit and help of metrics, by target",
+        || get(targets::metadata),
+    ),
+    route(
+        "/api/v1/scrape_pools",
+        GET,
+        "the names of jobs that are scraped",
+        || get(targets::scrape_pools),
+    ),
+    route(
+        "/api/v1/status/config",
+        GET,
+        "the configuration file in force",
+        || get(status::config),
+    ),
+    route(
+        "/api/v1/status/flags",
+        GET,
+        "every setting and its value",
+        || get(status::flags),
+    ),
+    route(
+        "/api/v1/status/runtimeinfo",
+        GET,
+        "the process: since when, how many threads",
+        || get(status::runtime_info),
+    ),
+    only(
         Role::Write,
         route(
             "/api/v1/write",
             &["POST"],
             "Prometheus remote write 1.0 and 2.0",
             || post(remote_write::write),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/v1/metrics",
+            &["POST"],
+            "OTLP metrics, protobuf or JSON",
+            || post(otlp::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/otlp/v1/metrics",
+            &["POST"],
+            "the same, where Prometheus has it",
+            || post(otlp::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            grpc::EXPORT,
+            &["POST"],
+            "OpenTelemetry metrics (OTLP) over gRPC",
+            || post(grpc::export),
         ),
     ),
     Route {
@@ -196,9 +276,29 @@ pub const ROUTES: &[Route] = &[
     route(
         "/api/v1/export",
         GET_POST,
-        "samples as lines of JSON",
+        "samples as lines of JSON, or in the native form",
         || get(export::export).post(export::export),
     ),
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import",
+            &["POST"],
+            "stores what an export wrote",
+            || post(import::import),
+        )
+    },
+    Route {
+        role: Role::Write,
+        time: TimeLimit::None,
+        ..route(
+            "/api/v1/import/prometheus",
+            &["POST"],
+            "stores text expositions with timestamps",
+            || post(import::import_exposition),
+        )
+    },
     query("/api/v1/query", "a PromQL query at one time", || {
         get(query::instant).post(query::instant)
     }),
@@ -316,8 +416,11 @@ pub(crate) struct App {
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
     pub(crate) access: Arc<Access>,
+    pub(crate) otlp: Arc<Translation>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
+    scraping: OnceLock<Arc<Scraping>>,
+    started: Started,
 }
 
 impl App {
@@ -330,10 +433,13 @@ impl App {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
+            otlp: Arc::new(config.otlp.clone()),
             options: config.server.clone(),
+            started: Started::new(config, clock.now_ms()),
             access,
             clock,
             database: OnceLock::new(),
+            scraping: OnceLock::new(),
         })
     }
 
@@ -343,23 +449,52 @@ impl App {
         debug_assert!(earlier.is_ok(), "a process opens one database");
     }
 
-    fn database(&self) -> Result<&Database, ApiError> {
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// From now on requests about scraping are answered.
+    pub(crate) fn set_scraping(&self, scraping: Arc<Scraping>) {
+        let earlier = self.scraping.set(scraping);
+        debug_assert!(earlier.is_ok(), "a process scrapes in one place");
+    }
+
+    /// `None` until the database is open.
+    pub(crate) fn scraping(&self) -> Option<&Arc<Scraping>> {
+        self.scraping.get()
+    }
+
+    pub(crate) fn database(&self) -> Result<&Database, ApiError> {
         self.database
             .get()
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
     }
 }
 
+/// What is answered at the HTTP door: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(route.path, (route.handler)());
     }
-    router
+    let router = router
         .fallback(|uri: Uri| async move { ApiError::not_found(uri.path()) })
         .method_not_allowed_fallback(|method: Method| async move {
             ApiError::method_not_allowed(method.as_str())
-        })
+        });
+    observed(router, app)
+}
+
+/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+pub(crate) fn grpc_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(grpc::EXPORT, post(grpc::export))
+        .fallback(grpc::unknown);
+    observed(router, app)
+}
+
+fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
+    router
         .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
         .with_state(app)
 }
@@ -383,13 +518,18 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     }
     let response = compress::compressed(response, encoding).await;
     let timer = timer.answered(response.status());
+    until_done(response, timer)
+}
+
+/// Keeps something until an answer is done: a streamed one when its body is, or when its client has
+/// gone away.
+fn until_done(response: Response, kept: impl Send + 'static) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    // A streamed answer is done when its body is, or when its client has gone away.
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            let _until_the_body_is_dropped = &timer;
+            let _until_the_body_is_dropped = &kept;
             frame
         }))
     })
@@ -403,14 +543,16 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
     let checked = app
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
-    match checked.await {
-        Ok(()) => next.run(request).await,
-        Err(denied) => {
-            let (head, mut body) = request.into_parts();
-            body::read_to_the_end(&mut body, &head.headers).await;
-            ApiError::from(denied).into_response()
-        }
-    }
+    let refused = match checked.await.map_err(ApiError::from) {
+        Ok(()) => match app.limits.admit(route, request.body()) {
+            Ok(slot) => return until_done(next.run(request).await, slot),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    };
+    let (head, mut body) = request.into_parts();
+    body::read_to_the_end(&mut body, &head.headers).await;
+    refused.into_response()
 }
 
 /// Waits for an answer for as long as the route allows.

@@ -4,7 +4,7 @@
 //! is as good as none.
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use icecore_model::{MAX_TIMESTAMP_MS, Matcher};
 use icecore_wire::prometheus::{parse_selector, parse_time_ms};
 
@@ -56,6 +56,13 @@ fn check_form(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 impl Params {
+    /// Those of the URL alone, where the body is no form.
+    pub(super) fn of_url(uri: &Uri) -> Self {
+        let mut params = Self(Vec::new());
+        params.add(uri.query().unwrap_or_default().as_bytes());
+        params
+    }
+
     fn add(&mut self, encoded: &[u8]) {
         self.0.extend(form_urlencoded::parse(encoded).into_owned());
     }
@@ -65,10 +72,26 @@ impl Params {
         found.map(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
     }
 
+    /// Every value of a parameter that may be repeated.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let given = self.0.iter().filter(move |(n, _)| n == name);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// All of `match[]`, parsed.
     pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let given = self.0.iter().filter(|(name, _)| name == "match[]");
         given.map(|(_, text)| Ok(parse_selector(text)?)).collect()
+    }
+
+    /// `match_target`: which targets are asked for; all where it is missing.
+    pub(super) fn target_matchers(&self) -> Result<Vec<Matcher>, ApiError> {
+        match self.first("match_target") {
+            Some(text) => {
+                parse_selector(text).map_err(|error| ApiError::of_parameter("match_target", error))
+            }
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The same where at least one is needed.
@@ -114,6 +137,21 @@ impl Params {
                 "limit must be non-negative",
             )),
             Err(error) => Err(ApiError::of_parameter("limit", error)),
+        }
+    }
+
+    /// Yes or no; nothing means no.
+    pub(super) fn switch(&self, name: &str) -> Result<bool, ApiError> {
+        self.switch_or(name, false)
+    }
+
+    /// Yes or no.
+    pub(super) fn switch_or(&self, name: &str, default: bool) -> Result<bool, ApiError> {
+        match self.first(name) {
+            None => Ok(default),
+            Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            Some(_) => Err(ApiError::of_parameter(name, "true or false")),
         }
     }
 

@@ -147,10 +147,18 @@ fn answer(outcome: &WriteOutcome) -> Response {
 
 /// One line, because clients log the first one.
 fn reasons(outcome: &WriteOutcome) -> String {
-    let count = |rejected: &[Rejection]| rejected.iter().map(|r| r.count).sum::<u64>();
     let rejected = &outcome.rejected;
+    let refused: u64 = rejected.iter().map(|r| r.count).sum();
     let stored = outcome.samples + outcome.histograms + outcome.exemplars;
-    let mut text = format!("{} refused, {stored} stored: ", count(rejected));
+    format!(
+        "{refused} refused, {stored} stored: {}",
+        spelt_out(rejected)
+    )
+}
+
+/// The first reasons with how often each applies, and how often others do.
+pub(crate) fn spelt_out(rejected: &[Rejection]) -> String {
+    let mut text = String::new();
     for (i, rejection) in rejected.iter().take(REASONS_SHOWN).enumerate() {
         let separator = if i == 0 { "" } else { "; " };
         let _ = write!(
@@ -161,7 +169,8 @@ fn reasons(outcome: &WriteOutcome) -> String {
     }
     let further = rejected.get(REASONS_SHOWN..).unwrap_or_default();
     if !further.is_empty() {
-        let _ = write!(text, "; other reasons (×{})", count(further));
+        let count: u64 = further.iter().map(|r| r.count).sum();
+        let _ = write!(text, "; other reasons (×{count})");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/status/tsdb`, `/api/v1/status/buildinfo` and `/api/v1/metadata`.
+//! `/api/v1/status/…` but maintenance, and `/api/v1/metadata`.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use super::App;
 use super::error::ApiError;
 use super::json::{small_success, success};
 use super::params::Params;
+use super::rfc3339;
+use crate::config::Config;
 
 /// Entries of each ranking, unless told.
 const RANKING_DEFAULT: i64 = 10;
@@ -108,6 +110,91 @@ pub(super) async fn build_info(State(app): State<Arc<App>>) -> Result<Response, 
                 ("goVersion", ""),
             ],
         );
+    }))
+}
+
+/// What does not change while the process runs.
+pub(super) struct Started {
+    at_ms: i64,
+    directory: String,
+    hostname: String,
+    /// The `icecore:` section with every setting; secrets are masked.
+    settings: String,
+    /// Flag and value of every setting; secrets are masked.
+    flags: Vec<(String, String)>,
+}
+
+impl Started {
+    pub(super) fn new(config: &Config, now_ms: i64) -> Self {
+        let directory = std::env::current_dir();
+        Self {
+            at_ms: now_ms,
+            directory: directory.map_or_else(|_| String::new(), |path| path.display().to_string()),
+            hostname: hostname(),
+            settings: config.render(),
+            flags: config.shown(),
+        }
+    }
+
+    pub(super) fn hostname(&self) -> &str {
+        &self.hostname
+    }
+}
+
+/// As the kernel calls this machine.
+fn hostname() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = read.as_deref().unwrap_or_default().trim();
+    match name {
+        "" => "localhost".into(),
+        name => name.into(),
+    }
+}
+
+/// The configuration in force: what Prometheus' file says, and our own settings.
+pub(super) async fn config(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    let state = app.scraping().map(|scraping| scraping.load_state());
+    let file = state.map(|state| state.rendered).unwrap_or_default();
+    let yaml = format!("{file}{}", app.started.settings);
+    Ok(small_success(|out| write_object(out, &[("yaml", &yaml)])))
+}
+
+/// Every setting by the name of its flag.
+pub(super) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    let flags = app.started.flags.iter();
+    let flags: Vec<_> = flags.map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    Ok(small_success(|out| write_object(out, &flags)))
+}
+
+/// The keys are those of Prometheus. Tasks stand for goroutines; what only Go has is empty.
+pub(super) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    let state = app.scraping().map(|scraping| scraping.load_state());
+    let (successful, loaded_ms) = state.map_or((true, app.started.at_ms), |state| {
+        (state.successful, state.loaded_ms)
+    });
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let data = serde_json::json!({
+        "startTime": rfc3339::format(app.started.at_ms),
+        "CWD": app.started.directory,
+        "hostname": app.started.hostname,
+        "serverTime": rfc3339::format(app.clock.now_ms()),
+        "reloadConfigSuccess": successful,
+        "lastConfigTime": rfc3339::format(loaded_ms),
+        // A journal record that cannot be read is kept and counted.
+        "corruptionCount": app.database()?.gauges().journal_unreadable_epochs,
+        "goroutineCount": metrics.num_alive_tasks(),
+        "GOMAXPROCS": metrics.num_workers(),
+        "GOMEMLIMIT": i64::MAX,
+        "GOGC": "",
+        "GODEBUG": "",
+        // Nothing is ever deleted for its age.
+        "storageRetention": "",
+    });
+    Ok(small_success(|out| {
+        out.extend_from_slice(data.to_string().as_bytes());
     }))
 }
 

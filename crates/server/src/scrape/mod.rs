@@ -13,8 +13,30 @@
 //!
 //! Elsewhere: text and protobuf formats (`icecore_wire`), what the API says about targets (`http`).
 
+mod append;
+mod body;
+mod cache;
 pub(crate) mod config;
 mod discovery;
+mod families;
+mod fetch;
 mod http_client;
+mod info;
+mod job;
+mod manager;
 mod md5;
+mod metrics;
+mod pool;
 pub(crate) mod relabel;
+mod report;
+mod resolution;
+mod resolve;
+mod schedule;
+mod series;
+mod target;
+#[cfg(test)]
+mod testing;
+mod worker;
+
+pub(crate) use info::{MetadataOfTarget, TargetInfo};
+pub(crate) use manager::{Own, Scraping};

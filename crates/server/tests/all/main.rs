@@ -6,6 +6,7 @@
     reason = "which scripts ran, and which were skipped, should be seen"
 )]
 
+mod access;
 mod admin;
 mod client;
 mod compression;
@@ -14,14 +15,23 @@ mod documents;
 mod exposition;
 mod expressions;
 mod federate;
+mod importing;
 mod lifecycle;
 mod maintenance;
+mod otlp;
 mod payload;
 mod query;
 mod query_limits;
 mod reading;
 mod refusals;
 mod remote_read;
+mod scrape;
+mod scrape_client;
+mod scrape_options;
+mod scrape_status;
+mod scrape_target;
+mod scraper;
 mod served;
 mod status;
+mod tls_client;
 mod writing;

@@ -1,6 +1,7 @@
 //! A process under test, on a port of its own.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use icecore_server::{Config, Inputs, Process, ServeError};
@@ -20,15 +21,23 @@ pub(crate) struct Served {
 
 /// A configuration for tests: memory, any port, quick commits, and what is given.
 pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
+    config_with_file(None, settings)
+}
+
+/// The same with a configuration file.
+pub(crate) fn config_with_file(file: Option<PathBuf>, settings: &[(&str, &str)]) -> Config {
     let mut flags = vec![
         ("storage.location", "memory://"),
         ("server.listen", "127.0.0.1:0"),
         ("journal.commit_interval", "1ms"),
+        // Most tests count what is stored.
+        ("scrape.self", "false"),
     ];
     flags.retain(|(key, _)| settings.iter().all(|(given, _)| given != key));
     flags.extend(settings);
     let flags = flags.into_iter().map(|(k, v)| (k.into(), v.into()));
     Config::load(&Inputs {
+        file,
         flags: flags.collect(),
         ..Inputs::default()
     })

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::{METRIC_NAME, Metadata};
+use icecore_model::{CUSTOM_BUCKETS_SCHEMA, METRIC_NAME, Metadata, MetricType};
 use icecore_records::{
-    Bucket, SeriesId, bucket_list, bucket_meta, flush_cursor, forward_index, inverted_index, key,
-    series_dictionary, watermark,
+    Bucket, MetricMeta, SeriesId, bucket_list, bucket_meta, flush_cursor, forward_index,
+    inverted_index, key, series_dictionary, watermark,
 };
 use roaring::RoaringBitmap;
 use tracing::info;
@@ -127,7 +127,8 @@ impl HourFlush<'_> {
         for slice in slices(fresh.len()) {
             let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
             let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
-            let prepare = move || forward_records(&head, &order, &ids, &fresh[slice]);
+            let hour = self.place.hour.start.minutes();
+            let prepare = move || forward_records(&head, hour, &order, &ids, &fresh[slice]);
             for (id, fingerprint, value) in self.inner.pool.run(prepare).await? {
                 if has_dictionary(bucket) {
                     fingerprints.push((fingerprint, id));
@@ -276,6 +277,7 @@ fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
 /// Forward records of new series (given by their place in label order), with their fingerprints.
 fn forward_records(
     head: &Head,
+    hour: u32,
     order: &LabelOrder,
     ids: &[SeriesId],
     fresh: &[usize],
@@ -291,13 +293,27 @@ fn forward_records(
             .map_or("", |pair| pair.1);
         let known = metadata_of(&metadata, name);
         let unit = known.map_or("", |m| m.unit.as_str());
-        let meta = known.map(|m| m.metric_type).unwrap_or_default().into();
+        let meta = known.map(|known| {
+            let histogram = known.metric_type == MetricType::Histogram;
+            let exponential = histogram && has_exponential(head, hour, order.series()[*at]);
+            MetricMeta::of(known, exponential)
+        });
+        let meta = meta.unwrap_or_default();
         let mut value = Vec::with_capacity(256);
         forward_index::encode_into(&mut value, unit, meta, pairs.iter().copied());
         let bindings = forward_index::label_bindings(&value).expect("the record was just encoded");
         (ids[*at], bindings_fingerprint(bindings), Bytes::from(value))
     });
     records.collect()
+}
+
+/// Whether a series has native histograms with exponential buckets in what is being flushed.
+fn has_exponential(head: &Head, hour: u32, series: SeriesRef) -> bool {
+    let found = head.each_frozen(hour, std::iter::once(series), |_, part| {
+        let mut histograms = part.histograms.iter().flat_map(|entry| &entry.value);
+        histograms.any(|histogram| histogram.schema != CUSTOM_BUCKETS_SCHEMA)
+    });
+    found.contains(&true)
 }
 
 /// `Labels::fingerprint` of stored labels: they are hashed as they are stored, without the count.
@@ -335,7 +351,8 @@ fn postings(
     records.collect()
 }
 
-/// What is known of a metric, by its own name or by that of the family it is a part of.
+/// What is known of a metric, by its own name or by that of the family it is a part of. Families of
+/// OpenTelemetry are named like their series, `_total` and unit included.
 fn metadata_of<'m>(metadata: &'m MetadataMap, name: &str) -> Option<&'m Metadata> {
     let suffixes = [
         "", "_total", "_bucket", "_sum", "_count", "_created", "_info",

@@ -224,27 +224,31 @@ impl Head {
 
 /// The start of each sample of a request that has one, by series and time. A request may hold a time
 /// twice: the sample that comes last in the order of appends decides, also when it has no start.
-fn starts_of(batch: &BatchBuffers) -> BTreeMap<(u32, i64), i64> {
-    let mut starts = BTreeMap::new();
+fn starts_of(batch: &BatchBuffers) -> Vec<((u32, i64), i64)> {
     let with_starts = batch.histograms.iter().any(|pending| pending.start_ms != 0);
     if batch.starts.is_empty() && !with_starts {
-        return starts;
+        return Vec::new();
     }
-    let mut note = |series: u32, timestamp_ms: i64, start_ms: i64| {
-        if start_ms != 0 {
-            starts.insert((series, timestamp_ms), start_ms);
-        } else {
-            starts.remove(&(series, timestamp_ms));
-        }
-    };
+    let mut starts = Vec::with_capacity(batch.refs.len() + batch.histograms.len());
     let mut given = batch.starts.iter().peekable();
     for (at, (series, timestamp)) in batch.refs.iter().zip(&batch.timestamps).enumerate() {
         let start = given.next_if(|(index, _)| *index as usize == at);
-        note(*series, *timestamp, start.map_or(0, |(_, start)| *start));
+        starts.push(((*series, *timestamp), start.map_or(0, |(_, start)| *start)));
     }
     for pending in &batch.histograms {
-        note(pending.series, pending.timestamp_ms, pending.start_ms);
+        starts.push(((pending.series, pending.timestamp_ms), pending.start_ms));
     }
+    // Stable, so that the last of equals stays the last; and quick, because requests are mostly in the
+    // order of references.
+    starts.sort_by_key(|(sample, _)| *sample);
+    starts.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = next.1;
+        }
+        same
+    });
+    starts.retain(|(_, start)| *start != 0);
     starts
 }
 

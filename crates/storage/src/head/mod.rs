@@ -16,6 +16,7 @@
 //! Elsewhere: byte layout (`records`), writing buckets (`crate::flush`), order on disk of the
 //! journal (`crate::journal`).
 
+mod accumulate;
 mod append;
 mod batch;
 mod cursor;

@@ -26,8 +26,6 @@ use hashbrown::HashMap;
 use icecore_model::{CounterResetHint, Histogram};
 use icecore_records::delta_totals::{DeltaTotal, PARTS, SeriesKey, TotalValue};
 
-use super::Head;
-use super::batch::{BatchBuffers, Column};
 use super::registry::SeriesRef;
 use crate::options::Limits;
 
@@ -80,14 +78,8 @@ struct Part {
     changed: bool,
 }
 
-/// A change on its way into a total.
-enum Change {
-    Float(f64),
-    Histogram(Histogram),
-}
-
 /// Why a point was not added.
-enum NotAdded {
+pub(super) enum NotAdded {
     Duplicate,
     Refused(&'static str, bool),
 }
@@ -144,7 +136,11 @@ impl Totals {
 
     /// Copies the parts of a range that have changed since they were saved last, and forgets what is
     /// idle in them.
-    fn take_changed(&mut self, range: Range<u16>, now_s: u32) -> Vec<(u16, Vec<DeltaTotal>)> {
+    pub(super) fn take_changed(
+        &mut self,
+        range: Range<u16>,
+        now_s: u32,
+    ) -> Vec<(u16, Vec<DeltaTotal>)> {
         let mut taken = Vec::new();
         for number in range {
             self.forget_idle_of(number, now_s);
@@ -245,13 +241,13 @@ impl Totals {
             .as_mut()
     }
 
-    /// Adds one point. `key` finds out the identity of the series, where that is needed.
-    fn add(
+    /// Adds one point; returns the start of its total, and the total. `key` finds out the identity of the series, where that is needed.
+    pub(super) fn add(
         &mut self,
         point: Point,
         key: impl FnOnce() -> SeriesKey,
         accumulated: &mut Accumulated,
-    ) -> Result<(i64, Change), NotAdded> {
+    ) -> Result<(i64, TotalValue), NotAdded> {
         if self.known(point.series).is_none() {
             let series = key();
             let place = match self.places.get(&series).copied() {
@@ -300,7 +296,7 @@ impl Totals {
                 total.start_ms = point.start_ms.max(total.end_ms);
                 let (value, mut stored) = first(change);
                 total.value = value;
-                if let Change::Histogram(stored) = &mut stored {
+                if let TotalValue::Histogram(stored) = &mut stored {
                     stored.reset_hint = CounterResetHint::Reset;
                 }
                 stored
@@ -320,47 +316,47 @@ impl Totals {
 }
 
 /// One delta point.
-struct Point {
-    series: u32,
-    end_ms: i64,
-    start_ms: i64,
-    change: Change,
-    now_s: u32,
+pub(super) struct Point {
+    pub(super) series: u32,
+    pub(super) end_ms: i64,
+    pub(super) start_ms: i64,
+    pub(super) change: TotalValue,
+    pub(super) now_s: u32,
 }
 
 /// Adds a change; gives it back where the two have no sum.
 #[inline]
-fn sum(total: &mut TotalValue, change: Change) -> Result<Change, Change> {
+fn sum(total: &mut TotalValue, change: TotalValue) -> Result<TotalValue, TotalValue> {
     match (total, change) {
-        (TotalValue::Float(total), Change::Float(change)) => {
+        (TotalValue::Float(total), TotalValue::Float(change)) => {
             let sum = *total + change;
             // Opposite infinities: no number that follows would make sense of it.
             if sum.is_nan() {
-                return Err(Change::Float(change));
+                return Err(TotalValue::Float(change));
             }
             *total = sum;
-            Ok(Change::Float(sum))
+            Ok(TotalValue::Float(sum))
         }
-        (TotalValue::Histogram(total), Change::Histogram(change)) => {
+        (TotalValue::Histogram(total), TotalValue::Histogram(change)) => {
             if total.add(&change).is_err() {
-                return Err(Change::Histogram(change));
+                return Err(TotalValue::Histogram(change));
             }
             total.limit_buckets(EXPONENTIAL_BUCKETS_MAX);
-            Ok(Change::Histogram(Histogram::clone(total)))
+            Ok(TotalValue::Histogram(total.clone()))
         }
         (_, change) => Err(change),
     }
 }
 
 /// The first value of a total, to be kept and to be stored.
-fn first(change: Change) -> (TotalValue, Change) {
+fn first(change: TotalValue) -> (TotalValue, TotalValue) {
     match change {
-        Change::Float(value) => (TotalValue::Float(value), Change::Float(value)),
-        Change::Histogram(mut histogram) => {
+        TotalValue::Float(value) => (TotalValue::Float(value), TotalValue::Float(value)),
+        TotalValue::Histogram(mut histogram) => {
             histogram.reset_hint = CounterResetHint::Unknown;
             histogram.limit_buckets(EXPONENTIAL_BUCKETS_MAX);
-            let kept = TotalValue::Histogram(Box::new(histogram.clone()));
-            (kept, Change::Histogram(histogram))
+            let kept = TotalValue::Histogram(histogram.clone());
+            (kept, TotalValue::Histogram(histogram))
         }
     }
 }
@@ -376,118 +372,3 @@ fn heap_bytes(value: &TotalValue) -> usize {
 pub(crate) fn unix_seconds(now_ms: i64) -> u32 {
     u32::try_from(now_ms / 1000).unwrap_or_default()
 }
-
-impl Head {
-    /// Turns the delta points of a request into samples behind its others. The caller holds the
-    /// sequencer.
-    pub(super) fn accumulate(&self, batch: &mut BatchBuffers, now_ms: i64) -> Accumulated {
-        let mut accumulated = Accumulated::default();
-        if batch.deltas.is_empty() && batch.delta_histograms.is_empty() {
-            return accumulated;
-        }
-        let now_s = unix_seconds(now_ms);
-        let mut totals = self.totals.lock();
-        let index = self.index();
-        let (mut pairs, mut bytes) = (Vec::new(), Vec::new());
-        let mut key_of = |series: u32| {
-            index.sorted_pairs(SeriesRef(series), &mut pairs);
-            SeriesKey::of(pairs.iter().copied(), &mut bytes)
-        };
-        let (floats, histograms) = (batch.refs.len(), batch.histograms.len());
-        let deltas = std::mem::take(&mut batch.deltas);
-        let mut told = None;
-        for (at, delta) in deltas.iter().enumerate() {
-            let point = Point {
-                series: delta.series,
-                end_ms: delta.timestamp_ms,
-                start_ms: delta.start_ms,
-                change: Change::Float(delta.value),
-                now_s,
-            };
-            match totals.add(point, || key_of(delta.series), &mut accumulated) {
-                Ok((start_ms, Change::Float(total))) => {
-                    if start_ms != 0 {
-                        batch.starts.push((batch.refs.len() as u32, start_ms));
-                    }
-                    batch.refs.push(delta.series);
-                    batch.timestamps.push(delta.timestamp_ms);
-                    batch.values.push(total);
-                }
-                Ok((_, Change::Histogram(_))) => {}
-                Err(reason) => not_added(
-                    batch,
-                    (Column::Deltas, at),
-                    reason,
-                    &mut told,
-                    &mut accumulated,
-                ),
-            }
-        }
-        batch.deltas = deltas;
-        batch.deltas.clear();
-        let mut told = None;
-        for (at, mut delta) in std::mem::take(&mut batch.delta_histograms)
-            .into_iter()
-            .enumerate()
-        {
-            let point = Point {
-                series: delta.series,
-                end_ms: delta.timestamp_ms,
-                start_ms: delta.start_ms,
-                change: Change::Histogram(delta.histogram),
-                now_s,
-            };
-            match totals.add(point, || key_of(delta.series), &mut accumulated) {
-                Ok((start_ms, Change::Histogram(total))) => {
-                    delta.histogram = total;
-                    delta.start_ms = start_ms;
-                    batch.histograms.push(delta);
-                }
-                Ok((_, Change::Float(_))) => {}
-                Err(reason) => {
-                    let entry = (Column::DeltaHistograms, at);
-                    not_added(batch, entry, reason, &mut told, &mut accumulated);
-                }
-            }
-        }
-        batch.total_floats = batch.refs.len() - floats;
-        batch.total_histograms = batch.histograms.len() - histograms;
-        accumulated
-    }
-
-    /// Copies parts of the totals that have changed, and says up to which sequence number they are.
-    pub(crate) fn take_changed_totals(
-        &self,
-        parts: Range<u16>,
-        now_s: u32,
-    ) -> (u64, Vec<(u16, Vec<DeltaTotal>)>) {
-        let sequencer = self.sequencer.lock();
-        let taken = self.totals.lock().take_changed(parts, now_s);
-        (sequencer.next_seq - 1, taken)
-    }
-}
-
-/// Counts a point that was not added; parts of one point count once.
-fn not_added(
-    batch: &mut BatchBuffers,
-    (column, at): (Column, usize),
-    reason: NotAdded,
-    told: &mut Option<u32>,
-    accumulated: &mut Accumulated,
-) {
-    match reason {
-        NotAdded::Duplicate => {
-            let point = batch.point_of(column, at);
-            if point.is_none() || point != *told {
-                accumulated.duplicates += 1;
-            }
-            *told = point;
-        }
-        NotAdded::Refused(reason, retryable) => {
-            batch.reject_entry(column, at, reason, retryable);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -7,9 +7,9 @@ use icecore_model::{BucketSize, Histogram, HistogramCounts};
 use icecore_records::delta_totals::{self, TotalValue};
 use icecore_records::journal::{self, Section};
 use icecore_records::{
-    Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, exemplar_series,
-    flush_cursor, forward_index, gorilla, inverted_index, merge, metadata, restore_mark,
-    series_dictionary, start_timestamps, watermark,
+    Bucket, DecodeError, ParsedKey, RecordType, Temporality, bucket_list, bucket_meta,
+    exemplar_series, flush_cursor, forward_index, gorilla, inverted_index, merge, metadata,
+    restore_mark, series_dictionary, start_timestamps, watermark,
 };
 
 pub(super) use coarse::phase_name;
@@ -216,6 +216,11 @@ impl Reading<'_> {
             ParsedKey::MetricMetadata { .. } => {
                 let found = metadata::decode(value)?;
                 self.view.fact("type", found.metric_type.to_string());
+                if found.temporality != icecore_model::Temporality::Unspecified {
+                    self.view
+                        .fact("temporality", format!("{:?}", found.temporality));
+                    self.view.fact("monotonic", found.monotonic.to_string());
+                }
                 self.view.fact("unit", found.unit);
                 self.view.fact("help", found.help);
             }
@@ -261,6 +266,13 @@ impl Reading<'_> {
             .fact("type", format!("{:?}", record.meta.metric_type));
         if !record.unit.is_empty() {
             self.view.fact("unit", record.unit.clone());
+        }
+        if record.meta.temporality != Temporality::Unspecified {
+            let temporality = format!("{:?}", record.meta.temporality);
+            self.view.fact("temporality", temporality);
+        }
+        if record.meta.monotonic {
+            self.view.fact("monotonic", "yes".to_string());
         }
         let fingerprint = record.labels.fingerprint();
         self.lines([

@@ -1,6 +1,7 @@
 //! Delta points become running totals, whatever happens to the process meanwhile.
 
 mod accumulation;
+mod kinds;
 mod model;
 mod points;
 mod recovery;

@@ -55,8 +55,9 @@ impl ClassicHistogram {
         }
         let increasing = buckets.windows(2).all(|pair| pair[0].1 <= pair[1].1);
         let last = buckets.last().map(|(_, count)| *count);
-        let negative = buckets.first().is_none_or(|(_, count)| !(*count >= 0.0));
-        if !increasing || negative || last != Some(count) || buckets.len() > MAX_HISTOGRAM_BUCKETS {
+        let positive = buckets.iter().all(|(_, count)| *count >= 0.0);
+        if !increasing || !positive || last != Some(count) || buckets.len() > MAX_HISTOGRAM_BUCKETS
+        {
             return None;
         }
         let whole = buckets.iter().all(|(_, count)| is_whole(*count));

@@ -20,32 +20,29 @@ use super::float::{parse_float, seconds_to_ms};
 use super::labels::{self, SEPARATOR, Syntax};
 use super::openmetrics::split_series;
 
-const SUFFIX: &str = "_created";
+const SUFFIX: &[u8] = b"_created";
 
 /// What the `_created` lines of the current family say.
 #[derive(Default)]
-pub(super) struct CreatedIndex {
-    /// By labels without `le` and `quantile`, sorted.
-    created_ms: HashMap<Box<[u8]>, i64>,
+pub(super) struct CreatedIndex<'a> {
+    /// By labels as they are written: counters usually have the same ones in both lines.
+    as_written: HashMap<&'a [u8], i64>,
+    /// By labels without `le` and `quantile`, sorted; made when the first series needs it.
+    sorted: Option<HashMap<Box<[u8]>, i64>>,
     /// Lines before this position of the body have been looked at.
     looked_until: usize,
     key: Vec<u8>,
 }
 
-impl CreatedIndex {
+impl<'a> CreatedIndex<'a> {
     /// Looks through the rest of a family, which begins with the line at `start`, unless that was done
     /// for a line before.
-    pub(super) fn look_ahead(
-        &mut self,
-        start: usize,
-        rest: &[u8],
-        family: &str,
-        number_label: Option<&str>,
-    ) {
+    pub(super) fn look_ahead(&mut self, start: usize, rest: &'a [u8], family: &str) {
         if start < self.looked_until {
             return;
         }
-        self.created_ms.clear();
+        self.as_written.clear();
+        self.sorted = None;
         let mut line_start = 0;
         for line_end in memchr_iter(b'\n', rest) {
             let line = rest.get(line_start..line_end).unwrap_or_default();
@@ -55,58 +52,100 @@ impl CreatedIndex {
             line_start = line_end + 1;
             let (text, tail) = split_series(line);
             if self.is_created(text) {
-                self.add(text, tail, family, number_label);
+                self.add(text, tail, family);
             }
         }
         // Also when there was no line at all, this one is done.
         self.looked_until = start + line_start.max(1);
     }
 
-    fn add(&mut self, text: &[u8], tail: &[u8], family: &str, number_label: Option<&str>) {
+    fn add(&mut self, text: &'a [u8], tail: &[u8], family: &str) {
         let mut words = tail.split(|byte| *byte == b' ').skip(1);
         let seconds = words.next().and_then(parse_float);
-        let mut pairs = Vec::new();
+        let (name, labels) = split_name(text);
+        let belongs = name.is_empty() || name.strip_suffix(SUFFIX) == Some(family.as_bytes());
         if let Some(created_ms) = seconds.and_then(seconds_to_ms)
-            && labels::parse(text, Syntax::OpenMetrics, None, &mut pairs).is_ok()
-            && name_of(&pairs).strip_suffix(SUFFIX) == Some(family)
+            && belongs
         {
-            write_key(&mut self.key, &mut pairs, number_label);
-            self.created_ms
-                .insert(self.key.as_slice().into(), created_ms);
+            self.as_written.insert(labels, created_ms);
         }
     }
 
     /// Whether the name of a series says that its value is such a timestamp.
     #[inline]
     pub(super) fn is_created(&self, text: &[u8]) -> bool {
-        let name = match memchr(b'{', text) {
-            Some(0) => return quoted_name_is_created(text),
-            Some(brace) => text.get(..brace).unwrap_or(text),
-            None => text,
-        };
-        name.ends_with(SUFFIX.as_bytes())
+        match split_name(text) {
+            ([], _) => quoted_name_is_created(text),
+            (name, _) => name.ends_with(SUFFIX),
+        }
     }
 
     /// When the series of a sample began to count.
     #[inline]
     pub(super) fn of(&mut self, series: &Series<'_>, family: &str) -> Option<i64> {
-        if self.created_ms.is_empty() {
+        if self.as_written.is_empty() {
             return None;
+        }
+        let (name, labels) = split_name(series.text);
+        if !name.is_empty() && name.starts_with(family.as_bytes()) {
+            let found = self.as_written.get(labels);
+            if found.is_some() {
+                return found.copied();
+            }
         }
         let mut pairs = Vec::new();
         series.labels(&mut pairs).ok()?;
         if !name_of(&pairs).starts_with(family) {
             return None;
         }
-        write_key(&mut self.key, &mut pairs, series.number_label);
-        self.created_ms.get(self.key.as_slice()).copied()
+        let (key, as_written) = (&mut self.key, &self.as_written);
+        let sorted = self
+            .sorted
+            .get_or_insert_with(|| sorted_index(as_written, family, series.number_label, key));
+        write_key(key, &mut pairs, series.number_label);
+        sorted.get(key.as_slice()).copied()
     }
+}
+
+fn sorted_index(
+    as_written: &HashMap<&[u8], i64>,
+    family: &str,
+    number_label: Option<&str>,
+    key: &mut Vec<u8>,
+) -> HashMap<Box<[u8]>, i64> {
+    let mut sorted = HashMap::with_capacity(as_written.len());
+    let mut text = Vec::new();
+    for (labels, created_ms) in as_written {
+        // A name in quotes stands among the labels; any other was found to be the family's.
+        text.clear();
+        let quoted = quoted_name_is_created(labels);
+        if !quoted {
+            text.extend_from_slice(b"_created");
+        }
+        text.extend_from_slice(labels);
+        let mut pairs = Vec::new();
+        if labels::parse(&text, Syntax::OpenMetrics, None, &mut pairs).is_ok()
+            && (!quoted
+                || name_of(&pairs).as_bytes().strip_suffix(SUFFIX) == Some(family.as_bytes()))
+        {
+            write_key(key, &mut pairs, number_label);
+            sorted.insert(key.as_slice().into(), *created_ms);
+        }
+    }
+    sorted
+}
+
+/// The name before the brace, and the rest of a text.
+#[inline]
+fn split_name(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr(b'{', text).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, &[]))
 }
 
 fn quoted_name_is_created(text: &[u8]) -> bool {
     let mut pairs = Vec::new();
     labels::parse(text, Syntax::OpenMetrics, None, &mut pairs).is_ok()
-        && name_of(&pairs).ends_with(SUFFIX)
+        && name_of(&pairs).as_bytes().ends_with(SUFFIX)
 }
 
 fn name_of<'p>(pairs: &'p [labels::Pair<'_>]) -> &'p str {

@@ -25,6 +25,7 @@ use super::{Entry, Fault, Series, SeriesValue};
 
 /// The longest line that is read. Labels are limited far below this by whatever stores them.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
+const TOO_LONG: &str = "it is longer than 1 MiB";
 
 /// What all samples of an import have in common.
 #[derive(Clone, Debug)]
@@ -121,6 +122,11 @@ impl TextImport {
         self.imported
     }
 
+    /// From here on the sink is another one, which knows no series yet.
+    pub fn sink_changes(&mut self) {
+        self.announced.clear();
+    }
+
     /// What became of the import so far.
     pub fn imported(&self) -> Imported {
         self.imported
@@ -131,8 +137,7 @@ impl TextImport {
             return;
         }
         if self.partial.len() + part.len() > LINE_BYTES_MAX {
-            let reason = format!("it is longer than {LINE_BYTES_MAX} bytes");
-            self.refuse(self.lines + 1, &reason, sink);
+            self.refuse(self.lines + 1, TOO_LONG, sink);
             self.partial = Vec::new();
             self.skipping = true;
         } else {
@@ -152,8 +157,24 @@ impl TextImport {
         self.partial = line;
     }
 
-    /// Reads lines that are complete.
+    /// Reads lines that are complete. Those that are too long are refused here as they are elsewhere.
     fn read_lines(&mut self, lines: &[u8], sink: &mut impl SampleSink) {
+        let (mut first, mut start) = (0, 0);
+        if lines.len() > LINE_BYTES_MAX {
+            for end in memchr_iter(b'\n', lines) {
+                if end + 1 - start > LINE_BYTES_MAX {
+                    self.read_short_lines(lines.get(first..start).unwrap_or_default(), sink);
+                    self.refuse(self.lines + 1, TOO_LONG, sink);
+                    self.lines += 1;
+                    first = end + 1;
+                }
+                start = end + 1;
+            }
+        }
+        self.read_short_lines(lines.get(first..).unwrap_or_default(), sink);
+    }
+
+    fn read_short_lines(&mut self, lines: &[u8], sink: &mut impl SampleSink) {
         let mut parser = if self.options.openmetrics {
             LineParser::OpenMetrics(OpenMetricsParser::of_lines(lines, self.metric_type))
         } else {
@@ -200,7 +221,7 @@ impl TextImport {
             return Ok(());
         };
         // Exports have the samples of a series one after the other.
-        if self.announced != series.text {
+        if self.announced.is_empty() || self.announced != series.text {
             series.labels(pairs).map_err(|error| error.to_string())?;
             self.tell_metadata(sink);
             self.announce(pairs, sink);

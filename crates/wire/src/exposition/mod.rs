@@ -56,6 +56,10 @@ pub struct ExpositionError {
 
 /// One thing that a body says.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "entries are handed on one by one, and most are series"
+)]
 pub enum Entry<'p> {
     Type {
         family: Cow<'p, str>,
@@ -130,8 +134,8 @@ pub struct Parser<'a> {
 
 enum Inner<'a> {
     Lines(LineParser<'a>),
-    CustomBounds(CustomBounds<'a>),
-    Protobuf(ProtobufParser<'a>),
+    CustomBounds(Box<CustomBounds<'a>>),
+    Protobuf(Box<ProtobufParser<'a>>),
 }
 
 impl<'a> Parser<'a> {
@@ -146,13 +150,13 @@ impl<'a> Parser<'a> {
                 LineParser::OpenMetrics(OpenMetricsParser::new(body, options.created_timestamps))
             }
             Format::Protobuf => {
-                let inner = Inner::Protobuf(ProtobufParser::new(body, options));
+                let inner = Inner::Protobuf(ProtobufParser::new(body, options).into());
                 return Self::reading(body, inner);
             }
         };
         if options.classic_to_custom_bounds {
             let histograms = CustomBounds::new(lines, options.classic_beside_native);
-            return Self::reading(body, Inner::CustomBounds(histograms));
+            return Self::reading(body, Inner::CustomBounds(histograms.into()));
         }
         Self::reading(body, Inner::Lines(lines))
     }

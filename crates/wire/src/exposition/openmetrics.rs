@@ -31,7 +31,7 @@ pub(super) struct OpenMetricsParser<'a> {
     /// The family of the last metadata line.
     family: Cow<'a, str>,
     /// Where `_created` lines are not series.
-    created: Option<CreatedIndex>,
+    created: Option<CreatedIndex<'a>>,
     /// Whether these are some lines of a longer body, whose end is elsewhere.
     lines_only: bool,
 }
@@ -127,7 +127,7 @@ impl<'a> OpenMetricsParser<'a> {
             && has_created(self.metric_type)
         {
             let rest = self.body.get(self.start..).unwrap_or_default();
-            created.look_ahead(self.start, rest, &self.family, series.number_label);
+            created.look_ahead(self.start, rest, &self.family);
             if created.is_created(text) {
                 return Ok(None);
             }

@@ -14,41 +14,91 @@
 //! | `"StaleNaN"` | the staleness marker, bits 7ff0000000000002 |
 //! | `"NaN:0x7ff8000000000000"` | any other NaN, with its bits |
 //!
-//! Keys that follow when there is something to say: `"histograms"`, a list of native histograms
-//! (see [`write_histogram`]), and `"start_timestamps"`, a list of `[timestamp, start timestamp]`.
+//! Keys that there are when there is something to say:
+//!
+//! | key | what |
+//! | --- | --- |
+//! | `"start_timestamps"` | a list of `[timestamp, start timestamp]`, before the samples that they are about |
+//! | `"histograms"` | a list of native histograms, see [`write_histogram`] |
+//! | `"exemplars"` | a list of `{"labels":{…},"timestamp":…,"value":…}` |
+//! | `"metadata"` | of the metric family, once per export: `{"family":…,"type":…,"unit":…,"help":…}` |
 
 use icecore_model::{
-    CounterResetHint, Histogram, HistogramCounts, HistogramSample, SeriesSamples, Span,
-    is_stale_nan,
+    CounterResetHint, Exemplar, Histogram, HistogramCounts, HistogramSample, Metadata, Span,
+    Temporality, is_stale_nan,
 };
 
-use super::api_json::{write_labels, write_list};
+use super::api_json::{write_labels, write_list, write_string};
 use super::number::{push_formatted, push_json_number, push_signed, push_unsigned};
+use crate::SeriesContent;
 
 /// The NaN that a Prometheus client means when it says NaN.
-const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
+pub(super) const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
 /// Writes one series as a line, with its line end.
-pub fn write_export_line(out: &mut Vec<u8>, series: &SeriesSamples) {
+pub fn write_export_line(
+    out: &mut Vec<u8>,
+    series: SeriesContent<'_>,
+    metadata: Option<(&str, &Metadata)>,
+) {
     out.extend_from_slice(b"{\"metric\":");
-    write_labels(out, &series.labels);
-    out.extend_from_slice(b",\"values\":");
-    write_values(out, &series.floats.values);
-    out.extend_from_slice(b",\"timestamps\":");
-    write_list(out, series.floats.timestamps.iter(), |out, t| {
-        push_signed(out, *t)
-    });
-    if !series.histograms.is_empty() {
-        out.extend_from_slice(b",\"histograms\":");
-        write_list(out, &series.histograms, write_histogram);
+    write_labels(out, series.labels);
+    if let Some((family, metadata)) = metadata {
+        write_metadata(out, family, metadata);
     }
-    if !series.start_timestamps.is_empty() {
+    let starts = series.own_starts();
+    if starts.clone().next().is_some() {
         out.extend_from_slice(b",\"start_timestamps\":");
-        write_list(out, &series.start_timestamps, |out, (timestamp, start)| {
-            write_list(out, [*timestamp, *start], push_signed);
+        write_list(out, starts, |out, (timestamp, start)| {
+            write_list(out, [timestamp, start], push_signed);
         });
     }
+    out.extend_from_slice(b",\"values\":");
+    write_values(out, series.values);
+    out.extend_from_slice(b",\"timestamps\":");
+    write_list(out, series.timestamps, |out, t| push_signed(out, *t));
+    if !series.histograms.is_empty() {
+        out.extend_from_slice(b",\"histograms\":");
+        write_list(out, series.histograms, write_histogram);
+    }
+    if !series.exemplars.is_empty() {
+        out.extend_from_slice(b",\"exemplars\":");
+        write_list(out, series.exemplars, write_exemplar);
+    }
     out.extend_from_slice(b"}\n");
+}
+
+fn write_metadata(out: &mut Vec<u8>, family: &str, metadata: &Metadata) {
+    out.extend_from_slice(b",\"metadata\":{\"family\":");
+    write_string(out, family);
+    for (key, text) in [
+        ("type", metadata.metric_type.name()),
+        ("unit", &metadata.unit),
+        ("help", &metadata.help),
+    ] {
+        push_formatted(out, format_args!(",\"{key}\":"));
+        write_string(out, text);
+    }
+    let temporality = match metadata.temporality {
+        Temporality::Unspecified => "",
+        Temporality::Cumulative => ",\"temporality\":\"cumulative\"",
+        Temporality::Delta => ",\"temporality\":\"delta\"",
+    };
+    out.extend_from_slice(temporality.as_bytes());
+    if metadata.monotonic {
+        out.extend_from_slice(b",\"monotonic\":true");
+    }
+    out.push(b'}');
+}
+
+fn write_exemplar(out: &mut Vec<u8>, exemplar: &Exemplar) {
+    out.extend_from_slice(b"{\"labels\":");
+    write_labels(out, &exemplar.labels);
+    out.extend_from_slice(b",\"timestamp\":");
+    push_signed(out, exemplar.timestamp_ms);
+    out.extend_from_slice(b",\"value\":");
+    write_value(out, exemplar.value);
+    out.push(b'}');
 }
 
 fn write_values(out: &mut Vec<u8>, values: &[f64]) {

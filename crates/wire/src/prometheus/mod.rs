@@ -8,6 +8,7 @@ pub(crate) mod exemplar;
 pub mod export;
 pub mod federate;
 pub(crate) mod histogram;
+pub mod import;
 pub(crate) mod message;
 pub(crate) mod number;
 pub mod params;

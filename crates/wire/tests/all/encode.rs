@@ -49,6 +49,10 @@ impl Message {
         self.0.extend(value.to_le_bytes());
     }
 
+    pub(crate) fn fixed64(&mut self, field: u64, value: u64) -> &mut Self {
+        self.double(field, f64::from_bits(value))
+    }
+
     pub(crate) fn bytes(&mut self, field: u64, content: &[u8]) -> &mut Self {
         self.raw_varint(field << 3 | 2);
         self.raw_varint(content.len() as u64);

@@ -8,7 +8,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use super::{SIGABRT, STOP_PATIENCE};
-use crate::export::everything;
+use crate::export::select;
 use crate::http::escape;
 use crate::ledger::{Found, Value};
 use crate::remote_write::{HEADERS, SentSeries, encode};
@@ -58,7 +58,7 @@ fn dies_at(point: &str, passes: u32) {
 
     let again = Serve::new(&data, workplace.path("log-2"));
     let mut served = again.flags(["--maintenance.enabled=false"]).start();
-    let found = everything(&mut served.client()).unwrap();
+    let found = everything(&served);
     for (name, answered) in [("doomed", whole), ("cut", range)] {
         let left: Vec<_> = found
             .iter()
@@ -78,22 +78,14 @@ fn dies_at(point: &str, passes: u32) {
         Some((FIRST_MS, LAST_MS))
     ));
     let expected = expected();
-    assert_eq!(
-        everything(&mut served.client()).unwrap(),
-        expected,
-        "{point}"
-    );
+    assert_eq!(everything(&served), expected, "{point}");
     assert!(post(&served, "/api/v1/admin/tsdb/clean_tombstones"));
-    assert_eq!(
-        everything(&mut served.client()).unwrap(),
-        expected,
-        "{point}"
-    );
+    assert_eq!(everything(&served), expected, "{point}");
     write(&served);
-    let all = everything(&mut served.client()).unwrap();
+    let all = everything(&served);
     assert_eq!(all.values().map(Vec::len).sum::<usize>(), 9 * 12);
     assert!(post(&served, "/-/flush"));
-    assert_eq!(everything(&mut served.client()).unwrap(), all, "{point}");
+    assert_eq!(everything(&served), all, "{point}");
     served.terminate();
     assert!(
         served.wait_exit(STOP_PATIENCE).success(),
@@ -128,6 +120,11 @@ fn expected() -> Found {
         }
     }
     found
+}
+
+fn everything(served: &Served) -> Found {
+    let selector = r#"{__name__=~"cut|doomed|kept"}"#;
+    select(&mut served.client(), selector).expect("an answer")
 }
 
 fn write(served: &Served) {

@@ -29,7 +29,7 @@ fn histogram(schema: i8, positive: &[(i64, i64)], negative: &[(i64, i64)]) -> Hi
         positive: positive.to_vec(),
         negative: negative.to_vec(),
     };
-    parts.to_histogram(&like).unwrap()
+    parts.into_histogram(&like).unwrap()
 }
 
 fn positive(histogram: &Histogram) -> Vec<(i64, i64)> {

@@ -7,6 +7,8 @@ mod client;
 mod fields;
 mod job;
 mod load;
+#[cfg(test)]
+mod promtool_tests;
 mod render;
 mod rules;
 mod size;

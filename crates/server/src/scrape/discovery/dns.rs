@@ -7,7 +7,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::sync::mpsc;
 
-use super::Known;
+use super::{Known, patience};
 use crate::scrape::config::{DnsRecord, TargetGroup};
 
 const NAME_LABEL: &str = "__meta_dns_name";
@@ -47,7 +47,7 @@ pub(super) async fn run(
         let resolver = resolver();
         let answers = futures::future::join_all(asked.names.iter().map(|name| {
             let resolver = resolver.clone();
-            async { within(refresh, records(resolver?, name, asked.record)).await }
+            async { within(patience(refresh), records(resolver?, name, asked.record)).await }
         }));
         let answers = tokio::select! {
             () = updates.closed() => return,
@@ -75,7 +75,7 @@ async fn within<T>(
     answer: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
     let answer = tokio::time::timeout(limit, answer).await;
-    answer.unwrap_or_else(|_| Err("no answer within the refresh interval".into()))
+    answer.unwrap_or_else(|_| Err("no answer in time".into()))
 }
 
 /// A name without records is an answer, too: then there are no targets. A failing server is none.

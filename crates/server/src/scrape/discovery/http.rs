@@ -6,7 +6,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{StatusCode, Url};
 use tokio::sync::mpsc;
 
-use super::{Known, groups};
+use super::{Known, groups, patience};
 use crate::config::without_password;
 use crate::scrape::config::{HttpClientConfig, TargetGroup};
 use crate::scrape::http_client::{HttpClient, reason};
@@ -30,7 +30,7 @@ pub(super) async fn run(
         let asked = ask(&url, &shown, refresh, &client, &mut made);
         let answer = tokio::select! {
             () = updates.closed() => return,
-            answer = tokio::time::timeout(refresh, asked) => answer,
+            answer = tokio::time::timeout(patience(refresh), asked) => answer,
         };
         match answer {
             Ok(Ok(groups)) => {
@@ -40,7 +40,7 @@ pub(super) async fn run(
                 }
             }
             Ok(Err(reason)) => known.keep(&shown, reason),
-            Err(_) => known.keep(&shown, "no answer within the refresh interval".into()),
+            Err(_) => known.keep(&shown, "no answer in time".into()),
         }
         tokio::select! {
             () = updates.closed() => return,
@@ -49,7 +49,7 @@ pub(super) async fn run(
     }
 }
 
-async fn ask(
+pub(super) async fn ask(
     url: &str,
     shown: &str,
     refresh: Duration,

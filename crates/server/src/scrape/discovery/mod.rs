@@ -17,6 +17,7 @@ mod http;
 mod tests;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -63,6 +64,11 @@ pub(super) fn spawn(
             tokio::spawn(dns::run(asked, *refresh_interval, dns::of_system, updates))
         }
     }
+}
+
+/// How long an answer may take: as long as it is worth waiting for, but not less than a slow server needs.
+fn patience(refresh: Duration) -> Duration {
+    refresh.max(Duration::from_secs(10))
 }
 
 /// What was said about one part of a discovery, by which it is known what to say next.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use icecore_model::{FloatColumns, Labels, STALE_NAN_BITS};
+use icecore_model::{FloatColumns, Labels, STALE_NAN_BITS, SeriesSamples};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::*;
 
 fn line(series: &SeriesSamples) -> String {
     let mut out = Vec::new();
-    write_export_line(&mut out, series);
+    write_export_line(&mut out, SeriesContent::new(series, &[]), None);
     String::from_utf8(out).unwrap()
 }
 
@@ -136,12 +136,11 @@ fn a_line_of_integer_histograms() {
     assert_eq!(
         line(&series),
         concat!(
-            r#"{"metric":{"__name__":"m","a":"\"b\""},"values":[],"timestamps":[],"#,
+            r#"{"metric":{"__name__":"m","a":"\"b\""},"start_timestamps":[[5,1]],"values":[],"timestamps":[],"#,
             r#""histograms":[{"timestamp":5,"schema":3,"reset_hint":"not_reset","sum":18.4,"#,
             r#""count":18446744073709551615,"zero_threshold":1e-128,"zero_count":2,"#,
             r#""positive_spans":[[-2,2],[1,1]],"positive_deltas":[1,1,-1],"#,
-            r#""negative_spans":[[0,1]],"negative_deltas":[3]}],"#,
-            r#""start_timestamps":[[5,1]]}"#,
+            r#""negative_spans":[[0,1]],"negative_deltas":[3]}]}"#,
             "\n"
         )
     );

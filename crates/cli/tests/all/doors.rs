@@ -1,0 +1,169 @@
+//! All doors at once, with a SIGKILL in the middle: remote write, OTLP over HTTP and gRPC with delta sums,
+//! import, and a target that is scraped.
+//!
+//! Holds always: what was acknowledged is there; a delta sum is what was acknowledged plus at most what was
+//! in flight, and sending that again makes it equal.
+//!
+//! `DOORS_SECONDS=60` is the long form.
+
+mod delta;
+mod import;
+mod python_grpc;
+mod target;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use self::delta::{DeltaSender, HttpDoor};
+use self::import::Importer;
+use self::python_grpc::PythonGrpc;
+use self::target::Target;
+use crate::load::{Writer, verify};
+use crate::random::Random;
+use crate::served::{Serve, Served, Workplace, check_is_clean, free_address};
+
+/// Delta series of each OTLP sender.
+const DELTA_SERIES: usize = 30;
+
+/// What remote write may send in one life, so that reading it back stays quick.
+const REMOTE_WRITE_SAMPLES_MAX: u64 = 20_000;
+
+/// How a request through a door ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Acknowledged,
+    /// To be sent again, says the answer.
+    Refused,
+    /// No answer.
+    Unanswered,
+}
+
+/// A way to hand over an OTLP request.
+trait OtlpDoor {
+    fn send(&mut self, body: &[u8]) -> Sent;
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_at_any_door() {
+    let seconds = std::env::var("DOORS_SECONDS").ok();
+    let seconds = seconds.map_or(6, |text| text.parse().expect("DOORS_SECONDS is a number"));
+    let half = Duration::from_secs(seconds) / 2;
+    let workplace = Workplace::new();
+    let target = Target::start();
+    let config = workplace.path("scrape.yml");
+    std::fs::write(&config, target.configuration()).expect("a file can be written");
+    let grpc_address = free_address();
+    let start = |life: usize| {
+        let log = workplace.path(&format!("log-{life}"));
+        Serve::new(workplace.path("data"), log)
+            .flags(["--otlp.grpc.listen", &grpc_address.to_string()])
+            .flags(["--config", config.to_str().expect("UTF-8")])
+            .start()
+    };
+    let mut writers = [Writer::new(0, 20, Random::new(7))];
+    let mut over_http = DeltaSender::new("http", DELTA_SERIES);
+    let mut over_grpc = DeltaSender::new("grpc", DELTA_SERIES);
+    let mut importer = Importer::default();
+    let mut grpc = PythonGrpc::start(grpc_address);
+
+    let mut first = start(1);
+    let senders = Senders {
+        writer: &mut writers[0],
+        over_http: &mut over_http,
+        over_grpc: &mut over_grpc,
+        importer: &mut importer,
+        grpc: grpc.as_mut(),
+    };
+    senders.run(&first, half, || {
+        first.kill();
+    });
+
+    let mut second = start(2);
+    let mut client = second.client();
+    for sender in [&mut over_http, &mut over_grpc] {
+        sender.verify(&mut client);
+    }
+    importer.verify(&mut client);
+    let senders = Senders {
+        writer: &mut writers[0],
+        over_http: &mut over_http,
+        over_grpc: &mut over_grpc,
+        importer: &mut importer,
+        grpc: grpc.as_mut(),
+    };
+    senders.run(&second, half, || {});
+    // What was in flight when the process was killed has been sent again by now.
+    over_http.settle(&mut HttpDoor::new(&second));
+    if let Some(grpc) = &mut grpc {
+        over_grpc.settle(grpc);
+        assert!(
+            over_grpc.acknowledged_requests > 0,
+            "nothing came through gRPC"
+        );
+    }
+    for sender in [&mut over_http, &mut over_grpc] {
+        assert!(sender.is_settled(), "{sender:?}");
+        sender.verify(&mut client);
+    }
+    assert!(
+        over_http.acknowledged_requests > 0,
+        "nothing came through HTTP"
+    );
+    assert!(importer.acknowledged_lines > 0, "nothing was imported");
+    importer.verify(&mut client);
+    target.verify(&mut client);
+    let read = verify(&mut client, &mut writers, false);
+    assert!(read.is_some(), "{}", second.log());
+    second.terminate();
+    assert!(second.wait_exit(Duration::from_secs(60)).success());
+    check_is_clean(workplace.path("data"), &[]);
+    println!(
+        "acknowledged: {} delta requests over HTTP, {} over gRPC, {} imported lines, {} remote write requests; in \
+         flight at the kill: {} and {}",
+        over_http.acknowledged_requests,
+        over_grpc.acknowledged_requests,
+        importer.acknowledged_lines,
+        writers[0].acknowledged_requests,
+        over_http.unanswered_requests,
+        over_grpc.unanswered_requests,
+    );
+}
+
+struct Senders<'a> {
+    writer: &'a mut Writer,
+    over_http: &'a mut DeltaSender,
+    over_grpc: &'a mut DeltaSender,
+    importer: &'a mut Importer,
+    grpc: Option<&'a mut PythonGrpc>,
+}
+
+impl Senders<'_> {
+    /// Everybody sends for a while; then `end` happens, while they still do.
+    fn run(self, served: &Served, time: Duration, end: impl FnOnce()) {
+        let stop = AtomicBool::new(false);
+        // A process that was killed answers nobody, and senders that are still at it end with that.
+        let until = Instant::now() + time;
+        let go_on = || Instant::now() < until && !stop.load(Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = served.client();
+                self.writer
+                    .run(&mut client, until, REMOTE_WRITE_SAMPLES_MAX);
+            });
+            scope.spawn(|| self.over_http.run(&mut HttpDoor::new(served), &go_on));
+            if let Some(grpc) = self.grpc {
+                scope.spawn(|| self.over_grpc.run(grpc, &go_on));
+            }
+            scope.spawn(|| self.importer.run(&mut served.client(), &go_on));
+            std::thread::sleep(time.mul_f64(0.9));
+            end();
+            stop.store(true, Relaxed);
+        });
+    }
+}
+
+/// Where an address is written into a configuration.
+fn host_and_port(address: SocketAddr) -> String {
+    format!("{}:{}", address.ip(), address.port())
+}

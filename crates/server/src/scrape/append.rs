@@ -1,0 +1,235 @@
+//! One body becomes samples: text → series by the cache, limits, staleness.
+//!
+//! Holds always:
+//! - A body that cannot be read to its end, or that exceeds a limit of its job, is an error, and its
+//!   caller stores nothing of it.
+//! - For a series that the scrape before had, too, nothing is allocated and no label is looked at.
+//! - Of a series that a body has twice, the first sample counts, as in Prometheus.
+
+use std::borrow::Cow;
+use std::hash::{Hash as _, Hasher as _};
+
+use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Exemplar, Sample, SampleSink, is_stale_nan};
+use icecore_wire::exposition::{
+    Entry, ExposedExemplar, Format, Parser, ParserOptions, Series, SeriesValue,
+};
+use thiserror::Error;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::cache::StoredIndex;
+use super::config::ScrapeConfig;
+use super::report::{Counts, announce};
+use super::resolution;
+use super::resolve::resolve;
+use super::series::TargetSeries;
+
+/// Why nothing of a scrape is stored. The words are Prometheus' where it has them.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(super) enum AppendError {
+    #[error("{0}")]
+    Malformed(String),
+    #[error("{0}")]
+    Limit(String),
+}
+
+/// What a job says about bodies, in the form in which it is used.
+pub(super) struct Rules {
+    pub(super) config: std::sync::Arc<ScrapeConfig>,
+    /// The finest schema of native histograms.
+    schema_max: i8,
+}
+
+impl Rules {
+    pub(super) fn new(config: std::sync::Arc<ScrapeConfig>) -> Self {
+        let schema_max = resolution::schema_of_factor(config.native_histogram_min_bucket_factor);
+        Self { config, schema_max }
+    }
+}
+
+/// Writes what a body says to the sink, ends what it no longer has, and counts, whatever the result.
+pub(super) fn append(
+    rules: &Rules,
+    series: &mut TargetSeries,
+    (body, format): (&[u8], Format),
+    timestamp_ms: i64,
+    counts: &mut Counts,
+    sink: &mut impl SampleSink,
+) -> Result<(), AppendError> {
+    let config = &rules.config;
+    let options = ParserOptions {
+        created_timestamps: true,
+        classic_beside_native: config.always_scrape_classic_histograms
+            || !config.scrape_native_histograms,
+        classic_to_custom_bounds: config.convert_classic_histograms_to_nhcb,
+    };
+    let mut parser = Parser::with_options(body, format, options);
+    let mut appending = Appending {
+        rules,
+        series,
+        timestamp_ms,
+        appended: 0,
+        labels: Vec::new(),
+    };
+    loop {
+        let entry = parser.next();
+        match entry.map_err(|error| AppendError::Malformed(error.to_string()))? {
+            None => break,
+            Some(Entry::Series(exposed)) => appending.sample(exposed, counts, sink)?,
+            Some(Entry::Type {
+                family,
+                metric_type,
+            }) => appending.series.families.set_type(&family, metric_type),
+            Some(Entry::Help { family, text }) => {
+                appending.series.families.set_help(&family, &text)
+            }
+            Some(Entry::Unit { family, unit }) => {
+                appending.series.families.set_unit(&family, &unit)
+            }
+        }
+    }
+    if appending.over_limit() {
+        return Err(AppendError::Limit("sample limit exceeded".into()));
+    }
+    series.end_others(timestamp_ms, sink);
+    series.families.write(sink);
+    Ok(())
+}
+
+struct Appending<'a> {
+    rules: &'a Rules,
+    series: &'a mut TargetSeries,
+    timestamp_ms: i64,
+    /// Samples that count for `sample_limit`.
+    appended: u64,
+    /// Label bytes of a new series.
+    labels: Vec<u8>,
+}
+
+impl Appending<'_> {
+    #[inline]
+    fn sample(
+        &mut self,
+        exposed: Series<'_>,
+        counts: &mut Counts,
+        sink: &mut impl SampleSink,
+    ) -> Result<(), AppendError> {
+        if self.is_left_out(&exposed.value) {
+            return Ok(());
+        }
+        counts.scraped += 1;
+        let Some(series) = self.series_of(&exposed, counts)? else {
+            return Ok(());
+        };
+        counts.kept += 1;
+        let config = &self.rules.config;
+        let own_ms = exposed.timestamp_ms.filter(|_| config.honor_timestamps);
+        let is_histogram = matches!(exposed.value, SeriesValue::Histogram(_));
+        let tracked = own_ms.is_none() || config.track_timestamps_staleness;
+        if !self.series.cache.mark(series, tracked, is_histogram) && own_ms.is_none() {
+            counts.duplicates += 1;
+            return Ok(());
+        }
+        self.appended += u64::from(!is_stale(&exposed.value));
+        if self.over_limit() {
+            // Reading goes on, so that the report says how many there were.
+            return Ok(());
+        }
+        let timestamp_ms = own_ms.unwrap_or(self.timestamp_ms);
+        announce(sink, self.series.cache.labels(series));
+        let exemplars = exposed.exemplars();
+        let start_timestamp_ms = exposed.created_ms.unwrap_or(0);
+        match exposed.value {
+            SeriesValue::Float(value) => sink.sample(Sample {
+                timestamp_ms,
+                value,
+                start_timestamp_ms,
+            }),
+            SeriesValue::Histogram(mut histogram) => {
+                let buckets_max = config.native_histogram_bucket_limit;
+                resolution::limit(&mut histogram, self.rules.schema_max, buckets_max)
+                    .map_err(|reason| AppendError::Limit(reason.into()))?;
+                sink.histogram(timestamp_ms, start_timestamp_ms, histogram);
+            }
+        }
+        for exemplar in exemplars {
+            match exemplar {
+                Ok(exemplar) => self.exemplar(series, exemplar, timestamp_ms, sink),
+                Err(reason) => sink.reject(reason.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The series that a text stands for; `None` when relabelling drops it.
+    #[inline]
+    fn series_of(
+        &mut self,
+        exposed: &Series<'_>,
+        counts: &mut Counts,
+    ) -> Result<Option<StoredIndex>, AppendError> {
+        let hash = self.series.cache.hash(exposed.text);
+        if let Some(known) = self.series.cache.find(hash) {
+            return Ok(known);
+        }
+        let mut pairs: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+        exposed
+            .labels(&mut pairs)
+            .map_err(|error| AppendError::Malformed(error.to_string()))?;
+        let target = &self.series.labels;
+        let kept = resolve(&self.rules.config, target, &pairs, &mut self.labels);
+        let kept = kept.map_err(AppendError::Limit)?;
+        counts.added += u64::from(kept);
+        let labels = kept.then_some(self.labels.as_slice());
+        Ok(self.series.cache.insert(hash, labels))
+    }
+
+    fn exemplar(
+        &mut self,
+        series: StoredIndex,
+        exemplar: ExposedExemplar,
+        timestamp_ms: i64,
+        sink: &mut impl SampleSink,
+    ) {
+        // One without a time of its own is exposed again and again: it is stored once.
+        if exemplar.timestamp_ms.is_none() {
+            let mut hash = Xxh3::new();
+            exemplar.labels.fingerprint().hash(&mut hash);
+            exemplar.value.to_bits().hash(&mut hash);
+            if !self.series.cache.exemplar_is_new(series, hash.finish()) {
+                return;
+            }
+        }
+        sink.exemplar(Exemplar {
+            labels: exemplar.labels,
+            timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
+            value: exemplar.value,
+        });
+    }
+
+    /// Native histograms where the job wants their classic parts only.
+    #[inline]
+    fn is_left_out(&self, value: &SeriesValue) -> bool {
+        match value {
+            SeriesValue::Float(_) => false,
+            SeriesValue::Histogram(histogram) => {
+                !self.rules.config.scrape_native_histograms
+                    && histogram.schema != CUSTOM_BUCKETS_SCHEMA
+            }
+        }
+    }
+
+    fn over_limit(&self) -> bool {
+        let limit = self.rules.config.sample_limit;
+        limit > 0 && self.appended > limit
+    }
+}
+
+fn is_stale(value: &SeriesValue) -> bool {
+    match value {
+        SeriesValue::Float(value) => is_stale_nan(*value),
+        SeriesValue::Histogram(histogram) => histogram.is_stale(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! All scraping of a process: one pool per job, and reloads.
+//!
+//! ```text
+//! SIGHUP, POST /-/reload ─► file read and checked ─► clients made ─► pools: new, changed, gone
+//!                                 └────────┴── wrong: everything stays as it is, and says why
+//! ```
+//!
+//! Holds always:
+//! - One reload at a time. A job whose configuration did not change does not notice it.
+//! - Without any job of its own, a process scrapes itself, unless it was told not to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use icecore_model::MetricType;
+use icecore_storage::{Clock, Database};
+use icecore_wire::prometheus::TextWriter;
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
+use tracing::{error, info, warn};
+
+use super::config::{Discovery, ScrapeConfig, ScrapeSettings, TargetGroup};
+use super::fetch::{OwnPage, Source};
+use super::http_client::HttpClient;
+use super::job::Job;
+use super::pool::{Pool, PoolView};
+use super::worker::{Context, Wish};
+
+/// The job of a process that scrapes itself, and how often it does.
+const OWN_JOB: &str = "icecore";
+const OWN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);
+const OWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Everything that is scraped.
+pub(crate) struct Scraping {
+    context: Arc<Context>,
+    /// The configuration, read anew by a reload.
+    file: Option<PathBuf>,
+    own: Option<Own>,
+    pools: Mutex<Pools>,
+    views: RwLock<Vec<Arc<PoolView>>>,
+    state: RwLock<LoadState>,
+}
+
+/// How a process scrapes itself.
+pub(crate) struct Own {
+    /// Its own address, which becomes `instance`.
+    pub(crate) address: String,
+    pub(crate) page: OwnPage,
+}
+
+#[derive(Default)]
+struct Pools {
+    by_name: BTreeMap<String, Pool>,
+    rules_number: u64,
+}
+
+/// What came of the last attempt to load the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadState {
+    pub(crate) successful: bool,
+    /// When the configuration in force was loaded.
+    pub(crate) loaded_ms: i64,
+    /// The configuration in force, secrets masked.
+    pub(crate) rendered: String,
+}
+
+impl Scraping {
+    /// Starts scraping. A job that cannot be started is told in the log, and the others are.
+    pub(crate) async fn start(
+        database: Database,
+        clock: Arc<dyn Clock>,
+        settings: &ScrapeSettings,
+        file: Option<PathBuf>,
+        own: Option<Own>,
+    ) -> Arc<Self> {
+        let loaded_ms = clock.now_ms();
+        let scraping = Self {
+            context: Arc::new(Context::new(database, clock)),
+            file,
+            own,
+            pools: Mutex::default(),
+            views: RwLock::default(),
+            state: RwLock::new(LoadState {
+                successful: true,
+                loaded_ms,
+                rendered: settings.rendered.clone(),
+            }),
+        };
+        if let Err(reason) = scraping.apply(settings).await {
+            error!(
+                reason,
+                "nothing is scraped: the configuration cannot be applied"
+            );
+            scraping.state.write().successful = false;
+        }
+        Arc::new(scraping)
+    }
+
+    /// Reads the configuration anew. On an error everything goes on as it was.
+    pub(crate) async fn reload(&self) -> Result<(), String> {
+        let loaded = self.load_and_apply().await;
+        match &loaded {
+            Ok(rendered) => {
+                let loaded_ms = self.context.clock.now_ms();
+                *self.state.write() = LoadState {
+                    successful: true,
+                    loaded_ms,
+                    rendered: rendered.clone(),
+                };
+                info!("configuration loaded");
+            }
+            Err(reason) => {
+                self.state.write().successful = false;
+                error!(
+                    reason,
+                    "the configuration could not be loaded; the one before stays in force"
+                );
+            }
+        }
+        loaded.map(|_| ())
+    }
+
+    async fn load_and_apply(&self) -> Result<String, String> {
+        let settings = match self.file.clone() {
+            Some(file) => {
+                let load = move || ScrapeSettings::load(&file).map_err(|error| error.to_string());
+                let loaded = tokio::task::spawn_blocking(load).await;
+                loaded.map_err(|error| error.to_string())??
+            }
+            None => ScrapeSettings::default(),
+        };
+        for warning in &settings.warnings {
+            warn!("{warning}");
+        }
+        self.apply(&settings).await?;
+        Ok(settings.rendered)
+    }
+
+    /// Makes the pools those of the settings; on an error nothing has changed.
+    async fn apply(&self, settings: &ScrapeSettings) -> Result<(), String> {
+        let mut pools = self.pools.lock().await;
+        let configs: Vec<ScrapeConfig> = match &self.own {
+            Some(own) if settings.jobs.is_empty() => vec![own_job(settings, &own.address)],
+            _ => settings.jobs.clone(),
+        };
+        // All that can fail first.
+        let mut changed = Vec::new();
+        for config in &configs {
+            let same = pools.by_name.get(&config.job_name);
+            if same.is_none_or(|pool| *pool.config != *config) {
+                pools.rules_number += 1;
+                let source = self.source(config, settings.jobs.is_empty())?;
+                changed.push(Job::new(
+                    Arc::new(config.clone()),
+                    source,
+                    pools.rules_number,
+                ));
+            }
+        }
+        let kept = |name: &String| configs.iter().any(|config| config.job_name == *name);
+        let gone: Vec<String> = pools.by_name.keys().filter(|n| !kept(n)).cloned().collect();
+        let gone = gone.iter().filter_map(|name| pools.by_name.remove(name));
+        join_all(gone.map(|pool| pool.stop(Wish::EndSeries))).await;
+        for job in changed {
+            match pools.by_name.get_mut(&job.config().job_name) {
+                Some(pool) => pool.reload(job).await,
+                None => {
+                    let at_once = matches!(job.source, Source::Own(_));
+                    let name = job.config().job_name.clone();
+                    let pool = Pool::start(Arc::clone(&self.context), job, at_once);
+                    pools.by_name.insert(name, pool);
+                }
+            }
+        }
+        *self.views.write() = pools
+            .by_name
+            .values()
+            .map(|p| Arc::clone(&p.view))
+            .collect();
+        Ok(())
+    }
+
+    fn source(&self, config: &ScrapeConfig, own: bool) -> Result<Source, String> {
+        match &self.own {
+            Some(itself) if own => Ok(Source::Own(Arc::clone(&itself.page))),
+            _ => {
+                let client = HttpClient::new(&config.http);
+                let named = |error| format!("job {:?}: {error}", config.job_name);
+                Ok(Source::Http(client.map_err(named)?))
+            }
+        }
+    }
+
+    /// Ends all loops, without markers: after a restart the series go on.
+    pub(crate) async fn stop(&self) {
+        let pools = std::mem::take(&mut self.pools.lock().await.by_name);
+        join_all(pools.into_values().map(|pool| pool.stop(Wish::Leave))).await;
+    }
+
+    pub(crate) fn load_state(&self) -> LoadState {
+        self.state.read().clone()
+    }
+
+    /// In the order of their names.
+    pub(super) fn views(&self) -> Vec<Arc<PoolView>> {
+        self.views.read().clone()
+    }
+
+    pub(crate) fn write_metrics(&self, text: &mut TextWriter) {
+        let state = self.load_state();
+        for (name, help, value) in [
+            (
+                "icecore_config_last_reload_successful",
+                "Whether the last attempt to load the configuration succeeded.",
+                f64::from(u8::from(state.successful)),
+            ),
+            (
+                "icecore_config_last_reload_success_timestamp_seconds",
+                "When the configuration in force was loaded.",
+                state.loaded_ms as f64 / 1e3,
+            ),
+        ] {
+            text.family(name, help, MetricType::Gauge);
+            text.sample(name, &[], value);
+        }
+        let views = self.views();
+        let name = "icecore_scrape_pool_targets";
+        let help = "Targets of a job, by whether they are scraped or relabelling dropped them.";
+        text.family(name, help, MetricType::Gauge);
+        for view in &views {
+            let (active, dropped) = view.counts();
+            for (state, count) in [("active", active), ("dropped", dropped)] {
+                let labels = [("scrape_job", view.name.as_str()), ("state", state)];
+                text.sample(name, &labels, count as f64);
+            }
+        }
+        let name = "icecore_scrape_pools";
+        text.family(name, "Jobs that are scraped.", MetricType::Gauge);
+        text.sample(name, &[], views.len() as f64);
+        self.context.metrics.write(text);
+    }
+}
+
+fn own_job(settings: &ScrapeSettings, address: &str) -> ScrapeConfig {
+    ScrapeConfig {
+        scrape_interval: OWN_INTERVAL,
+        scrape_timeout: OWN_TIMEOUT,
+        discovery: vec![Discovery::Static(vec![TargetGroup {
+            targets: vec![address.to_owned()],
+            labels: Vec::new(),
+            source: "0".into(),
+        }])],
+        ..settings.plain_job(OWN_JOB)
+    }
+}

@@ -1,0 +1,447 @@
+//! The targets of one job: what discovery finds becomes loops, and what it no longer finds ends.
+//!
+//! ```text
+//! discovery ─► groups by provider and source ─► targets, relabelled ─► compared with the loops there are
+//!                                                  new: a loop   known: goes on   gone: ends its series
+//! ```
+//!
+//! Holds always:
+//! - A target is known by its labels and URL. One whose series would be called the same as those of a
+//!   target that goes goes on with them, without markers in between.
+//! - A reload changes the job between two scrapes; targets that are the same afterwards see no gap.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::config::{Discovery, ScrapeConfig, TargetGroup};
+use super::discovery;
+use super::job::{CurrentJob, Job};
+use super::relabel::LabelSet;
+use super::series::TargetSeries;
+use super::target::{Found, Health, Target, TargetSpec, targets_of};
+use super::worker::{Context, Wish, Worker};
+
+/// Discovery that changes all the time is followed this often.
+const SYNC_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long targets of replaced discovery go on while the new one has not said anything.
+const FIRST_WORD_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long loops may go on storing what they have when the process stops.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Messages of discovery that wait for the pool.
+const QUEUE: usize = 16;
+
+/// Targets with something wrong that one synchronisation names in the log.
+const PROBLEMS_LOGGED_MAX: usize = 5;
+
+/// A job and its loops.
+pub(super) struct Pool {
+    pub(super) config: Arc<ScrapeConfig>,
+    pub(super) view: Arc<PoolView>,
+    commands: mpsc::Sender<Command>,
+    task: JoinHandle<()>,
+}
+
+/// What a pool shows to whoever asks.
+pub(super) struct PoolView {
+    pub(super) name: String,
+    state: RwLock<PoolState>,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct PoolState {
+    /// In the order of their hashes, which says nothing, but is always the same.
+    pub(super) active: Vec<Arc<Target>>,
+    /// Some of those that relabelling dropped.
+    pub(super) dropped: Vec<LabelSet>,
+    pub(super) dropped_count: usize,
+}
+
+impl PoolView {
+    pub(super) fn state(&self) -> PoolState {
+        self.state.read().clone()
+    }
+
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = self.state.read();
+        (state.active.len(), state.dropped_count)
+    }
+}
+
+enum Command {
+    Reload(Box<Job>),
+    /// Ends all loops, with markers or without.
+    Stop(Wish),
+}
+
+impl Pool {
+    /// `at_once` scrapes new targets at once and then on schedule.
+    pub(super) fn start(context: Arc<Context>, job: Job, at_once: bool) -> Self {
+        let config = Arc::clone(&job.rules.config);
+        let view = Arc::new(PoolView {
+            name: config.job_name.clone(),
+            state: RwLock::default(),
+        });
+        let (commands, received) = mpsc::channel(QUEUE);
+        let (found, updates) = mpsc::channel(QUEUE);
+        let running = Running {
+            context,
+            job: Arc::new(CurrentJob::new(job)),
+            view: Arc::clone(&view),
+            at_once,
+            found,
+            providers: Vec::new(),
+            next_provider: 0,
+            loops: HashMap::new(),
+            ending: JoinSet::new(),
+        };
+        let task = tokio::spawn(running.run(received, updates));
+        Self {
+            config,
+            view,
+            commands,
+            task,
+        }
+    }
+
+    pub(super) async fn reload(&mut self, job: Job) {
+        self.config = Arc::clone(&job.rules.config);
+        // A pool ends only when it is told to.
+        let _ = self.commands.send(Command::Reload(Box::new(job))).await;
+    }
+
+    /// Returns when all loops have ended.
+    pub(super) async fn stop(self, wish: Wish) {
+        let _ = self.commands.send(Command::Stop(wish)).await;
+        if self.task.await.is_err() {
+            warn!(pool = self.view.name, "a scrape pool ended abnormally");
+        }
+    }
+}
+
+/// What discovery of one kind has found.
+struct Provider {
+    number: u64,
+    discovery: Discovery,
+    groups: BTreeMap<String, TargetGroup>,
+    /// Whether it has said something yet.
+    heard: bool,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+struct Loop {
+    target: Arc<Target>,
+    wish: watch::Sender<Wish>,
+    task: JoinHandle<()>,
+}
+
+type Update = (u64, Vec<TargetGroup>);
+
+struct Running {
+    context: Arc<Context>,
+    job: Arc<CurrentJob>,
+    view: Arc<PoolView>,
+    at_once: bool,
+    found: mpsc::Sender<Update>,
+    providers: Vec<Provider>,
+    next_provider: u64,
+    loops: HashMap<u64, Loop>,
+    ending: JoinSet<()>,
+}
+
+impl Running {
+    async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut updates: mpsc::Receiver<Update>,
+    ) {
+        self.discover();
+        // At the start there is nothing to keep: what is found first is scraped first.
+        let mut patience = Instant::now();
+        let mut next_sync = Instant::now();
+        // When to look at the targets again, if there is a reason to.
+        let mut due: Option<Instant> = None;
+        loop {
+            let at = match due {
+                Some(due) if self.all_heard() => due,
+                Some(due) => due.max(patience),
+                None => patience,
+            };
+            tokio::select! {
+                biased;
+                command = commands.recv() => match command {
+                    Some(Command::Reload(job)) => {
+                        self.job.replace(*job);
+                        self.discover();
+                        patience = Instant::now() + FIRST_WORD_PATIENCE;
+                        due = Some(Instant::now());
+                    }
+                    Some(Command::Stop(wish)) => return self.stop(wish).await,
+                    None => return self.stop(Wish::Leave).await,
+                },
+                Some((provider, groups)) = updates.recv() => {
+                    if self.hear(provider, groups) {
+                        due = due.or(Some(next_sync));
+                    }
+                }
+                Some(_) = self.ending.join_next(), if !self.ending.is_empty() => {}
+                () = tokio::time::sleep_until(at), if due.is_some() => {
+                    due = None;
+                    self.sync().await;
+                    next_sync = Instant::now() + SYNC_PAUSE;
+                }
+            }
+        }
+    }
+
+    /// Starts what the job names; what it named before goes on with what it has found.
+    fn discover(&mut self) {
+        let wanted = self.job.get().config().discovery.clone();
+        let mut before = std::mem::take(&mut self.providers);
+        for discovery in wanted {
+            let same = before.iter().position(|known| known.discovery == discovery);
+            let provider = match same {
+                Some(at) => before.swap_remove(at),
+                None => self.provider(discovery),
+            };
+            self.providers.push(provider);
+        }
+    }
+
+    fn provider(&mut self, discovery: Discovery) -> Provider {
+        self.next_provider += 1;
+        let number = self.next_provider;
+        let (sender, mut receiver) = mpsc::channel(QUEUE);
+        let finding = discovery::spawn(&discovery, sender);
+        let found = self.found.clone();
+        let passing_on = tokio::spawn(async move {
+            while let Some(groups) = receiver.recv().await {
+                if found.send((number, groups)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Provider {
+            number,
+            discovery,
+            groups: BTreeMap::new(),
+            heard: false,
+            tasks: [finding, passing_on],
+        }
+    }
+
+    fn all_heard(&self) -> bool {
+        self.providers.iter().all(|provider| provider.heard)
+    }
+
+    /// Takes what a provider says; `false` for one that is no longer asked.
+    fn hear(&mut self, number: u64, groups: Vec<TargetGroup>) -> bool {
+        let provider = self.providers.iter_mut().find(|p| p.number == number);
+        let Some(provider) = provider else {
+            return false;
+        };
+        provider.heard = true;
+        for group in groups {
+            if group.targets.is_empty() {
+                provider.groups.remove(&group.source);
+            } else {
+                provider.groups.insert(group.source.clone(), group);
+            }
+        }
+        true
+    }
+
+    /// Makes the loops those of the targets that there are.
+    async fn sync(&mut self) {
+        let job = self.job.get();
+        let groups: Vec<TargetGroup> = self
+            .providers
+            .iter()
+            .flat_map(|provider| provider.groups.values().cloned())
+            .collect();
+        let config = Arc::clone(&job.rules.config);
+        // Relabelling thousands of targets is no work for the threads that keep connections going.
+        let built = tokio::task::spawn_blocking(move || build(&config, &groups)).await;
+        let Ok(mut built) = built else {
+            warn!(pool = self.view.name, "targets could not be made");
+            return;
+        };
+        for problem in built.problems.iter().take(PROBLEMS_LOGGED_MAX) {
+            warn!(pool = self.view.name, problem, "creating a target failed");
+        }
+        let gone: Vec<u64> = self
+            .loops
+            .keys()
+            .filter(|hash| !built.targets.contains_key(hash))
+            .copied()
+            .collect();
+        let mut leaving = Leaving::default();
+        for hash in gone {
+            if let Some(gone) = self.loops.remove(&hash) {
+                leaving.add(gone);
+            }
+        }
+        built
+            .targets
+            .retain(|hash, spec| match self.loops.get(hash) {
+                Some(known) => {
+                    let discovered = std::mem::take(&mut spec.discovered);
+                    *known.target.discovered.lock() = discovered;
+                    false
+                }
+                None => true,
+            });
+        for (hash, spec) in built.targets {
+            let before = leaving.take(&spec);
+            self.start(hash, spec, before);
+        }
+        for gone in leaving.rest() {
+            // A loop that has ended by itself hears nothing.
+            let _ = gone.wish.send(Wish::EndSeries);
+            self.ending.spawn(async move {
+                let _ = gone.task.await;
+            });
+        }
+        self.check_limit(job.config().target_limit);
+        let mut active: Vec<_> = self.loops.values().map(|l| Arc::clone(&l.target)).collect();
+        active.sort_unstable_by_key(|target| target.hash);
+        *self.view.state.write() = PoolState {
+            active,
+            dropped: built.dropped,
+            dropped_count: built.dropped_count,
+        };
+    }
+
+    fn start(&mut self, hash: u64, mut spec: TargetSpec, before: Option<Loop>) {
+        let (series, health, before) = match before {
+            Some(before) => {
+                let _ = before.wish.send(Wish::Leave);
+                let health = before.target.health.lock().clone();
+                (Arc::clone(&before.target.series), health, Some(before.task))
+            }
+            None => {
+                let series = TargetSeries::new(spec.public_labels());
+                (Arc::new(Mutex::new(series)), Health::default(), None)
+            }
+        };
+        let target = Arc::new(Target {
+            discovered: Mutex::new(std::mem::take(&mut spec.discovered)),
+            spec,
+            hash,
+            health: Mutex::new(health),
+            series,
+        });
+        let (wish, wished) = watch::channel(Wish::GoOn);
+        let worker = Worker {
+            context: Arc::clone(&self.context),
+            job: Arc::clone(&self.job),
+            target: Arc::clone(&target),
+            at_once: self.at_once && before.is_none(),
+        };
+        let task = worker.start(wished, before);
+        self.loops.insert(hash, Loop { target, wish, task });
+    }
+
+    fn check_limit(&self, limit: u64) {
+        let count = self.loops.len();
+        let exceeded = limit > 0 && count as u64 > limit;
+        self.job.refuse(exceeded.then(|| {
+            format!("target_limit exceeded (number of targets: {count}, limit: {limit})")
+        }));
+    }
+
+    async fn stop(mut self, wish: Wish) {
+        self.providers.clear();
+        let mut tasks = std::mem::take(&mut self.ending);
+        for (_, ending) in self.loops.drain() {
+            let _ = ending.wish.send(wish);
+            tasks.spawn(async move {
+                let _ = ending.task.await;
+            });
+        }
+        *self.view.state.write() = PoolState::default();
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        if wish == Wish::EndSeries {
+            ended.await;
+        } else {
+            // What is not stored by then will be missing, as after any stop.
+            let _ = tokio::time::timeout(LEAVE_PATIENCE, ended).await;
+        }
+    }
+}
+
+/// Loops whose targets are gone, by what their series are called.
+#[derive(Default)]
+struct Leaving(HashMap<Vec<(String, String)>, Vec<Loop>>);
+
+impl Leaving {
+    fn add(&mut self, gone: Loop) {
+        let labels = owned_labels(&gone.target.spec);
+        self.0.entry(labels).or_default().push(gone);
+    }
+
+    /// A loop whose series a new target goes on with.
+    fn take(&mut self, spec: &TargetSpec) -> Option<Loop> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get_mut(&owned_labels(spec))?.pop()
+    }
+
+    fn rest(self) -> impl Iterator<Item = Loop> {
+        self.0.into_values().flatten()
+    }
+}
+
+fn owned_labels(spec: &TargetSpec) -> Vec<(String, String)> {
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    spec.public_labels().map(owned).collect()
+}
+
+#[derive(Default)]
+struct Built {
+    targets: BTreeMap<u64, TargetSpec>,
+    dropped: Vec<LabelSet>,
+    dropped_count: usize,
+    problems: Vec<String>,
+}
+
+fn build(config: &ScrapeConfig, groups: &[TargetGroup]) -> Built {
+    let mut built = Built::default();
+    let kept_max = match config.keep_dropped_targets {
+        0 => usize::MAX,
+        kept => usize::try_from(kept).unwrap_or(usize::MAX),
+    };
+    for found in groups.iter().flat_map(|group| targets_of(config, group)) {
+        match found {
+            Ok(Found::Target(spec)) => {
+                built.targets.entry(spec.hash()).or_insert(*spec);
+            }
+            Ok(Found::Dropped(labels)) => {
+                built.dropped_count += 1;
+                if built.dropped.len() < kept_max {
+                    built.dropped.push(labels);
+                }
+            }
+            Err(problem) => built.problems.push(problem),
+        }
+    }
+    built
+}

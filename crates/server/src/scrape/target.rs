@@ -1,0 +1,256 @@
+//! One target: where it is, which labels its series get, and how it fares.
+//!
+//! ```text
+//! discovered labels + those of the job ─► relabel ─► dropped
+//!                                                 └► labels; those without __ in front go to series
+//!                                                    __scheme__ :// __address__ __metrics_path__ ? __param_…
+//! ```
+//!
+//! Holds always: two targets of a job with the same labels and URL are one target, and its hash, which
+//! decides when it is scraped, is the same in every process.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use reqwest::Url;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::config::{Scheme, ScrapeConfig, TargetGroup};
+use super::relabel::{self, LabelSet};
+use super::series::TargetSeries;
+use crate::config::duration;
+
+const ADDRESS: &str = "__address__";
+const SCHEME: &str = "__scheme__";
+const METRICS_PATH: &str = "__metrics_path__";
+const INTERVAL: &str = "__scrape_interval__";
+const TIMEOUT: &str = "__scrape_timeout__";
+const PARAMETER_PREFIX: &str = "__param_";
+const META_PREFIX: &str = "__meta_";
+const INTERNAL_PREFIX: &str = "__";
+const JOB: &str = "job";
+const INSTANCE: &str = "instance";
+
+/// What discovery and relabelling made of one address.
+#[derive(Debug)]
+pub(super) enum Found {
+    Target(Box<TargetSpec>),
+    /// Relabelling said so; these are the labels before.
+    Dropped(LabelSet),
+}
+
+/// Everything that makes a target this target.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TargetSpec {
+    /// Before relabelling.
+    pub(super) discovered: LabelSet,
+    /// After it, without `__meta_…`.
+    labels: LabelSet,
+    pub(super) url: TargetUrl,
+    pub(super) interval: Duration,
+    pub(super) timeout: Duration,
+}
+
+/// A URL as Prometheus writes it, which keeps a default port that was given.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TargetUrl {
+    pub(super) text: String,
+    pub(super) parsed: Url,
+}
+
+impl TargetSpec {
+    /// What its series get.
+    pub(super) fn public_labels(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        let public = |(name, _): &(&str, &str)| !name.starts_with(INTERNAL_PREFIX);
+        self.labels.iter().filter(public)
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        for (name, value) in self.labels.iter() {
+            for part in [name, value] {
+                hash.update(part.as_bytes());
+                hash.update(&[0xff]);
+            }
+        }
+        hash.update(self.url.text.as_bytes());
+        hash.digest()
+    }
+}
+
+/// The targets of a group, or what is wrong with one of them.
+pub(super) fn targets_of(
+    config: &ScrapeConfig,
+    group: &TargetGroup,
+) -> impl Iterator<Item = Result<Found, String>> {
+    group.targets.iter().enumerate().map(|(i, address)| {
+        let discovered = discovered_labels(config, group, address);
+        found(config, discovered)
+            .map_err(|reason| format!("instance {i} in group {}: {reason}", group.source))
+    })
+}
+
+fn discovered_labels(config: &ScrapeConfig, group: &TargetGroup, address: &str) -> LabelSet {
+    let mut labels = LabelSet::new();
+    labels.set(ADDRESS, address);
+    for (name, value) in &group.labels {
+        set_if_absent(&mut labels, name, value);
+    }
+    let scheme = match config.scheme {
+        Scheme::Http => "http",
+        Scheme::Https => "https",
+    };
+    for (name, value) in [
+        (JOB, config.job_name.as_str()),
+        (INTERVAL, &duration::show(&config.scrape_interval)),
+        (TIMEOUT, &duration::show(&config.scrape_timeout)),
+        (METRICS_PATH, &config.metrics_path),
+        (SCHEME, scheme),
+    ] {
+        set_if_absent(&mut labels, name, value);
+    }
+    for (name, values) in &config.params {
+        if let Some(first) = values.first() {
+            set_if_absent(&mut labels, &format!("{PARAMETER_PREFIX}{name}"), first);
+        }
+    }
+    labels
+}
+
+fn set_if_absent(labels: &mut LabelSet, name: &str, value: &str) {
+    if labels.get(name).is_empty() {
+        labels.set(name, value);
+    }
+}
+
+/// Words of errors are Prometheus'.
+fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<Found, String> {
+    let mut labels = discovered.clone();
+    if !relabel::apply(&config.relabel, &mut labels) {
+        return Ok(Found::Dropped(discovered));
+    }
+    let address = labels.get(ADDRESS).to_owned();
+    if address.is_empty() {
+        return Err("no address".into());
+    }
+    if address.contains('/') {
+        return Err(format!("{address:?} is not a valid hostname"));
+    }
+    let interval = positive_duration(&labels, INTERVAL, "interval")?;
+    let timeout = positive_duration(&labels, TIMEOUT, "timeout")?;
+    if timeout > interval {
+        let (timeout, interval) = (labels.get(TIMEOUT), labels.get(INTERVAL));
+        return Err(format!(
+            "scrape timeout cannot be greater than scrape interval ({timeout:?} > {interval:?})"
+        ));
+    }
+    let url = url_of(config, &labels)?;
+    labels.retain(|name, _| !name.starts_with(META_PREFIX));
+    set_if_absent(&mut labels, INSTANCE, &address);
+    Ok(Found::Target(Box::new(TargetSpec {
+        discovered,
+        labels,
+        url,
+        interval,
+        timeout,
+    })))
+}
+
+fn positive_duration(labels: &LabelSet, name: &str, what: &str) -> Result<Duration, String> {
+    let text = labels.get(name);
+    let parsed = duration::parse(text).map_err(|_| {
+        format!("error parsing scrape {what}: not a valid duration string: {text:?}")
+    })?;
+    if parsed.is_zero() {
+        return Err(format!("scrape {what} cannot be 0"));
+    }
+    Ok(parsed)
+}
+
+fn url_of(config: &ScrapeConfig, labels: &LabelSet) -> Result<TargetUrl, String> {
+    // Of each parameter the first value may have been changed by relabelling, and new ones may have come.
+    let mut params: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, values) in &config.params {
+        params.insert(name, values.iter().map(String::as_str).collect());
+    }
+    for (name, value) in labels.iter() {
+        let Some(name) = name.strip_prefix(PARAMETER_PREFIX) else {
+            continue;
+        };
+        let values = params.entry(name).or_default();
+        match values.first_mut() {
+            Some(first) => *first = value,
+            None => values.push(value),
+        }
+    }
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, values) in &params {
+        for value in values {
+            query.append_pair(name, value);
+        }
+    }
+    let query = query.finish();
+    let mut text = format!("{}://{}", labels.get(SCHEME), labels.get(ADDRESS));
+    push_path(&mut text, labels.get(METRICS_PATH));
+    if !query.is_empty() {
+        let _ = write!(text, "?{query}");
+    }
+    let parsed = Url::parse(&text).map_err(|error| format!("{text:?} is not a URL: {error}"))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(format!("unsupported protocol scheme {:?}", parsed.scheme()));
+    }
+    Ok(TargetUrl { text, parsed })
+}
+
+/// What is not usual in a path is escaped: a `?` in it does not begin the parameters.
+fn push_path(text: &mut String, path: &str) {
+    if !path.starts_with('/') && !path.is_empty() {
+        text.push('/');
+    }
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => text.push(char::from(byte)),
+            b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'='
+            | b'@' => text.push(char::from(byte)),
+            _ => {
+                let _ = write!(text, "%{byte:02X}");
+            }
+        }
+    }
+}
+
+/// A target that is being scraped.
+pub(super) struct Target {
+    pub(super) spec: TargetSpec,
+    /// Labels before relabelling; of those that do not count for what it is, the newest.
+    pub(super) discovered: Mutex<LabelSet>,
+    pub(super) hash: u64,
+    pub(super) health: Mutex<Health>,
+    /// Goes on to the target that takes this one's place, if its series are called the same.
+    pub(super) series: std::sync::Arc<Mutex<TargetSeries>>,
+}
+
+/// How the last scrape went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Health {
+    /// When it began; `None` before the first one.
+    pub(super) scraped_ms: Option<i64>,
+    pub(super) seconds: f64,
+    /// `None` for a success.
+    pub(super) error: Option<String>,
+}
+
+impl Health {
+    pub(super) fn name(&self) -> &'static str {
+        match (self.scraped_ms, &self.error) {
+            (None, _) => "unknown",
+            (Some(_), None) => "up",
+            (Some(_), Some(_)) => "down",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use super::*;
+use crate::scrape::config::RelabelAction;
+use crate::scrape::testing::{job, rule};
+
+fn group(address: &str, labels: &[(&str, &str)]) -> TargetGroup {
+    TargetGroup {
+        targets: vec![address.into()],
+        labels: labels
+            .iter()
+            .map(|(n, v)| ((*n).into(), (*v).into()))
+            .collect(),
+        source: "test/0".into(),
+    }
+}
+
+fn one(config: &ScrapeConfig, group: &TargetGroup) -> Result<Found, String> {
+    targets_of(config, group).next().unwrap()
+}
+
+fn target(config: &ScrapeConfig, group: &TargetGroup) -> TargetSpec {
+    match one(config, group).unwrap() {
+        Found::Target(spec) => *spec,
+        Found::Dropped(labels) => panic!("dropped: {labels:?}"),
+    }
+}
+
+fn public(spec: &TargetSpec) -> Vec<(&str, &str)> {
+    spec.public_labels().collect()
+}
+
+#[test]
+fn labels_url_and_times_by_default() {
+    let spec = target(
+        &job(),
+        &group("host:9100", &[("env", "test"), ("__meta_x", "y")]),
+    );
+    assert_eq!(
+        public(&spec),
+        [("env", "test"), ("instance", "host:9100"), ("job", "test")]
+    );
+    assert_eq!(spec.url.text, "http://host:9100/metrics");
+    assert_eq!(spec.interval, Duration::from_secs(15));
+    assert_eq!(spec.timeout, Duration::from_secs(10));
+    assert_eq!(spec.discovered.get("__meta_x"), "y");
+    assert_eq!(spec.discovered.get("__scrape_interval__"), "15s");
+    // No port is added, and one that is given stays.
+    assert_eq!(
+        target(&job(), &group("host", &[])).url.text,
+        "http://host/metrics"
+    );
+    let given = target(&job(), &group("host:80", &[]));
+    assert_eq!(given.url.text, "http://host:80/metrics");
+}
+
+#[test]
+fn labels_of_the_group_decide() {
+    let given = group(
+        "host",
+        &[
+            ("job", "other"),
+            ("instance", "named"),
+            ("__scheme__", "https"),
+            ("__metrics_path__", "/a b?c"),
+            ("__scrape_interval__", "1m"),
+            ("__scrape_timeout__", "1s"),
+            ("__param_module", "http 2xx"),
+        ],
+    );
+    let mut config = job();
+    config
+        .params
+        .insert("module".into(), vec!["first".into(), "second".into()]);
+    config.params.insert("x".into(), vec!["1".into()]);
+    let spec = target(&config, &given);
+    assert_eq!(public(&spec), [("instance", "named"), ("job", "other")]);
+    assert_eq!(
+        spec.url.text,
+        "https://host/a%20b%3Fc?module=http+2xx&module=second&x=1"
+    );
+    assert_eq!(spec.interval, Duration::from_secs(60));
+    assert_eq!(spec.timeout, Duration::from_secs(1));
+}
+
+#[test]
+fn relabelling_moves_and_drops() {
+    let mut config = job();
+    config.relabel = vec![
+        rule(
+            RelabelAction::Replace,
+            "__address__",
+            "(.*)",
+            "__param_target",
+            "$1",
+        ),
+        rule(RelabelAction::Replace, "__meta_name", "(.+)", "name", "$1"),
+        rule(RelabelAction::Drop, "__meta_name", "bad", "", ""),
+    ];
+    let spec = target(&config, &group("host:1", &[("__meta_name", "good")]));
+    assert_eq!(spec.url.text, "http://host:1/metrics?target=host%3A1");
+    assert!(public(&spec).contains(&("name", "good")));
+    let dropped = one(&config, &group("host:1", &[("__meta_name", "bad")])).unwrap();
+    match dropped {
+        Found::Dropped(labels) => assert_eq!(labels.get("__meta_name"), "bad"),
+        Found::Target(spec) => panic!("{spec:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_scraped_is_said() {
+    for (address, labels, said) in [
+        ("", &[][..], "no address"),
+        ("http://host", &[], "is not a valid hostname"),
+        (
+            "host",
+            &[("__scrape_interval__", "soon")],
+            "error parsing scrape interval",
+        ),
+        (
+            "host",
+            &[("__scrape_timeout__", "0s")],
+            "scrape timeout cannot be 0",
+        ),
+        (
+            "host",
+            &[("__scrape_timeout__", "1h")],
+            "cannot be greater than",
+        ),
+        (
+            "host",
+            &[("__scheme__", "ftp")],
+            "unsupported protocol scheme",
+        ),
+        ("ho st", &[], "is not a URL"),
+    ] {
+        let error = one(&job(), &group(address, labels)).unwrap_err();
+        assert!(error.contains(said), "{error}");
+        assert!(error.starts_with("instance 0 in group test/0: "), "{error}");
+    }
+}
+
+#[test]
+fn the_hash_is_that_of_labels_and_url() {
+    let hash =
+        |address: &str, labels: &[(&str, &str)]| target(&job(), &group(address, labels)).hash();
+    assert_eq!(hash("a", &[]), hash("a", &[("__meta_x", "1")]));
+    assert_ne!(hash("a", &[]), hash("b", &[]));
+    assert_ne!(hash("a", &[]), hash("a", &[("x", "1")]));
+    assert_ne!(hash("a", &[]), hash("a", &[("__param_x", "1")]));
+    // Restarts and upgrades keep the schedule.
+    assert_eq!(hash("a", &[]), HASH_OF_A);
+}
+
+const HASH_OF_A: u64 = 0;

@@ -1,0 +1,374 @@
+//! The loop of one target: wait for the tick, fetch, store, report.
+//!
+//! ```text
+//! tick ─► fetch (time-out, body) ─► one Database::write: parse, resolve, append, report (up = 1)
+//!             └── failed ─────────────┴── failed ─► another one: markers for all series, report (up = 0)
+//! ```
+//!
+//! Holds always:
+//! - One scrape at a time: the next tick is looked for when the last scrape is stored.
+//! - Parsing happens on storage's threads, inside of the write, and for a bounded number of bodies at
+//!   once.
+//! - A target that goes away ends its series; a process that stops does not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use icecore_storage::{
+    Clock, Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome,
+};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use super::append::{AppendError, append};
+use super::body::{self, Buffers};
+use super::fetch::{self, Body, FetchError};
+use super::job::{CurrentJob, Job};
+use super::metrics::{Failure, ScrapeMetrics};
+use super::report::{Counts, Extra, Report};
+use super::schedule::Schedule;
+use super::target::Target;
+
+/// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
+/// busy, and the rest waits as bytes.
+const PARSED_AT_ONCE_MAX: usize = 16;
+
+/// Seconds between two words in the log about the same kind of trouble.
+const LOG_PAUSE_MS: i64 = 60_000;
+
+/// What the loops of all targets share.
+pub(super) struct Context {
+    pub(super) database: Database,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) metrics: ScrapeMetrics,
+    pub(super) buffers: Buffers,
+    parsing: Arc<Semaphore>,
+}
+
+impl Context {
+    pub(super) fn new(database: Database, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            database,
+            clock,
+            metrics: ScrapeMetrics::default(),
+            buffers: Buffers::default(),
+            parsing: Arc::new(Semaphore::new(PARSED_AT_ONCE_MAX)),
+        }
+    }
+}
+
+/// How a loop is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    GoOn,
+    /// Another loop goes on with the same series, or the process stops.
+    Leave,
+    /// The target is gone.
+    EndSeries,
+}
+
+pub(super) struct Worker {
+    pub(super) context: Arc<Context>,
+    pub(super) job: Arc<CurrentJob>,
+    pub(super) target: Arc<Target>,
+    /// Scraped at once and then on schedule.
+    pub(super) at_once: bool,
+}
+
+impl Worker {
+    /// Starts the loop; `before` is the loop whose series it takes over.
+    pub(super) fn start(
+        self,
+        wish: watch::Receiver<Wish>,
+        before: Option<JoinHandle<()>>,
+    ) -> JoinHandle<()> {
+        tokio::spawn(async move {
+            if let Some(before) = before {
+                // However it ended, it is over.
+                let _ = before.await;
+            }
+            self.run(wish).await;
+        })
+    }
+
+    async fn run(self, mut wish: watch::Receiver<Wish>) {
+        let schedule = Schedule::new(self.target.spec.interval, self.target.hash);
+        let now = || self.context.clock.now_ms();
+        let mut tick_ms = if self.at_once {
+            now()
+        } else {
+            schedule.next(now(), None)
+        };
+        loop {
+            tokio::select! {
+                biased;
+                wish = told(&mut wish) => return self.end(wish).await,
+                () = wait_until(tick_ms, &*self.context.clock) => {}
+            }
+            let began_ms = now();
+            if let Some(wish) = self.scrape(&schedule, tick_ms, began_ms, &mut wish).await {
+                return self.end(wish).await;
+            }
+            let next_ms = schedule.next(now(), Some(tick_ms));
+            self.context
+                .metrics
+                .missed
+                .add(schedule.missed(tick_ms, next_ms));
+            tick_ms = next_ms;
+        }
+    }
+
+    /// One scrape; a wish that came while the target was asked ends it.
+    async fn scrape(
+        &self,
+        schedule: &Schedule,
+        tick_ms: i64,
+        began_ms: i64,
+        wish: &mut watch::Receiver<Wish>,
+    ) -> Option<Wish> {
+        let began = Instant::now();
+        let job = self.job.get();
+        let fetched = match self.job.refused() {
+            Some(reason) => Err(FetchError {
+                failure: Failure::Refused,
+                reason: reason.to_string(),
+            }),
+            None => tokio::select! {
+                biased;
+                wish = told(wish) => return Some(wish),
+                fetched = fetch::fetch(&job, &self.target, &self.context.buffers) => fetched,
+            },
+        };
+        let scrape = Scrape {
+            context: &self.context,
+            target: &self.target,
+            job,
+            timestamp_ms: schedule.timestamp(tick_ms, began_ms),
+            began,
+        };
+        let error = match fetched {
+            Ok(body) => scrape.store(body).await,
+            Err(FetchError { failure, reason }) => {
+                let body_bytes = if reason == body::TOO_LARGE { -1 } else { 0 };
+                scrape
+                    .store_failure(failure, &reason, Counts::default(), body_bytes)
+                    .await;
+                Some(reason)
+            }
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        self.context.metrics.seconds.observe(seconds);
+        let mut health = self.target.health.lock();
+        health.scraped_ms = Some(began_ms);
+        health.seconds = seconds;
+        health.error = error;
+        None
+    }
+
+    async fn end(&self, wish: Wish) {
+        if wish != Wish::EndSeries {
+            return;
+        }
+        let series = Arc::clone(&self.target.series);
+        let now_ms = self.context.clock.now_ms();
+        let written = self
+            .context
+            .database
+            .write(move |batch| {
+                series.lock().end_all(now_ms, batch);
+                Ok::<_, AppendError>(())
+            })
+            .await;
+        match written {
+            Ok(_) => self.target.series.lock().commit(),
+            Err(error) => {
+                let url = &self.target.spec.url.text;
+                warn!(url, %error, "the series of a target that is gone could not be ended");
+            }
+        }
+    }
+}
+
+/// Waits until it is told something else than to go on. One that nobody can tell anything leaves.
+async fn told(wish: &mut watch::Receiver<Wish>) -> Wish {
+    match wish.wait_for(|wish| *wish != Wish::GoOn).await {
+        Ok(wish) => *wish,
+        Err(_) => Wish::Leave,
+    }
+}
+
+async fn wait_until(tick_ms: i64, clock: &dyn Clock) {
+    // Again, because a clock may be set back, and timers count another time than clocks.
+    loop {
+        let left = tick_ms.saturating_sub(clock.now_ms());
+        match u64::try_from(left) {
+            Ok(left) if left > 0 => tokio::time::sleep(Duration::from_millis(left)).await,
+            _ => return,
+        }
+    }
+}
+
+/// A scrape that has been fetched, or could not be.
+struct Scrape<'w> {
+    context: &'w Arc<Context>,
+    target: &'w Arc<Target>,
+    job: Arc<Job>,
+    timestamp_ms: i64,
+    began: Instant,
+}
+
+/// Why nothing of a body is stored, and what was counted until then.
+struct Refused {
+    error: AppendError,
+    counts: Counts,
+    body_bytes: i64,
+}
+
+impl Scrape<'_> {
+    /// Stores what a body says; gives back why not.
+    async fn store(&self, body: Body) -> Option<String> {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.context.parsing).acquire_owned().await.ok();
+        let (context, target, job) = (
+            Arc::clone(self.context),
+            Arc::clone(self.target),
+            Arc::clone(&self.job),
+        );
+        let (timestamp_ms, began) = (self.timestamp_ms, self.began);
+        let fill = move |batch: &mut WriteBatch<'_>| {
+            let mut series = target.series.lock();
+            series.begin(job.rules_number, timestamp_ms);
+            let mut counts = Counts::default();
+            let limit = body::limit_of(job.config().body_size_limit);
+            let written = body.decompressed(limit, |text| {
+                let counts = &mut counts;
+                append(
+                    &job.rules,
+                    &mut series,
+                    (text, body.format),
+                    timestamp_ms,
+                    counts,
+                    batch,
+                )
+            });
+            context.metrics.count(&counts);
+            let result = match written {
+                (body_bytes, Ok(())) => {
+                    let report = Report {
+                        up: true,
+                        seconds: began.elapsed().as_secs_f64(),
+                        counts,
+                        extra: extra(&job, &target, body_bytes),
+                    };
+                    series.report(&report, timestamp_ms, batch);
+                    Ok(())
+                }
+                (body_bytes, Err(error)) => Err(Refused {
+                    error,
+                    counts,
+                    body_bytes,
+                }),
+            };
+            context.buffers.give_back(body.bytes);
+            drop(permit);
+            result
+        };
+        match self.context.database.write(fill).await {
+            Ok(outcome) => {
+                self.stored(&outcome);
+                self.context.metrics.succeeded.add(1);
+                None
+            }
+            Err(WriteError::Storage(error)) => {
+                self.not_stored(&error);
+                // The target did what it should.
+                self.context.metrics.succeeded.add(1);
+                None
+            }
+            Err(WriteError::Decode(refused)) => {
+                let reason = refused.error.to_string();
+                let failure = match refused.error {
+                    AppendError::Malformed(_) => Failure::Malformed,
+                    AppendError::Limit(_) => Failure::Limit,
+                };
+                let (counts, bytes) = (refused.counts, refused.body_bytes);
+                self.store_failure(failure, &reason, counts, bytes).await;
+                Some(reason)
+            }
+        }
+    }
+
+    /// The target is down: its series end, and the report says so.
+    async fn store_failure(&self, failure: Failure, reason: &str, counts: Counts, body_bytes: i64) {
+        self.context.metrics.failed(failure);
+        let url = &self.target.spec.url.text;
+        debug!(url, reason, "scrape failed");
+        let (target, job) = (Arc::clone(self.target), Arc::clone(&self.job));
+        let (timestamp_ms, began) = (self.timestamp_ms, self.began);
+        let fill = move |batch: &mut WriteBatch<'_>| {
+            let mut series = target.series.lock();
+            series.begin(job.rules_number, timestamp_ms);
+            series.end_others(timestamp_ms, batch);
+            let report = Report {
+                up: false,
+                seconds: began.elapsed().as_secs_f64(),
+                counts,
+                extra: extra(&job, &target, body_bytes),
+            };
+            series.report(&report, timestamp_ms, batch);
+            Ok::<_, AppendError>(())
+        };
+        match self.context.database.write(fill).await {
+            Ok(outcome) => self.stored(&outcome),
+            Err(WriteError::Storage(error)) => self.not_stored(&error),
+            // Nothing in it can fail.
+            Err(WriteError::Decode(_)) => {}
+        }
+    }
+
+    fn stored(&self, outcome: &WriteOutcome) {
+        self.target.series.lock().commit();
+        let Some(first) = outcome.rejected.first() else {
+            return;
+        };
+        let count = outcome
+            .rejected
+            .iter()
+            .map(|rejection| rejection.count)
+            .sum();
+        let metrics = &self.context.metrics;
+        metrics.rejected.add(count);
+        if metrics.may_log(
+            &metrics.rejections_logged_ms,
+            self.context.clock.now_ms(),
+            LOG_PAUSE_MS,
+        ) {
+            let (url, reason) = (&self.target.spec.url.text, &first.reason);
+            warn!(url, count, reason, "samples of a scrape were refused");
+        }
+    }
+
+    fn not_stored(&self, error: &StorageError) {
+        self.target.series.lock().failed();
+        let metrics = &self.context.metrics;
+        metrics.not_stored.add(1);
+        if metrics.may_log(
+            &metrics.failures_logged_ms,
+            self.context.clock.now_ms(),
+            LOG_PAUSE_MS,
+        ) {
+            let url = &self.target.spec.url.text;
+            warn!(url, %error, "a scrape could not be stored");
+        }
+    }
+}
+
+fn extra(job: &Job, target: &Target, body_bytes: i64) -> Option<Extra> {
+    let config = job.config();
+    config.extra_scrape_metrics.then(|| Extra {
+        timeout_seconds: target.spec.timeout.as_secs_f64(),
+        sample_limit: config.sample_limit,
+        body_bytes,
+    })
+}

@@ -1,0 +1,332 @@
+//! Options of a job: each test fails when its option is ignored.
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::scrape_target::{LiveTarget, OPEN_METRICS};
+use crate::scraper::{Scraper, one_job, until};
+
+/// Starts a target with this page and a job with these keys for it.
+async fn scraping(page: &str, keys: &str) -> (LiveTarget, Scraper) {
+    let target = LiveTarget::start(page).await;
+    let scraper = Scraper::start(&one_job(&[target.address.to_string()], keys)).await;
+    (target, scraper)
+}
+
+/// Checks that a page is refused with this error, and that nothing of it is stored.
+async fn refused(page: &str, keys: &str, error: &str) {
+    let (_target, scraper) = scraping(page, keys).await;
+    scraper.until_value("up", "0").await;
+    let said = scraper.until_error("exceeded").await;
+    assert_eq!(said, error);
+    assert!(scraper.query("m").await.is_empty());
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn honor_labels() {
+    let page = "m{job=\"own\",instance=\"x\"} 1\n";
+    let (target, scraper) = scraping(page, "").await;
+    let found = scraper.until_value("m", "1").await;
+    assert_eq!(found.label("job"), "test");
+    assert_eq!(found.label("exported_job"), "own");
+    let honor = one_job(&[target.address.to_string()], "honor_labels: true");
+    scraper.reload(&honor).await;
+    let found = scraper
+        .until("m", |found| {
+            found.len() == 1 && found[0].label("job") == "own"
+        })
+        .await;
+    assert_eq!(found[0].label("instance"), "x");
+    assert_eq!(found[0].label("exported_job"), "");
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn honor_timestamps() {
+    // A minute ago is within the lookback.
+    let then = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis()
+        - 60_000;
+    let page = format!("m 1 {then}\n");
+    let (target, scraper) = scraping(&page, "").await;
+    scraper
+        .until_value("time() - timestamp(m) > bool 50", "1")
+        .await;
+    let not = one_job(&[target.address.to_string()], "honor_timestamps: false");
+    scraper.reload(&not).await;
+    scraper
+        .until_value("time() - timestamp(m) < bool 50", "1")
+        .await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn track_timestamps_staleness() {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
+    let page = format!("m 1 {now}\nother 1\n");
+    let (target, scraper) = scraping(&page, "").await;
+    scraper.until_value("m", "1").await;
+    target.expose("other 2\n");
+    scraper.until_value("other", "2").await;
+    // It has a time of its own and does not end.
+    scraper.until_value("m", "1").await;
+    let tracking = one_job(
+        &[target.address.to_string()],
+        "track_timestamps_staleness: true",
+    );
+    scraper.reload(&tracking).await;
+    target.expose(&page);
+    scraper.until_value("other", "1").await;
+    target.expose("other 2\n");
+    scraper.until_gone("m").await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_on_samples_and_labels() {
+    refused("m 1\nn 1\n", "sample_limit: 1", "sample limit exceeded").await;
+    refused(
+        "m{a=\"1\"} 1\n",
+        "label_limit: 3",
+        "label_limit exceeded (metric: m, number of labels: 4, limit: 3)",
+    )
+    .await;
+    refused(
+        "m{a_long_name=\"1\"} 1\n",
+        "label_name_length_limit: 10",
+        "label_name_length_limit exceeded (metric: m, label name: a_long_name, length: 11, limit: 10)",
+    )
+    .await;
+    refused(
+        "m{a=\"12345678901234567890123\"} 1\n",
+        "label_value_length_limit: 22",
+        "label_value_length_limit exceeded (metric: m, label name: a, value: \"12345678901234567890123\", length: 23, limit: 22)",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn body_size_limit() {
+    let page = format!("m 1\n# {}\n", "x".repeat(2000));
+    refused(&page, "body_size_limit: 1KiB", "body size limit exceeded").await;
+    // Compressed it is small.
+    let target = LiveTarget::start("").await;
+    target.set(|behaviour| {
+        behaviour.body = gzip(page.as_bytes());
+        behaviour.headers.push(("content-encoding", "gzip".into()));
+    });
+    let job = one_job(
+        &[target.address.to_string()],
+        "body_size_limit: 1KiB\nextra_scrape_metrics: true",
+    );
+    let scraper = Scraper::start(&job).await;
+    scraper.until_error("body size limit exceeded").await;
+    scraper.until_value("scrape_body_size_bytes", "-1").await;
+    scraper.served.stop().await.unwrap();
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn target_limit() {
+    let (first, second) = (
+        LiveTarget::start("m 1\n").await,
+        LiveTarget::start("m 1\n").await,
+    );
+    let targets = [first.address.to_string(), second.address.to_string()];
+    let scraper = Scraper::start(&one_job(&targets, "target_limit: 1")).await;
+    scraper.until("up == 0", |found| found.len() == 2).await;
+    let error = scraper.until_error("target_limit").await;
+    assert_eq!(
+        error,
+        "target_limit exceeded (number of targets: 2, limit: 1)"
+    );
+    assert!(first.asked().is_empty() && second.asked().is_empty());
+    scraper.reload(&one_job(&targets, "target_limit: 2")).await;
+    scraper.until("up == 1", |found| found.len() == 2).await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn path_and_parameters() {
+    let keys = "metrics_path: /probe/it\nparams: {module: [http_2xx, second], debug: ['true']}";
+    let (target, scraper) = scraping("m 1\n", keys).await;
+    let asked = target.next_asked().await;
+    let expected = "/probe/it?debug=true&module=http_2xx&module=second";
+    assert_eq!(asked.path_and_query, expected);
+    let shown = until(
+        || scraper.targets(),
+        |data| data["activeTargets"][0]["health"] == "up",
+        "a scrape",
+    )
+    .await;
+    let url = format!("http://{}{expected}", target.address);
+    assert_eq!(shown["activeTargets"][0]["scrapeUrl"], url);
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compression() {
+    let (target, scraper) = scraping("m 1\n", "").await;
+    assert_eq!(
+        target.next_asked().await.header("accept-encoding"),
+        Some("gzip")
+    );
+    target.set(|behaviour| {
+        behaviour.body = gzip(b"m 2\n");
+        behaviour.headers.push(("content-encoding", "gzip".into()));
+    });
+    scraper.until_value("m", "2").await;
+    let plain = one_job(&[target.address.to_string()], "enable_compression: false");
+    scraper.reload(&plain).await;
+    until(
+        || target.next_asked(),
+        |asked| asked.header("accept-encoding") == Some("identity"),
+        "a request without compression",
+    )
+    .await;
+    target.set(|behaviour| behaviour.headers.push(("content-encoding", "br".into())));
+    scraper
+        .until_error("unsupported Content-Encoding \"br\"")
+        .await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn protocols_and_fallback() {
+    let (target, scraper) = scraping("m 1\n", "scrape_protocols: [PrometheusText0.0.4]").await;
+    let asked = target.next_asked().await;
+    let accept = asked.header("accept").unwrap();
+    assert!(
+        accept.starts_with("text/plain;version=0.0.4;q="),
+        "{accept}"
+    );
+    scraper.until_value("m", "1").await;
+    target.set(|behaviour| behaviour.headers.clear());
+    scraper.until_error("blank Content-Type").await;
+    target.set(|behaviour| behaviour.headers.push(("content-type", "text/html".into())));
+    scraper
+        .until_error("unsupported Content-Type \"text/html\"")
+        .await;
+    let fallback = "fallback_scrape_protocol: PrometheusText0.0.4";
+    scraper
+        .reload(&one_job(&[target.address.to_string()], fallback))
+        .await;
+    scraper.until_value("up", "1").await;
+    // What the body is said to be decides how it is read.
+    target.set(|behaviour| behaviour.headers = vec![("content-type", OPEN_METRICS.into())]);
+    scraper.until_value("up", "0").await;
+    target.expose("# TYPE c counter\nc_total 5\nc_created 1\n# EOF\n");
+    scraper.until_value("c_total", "5").await;
+    assert!(scraper.query("c_created").await.is_empty());
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn escaping_and_validation_of_names() {
+    let keys = "metric_name_validation_scheme: legacy\nmetric_name_escaping_scheme: underscores";
+    let (target, scraper) = scraping("{\"with.dots\"} 1\n", keys).await;
+    let asked = target.next_asked().await;
+    let accept = asked.header("accept").unwrap();
+    assert!(accept.contains("escaping=underscores"), "{accept}");
+    scraper.until_error("invalid metric name").await;
+    scraper
+        .reload(&one_job(&[target.address.to_string()], ""))
+        .await;
+    scraper.until_value("{\"with.dots\"}", "1").await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn classic_histograms_become_native_ones() {
+    let page =
+        "# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 3\nh_sum 4\nh_count 3\n";
+    let (target, scraper) = scraping(page, "").await;
+    scraper.until_value("h_bucket{le=\"1.0\"}", "2").await;
+    let convert = "convert_classic_histograms_to_nhcb: true";
+    scraper
+        .reload(&one_job(&[target.address.to_string()], convert))
+        .await;
+    scraper.until_gone("h_bucket").await;
+    scraper.until_value("histogram_count(h)", "3").await;
+    let limited = "convert_classic_histograms_to_nhcb: true\nnative_histogram_bucket_limit: 1";
+    scraper
+        .reload(&one_job(&[target.address.to_string()], limited))
+        .await;
+    scraper.until_error("histogram bucket limit exceeded").await;
+    // A histogram ends as one.
+    scraper.until_gone("h").await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relabelling_of_targets_and_metrics() {
+    let keys = "relabel_configs:\n  - {source_labels: [__address__], regex: '(.*):.*', target_label: host}\n  \
+                - {source_labels: [host], regex: '127.*', action: keep}\n  \
+                - {target_label: env, replacement: test}\n\
+                metric_relabel_configs:\n  - {source_labels: [__name__], regex: 'noise_.*', action: drop}\n  \
+                - {regex: secret, action: labeldrop}\n";
+    let (target, scraper) = scraping("m{secret=\"x\"} 1\nnoise_a 1\n", keys).await;
+    let found = scraper.until_value("m", "1").await;
+    assert_eq!(found.label("host"), "127.0.0.1");
+    assert_eq!(found.label("env"), "test");
+    assert_eq!(found.label("secret"), "");
+    assert!(scraper.query("noise_a").await.is_empty());
+    let dropping =
+        "relabel_configs: [{source_labels: [__address__], regex: '127.*', action: drop}]";
+    scraper
+        .reload(&one_job(&[target.address.to_string()], dropping))
+        .await;
+    scraper.until_gone("up").await;
+    let targets = scraper.targets().await;
+    assert_eq!(targets["activeTargets"].as_array().unwrap().len(), 0);
+    assert_eq!(targets["droppedTargetCounts"]["test"], 1);
+    let dropped = &targets["droppedTargets"][0];
+    assert_eq!(dropped["scrapePool"], "test");
+    assert_eq!(
+        dropped["discoveredLabels"]["__address__"],
+        target.address.to_string()
+    );
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keep_dropped_targets() {
+    let keys = "keep_dropped_targets: 1\nrelabel_configs: [{source_labels: [__address__], action: drop, regex: '.*'}]";
+    let targets = ["a:1".to_owned(), "b:1".to_owned(), "c:1".to_owned()];
+    let scraper = Scraper::start(&one_job(&targets, keys)).await;
+    let data = until(
+        || scraper.targets(),
+        |data| data["droppedTargetCounts"]["test"] == 3,
+        "three dropped targets",
+    )
+    .await;
+    assert_eq!(data["droppedTargets"].as_array().unwrap().len(), 1);
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extra_scrape_metrics() {
+    let keys = "extra_scrape_metrics: true\nsample_limit: 9";
+    let (target, scraper) = scraping("m 1\n", keys).await;
+    scraper.until_value("scrape_timeout_seconds", "0.2").await;
+    scraper.until_value("scrape_sample_limit", "9").await;
+    scraper.until_value("scrape_body_size_bytes", "4").await;
+    scraper
+        .reload(&one_job(&[target.address.to_string()], ""))
+        .await;
+    scraper.until_gone("scrape_sample_limit").await;
+    scraper.served.stop().await.unwrap();
+}

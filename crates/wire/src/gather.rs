@@ -1,0 +1,349 @@
+//! A piece of an import, held until the store has taken it.
+//!
+//! ```text
+//! decoder ─► Gathered (columns) ─► replay, as often as the store asks ─► Window ─► sink
+//! ```
+//!
+//! Holds always:
+//! - What is replayed is what was told, in the same order; nothing is allocated per sample.
+//! - [`Gathered::rollback`] takes back everything since a mark, so that a line that turns out to be
+//!   bad leaves nothing behind.
+//! - Of all windows that [`Window`] lets through, each sample is in exactly one.
+
+use icecore_model::{
+    Exemplar, Histogram, MAX_TIMESTAMP_MS, Metadata, RawLabels, Sample, SampleSink,
+};
+
+/// Different reasons that are kept apart; further ones are only counted.
+const REASONS_MAX: usize = 8;
+
+/// Content of one or more series, in columns.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    labels: Vec<u8>,
+    series: Vec<Ends>,
+    timestamps: Vec<i64>,
+    values: Vec<f64>,
+    /// `(index into the columns, start timestamp)`.
+    starts: Vec<(usize, i64)>,
+    /// `(timestamp, start timestamp, histogram)`.
+    histograms: Vec<(i64, i64, Histogram)>,
+    exemplars: Vec<Exemplar>,
+    metadata: Vec<(String, Metadata)>,
+    rejected: Vec<(String, u64)>,
+    /// First and last timestamp that can be stored.
+    span: Option<(i64, i64)>,
+    /// Memory of what does not lie in the columns.
+    heap_bytes: usize,
+}
+
+/// Where the parts of a series end; they begin where those of the series before end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    labels: usize,
+    floats: usize,
+    histograms: usize,
+    exemplars: usize,
+}
+
+/// A place to go back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    series: usize,
+    ends: Ends,
+    starts: usize,
+    metadata: usize,
+    span: Option<(i64, i64)>,
+    heap_bytes: usize,
+}
+
+impl Gathered {
+    /// Samples, histograms and exemplars.
+    pub fn len(&self) -> usize {
+        self.timestamps.len() + self.histograms.len() + self.exemplars.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.metadata.is_empty()
+    }
+
+    /// Roughly what this takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.labels.len()
+            + self.timestamps.len() * 16
+            + self.starts.len() * 16
+            + self.series.len() * size_of::<Ends>()
+            + self.heap_bytes
+    }
+
+    /// First and last timestamp that can be stored; `None` without any.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        self.span
+    }
+
+    /// What decoders refused, with how often.
+    pub fn take_rejected(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.rejected)
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark {
+            series: self.series.len(),
+            ends: self.ends(),
+            starts: self.starts.len(),
+            metadata: self.metadata.len(),
+            span: self.span,
+            heap_bytes: self.heap_bytes,
+        }
+    }
+
+    /// Forgets what was told since the mark was made, except what was refused.
+    pub fn rollback(&mut self, mark: Mark) {
+        self.series.truncate(mark.series);
+        // The series that was announced before the mark may have got more since.
+        if let Some(last) = self.series.last_mut() {
+            *last = mark.ends;
+        }
+        self.labels.truncate(mark.ends.labels);
+        self.timestamps.truncate(mark.ends.floats);
+        self.values.truncate(mark.ends.floats);
+        self.histograms.truncate(mark.ends.histograms);
+        self.exemplars.truncate(mark.ends.exemplars);
+        self.starts.truncate(mark.starts);
+        self.metadata.truncate(mark.metadata);
+        self.span = mark.span;
+        self.heap_bytes = mark.heap_bytes;
+    }
+
+    /// Tells everything to `sink`. Series without anything are left out.
+    pub fn replay(&self, sink: &mut impl SampleSink) {
+        for (family, metadata) in &self.metadata {
+            sink.metadata(family, metadata.clone());
+        }
+        let mut begin = Ends::default();
+        let mut starts = self.starts.iter().peekable();
+        for end in &self.series {
+            let floats = begin.floats..end.floats;
+            let histograms = self.histograms.get(begin.histograms..end.histograms);
+            let exemplars = self.exemplars.get(begin.exemplars..end.exemplars);
+            let histograms = histograms.unwrap_or_default();
+            let exemplars = exemplars.unwrap_or_default();
+            let labels = self.labels.get(begin.labels..end.labels);
+            begin = *end;
+            if floats.is_empty() && histograms.is_empty() && exemplars.is_empty() {
+                continue;
+            }
+            sink.series(RawLabels(labels.unwrap_or_default()));
+            let times = self.timestamps.get(floats.clone()).unwrap_or_default();
+            let values = self.values.get(floats.clone()).unwrap_or_default();
+            for (at, (timestamp_ms, value)) in floats.zip(times.iter().zip(values)) {
+                let start = starts.next_if(|(index, _)| *index == at);
+                sink.sample(Sample {
+                    timestamp_ms: *timestamp_ms,
+                    value: *value,
+                    start_timestamp_ms: start.map_or(0, |(_, start)| *start),
+                });
+            }
+            for (timestamp_ms, start_ms, histogram) in histograms {
+                sink.histogram(*timestamp_ms, *start_ms, histogram.clone());
+            }
+            for exemplar in exemplars {
+                sink.exemplar(exemplar.clone());
+            }
+        }
+    }
+
+    fn ends(&self) -> Ends {
+        Ends {
+            labels: self.labels.len(),
+            floats: self.timestamps.len(),
+            histograms: self.histograms.len(),
+            exemplars: self.exemplars.len(),
+        }
+    }
+
+    #[inline]
+    fn note_time(&mut self, timestamp_ms: i64) {
+        if !can_be_stored(timestamp_ms) {
+            return;
+        }
+        self.span = Some(match self.span {
+            None => (timestamp_ms, timestamp_ms),
+            Some((first, last)) => (first.min(timestamp_ms), last.max(timestamp_ms)),
+        });
+    }
+
+    /// The series that is told about now; without one there is nothing to add to.
+    #[inline]
+    fn current(&mut self) -> Option<&mut Ends> {
+        if self.series.is_empty() {
+            self.reject("sample before any series".into());
+        }
+        self.series.last_mut()
+    }
+}
+
+impl SampleSink for Gathered {
+    fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn series(&mut self, labels: RawLabels<'_>) {
+        self.labels.extend_from_slice(labels.0);
+        self.series.push(self.ends());
+    }
+
+    #[inline]
+    fn sample(&mut self, sample: Sample) {
+        let Some(ends) = self.current() else { return };
+        ends.floats += 1;
+        if sample.start_timestamp_ms != 0 {
+            let at = self.timestamps.len();
+            self.starts.push((at, sample.start_timestamp_ms));
+        }
+        self.timestamps.push(sample.timestamp_ms);
+        self.values.push(sample.value);
+        self.note_time(sample.timestamp_ms);
+    }
+
+    fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram) {
+        let Some(ends) = self.current() else { return };
+        ends.histograms += 1;
+        self.heap_bytes += size_of::<Histogram>() + histogram.heap_bytes();
+        self.histograms
+            .push((timestamp_ms, start_timestamp_ms, histogram));
+        self.note_time(timestamp_ms);
+    }
+
+    fn exemplar(&mut self, exemplar: Exemplar) {
+        let Some(ends) = self.current() else { return };
+        ends.exemplars += 1;
+        self.heap_bytes += size_of::<Exemplar>() + exemplar.labels.heap_bytes();
+        self.note_time(exemplar.timestamp_ms);
+        self.exemplars.push(exemplar);
+    }
+
+    fn metadata(&mut self, family: &str, metadata: Metadata) {
+        self.heap_bytes += size_of::<(String, Metadata)>()
+            + family.len()
+            + metadata.help.len()
+            + metadata.unit.len();
+        self.metadata.push((family.into(), metadata));
+    }
+
+    fn reject(&mut self, reason: String) {
+        if let Some((_, count)) = self.rejected.iter_mut().find(|(known, _)| *known == reason) {
+            *count += 1;
+        } else if self.rejected.len() < REASONS_MAX {
+            self.rejected.push((reason, 1));
+        } else if let Some((_, count)) = self.rejected.last_mut() {
+            *count += 1;
+        }
+    }
+}
+
+/// Whether any hour holds this time.
+#[inline]
+pub(crate) fn can_be_stored(timestamp_ms: i64) -> bool {
+    (0..MAX_TIMESTAMP_MS).contains(&timestamp_ms)
+}
+
+/// Lets through what lies in `[start_ms, end_ms)`, and finds where the next window begins. A store
+/// takes only so many hours in one request; what spans more is told to it window by window.
+pub struct Window<'s, S> {
+    sink: &'s mut S,
+    start_ms: i64,
+    end_ms: i64,
+    /// Whether this is the first window, to which belongs what has no time.
+    first: bool,
+    labels: Vec<u8>,
+    announced: bool,
+    next_ms: i64,
+}
+
+impl<'s, S: SampleSink> Window<'s, S> {
+    pub fn new(sink: &'s mut S, start_ms: i64, end_ms: i64, first: bool) -> Self {
+        Self {
+            sink,
+            start_ms,
+            end_ms,
+            first,
+            labels: Vec::new(),
+            announced: false,
+            next_ms: i64::MAX,
+        }
+    }
+
+    /// The first timestamp behind the window; `i64::MAX` when there is none.
+    pub fn next_ms(&self) -> i64 {
+        self.next_ms
+    }
+
+    #[inline]
+    fn wants(&mut self, timestamp_ms: i64) -> bool {
+        let wanted = if !can_be_stored(timestamp_ms) {
+            // The sink refuses it, once.
+            self.first
+        } else if timestamp_ms >= self.end_ms {
+            self.next_ms = self.next_ms.min(timestamp_ms);
+            false
+        } else {
+            timestamp_ms >= self.start_ms
+        };
+        if !wanted {
+            return false;
+        }
+        if !self.announced {
+            self.announced = true;
+            self.sink.series(RawLabels(&self.labels));
+        }
+        true
+    }
+}
+
+impl<S: SampleSink> SampleSink for Window<'_, S> {
+    fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn series(&mut self, labels: RawLabels<'_>) {
+        self.labels.clear();
+        self.labels.extend_from_slice(labels.0);
+        self.announced = false;
+    }
+
+    #[inline]
+    fn sample(&mut self, sample: Sample) {
+        if self.wants(sample.timestamp_ms) {
+            self.sink.sample(sample);
+        }
+    }
+
+    fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram) {
+        if self.wants(timestamp_ms) {
+            self.sink
+                .histogram(timestamp_ms, start_timestamp_ms, histogram);
+        }
+    }
+
+    fn exemplar(&mut self, exemplar: Exemplar) {
+        if self.wants(exemplar.timestamp_ms) {
+            self.sink.exemplar(exemplar);
+        }
+    }
+
+    fn metadata(&mut self, family: &str, metadata: Metadata) {
+        if self.first {
+            self.sink.metadata(family, metadata);
+        }
+    }
+
+    fn reject(&mut self, reason: String) {
+        if self.first {
+            self.sink.reject(reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! The native form of exports: frames of columns, from which every bit can be had back.
+//!
+//! ```text
+//! series ─► encode ─► columns, about 1 MiB ─► zstd ─► frame with its checksum ─► stream
+//! stream ─► FrameReader ─► frame, checked ─► decode_series, decode_metadata ─► SampleSink
+//! ```
+//!
+//! Holds always:
+//! - A frame says all that is needed to read it: none depends on another.
+//! - A stream that is complete ends with a frame of counts. Streams may follow one another, so that
+//!   files can be put together.
+//! - The same series give the same columns. (The compressed bytes depend on the version of zstd.)
+//! - Decoding ends in calls or an error, with memory in proportion to the frame.
+//!
+//! The bytes are `docs/native-format.md`.
+
+mod bytes;
+mod decode;
+mod encode;
+mod frame;
+mod histogram;
+
+pub use decode::{Counts, decode_counts, decode_metadata, decode_series, span_of};
+pub use encode::Encoder;
+pub use frame::{FRAME_RAW_BYTES_MAX, Frame, FrameError, FrameKind, FrameReader, Step};
+
+/// What a stream begins with. The first byte is not text, the line ends show what a transfer as text
+/// does to them, and the last byte is the version.
+pub const MAGIC: [u8; 8] = *b"\x89ICE\r\n\x1a\x01";
+
+/// The media type of a stream.
+pub const CONTENT_TYPE: &str = "application/vnd.icecore.native";
+
+#[cfg(test)]
+mod tests;
