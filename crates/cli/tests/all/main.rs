@@ -24,6 +24,8 @@ mod remote_write;
 mod s3;
 mod scrape;
 mod served;
+mod snapshot;
+mod transfer;
 
 use std::process::{Command, Output};
 
