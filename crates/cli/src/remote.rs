@@ -132,12 +132,25 @@ impl ServerArgs {
         Answer::parse(&body, &self.server)
     }
 
+    /// Deletes what a path names, which is done at once.
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        let body = self.at_once(Method::DELETE, path).await?;
+        match body.bytes.is_empty() && body.status.is_success() {
+            true => Ok(()),
+            false => Answer::parse(&body, &self.server).map(drop),
+        }
+    }
+
     /// Gets what needs no parameters and is there at once.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Answer> {
-        let connection = self.connect()?;
-        let request = connection.request(Method::GET, path);
+        let body = self.at_once(Method::GET, path).await?;
+        Answer::parse(&body, &self.server)
+    }
+
+    async fn at_once(&self, method: Method, path: &str) -> anyhow::Result<Body> {
+        let request = self.connect()?.request(method, path);
         match tokio::time::timeout(ANSWER_GRACE, self.server.exchange(request)).await {
-            Ok(body) => Answer::parse(&body?, &self.server),
+            Ok(body) => body,
             Err(_) => bail!("{} has not answered within {ANSWER_GRACE:?}", self.server),
         }
     }

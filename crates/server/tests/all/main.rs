@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod admin;
 mod client;
 mod compression;
 mod conformance;
