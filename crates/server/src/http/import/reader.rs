@@ -14,7 +14,7 @@ use icecore_wire::native::{
 use icecore_wire::prometheus::import::{BatchLimits, LineReader, Step};
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, Content, Refused};
+use super::batch::{Batch, Content, Refused, refuse, samples_of};
 use super::feed::Buffer;
 use super::{Format, ImportOptions};
 use crate::http::error::ApiError;
@@ -132,11 +132,16 @@ impl Reading {
                 Step::Full => send(&mut refused)?,
                 Step::End => return send(&mut refused),
                 Step::Bad { line, reason } if self.options.skip_errors => {
-                    refused.push(Refused {
-                        reason,
-                        count: 1,
-                        line: Some(line),
-                    });
+                    let line = Some(line);
+                    let (count, list) = (1, &mut refused);
+                    refuse(
+                        list,
+                        Refused {
+                            reason,
+                            count,
+                            line,
+                        },
+                    );
                 }
                 Step::Bad { line, reason } => {
                     send(&mut refused)?;
@@ -151,7 +156,7 @@ impl Reading {
         let mut reader = FrameReader::default();
         let mut number = 0;
         let mut frames = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut samples) = (0, 0);
         loop {
             let step = reader.next(buffer.rest(), buffer.at_end());
             let at = number + 1;
@@ -167,15 +172,17 @@ impl Reading {
                         })?;
                         let counts = Some(counts).filter(|_| !self.options.partial);
                         self.send_frames(&mut frames, number, counts)?;
-                        bytes = 0;
+                        (bytes, samples) = (0, 0);
                         continue;
                     }
-                    bytes += frame.payload.len();
-                    frames.push(frame);
-                    if bytes >= FRAMES_BYTES {
-                        self.send_frames(&mut frames, number, None)?;
-                        bytes = 0;
+                    let more = samples_of(&frame);
+                    if samples + more > self.limits.samples || bytes >= FRAMES_BYTES {
+                        self.send_frames(&mut frames, number - 1, None)?;
+                        (bytes, samples) = (0, 0);
                     }
+                    bytes += frame.payload.len();
+                    samples += more;
+                    frames.push(frame);
                 }
                 Err(error) => {
                     let cut_on_purpose = error == icecore_wire::native::FrameError::Truncated
