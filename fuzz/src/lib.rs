@@ -36,6 +36,7 @@ pub fn all_targets() -> Vec<Target> {
     all.extend(targets::histograms::targets());
     all.extend(targets::wire::targets());
     all.extend(targets::exposition::targets());
+    all.extend(targets::transfer::targets());
     all.extend(targets::promql::targets());
     all
 }

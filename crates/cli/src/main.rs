@@ -13,9 +13,12 @@ mod maintenance;
 mod output;
 mod query;
 mod remote;
+mod restore;
 mod serve;
 mod settings;
+mod snapshot;
 mod test_promql;
+mod transfer;
 mod utc;
 
 use std::fmt;
@@ -43,7 +46,9 @@ Examples:
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
   icecore check --storage /var/lib/icecore            whether all of it fits together
   icecore maintenance run                             coarsens closed hours of a running server now
+  icecore snapshot create nightly --ttl 7d            keeps the state of a running server
   icecore query range 'rate(http_requests_total[5m])' -o plot
+  icecore export -o all.native; icecore import all.native
   icecore test promql functions.test                  PromQL scripts, in memory";
 
 #[derive(Subcommand)]
@@ -53,7 +58,11 @@ enum Command {
     Inspect(inspect::Inspect),
     Check(check::Check),
     Maintenance(maintenance::Maintenance),
+    Snapshot(snapshot::Snapshots),
+    Restore(restore::RestoreArgs),
     Query(query::Query),
+    Export(transfer::export::Export),
+    Import(transfer::import::Import),
     Test(test_promql::Test),
 }
 
@@ -65,7 +74,11 @@ impl Command {
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),
             Self::Maintenance(maintenance) => maintenance.run(),
+            Self::Snapshot(snapshots) => snapshots.run(),
+            Self::Restore(restore) => restore.run(),
             Self::Query(query) => query.run(),
+            Self::Export(export) => export.run(),
+            Self::Import(import) => import.run(),
             Self::Test(test) => test.run(),
         }
     }

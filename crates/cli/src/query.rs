@@ -13,7 +13,7 @@ mod csv;
 mod plot;
 mod position;
 mod render;
-mod times;
+pub(crate) mod times;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};

@@ -38,6 +38,7 @@ pub mod merge;
 pub mod metadata;
 mod reader;
 mod record_type;
+pub mod restore_mark;
 pub mod retired_bucket;
 pub mod series_dictionary;
 pub mod start_timestamps;

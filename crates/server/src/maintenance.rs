@@ -34,8 +34,8 @@ pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
     raw(
         out,
         &format!(
-            ",\"retired\":{},\"dirty\":{},\"lastError\":",
-            status.retired, status.dirty
+            ",\"retired\":{},\"dirty\":{},\"tombstones\":{},\"lastError\":",
+            status.retired, status.dirty, status.tombstones
         ),
     );
     text_or_null(out, status.last_error.as_deref());

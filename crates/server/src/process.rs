@@ -198,7 +198,10 @@ impl Process {
         self.app.set_database(database.clone());
         let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
-        let hangups = tokio::spawn(reload_on_hangup(Arc::clone(&scraping)));
+        let hangups = tokio::spawn(reload_on_hangup(
+            Arc::clone(&scraping),
+            Arc::clone(&self.app.access),
+        ));
         tokio::select! {
             reason = database.failed() => {
                 error!(reason, "the database has failed: nothing more can be acknowledged");
@@ -364,7 +367,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// SIGHUP reads the configuration anew, as in Prometheus.
-async fn reload_on_hangup(scraping: Arc<Scraping>) {
+async fn reload_on_hangup(scraping: Arc<Scraping>, access: Arc<Access>) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => return warn!(%error, "SIGHUP will not reload the configuration"),
@@ -372,6 +375,8 @@ async fn reload_on_hangup(scraping: Arc<Scraping>) {
     while hangups.recv().await.is_some() {
         info!("SIGHUP: loading the configuration anew");
         // What came of it is in the log.
+        let access = Arc::clone(&access);
+        let _ = tokio::task::spawn_blocking(move || access.reload()).await;
         let _ = scraping.reload().await;
     }
 }

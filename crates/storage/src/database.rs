@@ -36,6 +36,8 @@ use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::slate_metrics::SlateMetric;
+use crate::slate::snapshots::Snapshot;
+use crate::snapshots;
 use crate::tombstones::{AllTombstones, Deletion, clean_all, delete_series};
 
 /// Time between commits where each is a PUT that costs money, and where it is a local file.
@@ -118,6 +120,13 @@ impl Database {
         options.maintenance.check()?;
         let engine = Engine::open(&options.store, environment.object_store).await?;
         let view = engine.live_view();
+        if view.get(&key::restore_mark()).await?.is_some() {
+            let location = engine.location().clone();
+            engine.close().await?;
+            return Err(Error::Invalid(format!(
+                "a restore into {location} has not come to its end: run it again, or remove what is there"
+            )));
+        }
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);
         let head = Arc::new(Head::new(
             options.limits.clone(),
@@ -183,6 +192,7 @@ impl Database {
             scratch: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
             cleaning: tokio::sync::Mutex::default(),
+            snapshotting: tokio::sync::Mutex::default(),
             nudge: tokio::sync::Notify::new(),
         });
         let (stop, stopped) = oneshot::channel();
@@ -300,9 +310,35 @@ impl Database {
 
     /// Removes what was deleted from the records it lies in, now.
     pub async fn clean_tombstones(&self) -> Result<()> {
-        let _one_at_a_time = self.inner.cleaning.lock().await;
-        let watch = maintenance::pace::Watch::unpaced(&self.inner);
-        clean_all(&self.inner, &watch).await.map(drop)
+        let inner = Arc::clone(&self.inner);
+        // To its end, also when whoever asked for it goes away.
+        let work = tokio::spawn(async move {
+            let _one_at_a_time = inner.cleaning.lock().await;
+            let watch = maintenance::pace::Watch::unpaced(&inner);
+            clean_all(&inner, &watch).await.map(drop)
+        });
+        let ended = work.await;
+        ended.map_err(|cause| Error::Unavailable(format!("cleaning ended abnormally: {cause}")))?
+    }
+
+    /// Keeps the state of now under a name (without one, one is made from the time), until it is deleted or `lifetime` is over: everything that was
+    /// acknowledged before is in it.
+    pub async fn create_snapshot(
+        &self,
+        name: Option<&str>,
+        lifetime: Option<Duration>,
+    ) -> Result<Snapshot> {
+        snapshots::create(&self.inner, name, lifetime).await
+    }
+
+    /// The snapshots that there are, by time.
+    pub async fn snapshots(&self) -> Result<Vec<Snapshot>> {
+        self.inner.engine.snapshots().await
+    }
+
+    /// Lets a snapshot go; false when there is none of that name.
+    pub async fn delete_snapshot(&self, name: &str) -> Result<bool> {
+        self.inner.engine.delete_snapshot(name).await
     }
 
     /// What maintenance is doing and what is left to do.

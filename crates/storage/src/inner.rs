@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) flushing: tokio::sync::Mutex<FrozenHours>,
     /// Held by the one cleaning of all buckets that somebody asked for.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
+    /// Held by the one snapshot that is being made: names are looked at before.
+    pub(crate) snapshotting: tokio::sync::Mutex<()>,
     /// Which hours flushes leave alone, because a job copies their buckets.
     pub(crate) hold: Hold,
     /// When buckets were last written to.

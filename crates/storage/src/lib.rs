@@ -28,7 +28,9 @@ mod metrics;
 mod options;
 mod pool;
 mod read;
+mod restore;
 mod slate;
+mod snapshots;
 mod stored;
 mod tombstones;
 
@@ -44,7 +46,9 @@ pub use options::{
     StoreOptions,
 };
 pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount};
+pub use restore::{Restore, RestoreProgress, RestoreReport, restore};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
+pub use slate::snapshots::Snapshot;
 pub use tombstones::Deletion;
 
 #[cfg(feature = "testing")]

@@ -6,7 +6,7 @@ use icecore_model::{BucketStart, STALE_NAN_BITS};
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, Times, time_column, values};
 use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
-use icecore_records::{Bucket, gorilla, retired_bucket};
+use icecore_records::{Bucket, gorilla, key, restore_mark, retired_bucket, tombstones};
 
 use crate::{MEMORY_BASE, Target};
 
@@ -64,6 +64,14 @@ pub fn targets() -> Vec<Target> {
                 if let Ok(retired_at_ms) = retired_bucket::decode(input) {
                     let again = retired_bucket::encode(retired_at_ms);
                     assert_eq!(retired_bucket::decode(&again), Ok(retired_at_ms));
+                }
+                if let Ok(deleted) = tombstones::decode(input) {
+                    let again = tombstones::encode(&deleted);
+                    assert_eq!(tombstones::decode(&again), Ok(deleted));
+                }
+                if let Ok(mark) = restore_mark::decode(input) {
+                    let again = restore_mark::encode(&mark);
+                    assert_eq!(restore_mark::decode(&again), Ok(mark));
                 }
                 if let Ok(job) = maintenance_job::decode(input) {
                     let again = maintenance_job::encode(&job);
@@ -244,8 +252,21 @@ fn maintenance() -> Vec<Vec<u8>> {
             counts: Counts::default(),
         })
     });
-    jobs.chain([retired_bucket::encode(BUCKET_MS).into()])
-        .collect()
+    let mut deleted = tombstones::Tombstones::default();
+    deleted.erase(&(7..90).collect());
+    deleted.erase_range(BUCKET_MS, BUCKET_MS + 60_000, &(1..4).collect());
+    let mark = restore_mark::RestoreMark {
+        snapshot: "nightly".into(),
+        records: 300,
+        bytes: 70_000,
+        last_key: key::bucket_list(),
+    };
+    let others = [
+        retired_bucket::encode(BUCKET_MS),
+        tombstones::encode(&deleted),
+        restore_mark::encode(&mark),
+    ];
+    jobs.chain(others.into_iter().map(Into::into)).collect()
 }
 
 fn time_columns() -> Vec<Vec<u8>> {

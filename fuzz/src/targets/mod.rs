@@ -7,4 +7,5 @@ pub mod histograms;
 mod hostile_series;
 pub mod promql;
 pub mod records;
+pub mod transfer;
 pub mod wire;

@@ -236,6 +236,8 @@ fn keys() -> Vec<Vec<u8>> {
         key::time_column(four_hours(), 7),
         key::maintenance_job(),
         key::retired_bucket(hour()),
+        key::tombstones(hour()),
+        key::restore_mark(),
         key::journal_watermark(),
         key::metric_metadata("up"),
     ]);

@@ -157,7 +157,7 @@ fn on_text(input: &[u8], parse: impl FnOnce(&str)) {
 /// Parses the labels of every series, and guesses that the next series begins with the labels of the
 /// one before, so that right and wrong guesses both occur.
 #[derive(Default)]
-struct Repeating {
+pub(super) struct Repeating {
     last: Vec<u8>,
 }
 

@@ -2,6 +2,7 @@
 
 use icecore_storage::inspect::{
     BucketOverview, EpochOverview, Inspector, JobOverview, Overview, RecordType, RetiredOverview,
+    TombstonesOverview,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -83,6 +84,12 @@ fn print(location: &str, overview: &Overview, output: &mut Output) -> anyhow::Re
             "{bucket} was replaced at {at} and waits to be dropped"
         ))?;
     }
+    for found in &overview.tombstones {
+        let (bucket, erased, shortened) = (found.bucket, found.erased, found.shortened);
+        output.line(&format!(
+            "{bucket} still holds {erased} series that were deleted, and deleted samples of {shortened} more"
+        ))?;
+    }
     if let Some(JobOverview {
         target,
         sources,
@@ -152,6 +159,7 @@ fn to_json(location: String, overview: &Overview) -> Value {
         "location": location,
         "buckets": overview.buckets.iter().map(bucket).collect::<Vec<_>>(),
         "unlistedBuckets": overview.unlisted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "tombstones": overview.tombstones.iter().map(tombstones).collect::<Vec<_>>(),
         "retiredBuckets": overview.retired.iter().map(retired).collect::<Vec<_>>(),
         "job": overview.job.as_ref().map(job),
         "journal": {
@@ -181,6 +189,14 @@ fn bucket(found: &BucketOverview) -> Value {
         "cursor": found.cursor,
         "fileBytes": file_bytes(&found.file_bytes),
         "problem": found.problem,
+    })
+}
+
+fn tombstones(found: &TombstonesOverview) -> Value {
+    json!({
+        "bucket": found.bucket.to_string(),
+        "erasedSeries": found.erased,
+        "shortenedSeries": found.shortened,
     })
 }
 

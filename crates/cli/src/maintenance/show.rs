@@ -21,6 +21,7 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
     row("waiting", waiting(status));
     row("buckets", buckets(&status["buckets"]));
     row("late samples", in_buckets(number(&status["dirty"])));
+    row("deleted", deleted(number(&status["tombstones"])));
     row("retired", plural(number(&status["retired"])));
     if let Some(error) = status["lastError"].as_str() {
         row("last error", error.to_owned());
@@ -74,6 +75,13 @@ fn buckets(sizes: &Value) -> String {
     match sizes.is_empty() {
         true => "none".into(),
         false => sizes.join(", "),
+    }
+}
+
+fn deleted(count: u64) -> String {
+    match count {
+        0 => "none".into(),
+        count => format!("in {}, to be removed", plural(count)),
     }
 }
 

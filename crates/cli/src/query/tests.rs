@@ -55,10 +55,11 @@ fn steps_are_round_and_few() {
 
 fn answer(json: &str) -> anyhow::Result<Answer> {
     let body = Body {
-        status: hyper::StatusCode::OK,
+        status: reqwest::StatusCode::OK,
         bytes: json.to_owned().into(),
     };
     let server = Server {
+        tls: false,
         authority: "a:1".into(),
         prefix: String::new(),
     };

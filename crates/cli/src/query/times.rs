@@ -15,25 +15,29 @@ const UNITS: [(&str, i64); 7] = [
 ];
 
 /// Times relative to one moment: all of a command mean the same "now".
-pub(super) struct Times {
+pub(crate) struct Times {
     now_ms: i64,
 }
 
 impl Times {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         // A clock before 1970 is told by the times that are shown.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
         Self { now_ms }
     }
 
+    pub(crate) fn of_now(&self) -> i64 {
+        self.now_ms
+    }
+
     #[cfg(test)]
-    pub(super) fn at(now_ms: i64) -> Self {
+    pub(crate) fn at(now_ms: i64) -> Self {
         Self { now_ms }
     }
 
     /// `now`, `-1h30m`, `now-1h`, RFC 3339 or UNIX seconds.
-    pub(super) fn parse(&self, text: &str) -> Result<i64, String> {
+    pub(crate) fn parse(&self, text: &str) -> Result<i64, String> {
         let relative = text.strip_prefix("now").unwrap_or(text);
         if relative.is_empty() && !text.is_empty() {
             return Ok(self.now_ms);
@@ -58,11 +62,11 @@ impl Times {
     }
 
     /// The time of a flag as a parameter.
-    pub(super) fn param(&self, flag: &str, text: &str) -> Result<String, WrongUsage> {
+    pub(crate) fn param(&self, flag: &str, text: &str) -> Result<String, WrongUsage> {
         self.of_flag(flag, text).map(seconds)
     }
 
-    pub(super) fn range(&self, start: &str, end: &str) -> Result<(i64, i64), WrongUsage> {
+    pub(crate) fn range(&self, start: &str, end: &str) -> Result<(i64, i64), WrongUsage> {
         let start_ms = self.of_flag("--start", start)?;
         let end_ms = self.of_flag("--end", end)?;
         if start_ms > end_ms {
@@ -75,7 +79,7 @@ impl Times {
 }
 
 /// `15s`, `1h30m`, `500ms`, or seconds.
-pub(super) fn parse_duration_ms(text: &str) -> Result<i64, String> {
+pub(crate) fn parse_duration_ms(text: &str) -> Result<i64, String> {
     let wrong = || format!("{text:?} is no duration: expected 15s, 1h30m or seconds");
     if let Ok(seconds) = text.parse::<f64>() {
         let ms = (seconds * 1000.0).round();
@@ -110,7 +114,7 @@ fn split_before(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
 }
 
 /// A time or a duration as parameters have it.
-pub(super) fn seconds(ms: i64) -> String {
+pub(crate) fn seconds(ms: i64) -> String {
     let sign = if ms < 0 { "-" } else { "" };
     let (whole, millis) = (ms.unsigned_abs() / 1000, ms.unsigned_abs() % 1000);
     match millis {
@@ -120,7 +124,7 @@ pub(super) fn seconds(ms: i64) -> String {
 }
 
 /// The shortest round step with which a range has no more points than these, beside the first.
-pub(super) fn round_step_ms(range_ms: i64, points: usize) -> i64 {
+pub(crate) fn round_step_ms(range_ms: i64, points: usize) -> i64 {
     const ROUND: [i64; 24] = [
         1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
         86_400, 172_800, 604_800, 1_209_600, 2_592_000, 7_776_000, 31_536_000,

@@ -1,27 +1,22 @@
-//! A small HTTP client: one request, one connection, the whole answer.
+//! Requests to one server, over HTTP or HTTPS.
 
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1;
-use hyper::{Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-
-use crate::WrongUsage;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
 /// A server that takes longer to be reached is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much longer than the query an answer may take to arrive.
-const ANSWER_GRACE: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(10);
 
 /// Where a server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
+    pub(crate) tls: bool,
     /// Host and port.
     pub(crate) authority: String,
     /// Path before that of the API, without a slash at its end.
@@ -30,7 +25,8 @@ pub(crate) struct Server {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.prefix)
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.prefix)
     }
 }
 
@@ -40,88 +36,64 @@ pub(crate) struct Body {
     pub(crate) bytes: Bytes,
 }
 
+/// How to trust the server.
+#[derive(Default)]
+pub(super) struct Trust {
+    /// Certificates in PEM, in place of the system's.
+    pub(super) authorities: Option<Vec<u8>>,
+    /// Nothing is checked.
+    pub(super) blindly: bool,
+}
+
+/// A client for this server.
+pub(super) fn client(trust: Trust) -> anyhow::Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("icecore/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .no_proxy();
+    if let Some(pem) = trust.authorities {
+        let certificates = reqwest::Certificate::from_pem_bundle(&pem)
+            .context("--ca-file: expected certificates in PEM")?;
+        builder = builder.tls_certs_only(certificates);
+    }
+    if trust.blindly {
+        builder = builder.tls_danger_accept_invalid_certs(true);
+    }
+    Ok(builder.build()?)
+}
+
 impl Server {
-    /// Posts parameters as a form, because long queries do not fit into a URL.
-    pub(crate) async fn post(
+    pub(super) fn request(
         &self,
+        client: &reqwest::Client,
+        method: Method,
         path: &str,
-        params: &[(&'static str, String)],
-        headers: &[String],
-        timeout_ms: Option<i64>,
-    ) -> anyhow::Result<Body> {
-        let form = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(params)
-            .finish();
-        let request = Request::post(format!("{}{path}", self.prefix))
-            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let exchange = self.exchange(self.complete(request, headers, form)?);
-        let Some(timeout_ms) = timeout_ms else {
-            return exchange.await;
-        };
-        let longest = Duration::from_millis(timeout_ms.unsigned_abs()).saturating_add(ANSWER_GRACE);
-        match tokio::time::timeout(longest, exchange).await {
-            Ok(answer) => answer,
-            Err(_) => bail!("{self} has not answered within --timeout and {ANSWER_GRACE:?}"),
-        }
+    ) -> RequestBuilder {
+        client.request(method, format!("{self}{path}"))
     }
 
-    /// Gets what needs no parameters and is there at once.
-    pub(crate) async fn get(&self, path: &str, headers: &[String]) -> anyhow::Result<Body> {
-        let request = Request::get(format!("{}{path}", self.prefix));
-        let request = self.complete(request, headers, String::new())?;
-        match tokio::time::timeout(ANSWER_GRACE, self.exchange(request)).await {
-            Ok(answer) => answer,
-            Err(_) => bail!("{self} has not answered within {ANSWER_GRACE:?}"),
-        }
-    }
-
-    /// Adds what every request has.
-    fn complete(
-        &self,
-        request: hyper::http::request::Builder,
-        headers: &[String],
-        body: String,
-    ) -> Result<Request<Full<Bytes>>, WrongUsage> {
-        let mut request = request.header(header::HOST, &self.authority);
-        for given in headers {
-            let Some((name, value)) = given.split_once(':') else {
-                return Err(WrongUsage(format!(
-                    "--header {given:?}: expected \"Name: value\""
-                )));
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
+        request.send().await.map_err(|error| {
+            let what = match error.is_connect() {
+                true => format!(
+                    "cannot connect to {self}: does a server run there? (--server names another one)"
+                ),
+                false => format!("the connection to {self} broke"),
             };
-            request = request.header(name.trim(), value.trim());
-        }
-        request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| WrongUsage(format!("--header or --server: {error}")))
+            anyhow!(error.without_url()).context(what)
+        })
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Body> {
-        let connect = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.authority));
-        let unreachable = || {
-            format!(
-                "cannot connect to {self}: does a server run there? (--server names another one)"
-            )
-        };
-        let stream = connect
-            .await
-            .with_context(unreachable)?
-            .with_context(unreachable)?;
-        let broken = || format!("the connection to {self} broke");
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .with_context(broken)?;
-        // The connection works while it is polled; it ends with the answer.
-        let connection = tokio::spawn(connection);
-        let response = sender.send_request(request).await.with_context(broken)?;
+    /// The whole answer.
+    pub(super) async fn exchange(&self, request: RequestBuilder) -> anyhow::Result<Body> {
+        let response = self.send(request).await?;
         let status = response.status();
-        let body = response.into_body().collect().await;
-        let body = body.with_context(|| format!("the answer of {self} broke off"))?;
-        connection.abort();
-        Ok(Body {
-            status,
-            bytes: body.to_bytes(),
-        })
+        let bytes = response.bytes().await.map_err(reqwest::Error::without_url);
+        let bytes = bytes.with_context(|| format!("the answer of {self} broke off"))?;
+        Ok(Body { status, bytes })
     }
 }
 
@@ -136,11 +108,15 @@ pub(crate) fn path_segment(word: &str) -> String {
     word.bytes().map(escaped).collect()
 }
 
-/// `http://host:port/prefix`.
+/// `http://host:port/prefix` or `https://…`.
 pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
-    let Some(rest) = text.strip_prefix("http://") else {
+    let schemes = [("http://", false, 80), ("https://", true, 443)];
+    let found = schemes
+        .into_iter()
+        .find_map(|(scheme, tls, port)| Some((text.strip_prefix(scheme)?, tls, port)));
+    let Some((rest, tls, port)) = found else {
         return Err(match text.contains("://") {
-            true => "only http:// is spoken here; for TLS use a tunnel or a proxy".into(),
+            true => "only http:// and https:// are spoken here".into(),
             false => format!("expected http://{text}"),
         });
     };
@@ -154,9 +130,10 @@ pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
         .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
     let authority = match has_port {
         true => authority.to_owned(),
-        false => format!("{authority}:80"),
+        false => format!("{authority}:{port}"),
     };
     Ok(Server {
+        tls,
         authority,
         prefix: prefix.trim_end_matches('/').to_owned(),
     })
@@ -171,8 +148,9 @@ mod tests {
         let server = |text| parse_server_url(text).map(|server| server.to_string());
         assert_eq!(server("http://a:9090"), Ok("http://a:9090".into()));
         assert_eq!(server("http://a"), Ok("http://a:80".into()));
+        assert_eq!(server("https://a/x"), Ok("https://a:443/x".into()));
         assert_eq!(server("http://[::1]:90/p/"), Ok("http://[::1]:90/p".into()));
-        assert!(server("https://a").unwrap_err().contains("TLS"));
+        assert!(server("ftp://a").unwrap_err().contains("https://"));
         assert!(server("a:9090").unwrap_err().contains("http://a:9090"));
         assert!(server("http://").is_err() && server("http://u@a").is_err());
         assert_eq!(path_segment("a.b/c ü"), "a.b%2Fc%20%C3%BC");

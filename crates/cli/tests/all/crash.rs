@@ -6,10 +6,11 @@
 //!   └───────────── the same directory ◄─── icecore check ◄─┘
 //! ```
 //!
-//! Elsewhere: each step of maintenance (`maintenance`).
+//! Elsewhere: each step of maintenance (`maintenance`) and of deletion (`deletion`).
 //!
 //! `CRASH_ROUNDS=200` is the long form, `CRASH_SEED=…` repeats a plan (not its timing).
 
+mod deletion;
 mod maintenance;
 
 use std::collections::BTreeMap;
@@ -135,8 +136,12 @@ fn acknowledged_samples_survive_kills_inside_maintenance() {
 /// The fail points that writes and flushes pass.
 fn fail_points_of_load() -> Vec<&'static str> {
     let points = FAIL_POINTS.iter().copied();
-    // Running totals are kept of deltas only, which remote write does not have.
-    let of_load = |name: &&str| !is_of_maintenance(name) && !name.starts_with("totals.");
+    // Running totals are kept of deltas only, which remote write does not have, and nobody deletes.
+    let of_others = |name: &str| {
+        let areas = ["totals.", "delete.", "clean."];
+        areas.iter().any(|area| name.starts_with(area))
+    };
+    let of_load = |name: &&str| !is_of_maintenance(name) && !of_others(name);
     points.filter(of_load).collect()
 }
 

@@ -74,6 +74,10 @@ fn parse_line(line: &str) -> (LabelSet, Samples) {
         .and_then(Result::ok)
         .unwrap_or_else(|| panic!("no labels: {line:.300}"));
     let rest = &rest[labels.byte_offset()..];
+    // Metadata and start timestamps stand before the samples. No text contains what is looked for,
+    // because quotes in it are escaped.
+    let values = rest.find(r#","values":["#);
+    let rest = values.map_or(rest, |at| &rest[at..]);
     // Numbers are taken as text: a general JSON reader may round them.
     let (values, rest) = list(rest, r#","values":["#);
     let (timestamps, rest) = list(rest, r#","timestamps":["#);

@@ -22,7 +22,10 @@ mod query;
 mod random;
 mod remote_write;
 mod s3;
+mod scrape;
 mod served;
+mod snapshot;
+mod transfer;
 
 use std::process::{Command, Output};
 

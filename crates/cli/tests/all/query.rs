@@ -180,8 +180,8 @@ fn complaints_name_cause_and_cure() {
         1,
         &["cannot connect to http://127.0.0.1:1", "--server"],
     );
-    let tls = icecore(&["query", "labels", "--server", "https://x"], &[]);
-    fails(tls, 2, &["only http://"]);
+    let tls = icecore(&["query", "labels", "--server", "ftp://x"], &[]);
+    fails(tls, 2, &["only http:// and https://"]);
 }
 
 #[test]

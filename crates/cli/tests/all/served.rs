@@ -70,6 +70,8 @@ impl Serve {
     pub(crate) fn on_default_port(storage: impl AsRef<OsStr>, log: PathBuf) -> Self {
         let mut command = icecore();
         command.arg("serve").arg("--storage").arg(storage);
+        // Most tests count what is stored; a flag wins over the environment.
+        command.env("ICECORE_SCRAPE_SELF", "false");
         Self { command, log }
     }
 
@@ -152,9 +154,18 @@ impl Served {
 
     /// SIGTERM.
     pub(crate) fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        self.signal("HUP");
+    }
+
+    fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let kill = &mut Command::new("sh");
-        let sent = kill.args(["-c", &format!("kill -TERM {id}")]).status();
+        let sent = kill.args(["-c", &format!("kill -{name} {id}")]).status();
         assert!(
             sent.is_ok_and(|sent| sent.success()),
             "process {id} is gone:\n{}",

@@ -39,6 +39,7 @@ const MAINTENANCE_JOB_KIND: u8 = 4;
 const RETIRED_BUCKET_KIND: u8 = 5;
 const DELTA_TOTALS_KIND: u8 = 6;
 const TOMBSTONES_KIND: u8 = 7;
+const RESTORE_MARK_KIND: u8 = 8;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -156,6 +157,11 @@ pub fn delta_totals_prefix() -> Bytes {
 /// What was deleted from a bucket and still lies in its records.
 pub fn tombstones(bucket: Bucket) -> Bytes {
     about_bucket(TOMBSTONES_KIND, bucket)
+}
+
+/// How far a restore into this database is.
+pub fn restore_mark() -> Bytes {
+    global(RecordType::Maintenance, &[RESTORE_MARK_KIND])
 }
 
 /// The tombstones of all buckets.

@@ -6,8 +6,8 @@ use icecore_model::{BucketSize, BucketStart};
 
 use super::{
     CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND,
-    MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR,
-    TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
+    MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND, RETIRED_BUCKET_KIND,
+    STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -80,6 +80,7 @@ pub enum ParsedKey {
     Tombstones {
         bucket: Bucket,
     },
+    RestoreMark,
     MetricMetadata {
         family: String,
     },
@@ -213,6 +214,7 @@ fn of_database(
             DELTA_TOTALS_KIND => ParsedKey::DeltaTotals {
                 part: u16::from_be_bytes(reader.array()?),
             },
+            RESTORE_MARK_KIND => ParsedKey::RestoreMark,
             TOMBSTONES_KIND => {
                 let exponent = reader.u8()?;
                 ParsedKey::Tombstones {
@@ -314,6 +316,7 @@ impl fmt::Display for ParsedKey {
             Self::DeltaTotalsCursor => f.write_str("Maintenance cursor of running totals"),
             Self::DeltaTotals { part } => write!(f, "Maintenance running totals, part {part}"),
             Self::Tombstones { bucket } => write!(f, "Maintenance tombstones {bucket}"),
+            Self::RestoreMark => f.write_str("Maintenance restore mark"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {
                 write!(f, "unknown (version {version}, tag {tag:#04x})")

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use icecore_records::columns::{Times, time_column};
 use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
+use icecore_records::restore_mark::{self, RestoreMark};
+use icecore_records::tombstones::{self, Tombstones};
 use icecore_records::{SeriesId, coarse_samples, gorilla, key, merge, retired_bucket};
 
 use crate::samples::*;
@@ -154,5 +156,38 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             retired_bucket::encode(T).into(),
             "0180a0abfef962",
         ),
+        (
+            "key tombstones",
+            key::tombstones(hour()).into(),
+            "01b0070101b05508",
+        ),
+        (
+            "value tombstones",
+            tombstones::encode(&deleted()).into(),
+            "01123a300000010000000000000010000000c9020180a0abfef962e0d403143a30000001000000000001001000000001000200",
+        ),
+        ("key restore mark", key::restore_mark().into(), "01b008"),
+        (
+            "value restore mark",
+            restore_mark::encode(&restored()).into(),
+            "0103616263ac02f0a2040110",
+        ),
     ]
+}
+
+/// Series 713 is gone, series 1 and 2 lost a minute.
+fn deleted() -> Tombstones {
+    let mut deleted = Tombstones::default();
+    deleted.erase(&[713].into_iter().collect());
+    deleted.erase_range(T, T + 60_000, &[1, 2].into_iter().collect());
+    deleted
+}
+
+fn restored() -> RestoreMark {
+    RestoreMark {
+        snapshot: "abc".into(),
+        records: 300,
+        bytes: 70_000,
+        last_key: key::bucket_list(),
+    }
 }

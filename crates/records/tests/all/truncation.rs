@@ -1,5 +1,6 @@
 //! A value that is cut anywhere is an error; so is one with a byte too many.
 
+use icecore_records::tombstones::{self, Tombstones};
 use icecore_records::{
     SeriesId, bucket_list, bucket_meta, delta_totals, exemplar_series, flush_cursor, forward_index,
     histogram_series, inverted_index, metadata, retired_bucket, series_dictionary,
@@ -83,6 +84,15 @@ fn every_cut_is_found() {
     check("running totals", &totals, 0, delta_totals::decode);
     let retired = retired_bucket::encode(1_700_000_000_000);
     check("retired bucket", &retired, 0, retired_bucket::decode);
+    let mut deleted = Tombstones::default();
+    deleted.erase(&[1, 7].into_iter().collect());
+    deleted.erase_range(-5, 9, &[2, 90_000].into_iter().collect());
+    check(
+        "tombstones",
+        &tombstones::encode(&deleted),
+        0,
+        tombstones::decode,
+    );
     check(
         "metadata",
         &metadata::encode(&metadata()),

@@ -66,8 +66,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What is spoken at a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocols {
-    Http1,
-    /// Whichever the client begins with; over TLS it is told that both are there.
+    /// Whichever the client begins with; over TLS it is told that both are there. The web
+    /// configuration file can turn HTTP/2 off.
     Http1And2,
     /// gRPC, with TLS or without.
     Http2,
@@ -202,7 +202,7 @@ impl Doorman {
         let tls = self.access.with_tls(|tls| {
             let config = match self.protocols {
                 Protocols::Http2 => &tls.http2,
-                Protocols::Http1 | Protocols::Http1And2 => &tls.http,
+                Protocols::Http1And2 => &tls.http,
             };
             (Arc::clone(config), tls.verifies_clients())
         });
@@ -240,8 +240,10 @@ impl Doorman {
         };
         match self.protocols {
             Protocols::Http2 => return http2::serve(stream, caller, ending).await,
-            Protocols::Http1And2 if !self.access.is_http1_only() => {}
-            _ => return serve_http1(stream, caller, ending).await,
+            Protocols::Http1And2 if self.access.is_http1_only() => {
+                return serve_http1(stream, caller, ending).await;
+            }
+            Protocols::Http1And2 => {}
         }
         let asked = tokio::select! {
             asked = tokio::time::timeout(HEAD_WAIT_MAX, preface::read(&mut stream)) => asked,

@@ -108,17 +108,8 @@ impl fmt::Display for DecompressError {
     }
 }
 
-/// Replaces what is in `into` by the decompressed body, which has at most `max` bytes.
-pub(crate) fn decompress(
-    encoding: Encoding,
-    body: &[u8],
-    max: usize,
-    into: &mut Vec<u8>,
-) -> Result<(), DecompressError> {
-    decompress_reserving(encoding, body, max, into, |_| Ok(()))
-}
-
-/// The same; `reserve` is told how many more bytes will be taken, before they are, and may refuse.
+/// Replaces what is in `into` by the decompressed body, which has at most `max` bytes. `reserve` is
+/// told how many more bytes will be taken, before they are, and may refuse.
 pub(crate) fn decompress_reserving(
     encoding: Encoding,
     body: &[u8],
@@ -181,6 +172,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn decompress(
+        encoding: Encoding,
+        body: &[u8],
+        max: usize,
+        into: &mut Vec<u8>,
+    ) -> Result<(), DecompressError> {
+        decompress_reserving(encoding, body, max, into, |_| Ok(()))
+    }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

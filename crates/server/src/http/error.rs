@@ -76,6 +76,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, ErrorType::NotFound, message)
     }
 
+    /// What was named is not there.
+    pub(crate) fn no_such(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorType::NotFound, message)
+    }
+
     pub(crate) fn method_not_allowed(method: &str) -> Self {
         let message = format!("method {method} is not allowed here");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, ErrorType::BadData, message)

@@ -7,13 +7,14 @@
 //! Holds always:
 //! - Whoever may not ask is told so before anything of the request is read or decided.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
-//! - Every request ends within `server.request_timeout`, except a flush and a run of maintenance, which
+//! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and what administrators ask for, which
 //!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
 //!   has `query.timeout` in addition.
 //! - Errors become statuses in `error` and nowhere else.
 //!
 //! Elsewhere: sockets and slow clients (`connection`), protocols (`icecore_wire`).
 
+mod admin;
 mod body;
 mod compress;
 pub(crate) mod connection;
@@ -56,7 +57,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
 use icecore_wire::otlp::Translation;
@@ -133,7 +134,22 @@ const fn query(
     }
 }
 
+/// A route for administrators that answers when it is done.
+const fn admin_route(
+    path: &'static str,
+    methods: &'static [&'static str],
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Route {
+    Route {
+        role: Role::Admin,
+        time: TimeLimit::None,
+        ..route(path, methods, what, handler)
+    }
+}
+
 const GET: &[&str] = &["GET"];
+const POST_PUT: &[&str] = &["POST", "PUT"];
 const GET_POST: &[&str] = &["GET", "POST"];
 
 /// Every path there is.
@@ -355,6 +371,42 @@ pub const ROUTES: &[Route] = &[
             || post(maintenance::run).put(maintenance::run),
         )
     },
+    admin_route(
+        "/api/v1/admin/tsdb/delete_series",
+        POST_PUT,
+        "deletes samples of series that match",
+        || post(admin::delete_series).put(admin::delete_series),
+    ),
+    admin_route(
+        "/api/v1/admin/tsdb/clean_tombstones",
+        POST_PUT,
+        "removes what was deleted from the store",
+        || post(admin::clean_tombstones).put(admin::clean_tombstones),
+    ),
+    admin_route(
+        "/api/v1/admin/tsdb/snapshot",
+        POST_PUT,
+        "keeps the state of now under a name",
+        || post(admin::create_snapshot).put(admin::create_snapshot),
+    ),
+    only(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/snapshots",
+            GET,
+            "snapshots that there are",
+            || get(admin::snapshots),
+        ),
+    ),
+    only(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/snapshot/{name}",
+            &["DELETE"],
+            "lets a snapshot go",
+            || delete(admin::delete_snapshot),
+        ),
+    ),
 ];
 
 /// What every handler shares.

@@ -28,11 +28,12 @@ fn json_has_every_field() {
         ],
         retired: 11,
         dirty: 12,
+        tombstones: 13,
         last_error: Some("none".into()),
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -41,7 +42,7 @@ fn json_has_every_field() {
         ..MaintenanceStatus::default()
     };
     write_maintenance_status(&mut out, &idle);
-    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"lastError":null}"#;
+    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"lastError":null}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();

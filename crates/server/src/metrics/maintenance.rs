@@ -36,6 +36,16 @@ pub(super) fn write(text: &mut TextWriter, database: &Database) {
             &database.metrics().folded_records,
         ),
         (
+            "icecore_deletions_total",
+            "Deletions that were answered.",
+            &database.metrics().deletions,
+        ),
+        (
+            "icecore_cleaned_buckets_total",
+            "Buckets that what was deleted has left, counted each time.",
+            &database.metrics().cleaned_buckets,
+        ),
+        (
             "icecore_flush_held_hours_total",
             "Hours whose flush was held back because a job copied their bucket.",
             &database.metrics().held_hours,
@@ -102,6 +112,11 @@ fn state(text: &mut TextWriter, database: &Database) {
             "icecore_maintenance_paused",
             "Whether jobs wait although there is something to do.",
             yes_or_no(status.paused.is_some()),
+        ),
+        (
+            "icecore_tombstone_buckets",
+            "Buckets that still hold something that was deleted.",
+            status.tombstones as f64,
         ),
         (
             "icecore_maintenance_retired_buckets",

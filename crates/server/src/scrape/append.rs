@@ -58,8 +58,9 @@ pub(super) fn append(
     let config = &rules.config;
     let options = ParserOptions {
         created_timestamps: true,
+        // Only protobuf has native histograms to begin with.
         classic_beside_native: config.always_scrape_classic_histograms
-            || !config.scrape_native_histograms,
+            || (!config.scrape_native_histograms && format == Format::Protobuf),
         classic_to_custom_bounds: config.convert_classic_histograms_to_nhcb,
     };
     let mut parser = Parser::with_options(body, format, options);

@@ -20,7 +20,6 @@ use super::metrics::Failure;
 use super::target::Target;
 
 const TIMEOUT_HEADER: &str = "X-Prometheus-Scrape-Timeout-Seconds";
-const USER_AGENT: &str = concat!("icecore/", env!("CARGO_PKG_VERSION"));
 
 /// A decompression buffer that has grown beyond this is not kept: each CPU thread has one.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
@@ -145,7 +144,6 @@ async fn ask(
         .map_err(failed)?
         .header(header::ACCEPT, job.accept.as_str())
         .header(header::ACCEPT_ENCODING, encoding)
-        .header(header::USER_AGENT, USER_AGENT)
         .header(
             TIMEOUT_HEADER,
             target.spec.timeout.as_secs_f64().to_string(),

@@ -308,6 +308,11 @@ impl Running {
                 }
                 None => true,
             });
+        // Before the first of them is scraped.
+        self.check_limit(
+            self.loops.len() + built.targets.len(),
+            job.config().target_limit,
+        );
         for (hash, spec) in built.targets {
             let before = leaving.take(&spec);
             self.start(hash, spec, before);
@@ -319,7 +324,6 @@ impl Running {
                 let _ = gone.task.await;
             });
         }
-        self.check_limit(job.config().target_limit);
         let mut active: Vec<_> = self.loops.values().map(|l| Arc::clone(&l.target)).collect();
         active.sort_unstable_by_key(|target| target.hash);
         *self.view.state.write() = PoolState {
@@ -359,8 +363,7 @@ impl Running {
         self.loops.insert(hash, Loop { target, wish, task });
     }
 
-    fn check_limit(&self, limit: u64) {
-        let count = self.loops.len();
+    fn check_limit(&self, count: usize, limit: u64) {
         let exceeded = limit > 0 && count as u64 > limit;
         self.job.refuse(exceeded.then(|| {
             format!("target_limit exceeded (number of targets: {count}, limit: {limit})")

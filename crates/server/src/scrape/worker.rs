@@ -377,3 +377,74 @@ fn extra(job: &Job, target: &Target, body_bytes: i64) -> Option<Extra> {
         body_bytes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+    use super::*;
+
+    /// Goes with the runtime's time, which tests stop and move, and can be set.
+    struct TestClock {
+        began: tokio::time::Instant,
+        offset_ms: AtomicI64,
+    }
+
+    impl TestClock {
+        fn at(ms: i64) -> Self {
+            Self {
+                began: tokio::time::Instant::now(),
+                offset_ms: AtomicI64::new(ms),
+            }
+        }
+    }
+
+    impl Clock for TestClock {
+        fn now_ms(&self) -> i64 {
+            let elapsed = self.began.elapsed().as_millis() as i64;
+            elapsed + self.offset_ms.load(Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ticks_are_served_in_time_and_slow_scrapes_leave_some_out() {
+        let clock = TestClock::at(1_000_123);
+        let schedule = Schedule::new(Duration::from_secs(10), 4_000);
+        let mut tick_ms = schedule.next(clock.now_ms(), None);
+        let (mut served, mut missed) = (Vec::new(), 0);
+        // How long the scrapes take.
+        for seconds in [1, 9, 25, 10] {
+            wait_until(tick_ms, &clock).await;
+            served.push(schedule.timestamp(tick_ms, clock.now_ms()));
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let next_ms = schedule.next(clock.now_ms(), Some(tick_ms));
+            missed += schedule.missed(tick_ms, next_ms);
+            tick_ms = next_ms;
+        }
+        assert_eq!(served, [1_004_000, 1_014_000, 1_024_000, 1_054_000]);
+        // Two during the long one, and one because the last ended with its interval.
+        assert_eq!(missed, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_back_is_waited_for() {
+        let clock = TestClock::at(0);
+        let wait = wait_until(1_000, &clock);
+        let set_back = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            clock.offset_ms.fetch_sub(300, Relaxed);
+        };
+        tokio::join!(wait, set_back);
+        assert!(clock.now_ms() >= 1_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_nobody_can_tell_anything_leaves() {
+        let (sender, mut wish) = watch::channel(Wish::GoOn);
+        sender.send(Wish::EndSeries).unwrap();
+        assert_eq!(told(&mut wish).await, Wish::EndSeries);
+        let (sender, mut wish) = watch::channel(Wish::GoOn);
+        drop(sender);
+        assert_eq!(told(&mut wish).await, Wish::Leave);
+    }
+}

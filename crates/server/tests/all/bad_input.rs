@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use serde_json::Value;
 
 use crate::documents::document;
+use crate::payload::{Payload, T0, series};
 use crate::scrape_target::LiveTarget;
 use crate::scraper::{Scraper, until};
 use crate::served::Served;
@@ -190,6 +191,8 @@ fn rows_can_be_told_apart_and_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_gets_the_documented_answer() {
     let served = Served::start(&SETTINGS).await;
+    let kept = Payload::v1(&[series(questions::KEPT, &[], &[(T0, 1.0)])]);
+    assert_eq!(served.write(&kept).await.status, 204);
     let mut wrong = Vec::new();
     for (i, case) in cases().iter().enumerate() {
         let name = format!("case{i}");
@@ -206,6 +209,10 @@ async fn what_is_sent_gets_the_documented_answer() {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert_eq!(
+        served.export(&[("match[]", questions::KEPT)]).await.len(),
+        1
+    );
     served.stop().await.unwrap();
 }
 

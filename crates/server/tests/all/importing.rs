@@ -237,3 +237,72 @@ async fn more_hours_than_a_request_may_have() {
     }
     first.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_with_timestamps_is_stored() {
+    let served = Served::start(&[]).await;
+    let text = "# TYPE in_requests counter\n# HELP in_requests Requests.\nin_requests{code=\"200\"} 1 1700000000000\n\
+        in_requests{code=\"200\"} 2 1700000015000\nin_requests{code=\"500\"} NaN 1700000000000\nin_now 7\n";
+    let path =
+        "/api/v1/import/prometheus?extra_label=job=a&extra_label=x=y%3Dz&timestamp=1700000001000";
+    let answer = counts(&served.request("POST", path, &[], text.as_bytes()).await);
+    assert_eq!(
+        (&answer["samples"], &answer["lastLine"]),
+        (&json!(4), &json!(6))
+    );
+    let lines = served.export(&[ALL]).await;
+    assert_eq!(
+        lines[0],
+        json!({"metric": {"__name__": "in_now", "job": "a", "x": "y=z"}, "values": [7], "timestamps": [1_700_000_001_000_i64]})
+    );
+    assert_eq!(lines[1]["metadata"]["help"], "Requests.");
+    assert_eq!(lines[1]["values"], json!([1, 2]));
+    assert_eq!(lines[2]["values"], json!(["NaN"]));
+    let openmetrics = "# TYPE in_om counter\nin_om_total 3 1700000000.5 # {trace_id=\"t\"} 0.5 1700000000\nin_om_created 1699999999\n# EOF\n";
+    let headers = [(
+        "Content-Type",
+        "application/openmetrics-text; version=1.0.0",
+    )];
+    let path = "/api/v1/import/prometheus";
+    let answer = counts(
+        &served
+            .request("POST", path, &headers, openmetrics.as_bytes())
+            .await,
+    );
+    assert_eq!(answer["exemplars"], 1, "{answer}");
+    // A line that cannot be read is named; the others are stored.
+    let bad = "in_good 1 1700000000000\nin_bad{ 1 1700000000000\nin_better 1 1700000000000\n";
+    let answer = served.request("POST", path, &[], bad.as_bytes()).await;
+    answer.error(400, "bad_data");
+    let data = &answer.json()["data"];
+    assert_eq!(data["samples"], 2);
+    assert!(
+        data["rejected"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("line 2: "),
+        "{data}"
+    );
+    let answer = served
+        .request(
+            "POST",
+            "/api/v1/import/prometheus?skip_errors=1",
+            &[],
+            bad.as_bytes(),
+        )
+        .await;
+    assert_eq!(counts(&answer)["lines"], 2);
+    for wrong in [
+        "?extra_label=x",
+        "?extra_label==y",
+        "?timestamp=soon",
+        "?format=json",
+    ] {
+        let path = format!("{path}{wrong}");
+        served
+            .request("POST", &path, &[], b"")
+            .await
+            .error(400, "bad_data");
+    }
+    served.stop().await.unwrap();
+}

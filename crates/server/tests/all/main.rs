@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod admin;
 mod bad_input;
 mod client;
 mod compression;

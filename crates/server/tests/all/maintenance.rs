@@ -47,6 +47,7 @@ async fn an_empty_database_has_nothing_to_do() {
         "buckets",
         "retired",
         "dirty",
+        "tombstones",
         "lastError",
     ];
     expected.sort_unstable();

@@ -116,7 +116,7 @@ async fn limits_on_samples_and_labels() {
 #[tokio::test(flavor = "multi_thread")]
 async fn body_size_limit() {
     let page = format!("m 1\n# {}\n", "x".repeat(2000));
-    refused(&page, "body_size_limit: 1KiB", "body size limit exceeded").await;
+    refused(&page, "body_size_limit: 1KB", "body size limit exceeded").await;
     // Compressed it is small.
     let target = LiveTarget::start("").await;
     target.set(|behaviour| {
@@ -125,7 +125,7 @@ async fn body_size_limit() {
     });
     let job = one_job(
         &[target.address.to_string()],
-        "body_size_limit: 1KiB\nextra_scrape_metrics: true",
+        "body_size_limit: 1KB\nextra_scrape_metrics: true",
     );
     let scraper = Scraper::start(&job).await;
     scraper.until_error("body size limit exceeded").await;

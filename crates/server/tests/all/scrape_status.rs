@@ -117,7 +117,8 @@ async fn configuration_flags_and_runtime() {
     assert!(yaml.contains("job_name: test"), "{yaml}");
     assert!(yaml.contains("max_queue: 17"), "{yaml}");
     // What is shown can be given back.
-    assert_eq!(scraper.reload(yaml).await.status, 200);
+    let answer = scraper.reload(yaml).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
     let flags = scraper.served.get("/api/v1/status/flags", &[]).await.data();
     assert_eq!(flags["query.max-queue"], "17");
     assert_eq!(flags["listen"], "127.0.0.1:0");

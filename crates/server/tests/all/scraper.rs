@@ -72,7 +72,6 @@ impl Scraper {
     }
 
     /// Asks until the answer is as wanted.
-    #[track_caller]
     pub(crate) fn until(
         &self,
         query: &str,
@@ -83,7 +82,6 @@ impl Scraper {
     }
 
     /// Asks until there is one series with this value.
-    #[track_caller]
     pub(crate) async fn until_value(&self, query: &str, value: &str) -> Found {
         let one = |found: &[Found]| found.len() == 1 && found[0].value == value;
         let mut found = self.until(query, one).await;

@@ -25,6 +25,10 @@ use crate::slate::read_view::{ScanKind, View};
 /// Parts that are copied while appends wait: a few hundred microseconds with a million totals.
 const PARTS_AT_ONCE: u16 = 16;
 
+/// Bytes of records that are gathered before they wait for the journal together: on a remote store each
+/// wait is a commit interval.
+const GATHERED_BYTES: usize = 16 << 20;
+
 /// Saves the totals that have changed, if some of them are only in the journal.
 pub(crate) async fn flush_totals(inner: &Arc<Inner>) -> Result<()> {
     let inner = Arc::clone(inner);
@@ -44,8 +48,9 @@ async fn flush_changes(inner: &Inner) -> Result<()> {
     let mut writer = BatchWriter::new(inner, Mode::Put);
     let mut taken = Vec::new();
     let written = async {
-        for first in (0..PARTS).step_by(PARTS_AT_ONCE.into()) {
-            write_parts(inner, first..first + PARTS_AT_ONCE, &mut writer, &mut taken).await?;
+        let mut first = 0;
+        while first < PARTS {
+            first = write_parts(inner, first, &mut writer, &mut taken).await?;
         }
         failpoint::pass("totals.before_commit");
         writer.put(key::delta_totals_cursor(), flush_cursor::encode(cursor));
@@ -75,23 +80,21 @@ async fn flush_changes(inner: &Inner) -> Result<()> {
     }
 }
 
+/// Writes parts from `first` on, as many as are gathered at once. Returns the next one.
 async fn write_parts(
     inner: &Inner,
-    parts: std::ops::Range<u16>,
+    first: u16,
     writer: &mut BatchWriter<'_>,
     taken: &mut Vec<u16>,
-) -> Result<()> {
+) -> Result<u16> {
     let head = Arc::clone(&inner.head);
     let now_s = unix_seconds(inner.clock.now_ms());
-    let encode = move || -> (u64, Vec<(u16, Bytes)>) {
-        let (last_seq, changed) = head.take_changed_totals(parts, now_s);
-        let records = changed.into_iter();
-        let records = records.map(|(part, mut all)| (part, delta_totals::encode(&mut all, now_s)));
-        (last_seq, records.collect())
-    };
-    let (last_seq, records) = inner.pool.run(encode).await?;
+    let (next, last_seq, records) = inner
+        .pool
+        .run(move || encode_parts(&head, first, now_s))
+        .await?;
     if records.is_empty() {
-        return Ok(());
+        return Ok(next);
     }
     taken.extend(records.iter().map(|(part, _)| *part));
     inner.journal.wait_durable(last_seq).await?;
@@ -101,7 +104,25 @@ async fn write_parts(
             failpoint::pass("totals.written");
         }
     }
-    Ok(())
+    Ok(next)
+}
+
+/// Records of changed parts, the sequence number up to which they are, and the part to go on with.
+fn encode_parts(head: &Head, first: u16, now_s: u32) -> (u16, u64, Vec<(u16, Bytes)>) {
+    let (mut next, mut last_seq, mut bytes) = (first, 0, 0);
+    let mut records = Vec::new();
+    while next < PARTS && bytes < GATHERED_BYTES {
+        let end = next + PARTS_AT_ONCE;
+        let (seq, changed) = head.take_changed_totals(next..end, now_s);
+        last_seq = seq;
+        for (part, mut totals) in changed {
+            let record = delta_totals::encode(&mut totals, now_s);
+            bytes += record.len();
+            records.push((part, record));
+        }
+        next = end;
+    }
+    (next, last_seq, records)
 }
 
 /// Reads the totals at start-up, before the journal is replayed over them.

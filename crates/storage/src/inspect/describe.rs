@@ -9,7 +9,7 @@ use icecore_records::journal::{self, Section};
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, Temporality, bucket_list, bucket_meta,
     exemplar_series, flush_cursor, forward_index, gorilla, inverted_index, merge, metadata,
-    series_dictionary, start_timestamps, watermark,
+    restore_mark, series_dictionary, start_timestamps, watermark,
 };
 
 pub(super) use coarse::phase_name;
@@ -228,6 +228,12 @@ impl Reading<'_> {
             ParsedKey::MaintenanceJob => self.job(value)?,
             ParsedKey::RetiredBucket { .. } => self.retired(value)?,
             ParsedKey::Tombstones { .. } => self.tombstones(value)?,
+            ParsedKey::RestoreMark => {
+                let mark = restore_mark::decode(value)?;
+                self.view.fact("snapshot", mark.snapshot);
+                self.view.fact("records", mark.records);
+                self.view.fact("bytes", mark.bytes);
+            }
             // Not known to this program: shown as bytes.
             ParsedKey::RollupSeries { .. } | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
@@ -266,7 +272,7 @@ impl Reading<'_> {
             self.view.fact("temporality", temporality);
         }
         if record.meta.monotonic {
-            self.view.fact("monotonic", "yes".to_string());
+            self.view.fact("monotonic", true.to_string());
         }
         let fingerprint = record.labels.fingerprint();
         self.lines([

@@ -9,7 +9,8 @@
 //! - the manifest, as long as the file is a part of a segment;
 //! - a checkpoint, which is an older manifest that is kept. The compactor makes one whenever it
 //!   replaces files, for readers that still use them, and it lasts for `gc_min_age`. Readers of other
-//!   programs may have their own; as long as there is one of those, nothing is hurried;
+//!   programs may have their own; as long as there is one of those, nothing is hurried. Snapshots
+//!   (`snapshots`) are checkpoints with a name and are never touched here;
 //! - its age: SlateDB deletes a file only when a memtable was written out and a compaction was begun
 //!   after it, since what is newer may be about to be listed.
 
@@ -96,13 +97,16 @@ impl Engine {
         Ok(self.own_checkpoints().await?.is_none())
     }
 
-    /// The checkpoints, if all of them are of this program.
+    /// The checkpoints without a name, if all of them are of this program. One with a name is a snapshot:
+    /// it keeps its files by itself, whatever happens to the others.
     async fn own_checkpoints(&self) -> Result<Option<Vec<Checkpoint>>> {
         let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
         let found = admin.list_checkpoints(None).await;
         let found = found.map_err(Error::store("listing checkpoints"))?;
-        let own = found.iter().all(|checkpoint| self.is_own(checkpoint));
-        Ok(own.then_some(found))
+        let mut unnamed = found;
+        unnamed.retain(|checkpoint| checkpoint.name.is_none());
+        let own = unnamed.iter().all(|checkpoint| self.is_own(checkpoint));
+        Ok(own.then_some(unnamed))
     }
 
     /// Gives up what the compactor keeps for readers, and returns the age that files must have before

@@ -21,7 +21,7 @@ use super::engine::{block_and_meta_cache, open_error};
 use super::first_contact;
 use super::location::StoreLocation;
 use super::merge_operator::RecordMergeOperator;
-use super::object_store::open_store;
+use super::object_store::{OpenedStore, open_store};
 use super::read_view::View;
 use super::segment_extractor::SegmentExtractor;
 use super::still_clock::StillClock;
@@ -47,8 +47,17 @@ pub(crate) async fn open_reader(
             opened.location
         )));
     }
+    open_pinned(&opened, options, DbReaderMode::FollowLatest).await
+}
+
+/// Opens a reader that shows the state that `mode` says, for as long as it is open.
+pub(super) async fn open_pinned(
+    opened: &OpenedStore,
+    options: &StoreOptions,
+    mode: DbReaderMode,
+) -> Result<Reader> {
     let reader = DbReader::builder(opened.path.clone(), Arc::clone(&opened.store))
-        .with_reader_mode(DbReaderMode::FollowLatest)
+        .with_reader_mode(mode)
         .with_merge_operator(Arc::new(RecordMergeOperator))
         .with_segment_extractor(Arc::new(SegmentExtractor))
         .with_db_cache(block_and_meta_cache(options), 0)
@@ -68,7 +77,7 @@ pub(crate) async fn open_reader(
         })?;
     Ok(Reader {
         reader: Arc::new(reader),
-        location: opened.location,
+        location: opened.location.clone(),
     })
 }
 

@@ -20,4 +20,5 @@ mod process;
 mod recovery;
 mod requests;
 mod round_trip;
+mod snapshots;
 mod support;

@@ -91,6 +91,9 @@ pub fn decode_metadata(payload: &[u8], sink: &mut impl SampleSink) -> Result<Cou
     let mut counts = Counts::default();
     while !reader.is_empty() {
         let family = text(reader.text()?)?;
+        if family.is_empty() {
+            return Err(FrameError::Malformed("metadata about nothing"));
+        }
         let metric_type = MetricType::from_number(reader.byte()?.into());
         let metric_type =
             metric_type.ok_or(FrameError::Malformed("a metric type that is unknown"))?;

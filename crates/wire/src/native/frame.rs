@@ -144,6 +144,37 @@ pub enum Step {
     End,
 }
 
+/// What begins at a place of a stream, without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameHead {
+    /// The mark of a stream.
+    Mark,
+    /// A frame of so many bytes in all; the last one of its stream or not.
+    Frame { length: usize, last: bool },
+    /// Too little to say, or nothing.
+    More,
+}
+
+/// Says what `input` begins with. `open` says that the mark of the stream came before.
+pub fn frame_head(input: &[u8], open: bool) -> Result<FrameHead, FrameError> {
+    if !open {
+        let known = input.len().min(MAGIC.len());
+        return match input.get(..known) == MAGIC.get(..known) {
+            true if known == MAGIC.len() => Ok(FrameHead::Mark),
+            true => Ok(FrameHead::More),
+            false => Err(FrameError::NotNative),
+        };
+    }
+    let Some(header) = input.get(..HEADER_BYTES) else {
+        return Ok(FrameHead::More);
+    };
+    let header = Header::parse(header)?;
+    Ok(FrameHead::Frame {
+        length: HEADER_BYTES + header.stored_bytes,
+        last: header.kind == FrameKind::End,
+    })
+}
+
 /// Takes a stream apart, however its bytes arrive.
 #[derive(Default)]
 pub struct FrameReader {

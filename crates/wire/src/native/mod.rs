@@ -22,7 +22,9 @@ mod histogram;
 
 pub use decode::{Counts, decode_counts, decode_metadata, decode_series, span_of};
 pub use encode::Encoder;
-pub use frame::{FRAME_RAW_BYTES_MAX, Frame, FrameError, FrameKind, FrameReader, Step};
+pub use frame::{
+    FRAME_RAW_BYTES_MAX, Frame, FrameError, FrameHead, FrameKind, FrameReader, Step, frame_head,
+};
 
 /// What a stream begins with. The first byte is not text, the line ends show what a transfer as text
 /// does to them, and the last byte is the version.

@@ -110,7 +110,7 @@ fn histograms_become_cumulative_buckets() {
     );
     check(
         &Translation::default(),
-        &histogram("latency", "s", &[point.clone()], CUMULATIVE),
+        &histogram("latency", "s", std::slice::from_ref(&point), CUMULATIVE),
         &[
             "meta latency_seconds histogram unit=seconds Cumulative",
             "point",
@@ -194,7 +194,7 @@ fn exponential_histograms_become_native_ones() {
     let point = exponential_point(3, (-2, &[1, 0, 0, 0, 5, 2]), (0, &[4]), 6);
     check(
         &Translation::default(),
-        &request::exponential("e", &[point.clone()], CUMULATIVE),
+        &request::exponential("e", std::slice::from_ref(&point), CUMULATIVE),
         &[
             "meta e histogram unit= Cumulative",
             "point",
@@ -472,7 +472,11 @@ fn resources_and_scopes() {
     let body = |scope: &[u8]| {
         resource_metrics(
             &attributes,
-            &[scope_metrics(scope, "schema", &[metric.clone()])],
+            &[scope_metrics(
+                scope,
+                "schema",
+                std::slice::from_ref(&metric),
+            )],
         )
     };
     let told = |translation: &Translation| lines_with(&body(&scope), translation);

@@ -51,10 +51,6 @@ impl<'f> Source<'f> {
         }
         self.directory.join(text)
     }
-
-    pub(super) fn has_problems(&self) -> bool {
-        !self.problems.borrow().is_empty()
-    }
 }
 
 /// One map. What is null in it counts as not given.
@@ -331,11 +327,6 @@ impl<'a> Fields<'a> {
     pub(super) fn has(&self, key: &str) -> bool {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| !matches!(entry.node.value, Value::Null))
-    }
-
-    /// The keys that are there.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
-        self.entries.iter().map(|entry| entry.key.as_str())
     }
 
     /// Complains about every key that was not asked for. `explain` knows more about some.

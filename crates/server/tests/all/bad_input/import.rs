@@ -270,7 +270,8 @@ fn native_cases() -> Vec<Case> {
             "more than limits.labels_per_series_max",
             GoodPart,
             |name| {
-                let many = [("__name__", &*format!("{name}_bad"))].into_iter();
+                let bad = format!("{name}_bad");
+                let many = [("__name__", &*bad)].into_iter();
                 let many = Labels::from_pairs(many.chain(TEN.map(|label| (label, "x"))));
                 sent(native(&[named(name, "good"), many, named(name, "too")]))
             },

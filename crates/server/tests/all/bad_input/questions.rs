@@ -5,6 +5,11 @@ use crate::client::encoded;
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
+const DELETE: &str = "/api/v1/admin/tsdb/delete_series";
+
+/// What is there before, and must be there afterwards.
+pub(super) const KEPT: &str = "kept";
+
 fn form(path: &str, params: &[(&str, &str)]) -> Request {
     post(path, &[FORM], encoded(params).into_bytes())
 }
@@ -27,6 +32,9 @@ pub(super) fn cases() -> Vec<Case> {
     };
     let params = |what, status, says, request: fn(&str) -> Request| {
         case("parameters", what, status, says, request)
+    };
+    let deletion = |what, status, says, request: fn(&str) -> Request| {
+        case("deletion", what, status, says, request)
     };
     vec![
         promql("a query that breaks off", "400", "parse error", |_| {
@@ -102,5 +110,40 @@ pub(super) fn cases() -> Vec<Case> {
             "the body is longer than the limit for forms",
             |_| query(&"x".repeat(2 << 20)),
         ),
+        deletion(
+            "no selector",
+            "400",
+            "no match[] parameter provided",
+            |_| form(DELETE, &[]),
+        ),
+        deletion("a selector that breaks off", "400", "parse error", |_| {
+            form(DELETE, &[("match[]", "{a=")])
+        }),
+        deletion(
+            "a selector of everything",
+            "400",
+            "match[] must contain at least one non-empty matcher",
+            |_| form(DELETE, &[("match[]", "{a=~\".*\"}")]),
+        ),
+        deletion(
+            "one bad selector beside a good one",
+            "400",
+            "parse error",
+            |_| form(DELETE, &[("match[]", KEPT), ("match[]", "{")]),
+        ),
+        deletion(
+            "`end` before `start`",
+            "400",
+            "end timestamp must not be before start time",
+            |_| form(DELETE, &[("match[]", KEPT), ("start", "2"), ("end", "1")]),
+        ),
+        deletion("`GET`", "405", "is not allowed here", |_| Request {
+            method: "GET",
+            ..post(
+                &format!("{DELETE}?{}", encoded(&[("match[]", KEPT)])),
+                &[],
+                Vec::new(),
+            )
+        }),
     ]
 }

@@ -8,8 +8,8 @@ use icecore_model::BucketSize;
 use icecore_records::maintenance_job::{self, Job};
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, ParsedKey, bucket_list, delta_totals, flush_cursor, key, metadata, retired_bucket,
-    tombstones, watermark,
+    Bucket, ParsedKey, bucket_list, delta_totals, flush_cursor, key, metadata, restore_mark,
+    retired_bucket, tombstones, watermark,
 };
 
 use super::super::overview::scope_of;
@@ -96,6 +96,12 @@ impl GlobalCheck {
             ParsedKey::Tombstones { bucket } => {
                 self.tombstones.insert(bucket);
                 tombstones::decode(&record.value).map(drop)
+            }
+            ParsedKey::RestoreMark => {
+                let reason = "a restore into this database has not come to its end";
+                self.findings
+                    .problem(ProblemKind::Store, &record.key, reason);
+                restore_mark::decode(&record.value).map(drop)
             }
             // Keys with a bucket have been passed over.
             _ => Ok(()),

@@ -17,7 +17,7 @@ macro_rules! testdata {
 #[track_caller]
 fn check(protobuf: &[u8], json: &[u8], expected: &[u8]) {
     let told = lines(protobuf);
-    let rewritten = json_to_protobuf(json, 1 << 20).unwrap();
+    let rewritten = json_to_protobuf(json, 1 << 20).expect("it is valid");
     assert_eq!(lines(&rewritten), told);
     let exemplars = told
         .iter()
@@ -31,7 +31,7 @@ fn check(protobuf: &[u8], json: &[u8], expected: &[u8]) {
     });
     let mut values: Vec<_> = values.map(|line| with_bucket_map(line)).collect();
     values.sort_unstable();
-    let expected = str::from_utf8(expected).unwrap();
+    let expected = str::from_utf8(expected).expect("it is text");
     assert_eq!(values, expected.lines().collect::<Vec<_>>());
 }
 
@@ -40,16 +40,20 @@ fn with_bucket_map(line: &str) -> String {
     let Some((before, rest)) = line.split_once(" +[") else {
         return line.into();
     };
-    let (spans, rest) = rest.split_once("][").unwrap();
-    let (deltas, rest) = rest.split_once("] -[][] bounds=[]").unwrap();
-    let mut deltas = deltas.split(',').map(|delta| delta.parse::<i64>().unwrap());
+    let (spans, rest) = rest.split_once("][").expect("a line of the recording sink");
+    let (deltas, rest) = rest
+        .split_once("] -[][] bounds=[]")
+        .expect("a line of the recording sink");
+    let mut deltas = deltas
+        .split(',')
+        .map(|delta| delta.parse::<i64>().expect("a line of the recording sink"));
     let (mut index, mut count) = (0, 0);
     let mut buckets = Vec::new();
     for span in spans.split(',') {
-        let (offset, length) = span.split_once(':').unwrap();
-        index += offset.parse::<i64>().unwrap();
-        for _ in 0..length.parse::<i64>().unwrap() {
-            count += deltas.next().unwrap();
+        let (offset, length) = span.split_once(':').expect("a line of the recording sink");
+        index += offset.parse::<i64>().expect("a line of the recording sink");
+        for _ in 0..length.parse::<i64>().expect("a line of the recording sink") {
+            count += deltas.next().expect("a line of the recording sink");
             if count != 0 {
                 buckets.push(format!("{index}: {count}"));
             }

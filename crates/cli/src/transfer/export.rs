@@ -1,0 +1,455 @@
+//! `icecore export`: slices of time, one after the other, appended to a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::note::{Note, beside};
+use super::progress::Progress;
+use crate::query::times::{Times, parse_duration_ms, seconds};
+use crate::remote::{Answer, Body, Connection, ServerArgs};
+use crate::{WrongUsage, utc};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// What a server may have of the future, and a clock may be off.
+const AHEAD_MS: i64 = 2 * 3_600_000;
+
+/// Write series of a server to a file
+///
+/// Slice of time by slice of time, so that an import finds what belongs together close together and an
+/// interrupted export can go on. The file has its name when it is complete, FILE.part until then.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Export {
+    /// The file to write; - for standard output. Names that end in .gz or .zst are compressed
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Series to export; all unless given; may be repeated
+    #[arg(short, long = "match", value_name = "SELECTOR")]
+    selectors: Vec<String>,
+
+    /// From when on; from the first sample unless given
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
+
+    /// Until when; until now unless given
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<String>,
+
+    /// Lines of JSON, or frames that are smaller and faster
+    #[arg(long, value_enum, default_value_t = Format::Native)]
+    format: Format,
+
+    /// How much time is asked for at once; 0 for everything, so that no series comes twice. One day
+    /// into a file, everything to standard output unless given
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration_ms)]
+    slice: Option<i64>,
+
+    /// Go on with FILE.part where the last slice ended
+    #[arg(long)]
+    resume: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  icecore export -o all.native                                 everything
+  icecore export -o up.json.zst --format json --match up --start -30d
+  icecore export -o - --format json --match 'up{job=\"a\"}' | jq .metric
+  icecore export -o all.native --resume                        after an interruption";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Json,
+    Native,
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Native => "native",
+        }
+    }
+}
+
+impl Export {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the threads that work")?;
+        runtime.block_on(self.export())
+    }
+
+    async fn export(self) -> anyhow::Result<()> {
+        let connection = self.server.connect()?;
+        let to_stdout = self.output.as_os_str() == "-";
+        if to_stdout && self.resume {
+            bail!(WrongUsage("--resume needs a file".into()));
+        }
+        let slice_ms = self.slice.unwrap_or(if to_stdout { 0 } else { DAY_MS });
+        let selectors = match self.selectors.is_empty() {
+            true => vec!["{__name__!=\"\"}".to_owned()],
+            false => self.selectors.clone(),
+        };
+        let times = Times::now();
+        let time = |flag: &str, text: &Option<String>| -> Result<Option<i64>, WrongUsage> {
+            let parsed = text.as_deref().map(|text| times.parse(text)).transpose();
+            parsed.map_err(|problem| WrongUsage(format!("{flag}: {problem}")))
+        };
+        let (start, end) = (time("--start", &self.start)?, time("--end", &self.end)?);
+        // What is relative to now means something else when it is given again.
+        let about = json!({
+            "match": selectors, "format": self.format.name(), "slice_ms": slice_ms,
+            "start": self.start, "end": self.end,
+        });
+        let note = Note::new(beside(&self.output, ".state"), about);
+        let noted = match self.resume {
+            true => note.read()?,
+            false => None,
+        };
+        let mut slices = match &noted {
+            Some(noted) => Slices::noted(noted)?,
+            None => {
+                let end = end.unwrap_or_else(|| times.of_now().saturating_add(AHEAD_MS));
+                let start = match start {
+                    Some(start) => start,
+                    None if slice_ms == 0 => 0,
+                    None => first_time(&connection, &selectors, end).await?,
+                };
+                if start > end {
+                    bail!(WrongUsage("--start is after --end: exchange them".into()));
+                }
+                Slices::new(start, end, slice_ms)
+            }
+        };
+        let mut target = match to_stdout {
+            true => Target::Stdout(io::stdout()),
+            false => Target::open(&self.output, self.resume, slices.bytes)?,
+        };
+        let mut progress = Progress::new();
+        let compression = Compression::of(&self.output);
+        while let Some((from, to)) = slices.next() {
+            let mut params: Vec<(&'static str, String)> = vec![
+                ("start", seconds(from)),
+                ("end", seconds(to)),
+                ("format", self.format.name().into()),
+            ];
+            params.extend(selectors.iter().map(|s| ("match[]", s.clone())));
+            let copied = copy(
+                &connection,
+                &params,
+                compression,
+                &mut target,
+                &mut progress,
+                slices.done(),
+            );
+            let bytes = tokio::select! {
+                copied = copied => copied,
+                _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+            };
+            let bytes = bytes.with_context(|| match to_stdout {
+                true => "the export is not complete".into(),
+                false => format!(
+                    "the export is not complete (--resume goes on at {})",
+                    utc::format_ms(from)
+                ),
+            });
+            progress.end();
+            slices.taken(to, bytes?);
+            if !to_stdout {
+                target.sync()?;
+                note.write(&slices.state())?;
+            }
+        }
+        if !to_stdout {
+            fs::rename(beside(&self.output, ".part"), &self.output)
+                .with_context(|| format!("cannot write {}", self.output.display()))?;
+            note.remove();
+        }
+        eprintln!("icecore: exported {}", progress.rates());
+        Ok(())
+    }
+}
+
+/// The time that is left, slice by slice.
+struct Slices {
+    start_ms: i64,
+    end_ms: i64,
+    slice_ms: i64,
+    /// Where the next slice begins.
+    next_ms: i64,
+    /// What complete slices take in the file.
+    bytes: u64,
+}
+
+impl Slices {
+    fn new(start_ms: i64, end_ms: i64, slice_ms: i64) -> Self {
+        Self {
+            start_ms,
+            end_ms,
+            slice_ms,
+            next_ms: start_ms,
+            bytes: 0,
+        }
+    }
+
+    fn noted(state: &Value) -> anyhow::Result<Self> {
+        let number = |key: &str| state[key].as_i64().context("the state cannot be read");
+        Ok(Self {
+            start_ms: number("start_ms")?,
+            end_ms: number("end_ms")?,
+            slice_ms: number("slice_ms")?,
+            next_ms: number("next_ms")?,
+            bytes: number("bytes")?.unsigned_abs(),
+        })
+    }
+
+    fn state(&self) -> Value {
+        json!({
+            "start_ms": self.start_ms, "end_ms": self.end_ms, "slice_ms": self.slice_ms,
+            "next_ms": self.next_ms, "bytes": self.bytes,
+        })
+    }
+
+    /// First and last millisecond of the next slice. Slices end at multiples of their length.
+    fn next(&self) -> Option<(i64, i64)> {
+        if self.next_ms > self.end_ms {
+            return None;
+        }
+        let last = match self.slice_ms {
+            0 => self.end_ms,
+            slice => {
+                let number = self.next_ms.div_euclid(slice).saturating_add(1);
+                number
+                    .saturating_mul(slice)
+                    .saturating_sub(1)
+                    .min(self.end_ms)
+            }
+        };
+        Some((self.next_ms, last))
+    }
+
+    fn taken(&mut self, last_ms: i64, bytes: u64) {
+        self.next_ms = last_ms.saturating_add(1);
+        self.bytes += bytes;
+    }
+
+    fn done(&self) -> f64 {
+        let whole = self.end_ms.saturating_sub(self.start_ms).max(1) as f64;
+        self.next_ms.saturating_sub(self.start_ms) as f64 / whole
+    }
+}
+
+/// The beginning of the day of the first sample, found by asking for ever shorter times.
+async fn first_time(
+    connection: &Connection,
+    selectors: &[String],
+    end_ms: i64,
+) -> anyhow::Result<i64> {
+    // Nothing lies before `before` and something, if there is anything, before `after`.
+    let (mut before, mut after) = (0, end_ms.div_euclid(DAY_MS) + 1);
+    while after - before > 1 {
+        let middle = before + (after - before) / 2;
+        let mut params: Vec<(&'static str, String)> = vec![
+            ("start", "0".into()),
+            ("end", seconds(middle * DAY_MS - 1)),
+            ("limit", "1".into()),
+        ];
+        params.extend(selectors.iter().map(|s| ("match[]", s.clone())));
+        let body = connection.post("/api/v1/series", &params).await?;
+        let answer = Answer::parse(&body, connection.server())?;
+        match answer
+            .data
+            .as_array()
+            .is_some_and(|series| !series.is_empty())
+        {
+            true => after = middle,
+            false => before = middle,
+        }
+    }
+    Ok(before * DAY_MS)
+}
+
+/// Copies one slice and says how many bytes it takes in the file.
+async fn copy(
+    connection: &Connection,
+    params: &[(&'static str, String)],
+    compression: Compression,
+    target: &mut Target,
+    progress: &mut Progress,
+    done: f64,
+) -> anyhow::Result<u64> {
+    let mut response = connection.post_streamed("/api/v1/export", params).await?;
+    if !response.status().is_success() {
+        let status = response.status();
+        let bytes = response.bytes().await?;
+        Answer::parse(&Body { status, bytes }, connection.server())?;
+        bail!("{} answered {status}", connection.server());
+    }
+    let mut sink = Counting { target, bytes: 0 };
+    let mut encoder = compression.encoder(&mut sink)?;
+    while let Some(piece) = response
+        .chunk()
+        .await
+        .map_err(reqwest::Error::without_url)
+        .with_context(|| format!("the answer of {} broke off", connection.server()))?
+    {
+        encoder.write_all(&piece).context("cannot write")?;
+        progress.bytes += piece.len() as u64;
+        progress.tell("exporting: ", Some(done));
+    }
+    encoder.finish().context("cannot write")?;
+    Ok(sink.bytes)
+}
+
+enum Target {
+    Stdout(io::Stdout),
+    File(File),
+}
+
+impl Target {
+    fn open(output: &Path, resume: bool, bytes: u64) -> anyhow::Result<Self> {
+        let part = beside(output, ".part");
+        let shown = part.display();
+        if !resume && part.exists() {
+            bail!(
+                "{shown} is there from an export that was not completed: --resume goes on with it, or remove it"
+            );
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&part);
+        let mut file = file.with_context(|| format!("cannot write {shown}"))?;
+        if file.metadata()?.len() < bytes {
+            bail!("{shown} is shorter than its state says: remove both and begin again");
+        }
+        // What was written of a slice that is not complete is written again.
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::Start(bytes))?;
+        Ok(Self::File(file))
+    }
+
+    fn sync(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout(_) => Ok(()),
+            Self::File(file) => file.sync_data().context("cannot write"),
+        }
+    }
+}
+
+struct Counting<'t> {
+    target: &'t mut Target,
+    bytes: u64,
+}
+
+impl Write for Counting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match self.target {
+            Target::Stdout(stdout) => stdout.write(bytes)?,
+            Target::File(file) => file.write(bytes)?,
+        };
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.target {
+            Target::Stdout(stdout) => stdout.flush(),
+            Target::File(file) => file.flush(),
+        }
+    }
+}
+
+/// How a file is compressed; each slice by itself, so that the file can be cut between two.
+#[derive(Clone, Copy)]
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    fn of(path: &Path) -> Self {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("gz") => Self::Gzip,
+            Some("zst") => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+
+    fn encoder<W: Write>(self, target: W) -> io::Result<Encoder<W>> {
+        Ok(match self {
+            Self::None => Encoder::None(target),
+            Self::Gzip => Encoder::Gzip(flate2::write::GzEncoder::new(
+                target,
+                flate2::Compression::default(),
+            )),
+            Self::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(target, 3)?),
+        })
+    }
+}
+
+enum Encoder<W: Write> {
+    None(W),
+    Gzip(flate2::write::GzEncoder<W>),
+    Zstd(zstd::stream::write::Encoder<'static, W>),
+}
+
+impl<W: Write> Encoder<W> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::None(target) => target.write_all(bytes),
+            Self::Gzip(encoder) => encoder.write_all(bytes),
+            Self::Zstd(encoder) => encoder.write_all(bytes),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::None(mut target) => target.flush(),
+            Self::Gzip(encoder) => encoder.finish()?.flush(),
+            Self::Zstd(encoder) => encoder.finish()?.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_cover_the_range_once() {
+        for (start, end, slice) in [
+            (5, 25, 10),
+            (0, 9, 10),
+            (10, 10, 10),
+            (3, 99, 0),
+            (-5, 5, 4),
+        ] {
+            let mut slices = Slices::new(start, end, slice);
+            let mut next = start;
+            while let Some((from, to)) = slices.next() {
+                assert_eq!(from, next);
+                assert!(to >= from && to <= end);
+                assert!(slice == 0 || from.div_euclid(slice) == to.div_euclid(slice));
+                slices.taken(to, 7);
+                let again = Slices::noted(&slices.state()).unwrap();
+                assert_eq!(again.next(), slices.next());
+                next = to + 1;
+            }
+            assert_eq!(next, end + 1);
+        }
+    }
+}

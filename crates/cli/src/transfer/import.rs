@@ -1,0 +1,289 @@
+//! `icecore import`: a file in chunks, each acknowledged before the next is sent.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use reqwest::Method;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use serde_json::{Value, json};
+
+use super::chunks::{Chunk, Chunks, Form, plain};
+use super::note::{Note, beside};
+use super::progress::Progress;
+use crate::WrongUsage;
+use crate::remote::{Body, Connection, ServerArgs};
+
+/// How long a server that is busy or gone is asked again.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Store the content of a file in a server
+///
+/// Takes what export writes, lines of JSON from elsewhere, and Prometheus' text format with timestamps;
+/// the first bytes say which, and whether it is compressed with gzip or zstd.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Import {
+    /// The file to read; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Go on where FILE.progress says that the last import of the file was
+    #[arg(long)]
+    resume: bool,
+
+    /// Pass over lines that cannot be read, and count them
+    #[arg(long)]
+    skip_errors: bool,
+
+    /// Take text for OpenMetrics
+    #[arg(long)]
+    openmetrics: bool,
+
+    /// Bytes, before compression, of one request
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    chunk_bytes: usize,
+
+    /// A label for every series of a text; may be repeated
+    #[arg(long = "extra-label", value_name = "NAME=VALUE")]
+    extra_labels: Vec<String>,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  icecore import all.native
+  icecore import up.json.zst --server http://db:9090
+  curl -s http://127.0.0.1:9100/metrics | icecore import - --extra-label job=node
+  icecore import all.native --resume                           after an interruption";
+
+impl Import {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the threads that work")?;
+        runtime.block_on(self.import())
+    }
+
+    async fn import(self) -> anyhow::Result<()> {
+        let connection = self.server.connect()?;
+        let from_stdin = self.file.as_os_str() == "-";
+        if from_stdin && self.resume {
+            bail!(WrongUsage("--resume needs a file".into()));
+        }
+        let shown = self.file.display();
+        let (source, file_bytes): (Box<dyn Read + Send>, u64) = match from_stdin {
+            true => (Box::new(std::io::stdin()), 0),
+            false => {
+                let file = File::open(&self.file);
+                let file = file.with_context(|| format!("cannot read {shown}"))?;
+                let bytes = file.metadata()?.len();
+                (Box::new(file), bytes)
+            }
+        };
+        let plain = plain(source).with_context(|| format!("cannot read {shown}"))?;
+        let mut chunks = Chunks::open(plain, self.chunk_bytes)
+            .with_context(|| format!("cannot read {shown}"))?;
+        let note = Note::new(
+            beside(&self.file, ".progress"),
+            json!({"bytes": file_bytes}),
+        );
+        if self.resume
+            && let Some(noted) = note.read()?
+        {
+            let number = |key: &str| noted[key].as_u64().context("the progress cannot be read");
+            let open = noted["open"].as_bool().unwrap_or_default();
+            chunks.skip_to(number("offset")?, number("lines")?, open)?;
+        }
+        let mut progress = Progress::new();
+        let mut rejected = Rejected::default();
+        loop {
+            let reading = tokio::task::spawn_blocking(move || {
+                let next = chunks.next();
+                (next, chunks)
+            });
+            let next;
+            (next, chunks) = reading.await?;
+            let Some(chunk) = next.with_context(|| format!("cannot read {shown}"))? else {
+                break;
+            };
+            let lines = chunk.bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let lines = chunk.lines_before + lines;
+            let state = json!({"offset": chunk.end, "lines": lines, "open": chunk.open});
+            let bytes = chunk.bytes.len() as u64;
+            let stored = tokio::select! {
+                stored = self.store(&connection, chunks.form, chunk) => stored,
+                _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
+            };
+            progress.end();
+            let counts = stored.with_context(|| match from_stdin {
+                true => "the import is not complete".into(),
+                false => format!(
+                    "the import is not complete (--resume goes on, {} says where)",
+                    note.path().display()
+                ),
+            })?;
+            rejected.add(&counts);
+            progress.bytes += bytes;
+            for key in ["samples", "histograms"] {
+                progress.samples += counts[key].as_u64().unwrap_or(0);
+            }
+            if !from_stdin {
+                note.write(&state)?;
+            }
+            progress.tell("importing: ", None);
+        }
+        progress.end();
+        note.remove();
+        rejected.tell();
+        eprintln!("icecore: imported {}", progress.rates());
+        Ok(())
+    }
+
+    /// Sends one chunk until it is stored, or must not be sent again.
+    async fn store(
+        &self,
+        connection: &Connection,
+        form: Form,
+        chunk: Chunk,
+    ) -> anyhow::Result<Value> {
+        let lines_before = chunk.lines_before;
+        let plain = form == Form::Native;
+        let body = match plain {
+            true => chunk.bytes,
+            false => {
+                tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
+            }
+        };
+        let body = bytes::Bytes::from(body);
+        let began = Instant::now();
+        loop {
+            let mut request = connection.request(Method::POST, &self.path(form));
+            request = match plain {
+                true => request,
+                false => request.header(CONTENT_ENCODING, "zstd"),
+            };
+            if form == Form::Text && self.openmetrics {
+                request = request.header(CONTENT_TYPE, "application/openmetrics-text");
+            }
+            let answered = connection.exchange(request.body(body.clone())).await;
+            let problem = match answered {
+                Ok(answer) if answer.status.is_success() => {
+                    let answer: Value = serde_json::from_slice(&answer.bytes)?;
+                    return Ok(answer["data"].clone());
+                }
+                Ok(answer) if !matches!(answer.status.as_u16(), 429 | 502..=504) => {
+                    return Err(refusal(&answer, connection, lines_before));
+                }
+                Ok(answer) => refusal(&answer, connection, lines_before),
+                Err(error) => error,
+            };
+            if began.elapsed() >= PATIENCE {
+                return Err(problem);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn path(&self, form: Form) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if self.skip_errors {
+            query.append_pair("skip_errors", "true");
+        }
+        let path = match form {
+            Form::Json => {
+                query.append_pair("format", "json");
+                "/api/v1/import"
+            }
+            Form::Native => {
+                query
+                    .append_pair("format", "native")
+                    .append_pair("partial", "true");
+                "/api/v1/import"
+            }
+            Form::Text => {
+                for label in &self.extra_labels {
+                    query.append_pair("extra_label", label);
+                }
+                "/api/v1/import/prometheus"
+            }
+        };
+        format!("{path}?{}", query.finish())
+    }
+}
+
+/// What the server says is wrong. It counts lines from the beginning of the chunk.
+fn refusal(answer: &Body, connection: &Connection, lines_before: u64) -> anyhow::Error {
+    let json: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
+    let message = json["error"].as_str().unwrap_or("no reason given");
+    let reasons = json["data"]["rejected"].as_array().into_iter().flatten();
+    let reasons = reasons.filter_map(|rejected| rejected["reason"].as_str());
+    let all: Vec<String> = std::iter::once(message)
+        .chain(reasons)
+        .map(|text| in_file(text, lines_before))
+        .collect();
+    anyhow!(
+        "{} answered {}: {}",
+        connection.server(),
+        answer.status,
+        all.join("; ")
+    )
+}
+
+/// `line 3: …` of a chunk, with the number that the line has in the file.
+fn in_file(text: &str, lines_before: u64) -> String {
+    let moved = text.strip_prefix("line ").and_then(|rest| {
+        let (number, rest) = rest.split_once(':')?;
+        let number: u64 = number.parse().ok()?;
+        Some(format!("line {}:{rest}", number + lines_before))
+    });
+    moved.unwrap_or_else(|| text.to_owned())
+}
+
+/// What the server did not store, all chunks together.
+#[derive(Default)]
+struct Rejected(Vec<(String, u64)>);
+
+impl Rejected {
+    const SHOWN: usize = 10;
+
+    fn add(&mut self, counts: &Value) {
+        for rejected in counts["rejected"].as_array().into_iter().flatten() {
+            let reason = rejected["reason"].as_str().unwrap_or_default();
+            let count = rejected["count"].as_u64().unwrap_or(0);
+            if let Some((_, known)) = self.0.iter_mut().find(|(known, _)| known == reason) {
+                *known += count;
+            } else if self.0.len() < Self::SHOWN {
+                self.0.push((reason.to_owned(), count));
+            } else if let Some((last, known)) = self.0.last_mut() {
+                "other reasons".clone_into(last);
+                *known += count;
+            }
+        }
+    }
+
+    fn tell(&self) {
+        for (reason, count) in &self.0 {
+            eprintln!("icecore: warning: {count} not stored: {reason}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_their_numbers_in_the_file() {
+        assert_eq!(in_file("line 3: no metric", 100), "line 103: no metric");
+        assert_eq!(in_file("line x: y", 1), "line x: y");
+        assert_eq!(in_file("full", 1), "full");
+    }
+}

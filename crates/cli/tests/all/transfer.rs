@@ -1,0 +1,175 @@
+//! `icecore export` and `icecore import` as processes: killed in the middle, gone on with, equal.
+
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::http::{Client, escape};
+use crate::served::{Serve, Served, Workplace, icecore};
+use crate::text;
+
+const ALL: &str = "{__name__=~\"moved_.+\"}";
+
+/// Three days of thirty series, with a histogram, an exemplar and a marker of staleness.
+fn lines() -> String {
+    let start = 1_700_000_000_000_i64;
+    let mut lines = String::new();
+    for n in 0..30 {
+        let times: Vec<i64> = (0..288).map(|i| start + i * 900_000).collect();
+        let values: Vec<f64> = (0..288).map(|i| f64::from(i * n) / 3.0).collect();
+        let metric = json!({"__name__": "moved_many", "n": n.to_string()});
+        let line = json!({"metric": metric, "values": values, "timestamps": times});
+        lines.push_str(&format!("{line}\n"));
+    }
+    lines.push_str(&format!(
+        concat!(
+            r#"{{"metric":{{"__name__":"moved_histogram"}},"values":["StaleNaN"],"timestamps":[{start}],"#,
+            r#""histograms":[{{"timestamp":{later},"schema":0,"reset_hint":"reset","sum":1,"count":1,"zero_threshold":0,"zero_count":0,"positive_spans":[[0,1]],"positive_deltas":[1],"negative_spans":[],"negative_deltas":[]}}],"#,
+            r#""exemplars":[{{"labels":{{"trace_id":"x"}},"timestamp":{later},"value":2}}]}}"#,
+            "\n"
+        ),
+        start = start,
+        later = start + 100_000_000,
+    ));
+    lines
+}
+
+fn start(workplace: &Workplace, name: &str) -> Served {
+    let log = workplace.path(&format!("{name}.log"));
+    Serve::new(workplace.path(name), log).start()
+}
+
+fn exported(served: &Served) -> String {
+    let path = format!("/api/v1/export?match[]={}", escape(ALL));
+    let response = client(served).get(&path).unwrap();
+    assert!(response.is_success(), "{}", response.text());
+    response.text()
+}
+
+fn client(served: &Served) -> Client {
+    served.client()
+}
+
+fn command(served: &Served, arguments: &[&str]) -> std::process::Command {
+    let mut command = icecore();
+    let url = format!("http://{}", served.address().unwrap());
+    command.args(arguments).args(["--url", &url]);
+    command
+}
+
+fn run(served: &Served, arguments: &[&str]) -> Output {
+    command(served, arguments).output().unwrap()
+}
+
+#[track_caller]
+fn succeeds(served: &Served, arguments: &[&str]) {
+    let output = run(served, arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        text(&output.stderr)
+    );
+}
+
+/// Runs a command and kills it when a file is there. It may have ended before, which is as good.
+fn killed_when(served: &Served, arguments: &[&str], file: &Path) {
+    let mut command = command(served, arguments);
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !file.exists() && child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "{arguments:?} does nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_is_killed_in_the_middle_is_gone_on_with() {
+    let workplace = Workplace::new();
+    let source = start(&workplace, "source");
+    let input = workplace.path("input.json");
+    std::fs::write(&input, lines()).unwrap();
+    succeeds(&source, &["import", input.to_str().unwrap()]);
+    let expected = exported(&source);
+    assert_eq!(expected.lines().count(), 31);
+    for (format, name) in [
+        ("native", "out.native"),
+        ("json", "out.json.gz"),
+        ("json", "out.json.zst"),
+    ] {
+        let file = workplace.path(name);
+        let path = file.to_str().unwrap();
+        let state = workplace.path(&format!("{name}.state"));
+        let export = [
+            "export",
+            "-o",
+            path,
+            "--match",
+            ALL,
+            "--format",
+            format,
+            "--slice",
+            "1h",
+            "--end",
+            "2023-11-18T00:00:00Z",
+        ];
+        killed_when(&source, &export, &state);
+        succeeds(&source, &[&export[..], &["--resume"]].concat());
+        assert!(file.exists() && !state.exists());
+        let target = start(&workplace, &format!("{name}.data"));
+        let progress = workplace.path(&format!("{name}.progress"));
+        let import = ["import", path, "--chunk-bytes", "5000"];
+        killed_when(&target, &import, &progress);
+        succeeds(&target, &[&import[..], &["--resume"]].concat());
+        assert!(!progress.exists());
+        // Lines of slices were united by the store.
+        assert_eq!(exported(&target), expected, "{name}");
+    }
+}
+
+#[test]
+fn standard_streams_text_and_what_goes_wrong() {
+    let workplace = Workplace::new();
+    let served = start(&workplace, "data");
+    let file = workplace.path("metrics.txt");
+    let path = file.to_str().unwrap();
+    std::fs::write(
+        &file,
+        "moved_text{a=\"b\"} 1 1700000000000\nmoved_text{a=\"b\"} 2 1700000015000\n",
+    )
+    .unwrap();
+    succeeds(&served, &["import", path, "--extra-label", "job=j"]);
+    let output = run(
+        &served,
+        &["export", "-o", "-", "--format", "json", "-m", ALL],
+    );
+    assert_eq!(
+        text(&output.stdout),
+        "{\"metric\":{\"__name__\":\"moved_text\",\"a\":\"b\",\"job\":\"j\"},\"values\":[1,2],\"timestamps\":[1700000000000,1700000015000]}\n"
+    );
+    std::fs::write(&file, "moved_text 1 1\n\n\nmoved_text{ 1 1\n").unwrap();
+    let output = run(&served, &["import", path, "--chunk-bytes", "5"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("line 4: "),
+        "{}",
+        text(&output.stderr)
+    );
+    succeeds(&served, &["import", path, "--skip-errors"]);
+    let output = run(&served, &["import", "not/here"]);
+    assert_eq!(output.status.code(), Some(1));
+    let output = run(&served, &["export", "-o", "-", "-m", "{"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let output = run(&served, &["import", "-", "--resume"]);
+    assert_eq!(output.status.code(), Some(2));
+    let token = workplace.path("token");
+    std::fs::write(&token, " secret\n").unwrap();
+    // Where nobody asks for a credential, one does no harm.
+    succeeds(
+        &served,
+        &["query", "labels", "--token-file", token.to_str().unwrap()],
+    );
+}
