@@ -62,7 +62,7 @@ pub(super) fn cases() -> Vec<Case> {
         case(
             "protobuf that is garbage",
             "up 0",
-            "protobuf",
+            "metric family 1",
             Nothing,
             || page(PROTOBUF, vec![0xff; 40]),
         ),

@@ -52,7 +52,7 @@ pub(super) fn cases() -> Vec<Case> {
         promql(
             "a regular expression that would be huge",
             "400",
-            "error parsing regexp",
+            "regular expression takes more than",
             |_| query("up{a=~\"((a{1000}){1000}){1000}\"}"),
         ),
         promql(
