@@ -19,7 +19,7 @@ use self::delta::{DeltaSender, HttpDoor};
 use self::import::Importer;
 use self::python_grpc::PythonGrpc;
 use self::target::Target;
-use crate::load::{Writer, verify};
+use crate::load::{Writer, verify_own};
 use crate::random::Random;
 use crate::served::{Serve, Served, Workplace, check_is_clean, free_address};
 
@@ -113,7 +113,7 @@ fn nothing_acknowledged_is_lost_at_any_door() {
     assert!(importer.acknowledged_lines > 0, "nothing was imported");
     importer.verify(&mut client);
     target.verify(&mut client);
-    let read = verify(&mut client, &mut writers, false);
+    let read = verify_own(&mut client, &mut writers);
     assert!(read.is_some(), "{}", second.log());
     second.terminate();
     assert!(second.wait_exit(Duration::from_secs(60)).success());
