@@ -207,3 +207,24 @@ async fn itself_is_left_alone_when_told_so() {
     assert_eq!(pools, json!({"scrapePools": []}));
     served.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn external_labels_are_federated_and_not_stored() {
+    let target = LiveTarget::start("a 1\nb{region=\"own\"} 1\n").await;
+    let job = one_job(&[target.address.to_string()], "");
+    let file = format!("global: {{external_labels: {{region: r1}}}}\n{job}");
+    let scraper = Scraper::start(&file).await;
+    let found = scraper.until_value("a", "1").await;
+    assert_eq!(found.label("region"), "");
+    let both = [("match[]", "{__name__=~\"a|b\"}")];
+    let page = scraper.served.get("/federate", &both).await;
+    let line = |name: &str| {
+        page.text()
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap()
+    };
+    assert!(line("a{").contains("region=\"r1\""), "{}", page.text());
+    assert!(line("b{").contains("region=\"own\""), "{}", page.text());
+    scraper.served.stop().await.unwrap();
+}
