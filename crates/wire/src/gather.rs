@@ -259,6 +259,10 @@ pub struct Window<'s, S> {
     labels: Vec<u8>,
     announced: bool,
     next_ms: i64,
+    /// Of what lies in the window: how much is passed over, and how much is let through after that.
+    skip: usize,
+    take: usize,
+    more: bool,
 }
 
 impl<'s, S: SampleSink> Window<'s, S> {
@@ -271,7 +275,21 @@ impl<'s, S: SampleSink> Window<'s, S> {
             labels: Vec::new(),
             announced: false,
             next_ms: i64::MAX,
+            skip: 0,
+            take: usize::MAX,
+            more: false,
         }
+    }
+
+    /// Lets only a part of the window through: `take` samples after the first `skip`.
+    #[must_use]
+    pub fn part(self, skip: usize, take: usize) -> Self {
+        Self { skip, take, ..self }
+    }
+
+    /// Whether samples of the window follow the part that was let through.
+    pub fn has_more(&self) -> bool {
+        self.more
     }
 
     /// The first timestamp behind the window; `i64::MAX` when there is none.
@@ -293,6 +311,15 @@ impl<'s, S: SampleSink> Window<'s, S> {
         if !wanted {
             return false;
         }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        if self.take == 0 {
+            self.more = true;
+            return false;
+        }
+        self.take -= 1;
         if !self.announced {
             self.announced = true;
             self.sink.series(RawLabels(&self.labels));

@@ -5,7 +5,7 @@ use icecore_wire::SeriesContent;
 use icecore_wire::gather::{Gathered, Window};
 use icecore_wire::native::{
     Encoder, FRAME_RAW_BYTES_MAX, FrameKind, FrameReader, Step as FrameStep, decode_counts,
-    decode_metadata, decode_series, frame_head, span_of,
+    decode_metadata, decode_series, frame_head, summary_of,
 };
 use icecore_wire::prometheus::import::{BatchLimits, LineReader, Step};
 
@@ -47,7 +47,7 @@ pub fn targets() -> Vec<Target> {
                 let _ = decode_series(input, &mut Repeating::default());
                 let _ = decode_metadata(input, &mut Repeating::default());
                 let _ = decode_counts(input);
-                let _ = span_of(input);
+                let _ = summary_of(input);
             },
         },
     ]

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::limits::{ROUTE_REQUESTS_MAX, requests_max};
+use super::limits::{IMPORTS_MAX, ROUTE_REQUESTS_MAX, requests_max};
 use super::{ROUTES, Role, Route, TimeLimit};
 
 const BEGIN: &str =
@@ -61,6 +61,7 @@ fn body(route: &Route) -> &'static str {
 fn under_way(route: &Route) -> String {
     match (route.role, &route.time) {
         (Role::Open, _) => "–".into(),
+        (Role::Write, TimeLimit::None) => IMPORTS_MAX.to_string(),
         (Role::Write, _) => "`server.concurrent_writes_max`".into(),
         (_, TimeLimit::Query) => {
             format!("{ROUTE_REQUESTS_MAX}, of which `query.max_concurrency` run")

@@ -29,7 +29,7 @@ const LARGEST_WRITES_AT_ONCE: usize = 2;
 
 /// Imports that may be under way. Each has a thread of its own, and more of them do not make the store
 /// faster.
-const IMPORTS_MAX: usize = 8;
+pub(super) const IMPORTS_MAX: usize = 8;
 
 /// Requests that may wait for a run of maintenance. They share it, and each holds but a connection;
 /// people and scripts that ask are few.

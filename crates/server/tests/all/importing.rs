@@ -208,6 +208,7 @@ async fn more_hours_than_a_request_may_have() {
     let limits = [
         ("limits.open_buckets_max", "8"),
         ("limits.buckets_per_request_max", "3"),
+        ("limits.samples_per_request_max", "7"),
     ];
     let times: Vec<i64> = (0..30)
         .map(|i| 1_600_000_000_000 + i * 3_600_000 * 7)

@@ -52,17 +52,29 @@ proptest! {
     }
 
     #[test]
-    fn each_sample_is_in_one_window(exported in exported(), span_ms in 1i64..100_000_000) {
+    fn each_sample_is_in_one_window(
+        exported in exported(),
+        span_ms in 1i64..100_000_000,
+        take in 1usize..30,
+    ) {
         let mut gathered = Gathered::default();
         gather(&mut gathered, &exported);
         let mut sink = Remembering::default();
         let mut start = gathered.span().map_or(0, |(first, _)| first);
         let mut first = true;
         for _ in 0..1000 {
-            let mut window = Window::new(&mut sink, start, start + span_ms, first);
-            gathered.replay(&mut window);
-            start = window.next_ms();
-            first = false;
+            let mut skip = 0;
+            loop {
+                let window = Window::new(&mut sink, start, start + span_ms, first);
+                let mut window = window.part(skip, take);
+                gathered.replay(&mut window);
+                first = false;
+                skip += take;
+                if !window.has_more() {
+                    start = window.next_ms();
+                    break;
+                }
+            }
             if start == i64::MAX {
                 break;
             }

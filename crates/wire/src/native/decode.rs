@@ -1,7 +1,7 @@
 //! Payloads of frames to calls of a sink.
 //!
 //! ```text
-//! series:   first time ─ last time ─ record*
+//! series:   first time ─ last time ─ samples ─ record*
 //! record:   labels (empty: as before) ─ tag ─ starts ─ count ─ columns, or histograms, or exemplars
 //! metadata: ( family ─ type ─ temporality and monotonicity ─ unit ─ help )*
 //! end:      counts of records, samples, histograms, exemplars, families
@@ -79,10 +79,27 @@ pub fn decode_counts(payload: &[u8]) -> Result<Counts> {
     }
 }
 
-/// First and last time in a frame of series.
-pub fn span_of(payload: &[u8]) -> Result<(i64, i64)> {
-    let mut reader = Reader(payload);
-    Ok((reader.zigzag()?, reader.zigzag()?))
+/// What a frame of series says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// First and last time.
+    pub span: (i64, i64),
+    /// Samples, histograms and exemplars.
+    pub samples: u64,
+}
+
+/// Reads the beginning of a frame of series. Decoding the frame shows whether it is true.
+pub fn summary_of(payload: &[u8]) -> Result<Summary> {
+    Summary::read(&mut Reader(payload))
+}
+
+impl Summary {
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            span: (reader.zigzag()?, reader.zigzag()?),
+            samples: reader.varint()?,
+        })
+    }
 }
 
 /// Tells the metadata of a frame to the sink.
@@ -122,10 +139,10 @@ pub fn decode_metadata(payload: &[u8], sink: &mut impl SampleSink) -> Result<Cou
 /// Tells the series of a frame to the sink.
 pub fn decode_series(payload: &[u8], sink: &mut impl SampleSink) -> Result<Counts> {
     let mut reader = Reader(payload);
-    let span = (reader.zigzag()?, reader.zigzag()?);
+    let summary = Summary::read(&mut reader)?;
     let mut decoder = Decoder {
         reader,
-        span,
+        span: summary.span,
         sink,
         starts: Vec::new(),
         times: Vec::new(),
@@ -144,7 +161,13 @@ pub fn decode_series(payload: &[u8], sink: &mut impl SampleSink) -> Result<Count
         }
         decoder.record()?;
     }
-    Ok(decoder.counts)
+    let counts = decoder.counts;
+    match counts.samples + counts.histograms + counts.exemplars == summary.samples {
+        true => Ok(counts),
+        false => Err(FrameError::Malformed(
+            "a frame that holds more or less than it says",
+        )),
+    }
 }
 
 struct Decoder<'a, 's, S> {

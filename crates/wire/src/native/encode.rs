@@ -1,7 +1,7 @@
 //! Series to frames.
 //!
 //! Holds always:
-//! - A frame is closed at [`FRAME_BYTES`]; a series that does not fit goes on in the next one.
+//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit goes on in the next one.
 //! - Nothing is allocated per sample; the buffers stay from frame to frame.
 
 use icecore_model::{Exemplar, HistogramSample, Labels, Metadata, push_raw_label};
@@ -19,6 +19,10 @@ use crate::SeriesContent;
 /// few of them in memory are nothing.
 const FRAME_BYTES: usize = 1 << 20;
 
+/// Samples of one frame. Columns that repeat take next to nothing, and whoever stores a frame wants
+/// to know how much of it there can be.
+const FRAME_SAMPLES: u64 = 128 << 10;
+
 /// Floats of one record. At worst they take a third of a frame.
 const RECORD_FLOATS: usize = 16 << 10;
 
@@ -32,6 +36,8 @@ pub struct Encoder {
     records: Vec<u8>,
     /// First and last timestamp in them.
     span: (i64, i64),
+    /// Samples, histograms and exemplars in them.
+    samples: u64,
     /// The column of times that the record before has, if any.
     times: Vec<i64>,
     /// Labels of the record before; empty at the beginning of a frame.
@@ -51,6 +57,7 @@ impl Encoder {
             compressor: compressor(),
             records: Vec::new(),
             span: NO_SPAN,
+            samples: 0,
             times: Vec::new(),
             labels: Vec::new(),
             scratch: Vec::new(),
@@ -192,10 +199,11 @@ impl Encoder {
     #[inline]
     fn note(&mut self, time: i64) {
         self.span = (self.span.0.min(time), self.span.1.max(time));
+        self.samples += 1;
     }
 
     fn close_if_full(&mut self, out: &mut Vec<u8>) {
-        if self.records.len() >= FRAME_BYTES {
+        if self.records.len() >= FRAME_BYTES || self.samples >= FRAME_SAMPLES {
             self.close(out);
         }
     }
@@ -207,12 +215,14 @@ impl Encoder {
         self.payload.clear();
         push_zigzag(&mut self.payload, self.span.0);
         push_zigzag(&mut self.payload, self.span.1);
+        push_varint(&mut self.payload, self.samples);
         self.payload.extend_from_slice(&self.records);
         self.push(out, FrameKind::Series);
         self.records.clear();
         self.times.clear();
         self.labels.clear();
         self.span = NO_SPAN;
+        self.samples = 0;
     }
 
     /// Writes the payload as a frame and empties it.

@@ -20,7 +20,7 @@ mod encode;
 mod frame;
 mod histogram;
 
-pub use decode::{Counts, decode_counts, decode_metadata, decode_series, span_of};
+pub use decode::{Counts, Summary, decode_counts, decode_metadata, decode_series, summary_of};
 pub use encode::Encoder;
 pub use frame::{
     FRAME_RAW_BYTES_MAX, Frame, FrameError, FrameHead, FrameKind, FrameReader, Step, frame_head,

@@ -82,7 +82,7 @@ proptest! {
         let _ = decode_series(&payload, &mut sink);
         let _ = decode_metadata(&payload, &mut sink);
         let _ = decode_counts(&payload);
-        let _ = span_of(&payload);
+        let _ = summary_of(&payload);
         let _ = frames(&[&MAGIC[..], &payload].concat(), 7);
     }
 }
@@ -174,7 +174,7 @@ fn golden_bytes() {
 
 const GOLDEN_PAYLOADS: &str = "\
 Metadata 0275700200000168
-Series 80a0abfef962e0f4aefef962100a0e0a085f5f6e616d655f5f12027570000180a0abfef962b090abfef962\
+Series 80a0abfef962e0f4aefef96206100a0e0a085f5f6e616d655f5f12027570000180a0abfef962b090abfef962\
 030080a0abfef962b0ea01000162f03f080200000000000040080200000000001040\
 180a0e0a085f5f6e616d655f5f120275700a060a01611201620000030100000202
 End 0206000001

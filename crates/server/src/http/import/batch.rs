@@ -3,8 +3,11 @@
 use icecore_model::SampleSink;
 use icecore_wire::gather::Gathered;
 use icecore_wire::native::{
-    Counts, Frame, FrameError, FrameKind, decode_metadata, decode_series, span_of,
+    Counts, Frame, FrameError, FrameKind, Summary, decode_metadata, decode_series, summary_of,
 };
+
+/// Different reasons that an answer spells out; further ones are only counted.
+const REASONS_MAX: usize = 16;
 
 /// What is stored together, and how far the reading was.
 pub(super) struct Batch {
@@ -54,12 +57,20 @@ impl Content {
             Self::Gathered(gathered) => return gathered.span(),
             Self::Frames(frames) => frames,
         };
-        let series = frames
+        // One that does not say has more that is wrong, which reading it tells.
+        let spans = frames
             .iter()
-            .filter(|frame| frame.kind == FrameKind::Series);
-        // One that has no span has more that is wrong, which reading it tells.
-        let spans = series.filter_map(|frame| span_of(&frame.payload).ok());
+            .filter_map(summary)
+            .map(|summary| summary.span);
         spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    }
+
+    /// Samples, histograms and exemplars, as far as it is known without reading.
+    pub(super) fn samples(&self) -> usize {
+        match self {
+            Self::Gathered(gathered) => gathered.len(),
+            Self::Frames(frames) => frames.iter().map(samples_of).sum(),
+        }
     }
 
     /// Tells everything to a sink; of frames, `frames` of them.
@@ -83,5 +94,36 @@ impl Content {
             }
         }
         Ok(counts)
+    }
+}
+
+/// Samples that a frame says it has.
+pub(super) fn samples_of(frame: &Frame) -> usize {
+    // More than there are bytes it cannot have.
+    let most = frame.payload.len();
+    summary(frame).map_or(0, |summary| {
+        usize::try_from(summary.samples).unwrap_or(most).min(most)
+    })
+}
+
+fn summary(frame: &Frame) -> Option<Summary> {
+    match frame.kind {
+        FrameKind::Series => summary_of(&frame.payload).ok(),
+        FrameKind::Metadata | FrameKind::End => None,
+    }
+}
+
+/// Adds to a list of reasons that does not become longer than `REASONS_MAX`.
+pub(super) fn refuse(list: &mut Vec<Refused>, refused: Refused) {
+    let same = |known: &&mut Refused| {
+        known.reason == refused.reason && known.line.is_some() == refused.line.is_some()
+    };
+    if let Some(known) = list.iter_mut().find(same) {
+        known.count += refused.count;
+    } else if list.len() < REASONS_MAX {
+        list.push(refused);
+    } else if let Some(last) = list.last_mut() {
+        last.reason = "other reasons".into();
+        last.count += refused.count;
     }
 }

@@ -14,7 +14,7 @@ use icecore_wire::native::{
 use icecore_wire::prometheus::import::{BatchLimits, LineReader, Step};
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, Content, Refused};
+use super::batch::{Batch, Content, Refused, refuse, samples_of};
 use super::feed::Buffer;
 use super::{Format, ImportOptions};
 use crate::http::error::ApiError;
@@ -93,8 +93,13 @@ impl Reading {
             if ends {
                 break;
             }
-            if buffer.rest().is_empty() {
-                buffer.fill(EXPOSITION_BYTES)?;
+            if buffer.rest().is_empty()
+                && let Err(error) = buffer.fill(EXPOSITION_BYTES)
+            {
+                // What is good before the break is stored; the line that it cut is not.
+                let good = lines.saturating_sub(import.imported().refused_lines);
+                self.send(batch_of(gathered, Vec::new(), good, lines))?;
+                return Err(error.into());
             }
         }
         let imported = import.finish(&mut gathered);
@@ -128,15 +133,26 @@ impl Reading {
                 self.send(batch_of(content, refused, reader.lines_read(), last_line))
             };
             match step {
-                Step::More { at_least } => buffer.fill(at_least)?,
+                Step::More { at_least } => {
+                    if let Err(error) = buffer.fill(at_least) {
+                        // What is good before the break is stored.
+                        send(&mut refused)?;
+                        return Err(error.into());
+                    }
+                }
                 Step::Full => send(&mut refused)?,
                 Step::End => return send(&mut refused),
                 Step::Bad { line, reason } if self.options.skip_errors => {
-                    refused.push(Refused {
-                        reason,
-                        count: 1,
-                        line: Some(line),
-                    });
+                    let line = Some(line);
+                    let (count, list) = (1, &mut refused);
+                    refuse(
+                        list,
+                        Refused {
+                            reason,
+                            count,
+                            line,
+                        },
+                    );
                 }
                 Step::Bad { line, reason } => {
                     send(&mut refused)?;
@@ -151,31 +167,43 @@ impl Reading {
         let mut reader = FrameReader::default();
         let mut number = 0;
         let mut frames = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut samples) = (0, 0);
         loop {
             let step = reader.next(buffer.rest(), buffer.at_end());
             let at = number + 1;
             match step {
-                Ok(FrameStep::More { at_least }) => buffer.fill(at_least)?,
+                Ok(FrameStep::More { at_least }) => {
+                    if let Err(error) = buffer.fill(at_least) {
+                        self.send_frames(&mut frames, number, None)?;
+                        return Err(error.into());
+                    }
+                }
                 Ok(FrameStep::End) => return self.send_frames(&mut frames, number, None),
                 Ok(FrameStep::Frame { frame, taken }) => {
                     buffer.consume(taken);
                     number += 1;
                     if frame.kind == FrameKind::End {
-                        let counts = decode_counts(&frame.payload).map_err(|error| {
-                            Stopped::Failed(ApiError::bad_data(format!("frame {at}: {error}")))
-                        })?;
+                        let counts = match decode_counts(&frame.payload) {
+                            Ok(counts) => counts,
+                            Err(error) => {
+                                self.send_frames(&mut frames, number - 1, None)?;
+                                let message = format!("frame {at}: {error}");
+                                return Err(Stopped::Failed(ApiError::bad_data(message)));
+                            }
+                        };
                         let counts = Some(counts).filter(|_| !self.options.partial);
                         self.send_frames(&mut frames, number, counts)?;
-                        bytes = 0;
+                        (bytes, samples) = (0, 0);
                         continue;
                     }
-                    bytes += frame.payload.len();
-                    frames.push(frame);
-                    if bytes >= FRAMES_BYTES {
-                        self.send_frames(&mut frames, number, None)?;
-                        bytes = 0;
+                    let more = samples_of(&frame);
+                    if samples + more > self.limits.samples || bytes >= FRAMES_BYTES {
+                        self.send_frames(&mut frames, number - 1, None)?;
+                        (bytes, samples) = (0, 0);
                     }
+                    bytes += frame.payload.len();
+                    samples += more;
+                    frames.push(frame);
                 }
                 Err(error) => {
                     let cut_on_purpose = error == icecore_wire::native::FrameError::Truncated

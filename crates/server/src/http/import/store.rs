@@ -6,7 +6,6 @@
 //! - A store that is busy is asked again for [`PATIENCE`]; then the import ends with what it has.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use icecore_model::HOUR_MS;
@@ -16,7 +15,7 @@ use icecore_wire::native::Counts;
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 use parking_lot::Mutex;
 
-use super::batch::{BadFrame, Batch, Content, Refused};
+use super::batch::{BadFrame, Batch, Content, Refused, refuse};
 use crate::http::error::ApiError;
 
 /// How long one write is tried when the store says that it is busy. A flush of many hours takes
@@ -29,9 +28,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Of the hours that may be open at once, an import takes a part with each write: the rest is for
 /// what arrives meanwhile, and for hours that are being flushed.
 const OPEN_HOURS_DIVISOR: usize = 4;
-
-/// Different reasons that an answer spells out; further ones are only counted.
-const REASONS_MAX: usize = 16;
 
 /// What became of an import so far.
 #[derive(Default)]
@@ -68,37 +64,26 @@ impl Totals {
         out.push(b'}');
     }
 
-    fn refuse(&mut self, refused: Refused) {
-        let same = |known: &&mut Refused| {
-            known.reason == refused.reason && known.line.is_some() == refused.line.is_some()
-        };
-        if let Some(known) = self.rejected.iter_mut().find(same) {
-            known.count += refused.count;
-        } else if self.rejected.len() < REASONS_MAX {
-            self.rejected.push(refused);
-        } else if let Some(last) = self.rejected.last_mut() {
-            last.reason = "other reasons".into();
-            last.count += refused.count;
-        }
-    }
-
     fn add(&mut self, outcome: WriteOutcome) {
         self.samples += outcome.samples;
         self.histograms += outcome.histograms;
         self.exemplars += outcome.exemplars;
         for rejection in outcome.rejected {
-            self.refuse(Refused {
+            let refused = Refused {
                 reason: rejection.reason,
                 count: rejection.count,
                 line: None,
-            });
+            };
+            refuse(&mut self.rejected, refused);
         }
     }
 }
 
 pub(super) struct Store {
     database: Database,
+    /// Hours and samples of one write.
     hours_max: i64,
+    samples_max: usize,
     pub(super) totals: Totals,
     /// What frames held since the beginning of the stream.
     counts: Counts,
@@ -113,6 +98,7 @@ impl Store {
         let hours_max = limits.buckets_per_request_max.min(open_max).max(1);
         Self {
             hours_max: i64::try_from(hours_max).unwrap_or(i64::MAX / HOUR_MS),
+            samples_max: limits.samples_per_request_max.max(1),
             database,
             totals: Totals::default(),
             counts: Counts::default(),
@@ -123,7 +109,7 @@ impl Store {
     /// Stores a batch, whatever it spans.
     pub(super) async fn store(&mut self, batch: Batch) -> Result<(), ApiError> {
         for refused in batch.refused {
-            self.totals.refuse(refused);
+            refuse(&mut self.totals.rejected, refused);
         }
         let announced = batch.announced;
         let (lines, last_line) = (batch.lines, batch.last_line);
@@ -159,35 +145,46 @@ impl Store {
         }
     }
 
-    /// Stores the content, of frames the first `frames`, window by window.
+    /// Stores the content, of frames the first `frames`, part by part.
     async fn frames_of(
         &mut self,
         content: &Arc<Content>,
         frames: usize,
     ) -> Result<Result<Counts, BadFrame>, ApiError> {
-        let mut window = None;
-        if let Some((first, last)) = content.span() {
-            let hours = (last.div_euclid(HOUR_MS)).saturating_sub(first.div_euclid(HOUR_MS));
-            if hours >= self.hours_max {
-                window = Some(self.window_from(first));
-            }
-        }
-        let mut first = true;
-        let mut counts = Counts::default();
+        let mut part = self.first_part(content);
+        let mut counts = None;
         loop {
-            let told = match self.write(content, frames, window, first).await? {
+            let told = match self.write(content, frames, part).await? {
                 Ok(told) => told,
                 Err(bad) => return Ok(Err(bad)),
             };
-            if first {
-                counts = told.counts;
-                first = false;
-            }
-            match told.next_ms {
-                i64::MAX => return Ok(Ok(counts)),
-                next => window = Some(self.window_from(next)),
-            }
+            let counts = *counts.get_or_insert(told.counts);
+            let Some(stored) = part else {
+                return Ok(Ok(counts));
+            };
+            let (window, skip) = match (told.has_more, told.next_ms) {
+                (true, _) => (stored.window, stored.skip.saturating_add(self.samples_max)),
+                (false, i64::MAX) => return Ok(Ok(counts)),
+                (false, next_ms) => (self.window_from(next_ms), 0),
+            };
+            part = Some(Part {
+                window,
+                skip,
+                first: false,
+            });
         }
+    }
+
+    /// The first part of what does not fit into one write; `None` when it does.
+    fn first_part(&self, content: &Content) -> Option<Part> {
+        let (first, last) = content.span()?;
+        let hours = (last.div_euclid(HOUR_MS)).saturating_sub(first.div_euclid(HOUR_MS));
+        let fits = hours < self.hours_max && content.samples() <= self.samples_max;
+        (!fits).then(|| Part {
+            window: self.window_from(first),
+            skip: 0,
+            first: true,
+        })
     }
 
     /// As many hours as one write may have, from that of a timestamp on.
@@ -202,35 +199,35 @@ impl Store {
         &mut self,
         content: &Arc<Content>,
         frames: usize,
-        window: Option<(i64, i64)>,
-        first: bool,
+        part: Option<Part>,
     ) -> Result<Result<Told, BadFrame>, ApiError> {
+        let samples_max = self.samples_max;
         let mut pause = FIRST_PAUSE;
         let mut waited = Duration::ZERO;
         loop {
-            let next = Arc::new(AtomicI64::new(i64::MAX));
-            let counts = Arc::new(Mutex::new(Counts::default()));
-            let (content, next_ms, told) =
-                (Arc::clone(content), Arc::clone(&next), Arc::clone(&counts));
+            let told = Arc::new(Mutex::new(Told::default()));
+            let (content, learned) = (Arc::clone(content), Arc::clone(&told));
             let fill = move |batch: &mut WriteBatch<'_>| {
-                let counts = match window {
-                    None => content.tell(frames, batch)?,
-                    Some((start_ms, end_ms)) => {
-                        let mut windowed = Window::new(batch, start_ms, end_ms, first);
-                        let counts = content.tell(frames, &mut windowed)?;
-                        next_ms.store(windowed.next_ms(), Relaxed);
-                        counts
+                let mut told = Told::default();
+                match part {
+                    None => told.counts = content.tell(frames, batch)?,
+                    Some(part) => {
+                        let (start_ms, end_ms) = part.window;
+                        let window = Window::new(batch, start_ms, end_ms, part.first);
+                        let mut window = window.part(part.skip, samples_max);
+                        told.counts = content.tell(frames, &mut window)?;
+                        told.next_ms = window.next_ms();
+                        told.has_more = window.has_more();
                     }
-                };
-                *told.lock() = counts;
+                }
+                *learned.lock() = told;
                 Ok(())
             };
             match self.database.write(fill).await {
                 Ok(outcome) => {
                     self.totals.add(outcome);
-                    let counts = *counts.lock();
-                    let next_ms = next.load(Relaxed);
-                    return Ok(Ok(Told { counts, next_ms }));
+                    let told = *told.lock();
+                    return Ok(Ok(told));
                 }
                 Err(WriteError::Decode(bad)) => return Ok(Err(bad)),
                 Err(WriteError::Storage(StorageError::Unavailable(_))) if waited < PATIENCE => {
@@ -244,8 +241,32 @@ impl Store {
     }
 }
 
+/// A part of a batch that one write takes.
+#[derive(Clone, Copy)]
+struct Part {
+    /// From when to when, in ms, without the end.
+    window: (i64, i64),
+    /// Samples in the window that were stored before.
+    skip: usize,
+    first: bool,
+}
+
 /// What a write learned from the content.
+#[derive(Clone, Copy)]
 struct Told {
     counts: Counts,
+    /// The first timestamp behind the window; `i64::MAX` when there is none.
     next_ms: i64,
+    /// Whether there is more in the window.
+    has_more: bool,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            counts: Counts::default(),
+            next_ms: i64::MAX,
+            has_more: false,
+        }
+    }
 }
