@@ -371,7 +371,7 @@ impl Scrape<'_> {
 
 fn extra(job: &Job, target: &Target, body_bytes: i64) -> Option<Extra> {
     let config = job.config();
-    config.extra_scrape_metrics.then(|| Extra {
+    config.extra_scrape_metrics.then_some(Extra {
         timeout_seconds: target.spec.timeout.as_secs_f64(),
         sample_limit: config.sample_limit,
         body_bytes,

@@ -309,9 +309,10 @@ async fn a_scraped_page_gets_the_documented_health() {
         let error = |data: &Value| {
             let active = data["activeTargets"].as_array().unwrap();
             let target = active.iter().find(|target| target["scrapePool"] == **name);
-            target.unwrap()["lastError"].as_str().unwrap().to_owned()
+            let target = target?;
+            Some(target["lastError"].as_str().unwrap().to_owned())
         };
-        let says = |data: &Value| error(data).contains(case.says);
+        let says = |data: &Value| error(data).is_some_and(|error| error.contains(case.says));
         until(|| scraper.targets(), says, &case.row()).await;
         let up = format!("up{{job=\"{name}\"}}");
         let value = case.status.trim_start_matches("up ");

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use icecore_wire::native::{FrameKind, FrameReader, Step};
 use serde_json::{Value, json};
 
 use crate::client::Answer;
@@ -193,13 +194,26 @@ async fn damaged_streams_are_refused() {
         assert!(answer.error(400, "bad_data").contains("frame"), "{what}");
     }
     // A part is good when it is said to be one.
-    let part = &native[..native.len() - 25];
+    let part = &native[..start_of_the_end(&native)];
     assert_eq!(
         counts(&import(&second, "?partial=true", part).await)["samples"],
         10_010
     );
     served.stop().await.unwrap();
     second.stop().await.unwrap();
+}
+
+/// Where the last frame of a stream begins.
+fn start_of_the_end(stream: &[u8]) -> usize {
+    let mut reader = FrameReader::default();
+    let mut at = 0;
+    loop {
+        match reader.next(&stream[at..], true).unwrap() {
+            Step::Frame { frame, .. } if frame.kind == FrameKind::End => return at,
+            Step::Frame { taken, .. } => at += taken,
+            _ => panic!("there is an end"),
+        }
+    }
 }
 
 /// A store that takes two hours at once gets years.

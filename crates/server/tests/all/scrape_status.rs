@@ -21,7 +21,7 @@ async fn up(scraper: &Scraper) -> Value {
 async fn targets_in_prometheus_shape() {
     let target = LiveTarget::start(PAGE).await;
     let address = target.address.to_string();
-    let scraper = Scraper::start(&one_job(&[address.clone()], "")).await;
+    let scraper = Scraper::start(&one_job(std::slice::from_ref(&address), "")).await;
     let data = up(&scraper).await;
     let shown = &data["activeTargets"][0];
     assert_eq!(shown["labels"], json!({"instance": address, "job": "test"}));
@@ -67,7 +67,7 @@ async fn targets_in_prometheus_shape() {
 async fn metadata_by_target_and_of_all() {
     let target = LiveTarget::start(PAGE).await;
     let address = target.address.to_string();
-    let scraper = Scraper::start(&one_job(&[address.clone()], "")).await;
+    let scraper = Scraper::start(&one_job(std::slice::from_ref(&address), "")).await;
     up(&scraper).await;
     let labels = json!({"instance": address, "job": "test"});
     let path = "/api/v1/targets/metadata";

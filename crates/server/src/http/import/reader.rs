@@ -250,7 +250,7 @@ fn batch_of(mut content: Gathered, mut refused: Vec<Refused>, lines: u64, last_l
         line: None,
     }));
     Batch {
-        content: Content::Gathered(content),
+        content: Content::Gathered(Box::new(content)),
         lines,
         last_line,
         refused,

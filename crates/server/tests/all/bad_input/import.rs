@@ -173,12 +173,13 @@ fn json_cases() -> Vec<Case> {
         case(
             P,
             "a label of 5 MiB, compressed",
-            "400",
-            "line 2: a value of more than",
-            Before,
+            "200",
+            "more than limits.label_value_bytes_max",
+            GoodPart,
             |name| {
-                let long = format!("{{\"metric\":{{\"a\":\"{}\"}}}}\n", "x".repeat(5 << 20));
-                post(LINES, &[GZIP], gzip(&around(name, &long)))
+                let metric = json!({"__name__": format!("{name}_bad"), "a": "x".repeat(5 << 20)});
+                let long = json!({"metric": metric, "values": [1], "timestamps": [T0]});
+                post(LINES, &[GZIP], gzip(&around(name, &format!("{long}\n"))))
             },
         ),
         case(
@@ -236,7 +237,7 @@ fn native_cases() -> Vec<Case> {
             "a stream that breaks off",
             "400",
             "the stream breaks off",
-            Before,
+            GoodPart,
             |name| two_streams(name, |second| second.truncate(second.len() - 3)),
         ),
         case(

@@ -182,7 +182,7 @@ pub(super) fn http_cases() -> Vec<Case> {
         protobuf_case(
             "one attribute of 1000 lists in one another",
             "200",
-            "is nested too deep",
+            "too many arrays and maps within one another",
             GoodPart,
             |name| as_protobuf(deep_attribute(name)),
         ),

@@ -107,7 +107,7 @@ pub(super) fn cases() -> Vec<Case> {
         params(
             "a form of 2 MiB",
             "413",
-            "the body is longer than the limit for forms",
+            "the body is longer than 1048576 bytes",
             |_| query(&"x".repeat(2 << 20)),
         ),
         deletion(
