@@ -90,7 +90,7 @@ fn no_trace_is_left_of_what_was_deleted() {
             write(&db, &rows(hour)).await;
         }
         db.flush_buckets().await.unwrap();
-        // One bucket is coarse, the other two are hours.
+        // Two hours become one coarse bucket; the third stays.
         db.coarsen_now(2, bucket(2, T0).start, None).await.unwrap();
         db.delete_series(always(".*7")).await.unwrap();
         db.delete_series(deletion("s1.*", T0 + HOUR + 5, T0 + 2 * HOUR))
