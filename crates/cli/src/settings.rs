@@ -11,7 +11,7 @@ use icecore_server::{
 pub(crate) const CONFIG: &str = "config";
 
 /// Short for `--scrape.self=false`.
-const NO_SELF_SCRAPE: &str = "no-self-scrape";
+pub(crate) const NO_SELF_SCRAPE: &str = "no-self-scrape";
 const SELF_SCRAPE: &str = "scrape.self";
 
 /// What the command line says about settings. Flatten it into a subcommand that needs a [`Config`].

@@ -63,15 +63,20 @@ fn every_flag_is_documented_and_no_other() {
 
     let is_setting = |id: &str| {
         let mut settings = icecore_server::SETTINGS.iter();
-        id != "storage.location" && settings.any(|setting| setting.key == id)
+        let is_short_form = id == crate::settings::NO_SELF_SCRAPE;
+        is_short_form || id != "storage.location" && settings.any(|setting| setting.key == id)
     };
     let mut flags = BTreeSet::new();
     for command in [
         crate::query::Query::augment_args(clap::Command::new("query")),
         Maintenance::augment_args(clap::Command::new("maintenance")),
+        crate::snapshot::Snapshots::augment_args(clap::Command::new("snapshot")),
+        crate::restore::RestoreArgs::augment_args(clap::Command::new("restore")),
+        crate::transfer::export::Export::augment_args(clap::Command::new("export")),
+        crate::transfer::import::Import::augment_args(clap::Command::new("import")),
         crate::test_promql::Test::augment_args(clap::Command::new("test")),
     ] {
-        for what in command.get_subcommands() {
+        for what in command.get_subcommands().chain([&command]) {
             let arguments = what.get_arguments();
             let arguments = arguments.filter(|argument| !is_setting(argument.get_id().as_str()));
             let longs = arguments.filter_map(|argument| argument.get_long());

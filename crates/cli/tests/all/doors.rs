@@ -19,7 +19,7 @@ use self::delta::{DeltaSender, HttpDoor};
 use self::import::Importer;
 use self::python_grpc::PythonGrpc;
 use self::target::Target;
-use crate::load::{Writer, verify};
+use crate::load::{Writer, verify_own};
 use crate::random::Random;
 use crate::served::{Serve, Served, Workplace, check_is_clean, free_address};
 
@@ -75,7 +75,7 @@ fn nothing_acknowledged_is_lost_at_any_door() {
         importer: &mut importer,
         grpc: grpc.as_mut(),
     };
-    senders.run(&first, half, || {
+    senders.run(&mut first, half, |first| {
         first.kill();
     });
 
@@ -92,7 +92,7 @@ fn nothing_acknowledged_is_lost_at_any_door() {
         importer: &mut importer,
         grpc: grpc.as_mut(),
     };
-    senders.run(&second, half, || {});
+    senders.run(&mut second, half, |_| {});
     // What was in flight when the process was killed has been sent again by now.
     over_http.settle(&mut HttpDoor::new(&second));
     if let Some(grpc) = &mut grpc {
@@ -113,7 +113,7 @@ fn nothing_acknowledged_is_lost_at_any_door() {
     assert!(importer.acknowledged_lines > 0, "nothing was imported");
     importer.verify(&mut client);
     target.verify(&mut client);
-    let read = verify(&mut client, &mut writers, false);
+    let read = verify_own(&mut client, &mut writers);
     assert!(read.is_some(), "{}", second.log());
     second.terminate();
     assert!(second.wait_exit(Duration::from_secs(60)).success());
@@ -140,24 +140,25 @@ struct Senders<'a> {
 
 impl Senders<'_> {
     /// Everybody sends for a while; then `end` happens, while they still do.
-    fn run(self, served: &Served, time: Duration, end: impl FnOnce()) {
+    fn run(self, served: &mut Served, time: Duration, end: impl FnOnce(&mut Served)) {
         let stop = AtomicBool::new(false);
         // A process that was killed answers nobody, and senders that are still at it end with that.
         let until = Instant::now() + time;
         let go_on = || Instant::now() < until && !stop.load(Relaxed);
+        let (mut writing, mut importing) = (served.client(), served.client());
+        let mut http = HttpDoor::new(served);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut client = served.client();
                 self.writer
-                    .run(&mut client, until, REMOTE_WRITE_SAMPLES_MAX);
+                    .run(&mut writing, until, REMOTE_WRITE_SAMPLES_MAX)
             });
-            scope.spawn(|| self.over_http.run(&mut HttpDoor::new(served), &go_on));
+            scope.spawn(|| self.over_http.run(&mut http, &go_on));
             if let Some(grpc) = self.grpc {
                 scope.spawn(|| self.over_grpc.run(grpc, &go_on));
             }
-            scope.spawn(|| self.importer.run(&mut served.client(), &go_on));
+            scope.spawn(|| self.importer.run(&mut importing, &go_on));
             std::thread::sleep(time.mul_f64(0.9));
-            end();
+            end(served);
             stop.store(true, Relaxed);
         });
     }

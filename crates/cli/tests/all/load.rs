@@ -274,6 +274,21 @@ impl Writer {
 /// Reads everything and compares it with what all writers know. `None` when the process went away.
 pub(crate) fn verify(client: &mut Client, writers: &mut [Writer], restarted: bool) -> Option<()> {
     let found = export::everything(client).ok()?;
+    compare_all(client, writers, restarted, found)
+}
+
+/// The same for the series of writers alone, where others write, too.
+pub(crate) fn verify_own(client: &mut Client, writers: &mut [Writer]) -> Option<()> {
+    let found = export::select(client, r#"{writer!=""}"#).ok()?;
+    compare_all(client, writers, false, found)
+}
+
+fn compare_all(
+    client: &mut Client,
+    writers: &mut [Writer],
+    restarted: bool,
+    found: Found,
+) -> Option<()> {
     let exemplars = export::exemplars(client).ok()?;
     let (mut rest, mut more) = (found.clone(), exemplars.clone());
     let mut differences: Vec<String> = Vec::new();

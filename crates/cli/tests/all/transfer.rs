@@ -144,7 +144,7 @@ fn standard_streams_text_and_what_goes_wrong() {
     succeeds(&served, &["import", path, "--extra-label", "job=j"]);
     let output = run(
         &served,
-        &["export", "-o", "-", "--format", "json", "-m", ALL],
+        &["export", "-o", "-", "--format", "json", "--match", ALL],
     );
     assert_eq!(
         text(&output.stdout),
@@ -161,7 +161,7 @@ fn standard_streams_text_and_what_goes_wrong() {
     succeeds(&served, &["import", path, "--skip-errors"]);
     let output = run(&served, &["import", "not/here"]);
     assert_eq!(output.status.code(), Some(1));
-    let output = run(&served, &["export", "-o", "-", "-m", "{"]);
+    let output = run(&served, &["export", "-o", "-", "--match", "{"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let output = run(&served, &["import", "-", "--resume"]);
     assert_eq!(output.status.code(), Some(2));

@@ -13,8 +13,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use icecore_model::{
-    Histogram, Labels, MAX_TIMESTAMP_MS, Matcher, MetricType, SelectHints, Selection,
-    SeriesSamples, SeriesStream as _, is_stale_nan,
+    Histogram, Labels, LabelsBuilder, MAX_TIMESTAMP_MS, Matcher, MetricType, SelectHints,
+    Selection, SeriesSamples, SeriesStream as _, is_stale_nan,
 };
 use icecore_storage::Database;
 use icecore_wire::prometheus::federate::{FederateFormat, FederateWriter, FederatedValue};
@@ -41,7 +41,10 @@ pub(super) async fn federate(
     for matchers in selectors {
         gather(&database, matchers, (start_ms, now_ms), &mut latest).await?;
     }
+    let state = app.scraping().map(|scraping| scraping.load_state());
+    let external = state.map(|state| state.external_labels).unwrap_or_default();
     let write = move || {
+        add_external(&external, &mut latest);
         let body = written(&database, format, latest);
         drop(slot);
         body
@@ -102,6 +105,22 @@ fn latest_of(series: &SeriesSamples) -> Option<Latest> {
         timestamp_ms,
         value,
     })
+}
+
+/// Says to whoever scrapes several of us which one a series came from: `global.external_labels`.
+fn add_external(external: &[(String, String)], latest: &mut [Latest]) {
+    if external.is_empty() {
+        return;
+    }
+    for sample in latest {
+        let mut labels = LabelsBuilder::from_labels(&sample.labels);
+        for (name, value) in external {
+            if sample.labels.get(name).is_none() {
+                labels.set(name, value);
+            }
+        }
+        sample.labels = labels.build();
+    }
 }
 
 fn written(database: &Database, format: FederateFormat, mut latest: Vec<Latest>) -> Vec<u8> {

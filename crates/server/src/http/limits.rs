@@ -23,6 +23,10 @@ use crate::config::ServerOptions;
 /// A form with selectors of more than this is a mistake. Ten times what Prometheus' own UI sends.
 pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 
+/// Paths that look after the size of their bodies themselves, in the words of their protocol, as all that
+/// write do.
+const OWN_LIMITS: &[&str] = &["/api/v1/read"];
+
 /// Requests of the largest size that may be in memory together. One is what it takes for any
 /// request to succeed, two keep a second sender going meanwhile.
 const LARGEST_WRITES_AT_ONCE: usize = 2;
@@ -89,7 +93,8 @@ impl Limits {
             return Ok(None);
         };
         let longest = u64::try_from(FORM_BYTES_MAX).unwrap_or(u64::MAX);
-        if route.role != Role::Write && body.size_hint().lower() > longest {
+        let has_own_limit = route.role == Role::Write || OWN_LIMITS.contains(&route.path);
+        if !has_own_limit && body.size_hint().lower() > longest {
             return Err(ApiError::too_large(format!(
                 "the body is longer than {FORM_BYTES_MAX} bytes"
             )));

@@ -5,9 +5,9 @@ use std::io::Read as _;
 use flate2::read::MultiGzDecoder;
 use parking_lot::Mutex;
 
-/// Bytes of one body, as sent and decompressed, whatever the job says. A million series take about a
-/// tenth of it; what is larger is not a page of metrics.
-pub(super) const BODY_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of one body, as sent and decompressed, whatever the job says. A million series take about
+/// half of it; what is larger is not a page of metrics.
+const BODY_BYTES_MAX: u64 = 256 << 20;
 
 /// Buffers that are kept for the next scrape, and how large one may be to be kept: most pages have a
 /// few hundred kilobytes, and a few scrapes are under way at once.

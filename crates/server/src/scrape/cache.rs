@@ -227,7 +227,8 @@ impl SeriesCache {
         self.first = NONE;
     }
 
-    pub(super) fn series_live(&self) -> usize {
+    #[cfg(test)]
+    fn series_live(&self) -> usize {
         self.live
     }
 

@@ -65,6 +65,19 @@ pub(crate) struct LoadState {
     pub(crate) loaded_ms: i64,
     /// The configuration in force, secrets masked.
     pub(crate) rendered: String,
+    /// Its `global.external_labels`.
+    pub(crate) external_labels: Vec<(String, String)>,
+}
+
+impl LoadState {
+    fn loaded(settings: &ScrapeSettings, loaded_ms: i64) -> Self {
+        Self {
+            successful: true,
+            loaded_ms,
+            rendered: settings.rendered.clone(),
+            external_labels: settings.external_labels.clone(),
+        }
+    }
 }
 
 impl Scraping {
@@ -83,11 +96,7 @@ impl Scraping {
             own,
             pools: Mutex::default(),
             views: RwLock::default(),
-            state: RwLock::new(LoadState {
-                successful: true,
-                loaded_ms,
-                rendered: settings.rendered.clone(),
-            }),
+            state: RwLock::new(LoadState::loaded(settings, loaded_ms)),
         };
         if let Err(reason) = scraping.apply(settings).await {
             error!(
@@ -103,13 +112,9 @@ impl Scraping {
     pub(crate) async fn reload(&self) -> Result<(), String> {
         let loaded = self.load_and_apply().await;
         match &loaded {
-            Ok(rendered) => {
+            Ok(settings) => {
                 let loaded_ms = self.context.clock.now_ms();
-                *self.state.write() = LoadState {
-                    successful: true,
-                    loaded_ms,
-                    rendered: rendered.clone(),
-                };
+                *self.state.write() = LoadState::loaded(settings, loaded_ms);
                 info!("configuration loaded");
             }
             Err(reason) => {
@@ -123,7 +128,7 @@ impl Scraping {
         loaded.map(|_| ())
     }
 
-    async fn load_and_apply(&self) -> Result<String, String> {
+    async fn load_and_apply(&self) -> Result<ScrapeSettings, String> {
         let settings = match self.file.clone() {
             Some(file) => {
                 let load = move || ScrapeSettings::load(&file).map_err(|error| error.to_string());
@@ -136,7 +141,7 @@ impl Scraping {
             warn!("{warning}");
         }
         self.apply(&settings).await?;
-        Ok(settings.rendered)
+        Ok(settings)
     }
 
     /// Makes the pools those of the settings; on an error nothing has changed.

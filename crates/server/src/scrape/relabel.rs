@@ -47,18 +47,8 @@ impl LabelSet {
         }
     }
 
-    pub(crate) fn remove(&mut self, name: &str) {
-        if let Ok(at) = self.place(name) {
-            self.0.remove(at);
-        }
-    }
-
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str, &str) -> bool) {
         self.0.retain(|(name, value)| keep(name, value));
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
     }
 
     /// In the order of their names.

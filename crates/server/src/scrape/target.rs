@@ -238,16 +238,18 @@ pub(super) struct Health {
     /// When it began; `None` before the first one.
     pub(super) scraped_ms: Option<i64>,
     pub(super) seconds: f64,
-    /// `None` for a success.
+    /// Whether there was nothing that could be stored.
+    pub(super) is_down: bool,
+    /// Why, or what else was not stored; `None` when everything is.
     pub(super) error: Option<String>,
 }
 
 impl Health {
     pub(super) fn name(&self) -> &'static str {
-        match (self.scraped_ms, &self.error) {
+        match (self.scraped_ms, self.is_down) {
             (None, _) => "unknown",
-            (Some(_), None) => "up",
-            (Some(_), Some(_)) => "down",
+            (Some(_), false) => "up",
+            (Some(_), true) => "down",
         }
     }
 }

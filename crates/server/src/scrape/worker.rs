@@ -29,6 +29,7 @@ use super::metrics::{Failure, ScrapeMetrics};
 use super::report::{Counts, Extra, Report};
 use super::schedule::Schedule;
 use super::target::Target;
+use crate::http::remote_write::spelt_out;
 
 /// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
 /// busy, and the rest waits as bytes.
@@ -147,14 +148,14 @@ impl Worker {
             timestamp_ms: schedule.timestamp(tick_ms, began_ms),
             began,
         };
-        let error = match fetched {
+        let (is_down, error) = match fetched {
             Ok(body) => scrape.store(body).await,
             Err(FetchError { failure, reason }) => {
                 let body_bytes = if reason == body::TOO_LARGE { -1 } else { 0 };
                 scrape
                     .store_failure(failure, &reason, Counts::default(), body_bytes)
                     .await;
-                Some(reason)
+                (true, Some(reason))
             }
         };
         let seconds = began.elapsed().as_secs_f64();
@@ -162,6 +163,7 @@ impl Worker {
         let mut health = self.target.health.lock();
         health.scraped_ms = Some(began_ms);
         health.seconds = seconds;
+        health.is_down = is_down;
         health.error = error;
         None
     }
@@ -226,8 +228,8 @@ struct Refused {
 }
 
 impl Scrape<'_> {
-    /// Stores what a body says; gives back why not.
-    async fn store(&self, body: Body) -> Option<String> {
+    /// Stores what a body says; gives back whether the target is down, and what was not stored and why.
+    async fn store(&self, body: Body) -> (bool, Option<String>) {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.context.parsing).acquire_owned().await.ok();
         let (context, target, job) = (
@@ -276,15 +278,17 @@ impl Scrape<'_> {
         };
         match self.context.database.write(fill).await {
             Ok(outcome) => {
-                self.stored(&outcome);
                 self.context.metrics.succeeded.add(1);
-                None
+                (false, self.stored(&outcome))
             }
             Err(WriteError::Storage(error)) => {
                 self.not_stored(&error);
                 // The target did what it should.
                 self.context.metrics.succeeded.add(1);
-                None
+                (
+                    false,
+                    Some(format!("the scrape could not be stored: {error}")),
+                )
             }
             Err(WriteError::Decode(refused)) => {
                 let reason = refused.error.to_string();
@@ -294,7 +298,7 @@ impl Scrape<'_> {
                 };
                 let (counts, bytes) = (refused.counts, refused.body_bytes);
                 self.store_failure(failure, &reason, counts, bytes).await;
-                Some(reason)
+                (true, Some(reason))
             }
         }
     }
@@ -320,19 +324,18 @@ impl Scrape<'_> {
             Ok::<_, AppendError>(())
         };
         match self.context.database.write(fill).await {
-            Ok(outcome) => self.stored(&outcome),
+            Ok(outcome) => drop(self.stored(&outcome)),
             Err(WriteError::Storage(error)) => self.not_stored(&error),
             // Nothing in it can fail.
             Err(WriteError::Decode(_)) => {}
         }
     }
 
-    fn stored(&self, outcome: &WriteOutcome) {
+    /// Counts and logs what the store refused, and says it.
+    fn stored(&self, outcome: &WriteOutcome) -> Option<String> {
         self.target.series.lock().commit();
-        let Some(first) = outcome.rejected.first() else {
-            return;
-        };
-        let count = outcome
+        let first = outcome.rejected.first()?;
+        let count: u64 = outcome
             .rejected
             .iter()
             .map(|rejection| rejection.count)
@@ -347,6 +350,8 @@ impl Scrape<'_> {
             let (url, reason) = (&self.target.spec.url.text, &first.reason);
             warn!(url, count, reason, "samples of a scrape were refused");
         }
+        let reasons = spelt_out(&outcome.rejected);
+        Some(format!("{count} samples refused: {reasons}"))
     }
 
     fn not_stored(&self, error: &StorageError) {
@@ -366,7 +371,7 @@ impl Scrape<'_> {
 
 fn extra(job: &Job, target: &Target, body_bytes: i64) -> Option<Extra> {
     let config = job.config();
-    config.extra_scrape_metrics.then(|| Extra {
+    config.extra_scrape_metrics.then_some(Extra {
         timeout_seconds: target.spec.timeout.as_secs_f64(),
         sample_limit: config.sample_limit,
         body_bytes,

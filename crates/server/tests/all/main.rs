@@ -8,6 +8,7 @@
 
 mod access;
 mod admin;
+mod bad_input;
 mod client;
 mod compression;
 mod conformance;

@@ -161,7 +161,7 @@ fn histogram(timestamp: i64, count: u64) -> Vec<u8> {
     out
 }
 
-fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -169,17 +169,17 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+pub(crate) fn number(out: &mut Vec<u8>, field: u64, value: u64) {
     varint(out, field << 3);
     varint(out, value);
 }
 
-fn double(out: &mut Vec<u8>, field: u64, value: f64) {
+pub(crate) fn double(out: &mut Vec<u8>, field: u64, value: f64) {
     varint(out, field << 3 | 1);
     out.extend(value.to_le_bytes());
 }
 
-fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
+pub(crate) fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
     varint(out, field << 3 | 2);
     varint(out, value.len() as u64);
     out.extend(value);

@@ -21,7 +21,7 @@ async fn up(scraper: &Scraper) -> Value {
 async fn targets_in_prometheus_shape() {
     let target = LiveTarget::start(PAGE).await;
     let address = target.address.to_string();
-    let scraper = Scraper::start(&one_job(&[address.clone()], "")).await;
+    let scraper = Scraper::start(&one_job(std::slice::from_ref(&address), "")).await;
     let data = up(&scraper).await;
     let shown = &data["activeTargets"][0];
     assert_eq!(shown["labels"], json!({"instance": address, "job": "test"}));
@@ -67,7 +67,7 @@ async fn targets_in_prometheus_shape() {
 async fn metadata_by_target_and_of_all() {
     let target = LiveTarget::start(PAGE).await;
     let address = target.address.to_string();
-    let scraper = Scraper::start(&one_job(&[address.clone()], "")).await;
+    let scraper = Scraper::start(&one_job(std::slice::from_ref(&address), "")).await;
     up(&scraper).await;
     let labels = json!({"instance": address, "job": "test"});
     let path = "/api/v1/targets/metadata";
@@ -206,4 +206,25 @@ async fn itself_is_left_alone_when_told_so() {
     let pools = served.get("/api/v1/scrape_pools", &[]).await.data();
     assert_eq!(pools, json!({"scrapePools": []}));
     served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn external_labels_are_federated_and_not_stored() {
+    let target = LiveTarget::start("a 1\nb{region=\"own\"} 1\n").await;
+    let job = one_job(&[target.address.to_string()], "");
+    let file = format!("global: {{external_labels: {{region: r1}}}}\n{job}");
+    let scraper = Scraper::start(&file).await;
+    let found = scraper.until_value("a", "1").await;
+    assert_eq!(found.label("region"), "");
+    let both = [("match[]", "{__name__=~\"a|b\"}")];
+    let page = scraper.served.get("/federate", &both).await;
+    let line = |name: &str| {
+        page.text()
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap()
+    };
+    assert!(line("a{").contains("region=\"r1\""), "{}", page.text());
+    assert!(line("b{").contains("region=\"own\""), "{}", page.text());
+    scraper.served.stop().await.unwrap();
 }

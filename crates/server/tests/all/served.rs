@@ -15,6 +15,8 @@ const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded")
 
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
+    /// Where OTLP over gRPC is taken, if it is.
+    pub(crate) grpc_address: Option<SocketAddr>,
     stop: mpsc::Sender<&'static str>,
     process: Ended,
 }
@@ -73,10 +75,12 @@ impl Served {
     pub(crate) async fn starting(config: Config, environment: Environment) -> Self {
         let process = Process::start(config, environment).await.expect("a door");
         let address = process.address().expect("the door is open");
+        let grpc_address = process.grpc_address();
         let (stop, stopped) = mpsc::channel(1);
         let process = running(process, stopped);
         Self {
             address,
+            grpc_address,
             stop,
             process,
         }

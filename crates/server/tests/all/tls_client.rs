@@ -152,7 +152,11 @@ impl Sender {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, Failed> {
         Ok(match &mut self.sending {
-            Sending::Http1(sender) => sender.send_request(request).await?,
+            Sending::Http1(sender) => {
+                // The connection takes the next request a little after the answer before was read.
+                sender.ready().await?;
+                sender.send_request(request).await?
+            }
             Sending::Http2(sender) => sender.send_request(request).await?,
         })
     }

@@ -16,7 +16,7 @@ use super::put;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::flush::flush_hours;
-use crate::head::CATALOG_HOUR;
+use crate::head::{CATALOG_HOUR, TOTALS_HOUR};
 use crate::inner::Inner;
 use crate::maintenance::coarsen::stored_job;
 use crate::read::{BucketView, bucket_meta_of, buckets_in, join_bounded, resolve, views_of};
@@ -138,7 +138,7 @@ async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<
             start_ms <= deletion.end_ms && start_ms + HOUR_MS > deletion.start_ms
         };
         hours
-            .filter(|hour| *hour != CATALOG_HOUR)
+            .filter(|hour| !matches!(*hour, CATALOG_HOUR | TOTALS_HOUR))
             .filter(touched)
             .collect()
     };

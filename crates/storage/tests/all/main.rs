@@ -7,6 +7,7 @@ mod coarse_reading;
 mod coarsen;
 mod compaction;
 mod concurrency;
+mod deletion;
 mod deltas;
 mod exemplars;
 mod faults;

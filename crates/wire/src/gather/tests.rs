@@ -100,7 +100,9 @@ fn samples_without_a_series_and_times_that_nobody_stores() {
     assert!(gathered.is_empty());
     assert_eq!(gathered.take_rejected().len(), 1);
     gathered.series(RawLabels(&[]));
-    [i64::MIN, i64::MAX, 5].map(|time| gathered.sample(sample(time)));
+    for time in [i64::MIN, i64::MAX, 5] {
+        gathered.sample(sample(time));
+    }
     assert_eq!(gathered.span(), Some((5, 5)));
     // They go to the first window, so that the sink can say why not.
     for (first, count) in [(true, 3), (false, 1)] {

@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use super::{SIGABRT, STOP_PATIENCE};
 use crate::export::select;
 use crate::http::escape;
-use crate::ledger::{Found, Value};
+use crate::ledger::{Found, LabelSet, Samples, Value};
 use crate::remote_write::{HEADERS, SentSeries, encode};
 use crate::served::{Serve, Served, Workplace, check_is_clean};
 
@@ -95,7 +95,7 @@ fn dies_at(point: &str, passes: u32) {
     check_is_clean(&data, &[]);
 }
 
-fn series() -> impl Iterator<Item = (Vec<(String, String)>, Vec<(i64, Value)>)> {
+fn series() -> impl Iterator<Item = (LabelSet, Samples)> {
     ["cut", "doomed", "kept"].into_iter().flat_map(|name| {
         (0..3).map(move |n: i64| {
             let labels = vec![

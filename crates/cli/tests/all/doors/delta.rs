@@ -37,13 +37,12 @@ impl DeltaSender {
         }
     }
 
-    /// Sends until it is told to stop or the process is gone.
+    /// Sends until it is told to stop. While nobody answers it sends the same again.
     pub(super) fn run(&mut self, door: &mut impl OtlpDoor, go_on: &dyn Fn() -> bool) {
         while go_on() {
             match self.send_next(door) {
                 Sent::Acknowledged => std::thread::sleep(Duration::from_millis(2)),
-                Sent::Refused => std::thread::sleep(PAUSE),
-                Sent::Unanswered => return,
+                Sent::Refused | Sent::Unanswered => std::thread::sleep(PAUSE),
             }
         }
     }

@@ -46,11 +46,12 @@ impl Importer {
                     self.acknowledged.extend(samples);
                     self.acknowledged_lines += SERIES as u64;
                 }
-                Ok(answer) => assert!(
-                    answer.status >= 500 || answer.status == 429,
-                    "{}",
-                    answer.text()
-                ),
+                Ok(answer) => {
+                    let may_come_again = answer.status >= 500 || answer.status == 429;
+                    assert!(may_come_again, "{}", answer.text());
+                    // What stands before the trouble is stored.
+                    self.possible.extend(samples);
+                }
                 Err(_) => {
                     self.possible.extend(samples);
                     return;

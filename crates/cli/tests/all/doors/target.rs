@@ -47,7 +47,7 @@ impl Target {
 
     pub(super) fn configuration(&self) -> String {
         format!(
-            "scrape_configs:\n- job_name: door\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n  \
+            "scrape_configs:\n- job_name: door\n  scrape_interval: 250ms\n  scrape_timeout: 250ms\n  \
              static_configs:\n  - targets: ['{}']\n",
             host_and_port(self.address)
         )

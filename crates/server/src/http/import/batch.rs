@@ -32,7 +32,7 @@ pub(super) struct Refused {
 }
 
 pub(super) enum Content {
-    Gathered(Gathered),
+    Gathered(Box<Gathered>),
     Frames(Vec<Frame>),
 }
 

@@ -99,6 +99,8 @@ pub(super) struct Buffer {
     bytes: Vec<u8>,
     used: usize,
     at_end: bool,
+    /// Why there is no more, until what came before has been looked at.
+    broken: Option<io::Error>,
 }
 
 impl Buffer {
@@ -108,6 +110,7 @@ impl Buffer {
             bytes: Vec::new(),
             used: 0,
             at_end: false,
+            broken: None,
         }
     }
 
@@ -124,10 +127,14 @@ impl Buffer {
         self.used = (self.used + bytes).min(self.bytes.len());
     }
 
-    /// Reads until there are this many bytes, and some more if they are there at once.
+    /// Reads until there are this many bytes, and some more if they are there at once. A source that
+    /// breaks is an error of the next call, so that what it delivered before is not lost.
     pub(super) fn fill(&mut self, at_least: usize) -> io::Result<()> {
         self.bytes.drain(..self.used);
         self.used = 0;
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         while !self.at_end && self.bytes.len() < at_least.max(READ_BYTES / 2) {
             let begin = self.bytes.len();
             self.bytes.resize(begin + READ_BYTES, 0);
@@ -143,7 +150,10 @@ impl Buffer {
                 other => other,
             };
             self.bytes.truncate(begin + read.as_ref().unwrap_or(&0));
-            read?;
+            if let Err(error) = read {
+                self.broken = Some(error);
+                break;
+            }
         }
         Ok(())
     }

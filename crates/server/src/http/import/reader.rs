@@ -93,8 +93,13 @@ impl Reading {
             if ends {
                 break;
             }
-            if buffer.rest().is_empty() {
-                buffer.fill(EXPOSITION_BYTES)?;
+            if buffer.rest().is_empty()
+                && let Err(error) = buffer.fill(EXPOSITION_BYTES)
+            {
+                // What is good before the break is stored; the line that it cut is not.
+                let good = lines.saturating_sub(import.imported().refused_lines);
+                self.send(batch_of(gathered, Vec::new(), good, lines))?;
+                return Err(error.into());
             }
         }
         let imported = import.finish(&mut gathered);
@@ -128,7 +133,13 @@ impl Reading {
                 self.send(batch_of(content, refused, reader.lines_read(), last_line))
             };
             match step {
-                Step::More { at_least } => buffer.fill(at_least)?,
+                Step::More { at_least } => {
+                    if let Err(error) = buffer.fill(at_least) {
+                        // What is good before the break is stored.
+                        send(&mut refused)?;
+                        return Err(error.into());
+                    }
+                }
                 Step::Full => send(&mut refused)?,
                 Step::End => return send(&mut refused),
                 Step::Bad { line, reason } if self.options.skip_errors => {
@@ -161,15 +172,25 @@ impl Reading {
             let step = reader.next(buffer.rest(), buffer.at_end());
             let at = number + 1;
             match step {
-                Ok(FrameStep::More { at_least }) => buffer.fill(at_least)?,
+                Ok(FrameStep::More { at_least }) => {
+                    if let Err(error) = buffer.fill(at_least) {
+                        self.send_frames(&mut frames, number, None)?;
+                        return Err(error.into());
+                    }
+                }
                 Ok(FrameStep::End) => return self.send_frames(&mut frames, number, None),
                 Ok(FrameStep::Frame { frame, taken }) => {
                     buffer.consume(taken);
                     number += 1;
                     if frame.kind == FrameKind::End {
-                        let counts = decode_counts(&frame.payload).map_err(|error| {
-                            Stopped::Failed(ApiError::bad_data(format!("frame {at}: {error}")))
-                        })?;
+                        let counts = match decode_counts(&frame.payload) {
+                            Ok(counts) => counts,
+                            Err(error) => {
+                                self.send_frames(&mut frames, number - 1, None)?;
+                                let message = format!("frame {at}: {error}");
+                                return Err(Stopped::Failed(ApiError::bad_data(message)));
+                            }
+                        };
                         let counts = Some(counts).filter(|_| !self.options.partial);
                         self.send_frames(&mut frames, number, counts)?;
                         (bytes, samples) = (0, 0);
@@ -229,7 +250,7 @@ fn batch_of(mut content: Gathered, mut refused: Vec<Refused>, lines: u64, last_l
         line: None,
     }));
     Batch {
-        content: Content::Gathered(content),
+        content: Content::Gathered(Box::new(content)),
         lines,
         last_line,
         refused,

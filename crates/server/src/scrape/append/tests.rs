@@ -204,11 +204,17 @@ fn what_is_said_about_families_is_written_when_it_changes() {
     let mut scrapes = Scrapes::new(|_| {});
     let page = "# HELP a Help.\n# TYPE a counter\na 1\n";
     let counter = ("a".to_owned(), MetricType::Counter);
-    assert_eq!(scrapes.scrape(page).unwrap().metadata, [counter.clone()]);
+    assert_eq!(
+        scrapes.scrape(page).unwrap().metadata,
+        std::slice::from_ref(&counter)
+    );
     assert_eq!(scrapes.scrape(page).unwrap().metadata, []);
     let changed = "# HELP a Help.\n# TYPE a gauge\na 1\n";
     let gauge = ("a".to_owned(), MetricType::Gauge);
-    assert_eq!(scrapes.scrape(changed).unwrap().metadata, [gauge.clone()]);
+    assert_eq!(
+        scrapes.scrape(changed).unwrap().metadata,
+        std::slice::from_ref(&gauge)
+    );
     // What could not be stored is written again.
     scrapes.series.failed();
     assert_eq!(scrapes.scrape(changed).unwrap().metadata, [gauge]);

@@ -58,8 +58,9 @@ fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
     given += usize::from(bearer.iter().any(|key| fields.has(key)));
     if given > 1 {
         let reason = "at most one of basic_auth, authorization and bearer_token may be given";
-        let last = ways.into_iter().chain(bearer).filter(|key| fields.has(key));
-        fields.complain(last.last().unwrap_or_default(), reason);
+        let mut there = ways.into_iter().chain(bearer).filter(|key| fields.has(key));
+        let last = there.next_back().unwrap_or_default();
+        fields.complain(last, reason);
     }
     let basic = fields.map("basic_auth").map(basic);
     let authorization = fields.map("authorization").and_then(authorization);

@@ -224,7 +224,7 @@ pub(crate) enum Discovery {
     Http {
         url: String,
         refresh_interval: Duration,
-        client: HttpClientConfig,
+        client: Box<HttpClientConfig>,
     },
     Dns {
         names: Vec<String>,

@@ -143,7 +143,7 @@ fn http(mut fields: Fields<'_>) -> Discovery {
     let discovery = Discovery::Http {
         url,
         refresh_interval: refresh(&mut fields, HTTP_REFRESH),
-        client: client::read(&mut fields),
+        client: Box::new(client::read(&mut fields)),
     };
     fields.finish();
     discovery

@@ -190,13 +190,13 @@ dns_sd_configs:
         Discovery::Http {
             url: "http://sd/targets".into(),
             refresh_interval: SECONDS(60),
-            client: HttpClientConfig {
+            client: Box::new(HttpClientConfig {
                 credentials: Some(Credentials::Basic {
                     username: Secret::Given("u".into()),
                     password: Secret::Given("".into()),
                 }),
                 ..HttpClientConfig::default()
-            },
+            }),
         },
         Discovery::Dns {
             names: vec!["_x._tcp.example.org".into()],

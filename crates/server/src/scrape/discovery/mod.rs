@@ -47,7 +47,7 @@ pub(super) fn spawn(
         } => tokio::spawn(http::run(
             url.clone(),
             *refresh_interval,
-            client.clone(),
+            client.as_ref().clone(),
             updates,
         )),
         Discovery::Dns {

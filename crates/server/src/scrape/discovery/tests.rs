@@ -80,12 +80,9 @@ impl Pool {
         }
     }
 
-    #[track_caller]
-    fn until(&mut self, targets: &[&str]) -> impl Future<Output = ()> {
-        async move {
-            while self.targets() != targets {
-                self.next().await;
-            }
+    async fn until(&mut self, targets: &[&str]) {
+        while self.targets() != targets {
+            self.next().await;
         }
     }
 
@@ -243,10 +240,10 @@ async fn a_server_lists_targets() {
     let mut pool = Pool::of(&Discovery::Http {
         url: url.clone(),
         refresh_interval,
-        client: HttpClientConfig {
+        client: Box::new(HttpClientConfig {
             credentials: Some(credentials),
             ..HttpClientConfig::default()
-        },
+        }),
     });
     pool.until(&["a:1", "b:1"]).await;
     assert_eq!(
@@ -266,7 +263,7 @@ async fn a_server_lists_targets() {
     let mut pool = Pool::of(&Discovery::Http {
         url,
         refresh_interval: SHORT,
-        client: HttpClientConfig::default(),
+        client: Box::default(),
     });
     pool.until(&["a:1", "b:1"]).await;
     // A group less, then answers that are none and change nothing, then another list.

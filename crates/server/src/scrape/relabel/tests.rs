@@ -269,9 +269,9 @@ fn a_label_set_is_sorted_and_has_no_empty_values() {
     assert_eq!(show(&labels), "a=2 b=3");
     assert_eq!((labels.len(), labels.is_empty()), (2, false));
     labels.set("a", "");
-    labels.remove("none");
+    labels.set("none", "");
     assert_eq!(show(&labels), "b=3");
-    labels.remove("b");
+    labels.set("b", "");
     assert!(labels.is_empty());
 }
 

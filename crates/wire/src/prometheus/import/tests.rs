@@ -33,7 +33,7 @@ fn import<'a>(pieces: impl Iterator<Item = &'a [u8]>, limits: BatchLimits) -> Ou
     let mut batch = Gathered::default();
     let mut pieces = pieces.peekable();
     let mut buffer = Vec::new();
-    let mut store = |batch: &mut Gathered, outcome: &mut Outcome| {
+    let store = |batch: &mut Gathered, outcome: &mut Outcome| {
         outcome.largest_batch = outcome.largest_batch.max(batch.len());
         let batch = std::mem::take(batch);
         batch.replay(&mut outcome.sink);
