@@ -212,11 +212,29 @@ impl Database {
         E: Send + 'static,
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
+        self.write_patiently(Duration::ZERO, fill).await
+    }
+
+    /// The same for who has time: the request waits for others to share its commit with, at most for
+    /// `patience`. Each commit is a file that is created and synced, or a PUT that costs money.
+    pub async fn write_patiently<E, F>(
+        &self,
+        patience: Duration,
+        fill: F,
+    ) -> Result<WriteOutcome, WriteError<E>>
+    where
+        E: Send + 'static,
+        F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
+    {
         // Before any work is done, and once more before the append: many requests may be decoded by
         // then.
         self.inner.admit()?;
         let inner = Arc::clone(&self.inner);
-        let (outcome, durable) = self.inner.pool.run(move || append(&inner, fill)).await??;
+        let (outcome, durable) = self
+            .inner
+            .pool
+            .run(move || append(&inner, patience, fill))
+            .await??;
         if let Some(durable) = durable {
             durable.wait().await?;
         }
@@ -465,7 +483,7 @@ impl SeriesSource for Database {
 type Appended<E> = Result<(WriteOutcome, Option<crate::journal::Durable>), WriteError<E>>;
 
 /// The CPU part of a write: decode, append, encode the journal block, hand it over.
-fn append<E, F>(inner: &Inner, fill: F) -> Appended<E>
+fn append<E, F>(inner: &Inner, patience: Duration, fill: F) -> Appended<E>
 where
     F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E>,
 {
@@ -489,7 +507,7 @@ where
     let block = inner
         .head
         .encode_block(&scratch.batch, &appended, &mut scratch.encoder);
-    let durable = ticket.fill(block);
+    let durable = ticket.fill(block, patience);
     let metrics = &inner.metrics;
     metrics.series_created.add(appended.created);
     metrics

@@ -31,7 +31,7 @@ pub(crate) struct Export {
     output: PathBuf,
 
     /// Series to export; all unless given; may be repeated
-    #[arg(short, long = "match", value_name = "SELECTOR")]
+    #[arg(short = 'm', long = "match", value_name = "SELECTOR")]
     selectors: Vec<String>,
 
     /// From when on; from the first sample unless given

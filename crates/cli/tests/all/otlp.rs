@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value as Json;
 
 use crate::http::{Client, escape};
-use crate::served::{Serve, Workplace};
+use crate::served::{Serve, Workplace, free_address};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/otlp/instruments.py");
 
@@ -95,4 +95,18 @@ fn every_instrument_over_http() {
     let address = served.address().expect("the door is open");
     let endpoint = format!("http://{address}/v1/metrics");
     check_instruments("http", &endpoint, &mut served.client());
+}
+
+#[test]
+fn every_instrument_over_grpc() {
+    if !python_has("opentelemetry.sdk.metrics, opentelemetry.exporter.otlp.proto.grpc") {
+        return;
+    }
+    let workplace = Workplace::new();
+    let address = free_address().to_string();
+    let served = Serve::new(workplace.path("data"), workplace.path("log"))
+        .flags(["--otlp.grpc.listen", &address])
+        .start();
+    let endpoint = format!("http://{address}");
+    check_instruments("grpc", &endpoint, &mut served.client());
 }

@@ -35,6 +35,13 @@ use crate::http::remote_write::spelt_out;
 /// busy, and the rest waits as bytes.
 const PARSED_AT_ONCE_MAX: usize = 16;
 
+/// How long a scrape may wait for others to share its commit with: nobody waits for its acknowledgement,
+/// and targets are spread over their interval, so that nearly every scrape would be a commit of its own.
+const PATIENCE_MAX: Duration = Duration::from_millis(250);
+
+/// The part of an interval that this may take, so that the next tick is not missed.
+const PATIENCE_OF_INTERVAL: u32 = 8;
+
 /// Seconds between two words in the log about the same kind of trouble.
 const LOG_PAUSE_MS: i64 = 60_000;
 
@@ -228,6 +235,10 @@ struct Refused {
 }
 
 impl Scrape<'_> {
+    fn patience(&self) -> Duration {
+        PATIENCE_MAX.min(self.target.spec.interval / PATIENCE_OF_INTERVAL)
+    }
+
     /// Stores what a body says; gives back whether the target is down, and what was not stored and why.
     async fn store(&self, body: Body) -> (bool, Option<String>) {
         // The semaphore is never closed.
@@ -276,7 +287,12 @@ impl Scrape<'_> {
             drop(permit);
             result
         };
-        match self.context.database.write(fill).await {
+        match self
+            .context
+            .database
+            .write_patiently(self.patience(), fill)
+            .await
+        {
             Ok(outcome) => {
                 self.context.metrics.succeeded.add(1);
                 (false, self.stored(&outcome))
@@ -323,7 +339,12 @@ impl Scrape<'_> {
             series.report(&report, timestamp_ms, batch);
             Ok::<_, AppendError>(())
         };
-        match self.context.database.write(fill).await {
+        match self
+            .context
+            .database
+            .write_patiently(self.patience(), fill)
+            .await
+        {
             Ok(outcome) => drop(self.stored(&outcome)),
             Err(WriteError::Storage(error)) => self.not_stored(&error),
             // Nothing in it can fail.

@@ -50,6 +50,8 @@ struct Submitted {
     seq: u64,
     epoch: u32,
     block: Vec<u8>,
+    /// Until when it may wait for company.
+    wanted: Instant,
     acknowledge: oneshot::Sender<()>,
 }
 
@@ -89,6 +91,7 @@ impl Journal {
             shared: Arc::clone(&shared),
             commit_interval,
             waiting: BTreeMap::new(),
+            wanted: None,
             next_seq,
             metrics,
         };
@@ -159,8 +162,8 @@ impl Journal {
 }
 
 impl Ticket<'_> {
-    /// Hands the block over to the commit loop.
-    pub(crate) fn fill(mut self, block: Vec<u8>) -> Durable {
+    /// Hands the block over to the commit loop, where it may wait for others for so long.
+    pub(crate) fn fill(mut self, block: Vec<u8>, patience: Duration) -> Durable {
         self.filled = true;
         let shared = &self.journal.shared;
         shared.queued_bytes.fetch_add(block.len(), Relaxed);
@@ -169,6 +172,7 @@ impl Ticket<'_> {
             seq: self.seq,
             epoch: self.epoch,
             block,
+            wanted: Instant::now() + patience,
             acknowledge,
         };
         // A closed channel drops `acknowledge`, which the waiter sees.
@@ -224,6 +228,8 @@ struct CommitLoop {
     commit_interval: Duration,
     /// Blocks that arrived, also those that are ahead of a slower request.
     waiting: BTreeMap<u64, Submitted>,
+    /// The first moment at which one of them is wanted.
+    wanted: Option<Instant>,
     next_seq: u64,
     metrics: Arc<Metrics>,
 }
@@ -263,16 +269,19 @@ impl CommitLoop {
                 None => return false,
             }
         }
-        let due = last_commit + self.commit_interval;
-        let enough = match self.commit_interval > GATHERING_TIME_MAX {
-            true => RECORD_BYTES_MAX,
-            false => GATHER_BYTES,
-        };
+        let soonest = last_commit + self.commit_interval;
         loop {
             while let Ok(submitted) = self.receiver.try_recv() {
                 self.enter(submitted);
             }
-            if self.shared.queued_bytes.load(Relaxed) >= enough || Instant::now() >= due {
+            let now = Instant::now();
+            let wanted = self.wanted.unwrap_or(now);
+            let due = soonest.max(wanted);
+            let enough = match self.commit_interval > GATHERING_TIME_MAX || wanted > now {
+                true => RECORD_BYTES_MAX,
+                false => GATHER_BYTES,
+            };
+            if self.shared.queued_bytes.load(Relaxed) >= enough || now >= due {
                 return true;
             }
             match tokio::time::timeout_at(due, self.receiver.recv()).await {
@@ -283,6 +292,10 @@ impl CommitLoop {
     }
 
     fn enter(&mut self, submitted: Submitted) {
+        let earlier = self.wanted.is_none_or(|wanted| submitted.wanted < wanted);
+        if earlier {
+            self.wanted = Some(submitted.wanted);
+        }
         self.waiting.insert(submitted.seq, submitted);
     }
 
@@ -293,6 +306,7 @@ impl CommitLoop {
             self.next_seq += 1;
             group.push(submitted);
         }
+        self.wanted = self.waiting.values().map(|left| left.wanted).min();
         group
     }
 
