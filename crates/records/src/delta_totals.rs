@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A record holds the totals of one part of all series, by the first bits of their fingerprints
-//! ([`part_of`]), so that what has not changed need not be written again.
+//! (`SeriesKey::part`), so that what has not changed need not be written again.
 //!
 //! Holds always:
 //! - A series is recognised by its labels alone, by 192 bits of two hashes of them.

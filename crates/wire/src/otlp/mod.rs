@@ -15,7 +15,7 @@
 //! - Fields may come in any order: what stands above the points is read before them.
 //! - Every data point is announced by `point`, and is handed over or refused with a reason.
 //! - Nothing is allocated per number point; label names are translated when they change, not per point.
-//! - What one request can make the decoder write is bounded ([`labels::LABEL_BYTES_PER_REQUEST_MAX`]).
+//! - What one request can make the decoder write is bounded (`LABEL_BYTES_PER_REQUEST_MAX`).
 
 mod attributes;
 mod exemplar;
