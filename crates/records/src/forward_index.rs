@@ -209,11 +209,22 @@ pub(crate) fn push_bindings<'a>(
 }
 
 pub(crate) fn read_bindings(reader: &mut Reader<'_>) -> Result<Labels, DecodeError> {
+    let mut pairs = Vec::new();
+    read_pairs(reader, &mut pairs)?;
+    Ok(Labels::from_sorted(pairs.iter().copied()))
+}
+
+/// The same into a buffer of the caller's.
+pub(crate) fn read_pairs<'a>(
+    reader: &mut Reader<'a>,
+    pairs: &mut Vec<(&'a str, &'a str)>,
+) -> Result<(), DecodeError> {
+    pairs.clear();
     let count = usize::from(reader.u16()?);
     if count > reader.remaining() / MIN_BINDING_LEN {
         return Err(reader.error("more labels than bytes"));
     }
-    let mut pairs: Vec<(&str, &str)> = Vec::with_capacity(count);
+    pairs.reserve(count);
     for _ in 0..count {
         let (name, value) = (reader.text16()?, reader.text16()?);
         if pairs.last().is_some_and(|(previous, _)| *previous >= name) {
@@ -224,7 +235,7 @@ pub(crate) fn read_bindings(reader: &mut Reader<'_>) -> Result<Labels, DecodeErr
         }
         pairs.push((name, value));
     }
-    Ok(Labels::from_sorted(pairs.iter().copied()))
+    Ok(())
 }
 
 fn push_text16(buffer: &mut Vec<u8>, text: &str) {

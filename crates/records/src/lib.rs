@@ -22,6 +22,7 @@ pub mod coarse_samples;
 pub mod columns;
 mod container;
 pub mod delta_totals;
+pub mod epoch_summary;
 mod error;
 pub mod exemplar_series;
 pub mod flush_cursor;

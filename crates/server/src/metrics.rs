@@ -241,6 +241,11 @@ fn journal_and_flushes(text: &mut TextWriter, database: &Database) {
             &metrics.flushed_hours,
         ),
         (
+            "icecore_replay_records_total",
+            "Journal records read at start-up.",
+            &metrics.replayed_records,
+        ),
+        (
             "icecore_replay_samples_total",
             "Samples taken from the journal at start-up.",
             &metrics.replayed_samples,

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::flush::{load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
-use crate::journal::{Journal, recover};
+use crate::journal::{Journal, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
 use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
@@ -143,7 +143,9 @@ impl Database {
         let tombstones = AllTombstones::load(&view).await?;
         let started = std::time::Instant::now();
         load_totals(&view, &head).await?;
-        let recovered = recover(&view, &head, options.journal.strict_recovery, now_ms).await?;
+        let pool = Pool::for_requests()?;
+        let strict = options.journal.strict_recovery;
+        let recovered = recover(&view, &head, &pool, strict, now_ms).await?;
         {
             let mut sequencer = head.sequencer.lock();
             sequencer.next_seq = recovered.next_seq;
@@ -153,12 +155,14 @@ impl Database {
             records = recovered.records,
             samples = recovered.samples,
             unreadable = recovered.unreadable,
+            epochs_passed_over = recovered.passed_over,
             series = head.series.load(Relaxed),
             buckets = buckets.len(),
             seconds = started.elapsed().as_secs_f64(),
             "journal replayed"
         );
         let metrics = Arc::new(Metrics::default());
+        metrics.replayed_records.add(recovered.records);
         metrics.replayed_samples.add(recovered.samples);
         metrics.replay_unreadable.add(recovered.unreadable);
         let local = engine.location().is_local();
@@ -187,7 +191,7 @@ impl Database {
             metrics,
             clock,
             started_ms: now_ms,
-            pool: Pool::for_requests()?,
+            pool,
             job_pool: Pool::for_jobs()?,
             scratch: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
@@ -388,6 +392,11 @@ impl Database {
             None => maintenance::flush_all(&self.inner).await,
             Some(_) => Ok(()),
         };
+        // Also when an hour could not be flushed: the next start reads the epochs that it is in, and no
+        // others.
+        if let Err(cause) = summarize_epochs(&self.inner).await {
+            warn!(%cause, "the next start will read more of the journal than it needs");
+        }
         // What could not be flushed is still in the journal.
         self.inner.engine.close().await.and(flushed)
     }

@@ -24,6 +24,8 @@ pub const FAIL_POINTS: &[&str] = &[
     "totals.written",
     "totals.before_commit",
     "totals.committed",
+    "summary.before",
+    "summary.written",
     "drain.before_memtable",
     "drain.before",
     "drain.submitted",

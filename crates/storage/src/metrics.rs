@@ -88,6 +88,7 @@ pub struct Metrics {
     /// Buckets that what was deleted has left.
     pub cleaned_buckets: Counter,
     pub drained_epochs: Counter,
+    pub replayed_records: Counter,
     pub replayed_samples: Counter,
     pub replay_unreadable: Counter,
     pub selections: Counter,

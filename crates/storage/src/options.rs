@@ -102,7 +102,8 @@ pub struct JournalOptions {
     pub commit_interval: Option<Duration>,
     /// An epoch ends after this many bytes: replay and draining work epoch by epoch.
     pub epoch_bytes_max: usize,
-    /// An epoch ends after this time, so that closed hours can be drained.
+    /// An epoch ends at each multiple of this time: with an hour, it holds the samples of one hour, and is
+    /// drained when that is flushed.
     pub epoch_age_max: Duration,
     /// Buckets that keep an epoch alive for longer than this are flushed although they are still
     /// being written to: it bounds what a restart has to replay.

@@ -36,6 +36,16 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
+        self.start(work).await.map_err(|_| {
+            Error::Unavailable("work on the CPU pool failed; the log has the cause".into())
+        })
+    }
+
+    /// Runs `work` on the pool. The receiver is told that the sender is gone if it panics.
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
         self.0.spawn(move || {
             // A panic in `work` drops the sender; the pool's thread and the process go on.
@@ -45,8 +55,6 @@ impl Pool {
                 let _ = sender.send(value);
             }
         });
-        receiver.await.map_err(|_| {
-            Error::Unavailable("work on the CPU pool failed; the log has the cause".into())
-        })
+        receiver
     }
 }

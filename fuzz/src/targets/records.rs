@@ -11,9 +11,9 @@ use icecore_model::{
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 use icecore_records::{
     Bucket, BucketMeta, ForwardRecord, HistogramEntry, MetricMeta, ParsedKey, SeriesId,
-    bucket_list, bucket_meta, delta_totals, exemplar_series, flush_cursor, forward_index, gorilla,
-    histogram_series, inverted_index, journal, key, merge, metadata, series_dictionary,
-    start_timestamps, watermark,
+    bucket_list, bucket_meta, delta_totals, epoch_summary, exemplar_series, flush_cursor,
+    forward_index, gorilla, histogram_series, inverted_index, journal, key, merge, metadata,
+    series_dictionary, start_timestamps, watermark,
 };
 
 use crate::{MEMORY_BASE, Target};
@@ -94,6 +94,12 @@ pub fn targets() -> Vec<Target> {
                 assert_eq!(watermark::encode(mark), input);
             }
         }),
+        target("records/epoch_summary", epoch_summaries, |input| {
+            if let Ok(summary) = epoch_summary::decode(input) {
+                let again = epoch_summary::decode(&epoch_summary::encode(&summary));
+                assert_eq!(again, Ok(summary));
+            }
+        }),
         target("records/delta_totals", delta_total_records, |input| {
             if let Ok(mut totals) = delta_totals::decode(input) {
                 let once = delta_totals::encode(&mut totals, 1_700_000_000);
@@ -108,9 +114,7 @@ pub fn targets() -> Vec<Target> {
         }),
         target("records/journal_record", journal_records, |input| {
             if let Ok(blocks) = journal::decode_record(input) {
-                blocks
-                    .iter()
-                    .for_each(|block| drop(journal::decode_block(block)));
+                blocks.iter().for_each(|block| decode_both_ways(block));
             }
         }),
         target("records/journal_block", journal_blocks, |input| {
@@ -118,10 +122,30 @@ pub fn targets() -> Vec<Target> {
             let record = journal::encode_record(&[input]);
             let blocks = journal::decode_record(&record).expect("own record");
             assert_eq!(blocks, [input]);
-            drop(journal::decode_block(blocks[0]));
+            decode_both_ways(blocks[0]);
         }),
         target("records/merge", operands, merge_is_associative),
     ]
+}
+
+/// Definitions as label sets and as pairs must be the same, and so must be whether a block is readable.
+fn decode_both_ways(block: &[u8]) {
+    let mut pairs = Vec::new();
+    let with_pairs = journal::decode_block_with(block, |number, labels| {
+        pairs.push((number, Labels::from_sorted(labels.iter().copied())));
+    });
+    let sections = journal::decode_block(block);
+    assert_eq!(
+        with_pairs.as_ref().err(),
+        sections.as_ref().err(),
+        "both fail alike"
+    );
+    let Ok(sections) = sections else { return };
+    let defined = sections.into_iter().filter_map(|section| match section {
+        journal::Section::Definitions(entries) => Some(entries),
+        _ => None,
+    });
+    assert_eq!(defined.flatten().collect::<Vec<_>>(), pairs);
 }
 
 fn forward_index_round_trip(input: &[u8]) {
@@ -238,6 +262,7 @@ fn keys() -> Vec<Vec<u8>> {
         key::retired_bucket(hour()),
         key::tombstones(hour()),
         key::restore_mark(),
+        key::epoch_summary(7),
         key::journal_watermark(),
         key::metric_metadata("up"),
     ]);
@@ -416,6 +441,18 @@ fn maintenance() -> Vec<Vec<u8>> {
     vec![
         flush_cursor::encode(258).into(),
         watermark::encode(mark).into(),
+    ]
+}
+
+fn epoch_summaries() -> Vec<Vec<u8>> {
+    let summary = epoch_summary::EpochSummary {
+        first_seq: 258,
+        last_seq: 700,
+        hours: [(28_333_320, 700), (28_333_380, 699), (u32::MAX, 300)].into(),
+    };
+    vec![
+        epoch_summary::encode(&summary).into(),
+        epoch_summary::encode(&epoch_summary::EpochSummary::default()).into(),
     ]
 }
 

@@ -4,7 +4,7 @@ use icecore_model::{Exemplar, Histogram, Labels, Metadata};
 
 use super::compression::read_section;
 use super::{RECORD, floats, kind};
-use crate::forward_index::read_bindings;
+use crate::forward_index::{read_bindings, read_pairs};
 use crate::metadata::read_metadata;
 use crate::reader::Reader;
 use crate::{DecodeError, histogram};
@@ -40,22 +40,58 @@ pub enum Section {
 
 /// The sections of a block, in order.
 pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
-    let mut reader = Reader::new(RECORD, block);
     let mut sections = Vec::new();
-    while !reader.is_empty() {
-        let mut buffer = Vec::new();
-        let section_kind = reader.u8()?;
-        let raw = read_section(&mut reader, &mut buffer)?;
-        sections.push(decode_section(section_kind, raw)?);
-    }
+    each_section(block, |section_kind, raw| {
+        sections.push(match section_kind {
+            kind::DEFINITIONS => Section::Definitions(all(raw, |reader| {
+                Ok((reader.uvarint32()?, read_bindings(reader)?))
+            })?),
+            other => decode_section(other, raw)?,
+        });
+        Ok(())
+    })?;
     Ok(sections)
+}
+
+/// The same without label sets: `define` gets each definition as pairs that are sorted by name, and no
+/// section stands for them. A replay has millions of them, and a use for none as a label set.
+pub fn decode_block_with(
+    block: &[u8],
+    mut define: impl FnMut(u32, &[(&str, &str)]),
+) -> Result<Vec<Section>, DecodeError> {
+    let mut sections = Vec::new();
+    each_section(block, |section_kind, raw| {
+        if section_kind != kind::DEFINITIONS {
+            sections.push(decode_section(section_kind, raw)?);
+            return Ok(());
+        }
+        let mut reader = Reader::new(RECORD, raw);
+        let mut pairs = Vec::new();
+        while !reader.is_empty() {
+            let number = reader.uvarint32()?;
+            read_pairs(&mut reader, &mut pairs)?;
+            define(number, &pairs);
+        }
+        Ok(())
+    })?;
+    Ok(sections)
+}
+
+fn each_section(
+    block: &[u8],
+    mut visit: impl FnMut(u8, &[u8]) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    let mut reader = Reader::new(RECORD, block);
+    let mut buffer = Vec::new();
+    while !reader.is_empty() {
+        let section_kind = reader.u8()?;
+        visit(section_kind, read_section(&mut reader, &mut buffer)?)?;
+    }
+    Ok(())
 }
 
 fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> {
     Ok(match section_kind {
-        kind::DEFINITIONS => Section::Definitions(all(raw, |reader| {
-            Ok((reader.uvarint32()?, read_bindings(reader)?))
-        })?),
         kind::FLOATS => {
             let (refs, timestamps, values) = floats::decode(raw)?;
             Section::Floats {

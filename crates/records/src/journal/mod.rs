@@ -23,7 +23,7 @@ mod floats;
 mod tests;
 
 pub use compression::{MAX_EXPANSION, MAX_SECTION_BYTES};
-pub use decode::{Section, decode_block};
+pub use decode::{Section, decode_block, decode_block_with};
 pub use encode::BlockEncoder;
 
 use xxhash_rust::xxh3::xxh3_64;

@@ -40,6 +40,7 @@ const RETIRED_BUCKET_KIND: u8 = 5;
 const DELTA_TOTALS_KIND: u8 = 6;
 const TOMBSTONES_KIND: u8 = 7;
 const RESTORE_MARK_KIND: u8 = 8;
+const EPOCH_SUMMARY_KIND: u8 = 9;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -164,6 +165,17 @@ pub fn restore_mark() -> Bytes {
     global(RecordType::Maintenance, &[RESTORE_MARK_KIND])
 }
 
+/// What a finished epoch of the journal holds.
+pub fn epoch_summary(epoch: u32) -> Bytes {
+    let [a, b, c, d] = epoch.to_be_bytes();
+    global(RecordType::Maintenance, &[EPOCH_SUMMARY_KIND, a, b, c, d])
+}
+
+/// The summaries of all epochs, in their order.
+pub fn epoch_summary_prefix() -> Bytes {
+    global(RecordType::Maintenance, &[EPOCH_SUMMARY_KIND])
+}
+
 /// The tombstones of all buckets.
 pub fn tombstones_prefix() -> Bytes {
     global(RecordType::Maintenance, &[TOMBSTONES_KIND])
@@ -195,6 +207,11 @@ pub fn record_prefix(record_type: RecordType, bucket: Bucket) -> Bytes {
 /// All journal records.
 pub fn journal_prefix() -> Bytes {
     global(RecordType::Journal, &[])
+}
+
+/// The first key behind all journal records.
+pub fn journal_end() -> Bytes {
+    Bytes::copy_from_slice(&[VERSION, tag(RecordType::Journal) + 1])
 }
 
 /// The journal records of one epoch: the six bytes that name its segment.

@@ -5,9 +5,9 @@ use std::fmt;
 use icecore_model::{BucketSize, BucketStart};
 
 use super::{
-    CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, ESCAPE, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND,
-    MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND, RETIRED_BUCKET_KIND,
-    STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
+    CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, EPOCH_SUMMARY_KIND, ESCAPE, FLUSH_CURSOR_KIND,
+    JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND,
+    RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -81,6 +81,9 @@ pub enum ParsedKey {
         bucket: Bucket,
     },
     RestoreMark,
+    EpochSummary {
+        epoch: u32,
+    },
     MetricMetadata {
         family: String,
     },
@@ -215,6 +218,9 @@ fn of_database(
                 part: u16::from_be_bytes(reader.array()?),
             },
             RESTORE_MARK_KIND => ParsedKey::RestoreMark,
+            EPOCH_SUMMARY_KIND => ParsedKey::EpochSummary {
+                epoch: u32::from_be_bytes(reader.array()?),
+            },
             TOMBSTONES_KIND => {
                 let exponent = reader.u8()?;
                 ParsedKey::Tombstones {
@@ -317,6 +323,7 @@ impl fmt::Display for ParsedKey {
             Self::DeltaTotals { part } => write!(f, "Maintenance running totals, part {part}"),
             Self::Tombstones { bucket } => write!(f, "Maintenance tombstones {bucket}"),
             Self::RestoreMark => f.write_str("Maintenance restore mark"),
+            Self::EpochSummary { epoch } => write!(f, "Maintenance summary of epoch {epoch}"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {
                 write!(f, "unknown (version {version}, tag {tag:#04x})")

@@ -27,7 +27,7 @@ type Logical = (u8, u8, u32, u32, Vec<Vec<u8>>, u128);
 
 fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
     (
-        0usize..15,
+        0usize..16,
         any_bucket(),
         any_id(),
         any::<u64>(),
@@ -135,6 +135,11 @@ fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
                     journal_watermark(),
                     ParsedKey::JournalWatermark,
                     (11, 0, 3, 0, vec![], 0),
+                ),
+                14 => (
+                    epoch_summary(id),
+                    ParsedKey::EpochSummary { epoch: id },
+                    (11, 0, 9, id, vec![], 0),
                 ),
                 _ => (
                     metric_metadata(&name),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use icecore_records::columns::{Times, time_column};
+use icecore_records::epoch_summary::{self, EpochSummary};
 use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
 use icecore_records::restore_mark::{self, RestoreMark};
 use icecore_records::tombstones::{self, Tombstones};
@@ -172,6 +173,16 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             restore_mark::encode(&restored()).into(),
             "0103616263ac02f0a2040110",
         ),
+        (
+            "key epoch summary",
+            key::epoch_summary(7).into(),
+            "01b00900000007",
+        ),
+        (
+            "value epoch summary",
+            epoch_summary::encode(&finished()).into(),
+            "01b1ac8360712504158202ba030288aac10d00f7d5bef20f9003",
+        ),
     ]
 }
 
@@ -181,6 +192,15 @@ fn deleted() -> Tombstones {
     deleted.erase(&[713].into_iter().collect());
     deleted.erase_range(T, T + 60_000, &[1, 2].into_iter().collect());
     deleted
+}
+
+/// Sequences 258 to 700 touched an hour and the catalog.
+fn finished() -> EpochSummary {
+    EpochSummary {
+        first_seq: 258,
+        last_seq: 700,
+        hours: [(hour().start.minutes(), 700), (u32::MAX, 300)].into(),
+    }
 }
 
 fn restored() -> RestoreMark {

@@ -259,7 +259,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("journal.epoch_bytes_max", Size, storage.journal.epoch_bytes_max, "64KiB" to "",
         "A part of the journal ends after this many bytes; replay and removal work part by part."),
     setting!("journal.epoch_age_max", Time, storage.journal.epoch_age_max, "1s" to "",
-        "A part of the journal ends after this time, so that what is stored in buckets can be removed from it."),
+        "A part of the journal ends at each multiple of this time (with 1h, at the full hour), so that what is stored in buckets can be removed from it."),
     setting!("journal.epoch_keep_max", Time, storage.journal.epoch_keep_max, "1s" to "",
         "Buckets that keep a part of the journal for longer are flushed although they are still written to: it bounds what a restart replays."),
     setting!("journal.queue_bytes_max", Size, storage.journal.queue_bytes_max, "64KiB" to "",

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use icecore_model::{Labels, Metadata, RawLabels};
+use icecore_model::{Metadata, RawLabels};
 use icecore_records::journal::BlockEncoder;
 
 use super::Head;
 use super::batch::{BatchBuffers, Column, PendingHistogram};
 use super::cursor::{HourCounts, HourRange, PageCursor};
 use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
+use super::replay::ReplayedSeries;
 use super::sequencer::{CATALOG_HOUR, Sequencer, TOTALS_HOUR};
 use super::slot::Slot;
 use super::totals::Accumulated;
@@ -125,23 +126,34 @@ impl Head {
         encoder.finish()
     }
 
-    /// Enters one series outside of a request (replay). `None` when there is no room.
-    pub(crate) fn series_for(&self, labels: &Labels) -> Option<SeriesRef> {
-        let mut bytes = Vec::new();
-        for (name, value) in labels.iter() {
-            icecore_model::push_raw_label(&mut bytes, name, value);
+    /// Finds or enters series outside of a request (replay) and tells `found` the reference of each;
+    /// `None` when there is no room.
+    pub(crate) fn enter_series(
+        &self,
+        series: &ReplayedSeries,
+        mut found: impl FnMut(u32, Option<SeriesRef>),
+    ) {
+        let mut sequencer = self.sequencer.lock();
+        let mut index = self.index.write();
+        for (number, hash, bytes) in &series.entries {
+            if let Some(known) = self.registry.lookup(*hash) {
+                found(*number, Some(known));
+                continue;
+            }
+            let Some(new) = take_ref(&mut sequencer) else {
+                found(*number, None);
+                continue;
+            };
+            let mut pairs = Vec::with_capacity(16);
+            RawLabels(&series.bytes[bytes.clone()])
+                .parse(&mut pairs)
+                .expect("label bytes were built from a decoded definition");
+            index.insert(new, &pairs);
+            self.registry.insert(new, *hash, bytes.len());
+            self.mark_alive(new);
+            self.series.fetch_add(1, Relaxed);
+            found(*number, Some(new));
         }
-        let hash = self.registry.hash(&bytes);
-        if let Some(series) = self.registry.lookup(hash) {
-            return Some(series);
-        }
-        let series = take_ref(&mut self.sequencer.lock())?;
-        let pairs: Vec<(&str, &str)> = labels.iter().collect();
-        self.index.write().insert(series, &pairs);
-        self.registry.insert(series, hash, bytes.len());
-        self.mark_alive(series);
-        self.series.fetch_add(1, Relaxed);
-        Some(series)
     }
 
     /// Lets the series be forgotten when it is idle, even if no sample of it was ever taken.

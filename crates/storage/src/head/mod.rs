@@ -44,15 +44,15 @@ pub use batch::{Rejection, WriteBatch};
 pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
 use label_order::Ranked;
-pub(crate) use registry::{PAGE_SERIES, SeriesRef};
-pub(crate) use replay::ReplayedBlock;
+pub(crate) use registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
+pub(crate) use replay::{ReplayedBlock, ReplayedSeries, UNDEFINED};
 pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer, TOTALS_HOUR};
 pub(crate) use slot::{HourPart, OpenStamp, PartCopy, Slot, overlay};
 pub(crate) use totals::{Totals, unix_seconds};
 
 use crate::cache::{HeadChunk, ReadCache};
 use crate::options::Limits;
-use registry::{Registry, SERIES_REFS_MAX};
+use registry::Registry;
 
 /// `PAGE_SERIES` neighbouring series.
 type Page = Mutex<Box<[Slot]>>;

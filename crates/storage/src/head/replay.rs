@@ -1,29 +1,84 @@
 //! The way of journal blocks back into the head, in the order in which they were written.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use icecore_model::{Exemplar, Histogram, Metadata};
+use hashbrown::HashMap;
+use icecore_model::{Exemplar, Histogram, Metadata, push_raw_label};
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 
 use super::Head;
 use super::cursor::{HourCounts, HourRange, PageCursor};
-use super::registry::SeriesRef;
+use super::registry::{LabelHash, SeriesRef};
 use super::sequencer::{CATALOG_HOUR, TOTALS_HOUR};
 use super::totals::unix_seconds;
 
-/// The content of one journal block, with this process' references.
+/// Stands for a series that the journal refers to and has not defined.
+pub(crate) const UNDEFINED: u32 = u32::MAX;
+
+/// The content of one journal block. References are those of the journal until they are translated,
+/// then those of this process, or [`UNDEFINED`].
 #[derive(Default)]
 pub(crate) struct ReplayedBlock {
-    pub(crate) floats: Vec<(u32, i64, f64)>,
+    /// Floats as columns of equal length.
+    pub(crate) refs: Vec<u32>,
+    pub(crate) timestamps: Vec<i64>,
+    pub(crate) values: Vec<f64>,
     pub(crate) histograms: Vec<(u32, i64, Histogram)>,
-    /// Start timestamps by reference and timestamp.
-    pub(crate) starts: HashMap<(u32, i64), i64>,
+    /// Reference, timestamp of the sample, start timestamp.
+    pub(crate) starts: Vec<(u32, i64, i64)>,
     pub(crate) exemplars: Vec<(u32, Exemplar)>,
     pub(crate) metadata: Vec<(String, Metadata)>,
-    /// Which of the samples are running totals, by reference and timestamp, in the order of appends.
-    pub(crate) totals: Vec<(u32, i64, TotalValue)>,
+    /// How many of the last floats and histograms are running totals.
+    pub(crate) totals: (usize, usize),
+}
+
+/// Series that a journal block defines, ready to be looked up.
+#[derive(Default)]
+pub(crate) struct ReplayedSeries {
+    /// Number in the journal, hash of the canonical label bytes, and where these are in `bytes`.
+    pub(super) entries: Vec<(u32, LabelHash, Range<usize>)>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl ReplayedSeries {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds a series. `pairs` are sorted by name, unique and without empty values.
+    pub(crate) fn push(&mut self, head: &Head, number: u32, pairs: &[(&str, &str)]) {
+        let first = self.bytes.len();
+        for (name, value) in pairs {
+            push_raw_label(&mut self.bytes, name, value);
+        }
+        let hash = head.registry.hash(&self.bytes[first..]);
+        self.entries.push((number, hash, first..self.bytes.len()));
+    }
+}
+
+/// Start timestamps by reference and timestamp.
+type Starts = HashMap<(u32, i64), i64>;
+
+/// Which hours are replayed. Samples come hour by hour nearly always, so most of them cost a comparison.
+struct WantedHour<'c> {
+    covered: &'c dyn Fn(u32) -> bool,
+    hour: HourRange,
+    wanted: bool,
+}
+
+impl WantedHour<'_> {
+    /// The hour of a timestamp, unless buckets hold it already.
+    #[inline]
+    fn of(&mut self, timestamp_ms: i64) -> Option<u32> {
+        if !self.hour.contains(timestamp_ms) {
+            let hour = HourRange::of(timestamp_ms);
+            self.wanted = hour.is_some_and(|hour| !(self.covered)(hour.minutes));
+            self.hour = hour.unwrap_or_default();
+        }
+        self.wanted.then_some(self.hour.minutes)
+    }
 }
 
 impl Head {
@@ -38,34 +93,99 @@ impl Head {
         now_ms: i64,
     ) -> u64 {
         let mut touched = HourCounts::default();
-        let mut pages = PageCursor::new(self);
-        let mut heap = 0;
-        let wanted = |timestamp: i64| {
-            let hour = HourRange::of(timestamp)?.minutes;
-            (!covered(hour)).then_some(hour)
+        let starts: Starts = std::mem::take(&mut block.starts)
+            .into_iter()
+            .map(|(series, timestamp, start)| ((series, timestamp), start))
+            .collect();
+        let totals = totals_of(&block);
+        let mut wanted = WantedHour {
+            covered,
+            hour: HourRange::default(),
+            wanted: false,
         };
-        for (series, timestamp, value) in std::mem::take(&mut block.floats) {
-            let Some(hour) = wanted(timestamp) else {
+        let mut heap = self.replay_floats(&block, &starts, &mut wanted, &mut touched);
+        heap += self.replay_histograms(block.histograms, &starts, &mut wanted, &mut touched);
+        heap += self.replay_exemplars(block.exemplars, &mut wanted, &mut touched);
+        self.sample_bytes.fetch_add(heap, Relaxed);
+        if !block.metadata.is_empty() && !covered(CATALOG_HOUR) {
+            touched.add(CATALOG_HOUR, block.metadata.len() as u64);
+            self.metadata.write().extend(block.metadata);
+        }
+        let samples = touched.counts.iter().map(|(_, n)| n).sum();
+        if !totals.is_empty() && !covered(TOTALS_HOUR) {
+            touched.add(TOTALS_HOUR, totals.len() as u64);
+            self.replay_totals(totals, &starts, now_ms);
+        }
+        self.sequencer
+            .lock()
+            .note(epoch, seq, &touched.counts, now_ms);
+        samples
+    }
+
+    fn replay_floats(
+        &self,
+        block: &ReplayedBlock,
+        starts: &Starts,
+        wanted: &mut WantedHour<'_>,
+        touched: &mut HourCounts,
+    ) -> isize {
+        let mut pages = PageCursor::new(self);
+        let (mut heap, mut hour_before, mut in_hour) = (0, 0, 0);
+        let columns = block.refs.iter().zip(&block.timestamps).zip(&block.values);
+        for ((series, timestamp), value) in columns {
+            if *series == UNDEFINED {
+                continue;
+            }
+            let Some(hour) = wanted.of(*timestamp) else {
                 continue;
             };
-            let slot = pages.slot(series);
-            heap += slot.append(hour, timestamp, value);
-            let start = block.starts.get(&(series, timestamp));
-            heap += slot.append_start(hour, timestamp, start.copied().unwrap_or(0));
-            touched.add(hour, 1);
+            if hour != hour_before {
+                touched.add(hour_before, in_hour);
+                (hour_before, in_hour) = (hour, 0);
+            }
+            in_hour += 1;
+            let slot = pages.slot(*series);
+            heap += slot.append(hour, *timestamp, *value);
+            if !starts.is_empty() || slot.has_starts() {
+                let start = starts.get(&(*series, *timestamp)).copied();
+                heap += slot.append_start(hour, *timestamp, start.unwrap_or(0));
+            }
         }
-        for (series, timestamp, histogram) in block.histograms {
-            let Some(hour) = wanted(timestamp) else {
+        touched.add(hour_before, in_hour);
+        heap
+    }
+
+    fn replay_histograms(
+        &self,
+        histograms: Vec<(u32, i64, Histogram)>,
+        starts: &Starts,
+        wanted: &mut WantedHour<'_>,
+        touched: &mut HourCounts,
+    ) -> isize {
+        let (mut pages, mut heap) = (PageCursor::new(self), 0);
+        for (series, timestamp, histogram) in histograms {
+            let Some(hour) = wanted.of(timestamp).filter(|_| series != UNDEFINED) else {
                 continue;
             };
             let slot = pages.slot(series);
             heap += slot.append_histogram(hour, timestamp, Arc::new(histogram));
-            let start = block.starts.get(&(series, timestamp));
+            let start = starts.get(&(series, timestamp));
             heap += slot.append_start(hour, timestamp, start.copied().unwrap_or(0));
             touched.add(hour, 1);
         }
-        for (series, exemplar) in block.exemplars {
-            let Some(hour) = wanted(exemplar.timestamp_ms) else {
+        heap
+    }
+
+    fn replay_exemplars(
+        &self,
+        exemplars: Vec<(u32, Exemplar)>,
+        wanted: &mut WantedHour<'_>,
+        touched: &mut HourCounts,
+    ) -> isize {
+        let (mut pages, mut heap) = (PageCursor::new(self), 0);
+        for (series, exemplar) in exemplars {
+            let hour = wanted.of(exemplar.timestamp_ms);
+            let Some(hour) = hour.filter(|_| series != UNDEFINED) else {
                 continue;
             };
             // What was accepted once is not refused by a limit that has changed since.
@@ -75,31 +195,11 @@ impl Head {
                 .unwrap_or(0);
             touched.add(hour, 1);
         }
-        drop(pages);
-        let totals = std::mem::take(&mut block.totals);
-        self.sample_bytes.fetch_add(heap, Relaxed);
-        if !block.metadata.is_empty() && !covered(CATALOG_HOUR) {
-            touched.add(CATALOG_HOUR, block.metadata.len() as u64);
-            self.metadata.write().extend(block.metadata);
-        }
-        let samples = touched.counts.iter().map(|(_, n)| n).sum();
-        if !totals.is_empty() && !covered(TOTALS_HOUR) {
-            touched.add(TOTALS_HOUR, totals.len() as u64);
-            self.replay_totals(totals, &block.starts, now_ms);
-        }
-        self.sequencer
-            .lock()
-            .note(epoch, seq, &touched.counts, now_ms);
-        samples
+        heap
     }
 
     /// Sets totals to what they were after these points; nothing is added.
-    fn replay_totals(
-        &self,
-        replayed: Vec<(u32, i64, TotalValue)>,
-        starts: &HashMap<(u32, i64), i64>,
-        now_ms: i64,
-    ) {
+    fn replay_totals(&self, replayed: Vec<(u32, i64, TotalValue)>, starts: &Starts, now_ms: i64) {
         let index = self.index();
         let (mut pairs, mut bytes) = (Vec::new(), Vec::new());
         let mut totals = self.totals.lock();
@@ -114,4 +214,24 @@ impl Head {
             });
         }
     }
+}
+
+/// The running totals of a block, by reference and timestamp, in the order of appends.
+fn totals_of(block: &ReplayedBlock) -> Vec<(u32, i64, TotalValue)> {
+    let (floats, histograms) = block.totals;
+    let first_float = block.refs.len().saturating_sub(floats);
+    let first_histogram = block.histograms.len().saturating_sub(histograms);
+    let floats = (first_float..block.refs.len()).map(|at| {
+        let value = TotalValue::Float(block.values[at]);
+        (block.refs[at], block.timestamps[at], value)
+    });
+    let histograms =
+        block.histograms[first_histogram..]
+            .iter()
+            .map(|(series, timestamp, histogram)| {
+                let value = TotalValue::Histogram(Box::new(histogram.clone()));
+                (*series, *timestamp, value)
+            });
+    let totals = floats.chain(histograms);
+    totals.filter(|(series, ..)| *series != UNDEFINED).collect()
 }

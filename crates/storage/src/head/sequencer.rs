@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use icecore_records::epoch_summary::EpochSummary;
 use icecore_records::watermark::Watermark;
 
 use super::registry::SeriesRef;
@@ -51,6 +52,8 @@ pub(crate) struct Epoch {
     pub(crate) unreadable: bool,
     /// The compactor has been told to drop it.
     draining: bool,
+    /// The store has a summary of it.
+    pub(crate) summarized: bool,
 }
 
 impl Sequencer {
@@ -131,6 +134,44 @@ impl Sequencer {
         let (waiting, fresh): (Vec<_>, Vec<_>) = done.partition(|(_, epoch)| epoch.draining);
         let numbers = |epochs: Vec<(&u32, &Epoch)>| epochs.into_iter().map(|(n, _)| *n).collect();
         (numbers(fresh), numbers(waiting))
+    }
+
+    /// Summaries of the epochs to which nothing more comes, which are durable, and which have none yet.
+    pub(crate) fn unsummarized(&self, durable_below: u64) -> Vec<(u32, EpochSummary)> {
+        let finished = |(number, epoch): &(&u32, &Epoch)| {
+            **number != self.epoch
+                && !epoch.summarized
+                && !epoch.unreadable
+                && epoch.last_seq < durable_below
+        };
+        let finished = self.epochs.iter().filter(finished);
+        let summary = |epoch: &Epoch| EpochSummary {
+            first_seq: epoch.first_seq,
+            last_seq: epoch.last_seq,
+            hours: epoch.hours.clone(),
+        };
+        finished
+            .map(|(number, epoch)| (*number, summary(epoch)))
+            .collect()
+    }
+
+    /// The store has a summary of an epoch.
+    pub(crate) fn summarized(&mut self, epoch: u32) {
+        if let Some(epoch) = self.epochs.get_mut(&epoch) {
+            epoch.summarized = true;
+        }
+    }
+
+    /// An epoch that was not read, because buckets hold all of it.
+    pub(crate) fn passed_over(&mut self, number: u32, summary: &EpochSummary, now_ms: i64) {
+        let epoch = Epoch {
+            first_seq: summary.first_seq,
+            last_seq: summary.last_seq,
+            started_ms: now_ms,
+            summarized: true,
+            ..Epoch::default()
+        };
+        self.epochs.insert(number, epoch);
     }
 
     /// The compactor has been told to drop these epochs.

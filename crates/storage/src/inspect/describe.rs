@@ -3,16 +3,18 @@
 mod coarse;
 
 use bytes::Bytes;
-use icecore_model::{BucketSize, Histogram, HistogramCounts};
+use icecore_model::{BucketSize, BucketStart, Histogram, HistogramCounts};
 use icecore_records::delta_totals::{self, TotalValue};
 use icecore_records::journal::{self, Section};
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, Temporality, bucket_list, bucket_meta,
-    exemplar_series, flush_cursor, forward_index, gorilla, inverted_index, merge, metadata,
-    restore_mark, series_dictionary, start_timestamps, watermark,
+    epoch_summary, exemplar_series, flush_cursor, forward_index, gorilla, inverted_index, merge,
+    metadata, restore_mark, series_dictionary, start_timestamps, watermark,
 };
 
 pub(super) use coarse::phase_name;
+
+use crate::head::{CATALOG_HOUR, TOTALS_HOUR};
 
 /// A record, taken apart.
 #[derive(Clone, Debug)]
@@ -234,11 +236,25 @@ impl Reading<'_> {
                 self.view.fact("records", mark.records);
                 self.view.fact("bytes", mark.bytes);
             }
+            ParsedKey::EpochSummary { .. } => self.epoch_summary(value)?,
             // Not known to this program: shown as bytes.
             ParsedKey::RollupSeries { .. } | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
             }
         }
+        Ok(())
+    }
+
+    fn epoch_summary(&mut self, value: &[u8]) -> Result<(), DecodeError> {
+        let summary = epoch_summary::decode(value)?;
+        self.view.fact("first_sequence", summary.first_seq);
+        self.view.fact("last_sequence", summary.last_seq);
+        self.view.fact("hours", summary.hours.len());
+        self.lines(summary.hours.iter().map(|(hour, last)| match *hour {
+            CATALOG_HOUR => format!("catalog up to sequence {last}"),
+            TOTALS_HOUR => format!("running totals up to sequence {last}"),
+            hour => format!("hour {} up to sequence {last}", BucketStart(hour)),
+        }));
         Ok(())
     }
 

@@ -8,7 +8,8 @@ use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, delta_totals,
-    flush_cursor, journal, key, maintenance_job, retired_bucket, tombstones, watermark,
+    epoch_summary, flush_cursor, journal, key, maintenance_job, retired_bucket, tombstones,
+    watermark,
 };
 
 use super::describe::phase_name;
@@ -228,6 +229,9 @@ impl Survey {
             }
             ParsedKey::DeltaTotals { .. } => {
                 delta_totals::decode(&record.value)?;
+            }
+            ParsedKey::EpochSummary { .. } => {
+                epoch_summary::decode(&record.value)?;
             }
             ParsedKey::MetricMetadata { .. } => self.overview.metadata += 1,
             _ => self.overview.unknown_records += 1,

@@ -11,6 +11,7 @@ use icecore_records::{key, watermark};
 use slatedb::WriteBatch;
 use tracing::debug;
 
+use super::summary::forget_summaries;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::head::Head;
@@ -59,6 +60,7 @@ async fn finish(inner: &Inner, drained: usize) -> Result<usize> {
         failpoint::pass("drain.done");
         forget_cursors(&inner.engine, &inner.head).await?;
         failpoint::pass("drain.cursors");
+        forget_summaries(inner).await?;
         inner.metrics.drained_epochs.add(drained as u64);
     }
     Ok(drained)

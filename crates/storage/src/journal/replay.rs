@@ -1,107 +1,174 @@
 //! Recovery: what the journal holds and buckets do not, back into the head.
 //!
+//! ```text
+//! summaries, cursors ─► epochs to read ─► records, chunk by chunk ─► decoded, on all cores
+//!                                             └─ read ahead            └─► applied, in order
+//! ```
+//!
 //! Holds always:
 //! - Records are applied in the order of their sequence numbers, so the last write wins as before.
-//! - What a bucket's cursor covers is skipped.
+//! - What a bucket's cursor covers is skipped. An epoch that is covered as a whole is not even read, if
+//!   its summary says so.
 //! - What cannot be read is reported with its key and counted; its epoch is never drained.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_records::delta_totals::TotalValue;
-use icecore_records::journal::{self, Section};
+use hashbrown::HashMap;
+use icecore_records::epoch_summary::EpochSummary;
 use icecore_records::{DecodeError, ParsedKey, flush_cursor, key, watermark};
+use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
 
+use super::decoded::{DecodedBlock, DecodedRecord, decode_records};
+use super::summary::read_summaries;
 use crate::error::{Error, Result};
-use crate::head::{CATALOG_HOUR, Head, ReplayedBlock, TOTALS_HOUR};
+use crate::head::{CATALOG_HOUR, Head, SERIES_REFS_MAX, TOTALS_HOUR, UNDEFINED};
+use crate::pool::Pool;
 use crate::slate::read_view::{ScanKind, View};
 
-/// Journal bytes that are decoded in one go, and between two lines of progress.
-const CHUNK_BYTES: usize = 8 << 20;
+/// Journal bytes that are decoded in one go: some ten milliseconds of work.
+const CHUNK_BYTES: usize = 512 << 10;
+
+/// Chunks that are decoded or wait to be applied. Decoded they take ten to twenty times as much.
+const CHUNKS_AHEAD: usize = 6;
+
+/// Journal bytes between two lines of progress.
 const PROGRESS_BYTES: usize = 64 << 20;
 
 /// More blocks than a group commit gathers.
 const BLOCKS_PER_RECORD_MAX: u64 = 1 << 20;
+
+/// Up to where buckets hold an hour.
+type Cursors = HashMap<u32, u64>;
+
+/// A chunk that some CPU thread is decoding.
+type Decoding = oneshot::Receiver<Vec<DecodedRecord>>;
 
 /// What recovery found.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub(crate) next_seq: u64,
     pub(crate) next_epoch: u32,
+    /// Records that were read.
     pub(crate) records: u64,
     pub(crate) samples: u64,
     /// Records or sections that could not be read, and entries that refer to what they defined.
     pub(crate) unreadable: u64,
+    /// Epochs that were not read, because buckets hold all of them.
+    pub(crate) passed_over: u64,
 }
 
 /// Replays the journal into an empty head.
 pub(crate) async fn recover(
     view: &View,
     head: &Arc<Head>,
+    pool: &Pool,
     strict: bool,
     now_ms: i64,
 ) -> Result<Recovered> {
     let mut replay = Replay {
         head: Arc::clone(head),
         cursors: read_cursors(view).await?,
-        series: HashMap::new(),
+        series: Vec::new(),
         epoch: 0,
         now_ms,
+        strict,
+        bytes: 0,
         found: read_watermark(view).await?,
     };
     for cursor in replay.cursors.values() {
         replay.found.next_seq = replay.found.next_seq.max(cursor + 1);
     }
-    let mut records = view
-        .scan_prefix(&key::journal_prefix(), ScanKind::Once)
-        .await?;
-    let (mut bytes, mut reported) = (0, 0);
-    loop {
-        let mut chunk: Vec<(Bytes, Bytes)> = Vec::new();
-        let mut chunk_bytes = 0;
-        while chunk_bytes < CHUNK_BYTES {
-            let next = records
-                .next()
-                .await
-                .map_err(Error::store("reading the journal"))?;
-            let Some(record) = next else { break };
-            chunk_bytes += record.value.len();
-            chunk.push((record.key, record.value));
-        }
-        if chunk.is_empty() {
-            break;
-        }
-        bytes += chunk_bytes;
-        let apply = move || {
-            replay.apply(chunk);
-            replay
-        };
-        replay = tokio::task::spawn_blocking(apply)
-            .await
-            .map_err(|cause| Error::Corrupt(format!("replay stopped: {cause}")))?;
-        if strict && replay.found.unreadable > 0 {
-            return Err(Error::Corrupt(
-                "the journal has records that cannot be read (see above), and \
-                 journal.strict_recovery is set: restore them or start without it"
-                    .into(),
-            ));
-        }
-        if bytes - reported >= PROGRESS_BYTES {
-            reported = bytes;
-            let Recovered {
-                records, samples, ..
-            } = replay.found;
-            info!(mib = bytes >> 20, records, samples, "replaying the journal");
-        }
+    let summaries = read_summaries(view).await?;
+    let ranges = replay.pass_over(&summaries);
+    let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+    let applying = tokio::task::spawn_blocking(move || replay.run(receiver));
+    let read = read_journal(view, ranges, head, pool, sender).await;
+    let replay = applying
+        .await
+        .map_err(|cause| Error::Corrupt(format!("replay stopped: {cause}")))??;
+    read?;
+    {
+        let mut sequencer = head.sequencer.lock();
+        summaries
+            .keys()
+            .for_each(|epoch| sequencer.summarized(*epoch));
     }
     head.account_index();
     Ok(replay.found)
 }
 
-async fn read_cursors(view: &View) -> Result<HashMap<u32, u64>> {
-    let mut cursors = HashMap::new();
+/// Hands the records of the given ranges on, in order, decoded.
+async fn read_journal(
+    view: &View,
+    ranges: Vec<(Bound<Bytes>, Bound<Bytes>)>,
+    head: &Arc<Head>,
+    pool: &Pool,
+    decoding: mpsc::Sender<Decoding>,
+) -> Result<()> {
+    let (mut chunk, mut chunk_bytes) = (Vec::new(), 0);
+    for range in ranges {
+        let mut records = view.scan(range, ScanKind::Once).await?;
+        while let Some(record) = records
+            .next()
+            .await
+            .map_err(Error::store("reading the journal"))?
+        {
+            chunk_bytes += record.value.len();
+            chunk.push((record.key, record.value));
+            if chunk_bytes >= CHUNK_BYTES {
+                let chunk = std::mem::take(&mut chunk);
+                chunk_bytes = 0;
+                if !hand_on(head, pool, &decoding, chunk).await {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    if !chunk.is_empty() {
+        hand_on(head, pool, &decoding, chunk).await;
+    }
+    Ok(())
+}
+
+/// False when nobody waits for more.
+async fn hand_on(
+    head: &Arc<Head>,
+    pool: &Pool,
+    decoding: &mpsc::Sender<Decoding>,
+    chunk: Vec<(Bytes, Bytes)>,
+) -> bool {
+    // Room first, so that what is decoded ahead is bounded.
+    let Ok(room) = decoding.reserve().await else {
+        return false;
+    };
+    let head = Arc::clone(head);
+    room.send(pool.start(move || decode_records(&head, chunk)));
+    true
+}
+
+/// Everything of the journal but these epochs, as ranges of keys.
+fn all_but(epochs: impl Iterator<Item = u32>) -> Vec<(Bound<Bytes>, Bound<Bytes>)> {
+    let mut ranges = Vec::new();
+    let mut from = Some(key::journal_prefix());
+    for epoch in epochs {
+        let prefix = key::journal_epoch_prefix(epoch);
+        if let Some(from) = from.take_if(|from| **from < *prefix) {
+            ranges.push((Bound::Included(from), Bound::Excluded(prefix)));
+        }
+        from = epoch.checked_add(1).map(key::journal_epoch_prefix);
+    }
+    if let Some(from) = from {
+        ranges.push((Bound::Included(from), Bound::Excluded(key::journal_end())));
+    }
+    ranges
+}
+
+async fn read_cursors(view: &View) -> Result<Cursors> {
+    let mut cursors = Cursors::new();
     let corrupt = |cause: DecodeError| Error::Corrupt(format!("flush cursor: {cause}"));
     let mut records = view
         .scan_prefix(&key::flush_cursor_prefix(), ScanKind::Once)
@@ -143,35 +210,90 @@ async fn read_watermark(view: &View) -> Result<Recovered> {
 
 struct Replay {
     head: Arc<Head>,
-    cursors: HashMap<u32, u64>,
-    /// This process' references of the series that the current epoch has defined.
-    series: HashMap<u32, u32>,
+    cursors: Cursors,
+    /// This process' references of the series that the current epoch has defined, by their number
+    /// there. Numbers are dense.
+    series: Vec<u32>,
     epoch: u32,
     now_ms: i64,
+    strict: bool,
+    bytes: usize,
     found: Recovered,
 }
 
 impl Replay {
-    fn apply(&mut self, records: Vec<(Bytes, Bytes)>) {
-        for (key, value) in records {
-            let parsed = ParsedKey::parse(&key);
+    /// Takes note of the epochs that need not be read, and returns what is to be read.
+    fn pass_over(
+        &mut self,
+        summaries: &BTreeMap<u32, EpochSummary>,
+    ) -> Vec<(Bound<Bytes>, Bound<Bytes>)> {
+        let mut covered = Vec::new();
+        for (epoch, summary) in summaries {
+            self.found.next_epoch = self.found.next_epoch.max(epoch.saturating_add(1));
+            let next_seq = summary.last_seq.saturating_add(1);
+            self.found.next_seq = self.found.next_seq.max(next_seq);
+            if summary.is_covered(|hour| self.cursors.get(&hour).copied()) {
+                let mut sequencer = self.head.sequencer.lock();
+                sequencer.passed_over(*epoch, summary, self.now_ms);
+                covered.push(*epoch);
+            }
+        }
+        self.found.passed_over = covered.len() as u64;
+        all_but(covered.into_iter())
+    }
+
+    /// Applies chunks as they are decoded, in their order.
+    fn run(mut self, mut decoding: mpsc::Receiver<Decoding>) -> Result<Self> {
+        let mut reported = 0;
+        while let Some(chunk) = decoding.blocking_recv() {
+            let records = chunk.blocking_recv().map_err(|_| {
+                Error::Corrupt("decoding the journal failed; the log has the cause".into())
+            })?;
+            self.apply(records);
+            if self.strict && self.found.unreadable > 0 {
+                return Err(Error::Corrupt(
+                    "the journal has records that cannot be read (see above), and \
+                     journal.strict_recovery is set: restore them or start without it"
+                        .into(),
+                ));
+            }
+            if self.bytes - reported >= PROGRESS_BYTES {
+                reported = self.bytes;
+                let Recovered {
+                    records, samples, ..
+                } = self.found;
+                let mib = self.bytes >> 20;
+                info!(mib, records, samples, "replaying the journal");
+            }
+        }
+        Ok(self)
+    }
+
+    fn apply(&mut self, records: Vec<DecodedRecord>) {
+        for record in records {
+            self.bytes += record.stored_bytes;
+            let key = record.key;
             if let Some(epoch) = epoch_of(&key)
                 && epoch != self.epoch
             {
                 self.epoch = epoch;
                 self.series.clear();
             }
-            let Ok(ParsedKey::Journal { epoch, seq }) = parsed else {
+            let Some((epoch, seq)) = record.place else {
                 self.unreadable(&key, self.found.next_seq, "not a journal key");
                 continue;
             };
             self.found.records += 1;
             self.found.next_epoch = self.found.next_epoch.max(epoch + 1);
             self.found.next_seq = self.found.next_seq.max(seq + 1);
-            match journal::decode_record(&value) {
+            match record.blocks {
                 Ok(blocks) => {
-                    for (i, block) in blocks.iter().enumerate() {
-                        self.apply_block(&key, seq + i as u64, block);
+                    for (seq, block) in (seq..).zip(blocks) {
+                        self.found.next_seq = self.found.next_seq.max(seq + 1);
+                        match block {
+                            Ok(block) => self.apply_block(&key, seq, block),
+                            Err(cause) => self.unreadable(&key, seq, &cause.to_string()),
+                        }
                     }
                 }
                 Err(cause) => {
@@ -183,107 +305,55 @@ impl Replay {
         }
     }
 
-    fn apply_block(&mut self, key: &Bytes, seq: u64, block: &[u8]) {
-        self.found.next_seq = self.found.next_seq.max(seq + 1);
-        let sections = match journal::decode_block(block) {
-            Ok(sections) => sections,
-            Err(cause) => return self.unreadable(key, seq, &cause.to_string()),
-        };
-        let mut replayed = ReplayedBlock::default();
-        let mut undefined = 0;
-        let totals = sections.iter().find_map(|section| match section {
-            Section::Totals { floats, histograms } => Some((*floats, *histograms)),
-            _ => None,
-        });
-        for section in sections {
-            undefined += self.gather(section, totals.unwrap_or_default(), &mut replayed);
-        }
+    fn apply_block(&mut self, key: &Bytes, seq: u64, mut block: DecodedBlock) {
+        let undefined = block.unknown + self.define(&block) + self.translate(&mut block);
         let cursors = &self.cursors;
         let covered = |hour: u32| cursors.get(&hour).is_some_and(|cursor| *cursor >= seq);
-        self.found.samples += self
-            .head
-            .replay(self.epoch, seq, replayed, &covered, self.now_ms);
+        self.found.samples +=
+            self.head
+                .replay(self.epoch, seq, block.content, &covered, self.now_ms);
         if undefined > 0 {
             let reason = format!("{undefined} entries refer to series whose definition is missing");
             self.unreadable(key, seq, &reason);
         }
     }
 
-    /// Translates references. Returns how many entries have none. `totals` says how many of the last
-    /// floats and histograms are running totals.
-    fn gather(
-        &mut self,
-        section: Section,
-        totals: (usize, usize),
-        block: &mut ReplayedBlock,
-    ) -> u64 {
-        let mut undefined = 0;
-        let series = &mut self.series;
-        match section {
-            Section::Definitions(definitions) => {
-                for (number, labels) in definitions {
-                    match self.head.series_for(&labels) {
-                        Some(found) => drop(series.insert(number, found.0)),
-                        None => undefined += 1,
-                    }
-                }
-            }
-            Section::Floats {
-                refs,
-                timestamps,
-                values,
-            } => {
-                block.floats.reserve(refs.len());
-                let first_total = refs.len().saturating_sub(totals.0);
-                let columns = refs.iter().zip(timestamps).zip(values);
-                for (at, ((number, timestamp), value)) in columns.enumerate() {
-                    let Some(found) = series.get(number) else {
-                        undefined += 1;
-                        continue;
-                    };
-                    block.floats.push((*found, timestamp, value));
-                    if at >= first_total {
-                        let total = TotalValue::Float(value);
-                        block.totals.push((*found, timestamp, total));
-                    }
-                }
-            }
-            Section::Histograms(entries) => {
-                let first_total = entries.len().saturating_sub(totals.1);
-                for (at, (number, timestamp, histogram)) in entries.into_iter().enumerate() {
-                    let Some(found) = series.get(&number) else {
-                        undefined += 1;
-                        continue;
-                    };
-                    if at >= first_total {
-                        let total = TotalValue::Histogram(Box::new(histogram.clone()));
-                        block.totals.push((*found, timestamp, total));
-                    }
-                    block.histograms.push((*found, timestamp, histogram));
-                }
-            }
-            Section::Exemplars(entries) => {
-                for (number, exemplar) in entries {
-                    match series.get(&number) {
-                        Some(found) => block.exemplars.push((*found, exemplar)),
-                        None => undefined += 1,
-                    }
-                }
-            }
-            Section::StartTimestamps(entries) => {
-                for (number, timestamp, start) in entries {
-                    match series.get(&number) {
-                        Some(found) => drop(block.starts.insert((*found, timestamp), start)),
-                        None => undefined += 1,
-                    }
-                }
-            }
-            Section::Metadata(entries) => block.metadata.extend(entries),
-            // Known before the others are gathered.
-            Section::Totals { .. } => {}
-            // Written by a newer version: not ours to lose.
-            Section::Unknown { .. } => undefined += 1,
+    /// Enters the series that a block defines. Returns how many found no room.
+    fn define(&mut self, block: &DecodedBlock) -> u64 {
+        if block.series.is_empty() {
+            return 0;
         }
+        let (mut refused, known) = (0, &mut self.series);
+        self.head.enter_series(&block.series, |number, found| {
+            let number = number as usize;
+            let Some(found) = found.filter(|_| number < SERIES_REFS_MAX) else {
+                refused += 1;
+                return;
+            };
+            if known.len() <= number {
+                known.resize(number + 1, UNDEFINED);
+            }
+            known[number] = found.0;
+        });
+        refused
+    }
+
+    /// Replaces the journal's references by those of this process. Returns how many have none.
+    fn translate(&self, block: &mut DecodedBlock) -> u64 {
+        let mut undefined = 0;
+        let mut translate = |number: &mut u32| {
+            let known = self.series.get(*number as usize);
+            *number = known.copied().unwrap_or(UNDEFINED);
+            undefined += u64::from(*number == UNDEFINED);
+        };
+        let content = &mut block.content;
+        content.refs.iter_mut().for_each(&mut translate);
+        let histograms = content.histograms.iter_mut();
+        histograms.for_each(|(series, ..)| translate(series));
+        let exemplars = content.exemplars.iter_mut();
+        exemplars.for_each(|(series, _)| translate(series));
+        let starts = content.starts.iter_mut();
+        starts.for_each(|(series, ..)| translate(series));
         undefined
     }
 
@@ -307,4 +377,40 @@ fn epoch_of(key: &[u8]) -> Option<u32> {
     let segment = key.get(..icecore_records::key::segment_len(key))?;
     let epoch = segment.last_chunk::<4>()?;
     Some(u32::from_be_bytes(*epoch))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeBounds as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_epoch() -> impl Strategy<Value = u32> {
+        prop_oneof![0..6u32, u32::MAX - 3..=u32::MAX]
+    }
+
+    proptest! {
+        #[test]
+        fn all_but_some_epochs_is_everything_else(
+            passed_over in prop::collection::btree_set(any_epoch(), 0..8),
+            keys in prop::collection::btree_set((any_epoch(), any::<u64>()), 1..40),
+        ) {
+            let ranges = all_but(passed_over.iter().copied());
+            let mut found = Vec::new();
+            for range in &ranges {
+                let inside = keys.iter().filter(|(epoch, seq)| range.contains(&key::journal(*epoch, *seq)));
+                found.extend(inside.copied());
+            }
+            let wanted: Vec<_> =
+                keys.into_iter().filter(|(epoch, _)| !passed_over.contains(epoch)).collect();
+            prop_assert_eq!(found, wanted, "in order, each once");
+            let never_empty = |(from, to): &(Bound<Bytes>, Bound<Bytes>)| match (from, to) {
+                (Bound::Included(from), Bound::Excluded(to)) => from < to,
+                _ => false,
+            };
+            prop_assert!(ranges.iter().all(never_empty));
+        }
+    }
 }

@@ -11,18 +11,25 @@ use crate::error::Result;
 use crate::flush::{flush_catalog, flush_hours, flush_totals};
 use crate::head::{CATALOG_HOUR, OpenHour, TOTALS_HOUR};
 use crate::inner::Inner;
-use crate::journal::drain_epochs;
+use crate::journal::{drain_epochs, summarize_epochs};
 
 /// How long an explicit flush waits for drained epochs to vanish. The next tick goes on with the rest.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Of the bytes of an epoch: one that holds so little is not ended by a flush.
+const FLUSHED_EPOCH_SHARE: usize = 4;
+
 /// Begins a new epoch when it is time, and flushes the hours whose time has come.
 pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
-    roll_epoch(inner);
+    roll_epoch(inner, false);
     let mut hours = due_hours(inner);
     let catalog = hours.remove(&CATALOG_HOUR);
     let totals = hours.remove(&TOTALS_HOUR);
     let flushed_any = !hours.is_empty();
+    if flushed_any {
+        roll_epoch(inner, true);
+    }
+    summarize_epochs(inner).await?;
     // Also without an hour that is due: an earlier flush may have failed and left some. What a job
     // holds back is due again at the next tick.
     flush_hours(inner, hours).await?;
@@ -55,7 +62,8 @@ pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
         held_back = flush_hours(inner, held_back).await?;
     }
     flush_catalog(inner).await?;
-    flush_totals(inner).await
+    flush_totals(inner).await?;
+    summarize_epochs(inner).await
 }
 
 /// The same, and lets go of the journal.
@@ -69,13 +77,22 @@ pub(crate) async fn flush_and_drain(inner: &Arc<Inner>) -> Result<()> {
     drain_epochs(inner, patience).await.map(drop)
 }
 
-fn roll_epoch(inner: &Inner) {
+/// Begins a new epoch when the old one is large, or at the full hour (or whatever span epochs have):
+/// then an epoch holds the samples of one hour, mostly, and goes when that is flushed. Before a flush
+/// an epoch is large soon: what comes after it must not keep alive, nor have a start read, what was
+/// flushed. A new epoch defines all series anew, so it is not begun for little.
+fn roll_epoch(inner: &Inner, before_flush: bool) {
     let now_ms = inner.clock.now_ms();
+    let options = &inner.options.journal;
     let mut sequencer = inner.head.sequencer.lock();
-    let age_max = inner.options.journal.epoch_age_max.as_millis() as i64;
-    let old = now_ms - sequencer.epoch_started_ms >= age_max;
-    let large = inner.journal.epoch_bytes() >= inner.options.journal.epoch_bytes_max;
-    if old || large {
+    let age_max = (options.epoch_age_max.as_millis() as i64).max(1);
+    let span = |ms: i64| ms.div_euclid(age_max);
+    let old = span(now_ms) != span(sequencer.epoch_started_ms);
+    let bytes_max = match before_flush {
+        true => options.epoch_bytes_max / FLUSHED_EPOCH_SHARE,
+        false => options.epoch_bytes_max,
+    };
+    if old || inner.journal.epoch_bytes() >= bytes_max.max(1) {
         sequencer.roll_epoch(now_ms);
         inner.journal.epoch_began();
         debug!(epoch = sequencer.epoch, "new journal epoch");

@@ -4,4 +4,5 @@
 mod damaged_journal;
 mod interrupted_flush;
 mod numbering;
+mod passed_over;
 mod takeover;

@@ -8,8 +8,8 @@ use icecore_model::BucketSize;
 use icecore_records::maintenance_job::{self, Job};
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, ParsedKey, bucket_list, delta_totals, flush_cursor, key, metadata, restore_mark,
-    retired_bucket, tombstones, watermark,
+    Bucket, ParsedKey, bucket_list, delta_totals, epoch_summary, flush_cursor, key, metadata,
+    restore_mark, retired_bucket, tombstones, watermark,
 };
 
 use super::super::overview::scope_of;
@@ -102,6 +102,13 @@ impl GlobalCheck {
                 self.findings
                     .problem(ProblemKind::Store, &record.key, reason);
                 restore_mark::decode(&record.value).map(drop)
+            }
+            ParsedKey::EpochSummary { epoch } => {
+                let summary = epoch_summary::decode(&record.value);
+                summary.map(|summary| {
+                    self.journal
+                        .summary(epoch, &summary, &record.key, &mut self.findings);
+                })
             }
             // Keys with a bucket have been passed over.
             _ => Ok(()),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use icecore_model::{BucketSize, BucketStart, MAX_TIMESTAMP_MS};
+use icecore_records::epoch_summary::EpochSummary;
 use icecore_records::journal::{self, Section};
 use icecore_records::{Bucket, ParsedKey, flush_cursor, key};
 use roaring::RoaringBitmap;
@@ -25,6 +26,8 @@ pub(super) struct JournalCheck {
     last_seq: u64,
     /// References that the epoch has defined so far.
     defined: RoaringBitmap,
+    /// First and last sequence number of each epoch, as far as they are known.
+    epochs: BTreeMap<u32, (u64, u64)>,
 }
 
 impl JournalCheck {
@@ -54,11 +57,11 @@ impl JournalCheck {
             findings.problem(ProblemKind::Journal, &record.key, "record without blocks");
         }
         let count = blocks.len() as u64;
+        let last = seq.saturating_add(count.saturating_sub(1));
+        self.epochs.entry(epoch).or_insert((seq, last)).1 = last;
         findings.counts.journal_blocks += count;
         self.next_seq = seq.checked_add(count);
-        self.last_seq = self
-            .last_seq
-            .max(seq.saturating_add(count.saturating_sub(1)));
+        self.last_seq = self.last_seq.max(last);
         for (i, block) in blocks.iter().enumerate() {
             let seq = seq.saturating_add(i as u64);
             match journal::decode_block(block) {
@@ -68,6 +71,31 @@ impl JournalCheck {
                     findings.problem(ProblemKind::Value, &record.key, reason);
                 }
             }
+        }
+    }
+
+    /// Checks a summary, which comes behind all journal records. One of an epoch that is gone says
+    /// nothing any more.
+    pub(super) fn summary(
+        &self,
+        epoch: u32,
+        summary: &EpochSummary,
+        key: &[u8],
+        findings: &mut Findings,
+    ) {
+        let EpochSummary {
+            first_seq,
+            last_seq,
+            ..
+        } = summary;
+        let Some((first, last)) = self.epochs.get(&epoch) else {
+            return;
+        };
+        if first < first_seq || last > last_seq {
+            let reason = format!(
+                "says that epoch {epoch} has sequences {first_seq} to {last_seq}, but it has {first} to {last}"
+            );
+            findings.problem(ProblemKind::Journal, key, reason);
         }
     }
 

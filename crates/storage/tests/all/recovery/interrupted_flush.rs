@@ -21,7 +21,8 @@ fn world_of_small_steps(store: InMemory) -> World {
     world
 }
 
-/// Everything that a flush leaves for readers: all but journal, cursors and watermark.
+/// Everything that a flush leaves for readers: all but journal, cursors, summaries of
+/// epochs and watermark.
 fn flushed_records(process: &Process) -> Vec<(Bytes, Bytes)> {
     let mut records = process.run(process.db.records(&[])).unwrap();
     records.retain(|(key, _)| {
@@ -30,6 +31,7 @@ fn flushed_records(process: &Process) -> Vec<(Bytes, Bytes)> {
             Ok(ParsedKey::Journal { .. }
                 | ParsedKey::FlushCursor { .. }
                 | ParsedKey::CatalogCursor
+                | ParsedKey::EpochSummary { .. }
                 | ParsedKey::JournalWatermark)
         )
     });

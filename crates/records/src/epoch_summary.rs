@@ -1,0 +1,190 @@
+//! What a finished epoch of the journal holds: a start that finds all of it in buckets does not read
+//! the epoch.
+//!
+//! ```text
+//! version u8 = 1 | xxh3-64 of the rest, u64 LE | first sequence uv | last sequence − first, uv
+//! | hours: count uv, (hour − the one before, uv | last sequence − the hour's last, uv)*
+//! ```
+//!
+//! Holds always:
+//! - It is written once the epoch is finished and durable, and never changed.
+//! - It names every hour with entries that were not in a bucket by then, with the last sequence number
+//!   that touched the hour. What it does not name was covered by a cursor.
+//! - Believing damaged bytes would lose samples, hence the checksum: a summary that cannot be read is
+//!   as good as none.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::DecodeError;
+use crate::reader::{Reader, push_uvarint};
+
+const RECORD: &str = "EpochSummary";
+const VERSION: u8 = 1;
+const CHECKSUM_END: usize = 9;
+
+/// An hour and a sequence number take at least a byte each.
+const MIN_HOUR_LEN: usize = 2;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpochSummary {
+    pub first_seq: u64,
+    pub last_seq: u64,
+    /// By hour, in minutes since 1970 (or a number that stands for the catalog or the totals of
+    /// deltas): the last sequence number that touched it.
+    pub hours: BTreeMap<u32, u64>,
+}
+
+impl EpochSummary {
+    /// Whether buckets hold all of the epoch. `cursor` is up to where they hold an hour.
+    pub fn is_covered(&self, cursor: impl Fn(u32) -> Option<u64>) -> bool {
+        let covered = |(hour, last): (&u32, &u64)| cursor(*hour).is_some_and(|at| at >= *last);
+        self.hours.iter().all(covered)
+    }
+}
+
+pub fn encode(summary: &EpochSummary) -> Bytes {
+    let mut value = Vec::with_capacity(CHECKSUM_END + 16 + 8 * summary.hours.len());
+    value.push(VERSION);
+    value.extend_from_slice(&[0; 8]);
+    push_uvarint(&mut value, summary.first_seq);
+    push_uvarint(&mut value, summary.last_seq.wrapping_sub(summary.first_seq));
+    push_uvarint(&mut value, summary.hours.len() as u64);
+    let mut before = 0;
+    for (hour, last) in &summary.hours {
+        push_uvarint(&mut value, u64::from(hour - before));
+        push_uvarint(&mut value, summary.last_seq.wrapping_sub(*last));
+        before = *hour;
+    }
+    let checksum = xxh3_64(&value[CHECKSUM_END..]);
+    value[1..CHECKSUM_END].copy_from_slice(&checksum.to_le_bytes());
+    value.into()
+}
+
+pub fn decode(value: &[u8]) -> Result<EpochSummary, DecodeError> {
+    let mut reader = Reader::new(RECORD, value);
+    reader.version(VERSION)?;
+    let checksum = reader.u64()?;
+    if checksum != xxh3_64(&value[CHECKSUM_END..]) {
+        return Err(reader.error("checksum does not match"));
+    }
+    let first_seq = reader.uvarint()?;
+    let last_seq = first_seq.checked_add(reader.uvarint()?);
+    let last_seq = last_seq.ok_or_else(|| reader.error("sequence number"))?;
+    let count = reader.count(MIN_HOUR_LEN)?;
+    let mut hours = BTreeMap::new();
+    let mut before = 0u32;
+    for i in 0..count {
+        let step = reader.uvarint32()?;
+        let hour = before.checked_add(step).filter(|_| i == 0 || step > 0);
+        let hour = hour.ok_or_else(|| reader.error("hours do not ascend"))?;
+        let last = last_seq.checked_sub(reader.uvarint()?);
+        let last = last.filter(|last| *last >= first_seq);
+        let last = last.ok_or_else(|| reader.error("sequence number outside of the epoch"))?;
+        hours.insert(hour, last);
+        before = hour;
+    }
+    reader.finish()?;
+    Ok(EpochSummary {
+        first_seq,
+        last_seq,
+        hours,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn summary() -> EpochSummary {
+        EpochSummary {
+            first_seq: 10,
+            last_seq: 20,
+            hours: [(0, 10), (60, 20), (u32::MAX, 15)].into(),
+        }
+    }
+
+    #[test]
+    fn covered_means_every_hour() {
+        let cursors = |catalog: u64| {
+            move |hour: u32| match hour {
+                0 => Some(10),
+                60 => Some(25),
+                _ => Some(catalog),
+            }
+        };
+        assert!(summary().is_covered(cursors(15)));
+        assert!(!summary().is_covered(cursors(14)));
+        assert!(!summary().is_covered(|hour| (hour == 60).then_some(99)));
+        let nothing_left = EpochSummary {
+            hours: BTreeMap::new(),
+            ..summary()
+        };
+        assert!(nothing_left.is_covered(|_| None));
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let value = encode(&summary());
+        for at in 0..value.len() * 8 {
+            let mut damaged = value.to_vec();
+            damaged[at / 8] ^= 1 << (at % 8);
+            assert!(decode(&damaged).is_err(), "bit {at}");
+        }
+        for end in 0..value.len() {
+            assert!(decode(&value[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    /// With a checksum that is right.
+    fn sealed(rest: &[u64]) -> Vec<u8> {
+        let mut value = vec![VERSION, 0, 0, 0, 0, 0, 0, 0, 0];
+        rest.iter().for_each(|n| push_uvarint(&mut value, *n));
+        let checksum = xxh3_64(&value[CHECKSUM_END..]);
+        value[1..CHECKSUM_END].copy_from_slice(&checksum.to_le_bytes());
+        value
+    }
+
+    #[test]
+    fn what_no_encoder_writes_is_an_error() {
+        assert!(decode(&sealed(&[10, 10, 1, 60, 0])).is_ok());
+        for (wrong, reason) in [
+            (&[u64::MAX, 1, 0][..], "sequence number"),
+            (&[10, 10, 1, 60, 11], "sequence number outside of the epoch"),
+            (
+                &[10, 10, 1, 60, u64::MAX],
+                "sequence number outside of the epoch",
+            ),
+            (&[10, 10, 2, 60, 0, 0, 0], "hours do not ascend"),
+            (&[10, 10, 2, 4_294_967_295, 0, 1, 0], "hours do not ascend"),
+            (&[10, 10, 1 << 40, 1, 1], "more elements than bytes"),
+            (&[10, 10, 0, 0], "bytes after the end"),
+        ] {
+            assert_eq!(
+                decode(&sealed(wrong)).unwrap_err().reason,
+                reason,
+                "{wrong:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            first_seq in any::<u64>(),
+            length in any::<u32>(),
+            hours in prop::collection::btree_map(any::<u32>(), any::<u32>(), 0..50),
+        ) {
+            let last_seq = first_seq.saturating_add(length.into());
+            let length = last_seq - first_seq;
+            let within = |offset: u32| first_seq + u64::from(offset) % (length + 1);
+            let hours = hours.into_iter().map(|(hour, offset)| (hour, within(offset))).collect();
+            let summary = EpochSummary { first_seq, last_seq, hours };
+            prop_assert_eq!(decode(&encode(&summary)), Ok(summary));
+        }
+    }
+}
