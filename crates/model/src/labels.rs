@@ -6,6 +6,7 @@
 //! - The order of label sets is "metric name first, then pair by pair": the order in which ids are
 //!   given out on disk, so that one metric's series are neighbours.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -74,7 +75,7 @@ impl Labels {
             text: text.into_boxed_str(),
             ends: ends.into_boxed_slice(),
         };
-        labels.fingerprint = fingerprint(pairs_of(&labels), labels.text.len() + 4 * count);
+        labels.fingerprint = fingerprint(pairs_of(&labels));
         Self(Arc::new(labels))
     }
 
@@ -140,15 +141,22 @@ fn pairs_of(inner: &Inner) -> impl ExactSizeIterator<Item = (&str, &str)> + Clon
     })
 }
 
-fn fingerprint<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>, bytes: usize) -> u128 {
-    let mut buffer = Vec::with_capacity(bytes);
-    for (name, value) in pairs {
-        for piece in [name, value] {
-            buffer.extend_from_slice(&(piece.len() as u16).to_le_bytes());
-            buffer.extend_from_slice(piece.as_bytes());
+thread_local! {
+    /// What is hashed. Label sets are made by the million, and each would allocate it anew.
+    static HASHED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn fingerprint<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> u128 {
+    HASHED.with_borrow_mut(|buffer| {
+        buffer.clear();
+        for (name, value) in pairs {
+            for piece in [name, value] {
+                buffer.extend_from_slice(&(piece.len() as u16).to_le_bytes());
+                buffer.extend_from_slice(piece.as_bytes());
+            }
         }
-    }
-    xxh3_128(&buffer)
+        xxh3_128(buffer)
+    })
 }
 
 impl PartialEq for Labels {

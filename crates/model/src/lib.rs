@@ -13,6 +13,7 @@ mod exemplar;
 mod histogram;
 mod labels;
 mod matcher;
+mod memory;
 mod metadata;
 mod quote;
 mod raw_labels;
@@ -29,6 +30,7 @@ pub use histogram::{
 };
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
+pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 pub use metadata::{Metadata, MetricType, Temporality};
 pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::{Histogram, Labels, Matcher, TimeColumn};
+use crate::{Histogram, Labels, Matcher, MemoryBudget, OutOfMemory, TimeColumn};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -28,6 +28,8 @@ pub struct SelectHints {
     pub samples_limit: Option<usize>,
     /// Only label sets are wanted, not samples.
     pub labels_only: bool,
+    /// What the source holds for the selection, beside its batches, is taken from this.
+    pub memory: Option<Arc<MemoryBudget>>,
 }
 
 /// Float samples in time order.
@@ -86,4 +88,10 @@ pub enum SourceError {
     Corrupt(String),
     #[error("{0}")]
     Internal(String),
+}
+
+impl From<OutOfMemory> for SourceError {
+    fn from(cause: OutOfMemory) -> Self {
+        Self::LimitReached(cause.to_string())
+    }
 }

@@ -1,6 +1,6 @@
 //! Why a query has no answer, by what the caller can do about it.
 
-use icecore_model::SourceError;
+use icecore_model::{OutOfMemory, SourceError};
 use thiserror::Error;
 
 use crate::parse::ParseError;
@@ -25,6 +25,12 @@ pub enum Error {
     Canceled(&'static str),
     #[error("{0}")]
     Source(#[from] SourceError),
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(cause: OutOfMemory) -> Self {
+        Self::LimitReached(cause.to_string())
+    }
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use icecore_model::SeriesSource;
+use icecore_model::{MemoryBudget, SelectHints, SeriesSource};
 use icecore_promql::{Answer, Engine, Error, Request};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use thiserror::Error as ThisError;
@@ -65,6 +65,19 @@ impl Queries {
             options,
             metrics: QueryMetrics::default(),
         })
+    }
+
+    /// The memory of one request that reads; engine and storage take from the same limit.
+    pub(crate) fn memory(&self) -> Arc<MemoryBudget> {
+        MemoryBudget::new(self.options.engine.memory_max)
+    }
+
+    /// What a selection is told that is not part of a query.
+    pub(crate) fn hints(&self) -> SelectHints {
+        SelectHints {
+            memory: Some(self.memory()),
+            ..SelectHints::default()
+        }
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -33,7 +33,7 @@ use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus,
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pool::Pool;
-use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream};
+use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream, SeriesList};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::slate_metrics::SlateMetric;
 use crate::slate::snapshots::Snapshot;
@@ -259,7 +259,7 @@ impl Database {
     }
 
     /// Label sets that match, in label order.
-    pub async fn series(&self, query: &LabelQuery) -> Result<Vec<Labels>> {
+    pub async fn series(&self, query: &LabelQuery) -> Result<SeriesList> {
         read::series(&self.inner, query).await
     }
 

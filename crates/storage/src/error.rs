@@ -1,5 +1,6 @@
 //! What can go wrong in storage, grouped by what the caller can do about it.
 
+use icecore_model::OutOfMemory;
 use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
 
@@ -33,6 +34,12 @@ pub enum Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<OutOfMemory> for Error {
+    fn from(cause: OutOfMemory) -> Self {
+        Self::LimitReached(cause.to_string())
+    }
+}
 
 impl Error {
     /// For `map_err`: says what was being done when the store failed. That another writer has taken

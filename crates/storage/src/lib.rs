@@ -45,7 +45,7 @@ pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,
     StoreOptions,
 };
-pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount};
+pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount, SeriesList};
 pub use restore::{Restore, RestoreProgress, RestoreReport, restore};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
 pub use slate::snapshots::Snapshot;

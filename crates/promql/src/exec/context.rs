@@ -1,10 +1,10 @@
 //! What all operators of one query share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use icecore_model::SeriesSource;
+use icecore_model::{MemoryBudget, Reservation, SelectHints, SeriesSource};
 use parking_lot::Mutex;
 
 use crate::annotations::Annotations;
@@ -23,8 +23,8 @@ pub(crate) struct Context<'q> {
     pub(crate) series_read: AtomicU64,
     /// Samples that windows and look-backs touched, where somebody wants to know.
     touched: Option<Touched>,
-    memory: Arc<AtomicUsize>,
-    memory_peak: AtomicUsize,
+    /// Shared with the source, which holds what it has resolved.
+    pub(crate) memory: Arc<MemoryBudget>,
 }
 
 struct Touched {
@@ -38,15 +38,6 @@ struct Touched {
 pub(crate) struct Limits {
     pub(crate) memory_bytes: usize,
     pub(crate) samples: usize,
-}
-
-impl Limits {
-    pub(crate) fn out_of_memory(&self) -> Error {
-        Error::LimitReached(format!(
-            "the query needs more than {} bytes of memory (query.max_memory): select fewer series, a shorter range or a larger step",
-            self.memory_bytes
-        ))
-    }
 }
 
 impl<'q> Context<'q> {
@@ -65,8 +56,7 @@ impl<'q> Context<'q> {
             samples_read: AtomicU64::new(0),
             series_read: AtomicU64::new(0),
             touched: None,
-            memory: Arc::new(AtomicUsize::new(0)),
-            memory_peak: AtomicUsize::new(0),
+            memory: MemoryBudget::new(limits.memory_bytes),
         }
     }
 
@@ -120,14 +110,17 @@ impl<'q> Context<'q> {
         Ok(())
     }
 
+    /// What the source is told: that it shares the query's memory.
+    pub(crate) fn hints(&self) -> SelectHints {
+        SelectHints {
+            memory: Some(Arc::clone(&self.memory)),
+            ..SelectHints::default()
+        }
+    }
+
     /// Takes memory for rows that an operator holds; it is given back with the reservation.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
-        let mut reservation = Reservation {
-            used: Arc::clone(&self.memory),
-            bytes: 0,
-        };
-        self.grow(&mut reservation, bytes)?;
-        Ok(reservation)
+        Ok(self.memory.reserve(bytes)?)
     }
 
     /// Takes memory for rows that are about to be made, as long as the reservation lives. Rows of a
@@ -138,16 +131,7 @@ impl<'q> Context<'q> {
     }
 
     pub(crate) fn grow(&self, reservation: &mut Reservation, bytes: usize) -> Result<()> {
-        if bytes > self.limits.memory_bytes {
-            return Err(self.limits.out_of_memory());
-        }
-        let used = self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        reservation.bytes += bytes;
-        self.memory_peak.fetch_max(used, Ordering::Relaxed);
-        if used > self.limits.memory_bytes {
-            return Err(self.limits.out_of_memory());
-        }
-        Ok(())
+        Ok(reservation.grow(bytes)?)
     }
 
     /// Takes memory for rows.
@@ -157,32 +141,6 @@ impl<'q> Context<'q> {
     }
 
     pub(crate) fn memory_peak(&self) -> usize {
-        self.memory_peak.load(Ordering::Relaxed)
-    }
-}
-
-/// Memory that is given back when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    used: Arc<AtomicUsize>,
-    bytes: usize,
-}
-
-impl Reservation {
-    /// Gives back a part.
-    pub(crate) fn shrink(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.bytes);
-        self.bytes -= bytes;
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.peak()
     }
 }

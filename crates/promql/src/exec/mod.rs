@@ -6,8 +6,9 @@ mod kahan;
 mod merge;
 mod row;
 
-pub(crate) use context::{Context, Limits, Reservation};
+pub(crate) use context::{Context, Limits};
 pub(crate) use grid::Grid;
+pub(crate) use icecore_model::Reservation;
 pub(crate) use kahan::kahan_add;
 pub(crate) use merge::merge_equal_labels;
 pub(crate) use row::{ABSENT, Row, ScalarColumn, Values, is_absent};

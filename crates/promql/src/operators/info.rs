@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, Selection};
 
 use super::answer_labels::text_of;
 use super::label_key::LabelKey;
@@ -50,7 +50,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             .saturating_sub(*lookback_ms)
             .saturating_add(1),
         end_ms: at(grid.end_ms()),
-        hints: SelectHints::default(),
+        hints: context.hints(),
     };
     let mut series = Vec::new();
     if rest.iter().any(has_target) {

@@ -58,7 +58,9 @@ impl<'q> Run<'q> {
         Self {
             context,
             plan,
-            scans: plan.scans.iter().map(scan::SharedScan::new).collect(),
+            scans: (plan.scans.iter())
+                .map(|scan| scan::SharedScan::new(context, scan))
+                .collect(),
             shared: plan.shared.iter().map(shared::SharedRows::new).collect(),
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::lock::Mutex;
-use icecore_model::{Labels, SelectHints, Selection, SeriesSamples, SeriesStream};
+use icecore_model::{Labels, Selection, SeriesSamples, SeriesStream};
 use rayon::prelude::*;
 
 use super::Run;
@@ -62,13 +62,13 @@ enum Given {
 }
 
 impl SharedScan {
-    pub(super) fn new(scan: &Scan) -> Self {
+    pub(super) fn new(context: &Context<'_>, scan: &Scan) -> Self {
         Self {
             selection: Selection {
                 matchers: scan.matchers.clone(),
                 start_ms: scan.start_ms,
                 end_ms: scan.end_ms,
-                hints: SelectHints::default(),
+                hints: context.hints(),
             },
             consumers: scan.consumers,
             state: Mutex::new(State::default()),

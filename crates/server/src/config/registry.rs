@@ -339,7 +339,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("query.max_samples", Integer, query.engine.samples_max, "1" to "",
         "Samples that one query may hold in memory at once; more is an error. Prometheus' limit, so that what ran there runs here."),
     setting!("query.max_memory", Size, query.engine.memory_max, "1MiB" to "",
-        "Memory that one query may hold; more is an error. Room for 11000 steps of ten thousand series, and one query cannot take a small host down."),
+        "Memory that one query, or another request that reads, may hold; more is an error. Room for 11000 steps of ten thousand series, and one query cannot take a small host down."),
     setting!("query.max_concurrency", Integer, query.max_concurrency, "1" to "1000000",
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",

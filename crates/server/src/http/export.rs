@@ -60,6 +60,7 @@ pub(super) async fn export(
         database,
         selectors,
         range,
+        hints: app.queries.hints(),
         batch_timeout: app.options.request_timeout,
         _slot: slot,
         opened: 0,
@@ -114,6 +115,7 @@ struct Export {
     database: Database,
     selectors: Vec<Vec<Matcher>>,
     range: TimeRange,
+    hints: SelectHints,
     /// How long the store may take for the next series.
     batch_timeout: Duration,
     _slot: OwnedSemaphorePermit,
@@ -206,7 +208,7 @@ impl Export {
                 matchers: matchers.clone(),
                 start_ms: self.range.start_ms,
                 end_ms: self.range.end_ms,
-                hints: SelectHints::default(),
+                hints: self.hints.clone(),
             };
             self.stream = Some(Box::new(self.database.select(selection).await?));
             self.opened += 1;

@@ -13,8 +13,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use icecore_model::{
-    Histogram, Labels, LabelsBuilder, MAX_TIMESTAMP_MS, Matcher, MetricType, SelectHints,
-    Selection, SeriesSamples, SeriesStream as _, is_stale_nan,
+    Histogram, Labels, LabelsBuilder, MAX_TIMESTAMP_MS, MetricType, Selection, SeriesSamples,
+    SeriesStream as _, is_stale_nan,
 };
 use icecore_storage::Database;
 use icecore_wire::prometheus::federate::{FederateFormat, FederateWriter, FederatedValue};
@@ -39,7 +39,13 @@ pub(super) async fn federate(
     let start_ms = now_ms.saturating_sub(lookback_ms);
     let mut latest = Vec::new();
     for matchers in selectors {
-        gather(&database, matchers, (start_ms, now_ms), &mut latest).await?;
+        let selection = Selection {
+            matchers,
+            start_ms: start_ms.max(0),
+            end_ms: now_ms.min(MAX_TIMESTAMP_MS),
+            hints: app.queries.hints(),
+        };
+        gather(&database, selection, &mut latest).await?;
     }
     let state = app.scraping().map(|scraping| scraping.load_state());
     let external = state.map(|state| state.external_labels).unwrap_or_default();
@@ -68,16 +74,9 @@ enum Value {
 
 async fn gather(
     database: &Database,
-    matchers: Vec<Matcher>,
-    (start_ms, end_ms): (i64, i64),
+    selection: Selection,
     latest: &mut Vec<Latest>,
 ) -> Result<(), ApiError> {
-    let selection = Selection {
-        matchers,
-        start_ms: start_ms.max(0),
-        end_ms: end_ms.min(MAX_TIMESTAMP_MS),
-        hints: SelectHints::default(),
-    };
     let mut stream = database.select(selection).await?;
     while let Some(batch) = stream.next_batch().await? {
         latest.extend(batch.iter().filter_map(latest_of));

@@ -7,14 +7,21 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use icecore_model::Matcher;
-use icecore_storage::LabelQuery;
-use icecore_wire::prometheus::api_json::{write_series_list, write_string_list};
+use icecore_storage::{LabelQuery, SeriesList};
+use icecore_wire::prometheus::api_json::{
+    write_labels, write_string_list, write_success_end, write_success_start,
+};
 use icecore_wire::prometheus::escaping::unescape_name;
+use tokio::sync::oneshot;
 
 use super::App;
 use super::error::ApiError;
 use super::json::success;
 use super::params::Params;
+use super::query_answer::{Gone, Outgoing};
+
+/// Label sets that are made before they are written.
+const MADE_AT_ONCE: usize = 1024;
 
 /// The words of Prometheus.
 const TRUNCATED: &str = "results truncated due to limit";
@@ -24,11 +31,49 @@ pub(super) async fn series(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let (query, limit) = label_query(&params, params.some_selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.some_selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut series = database.series(&query).await?;
-    let warnings = truncate(&mut series, limit);
-    success(slot, warnings, move |out| write_series_list(out, &series)).await
+    let warnings = match limit.filter(|limit| series.len() > *limit) {
+        Some(limit) => {
+            series.truncate(limit);
+            vec![TRUNCATED.into()]
+        }
+        None => Vec::new(),
+    };
+    let (head, answered) = oneshot::channel();
+    let outgoing = Outgoing::new(head);
+    tokio::task::spawn_blocking(move || {
+        // A client that has gone away needs no more.
+        let _ = send_series(&series, &warnings, outgoing);
+        drop(slot);
+    });
+    answered.await.map_err(|_| {
+        ApiError::internal("the request ended without an answer; the log has the cause")
+    })?
+}
+
+/// Writes label sets as fast as the client takes them; many are made on the way.
+fn send_series(
+    series: &SeriesList,
+    warnings: &[String],
+    mut outgoing: Outgoing,
+) -> Result<(), Gone> {
+    let mut out = Vec::new();
+    write_success_start(&mut out);
+    out.push(b'[');
+    for first in (0..series.len()).step_by(MADE_AT_ONCE) {
+        for (i, labels) in series.part(first..first + MADE_AT_ONCE).iter().enumerate() {
+            if first + i > 0 {
+                out.push(b',');
+            }
+            write_labels(&mut out, labels);
+            outgoing.flow(&mut out)?;
+        }
+    }
+    out.push(b']');
+    write_success_end(&mut out, warnings);
+    outgoing.finish(out)
 }
 
 pub(super) async fn label_names(
@@ -36,7 +81,7 @@ pub(super) async fn label_names(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let (query, limit) = label_query(&params, params.selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut names = database.label_names(&query).await?;
     let warnings = truncate(&mut names, limit);
@@ -55,7 +100,7 @@ pub(super) async fn label_values(
     if name.is_empty() {
         return Err(ApiError::bad_data("invalid label name: \"\""));
     }
-    let (query, limit) = label_query(&params, params.selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut values = database.label_values(&name, &query).await?;
     let warnings = truncate(&mut values, limit);
@@ -65,6 +110,7 @@ pub(super) async fn label_values(
 /// The query and the limit that its results are to be cut to. The query itself asks for one more,
 /// which tells whether something is cut.
 fn label_query(
+    app: &App,
     params: &Params,
     selectors: Vec<Vec<Matcher>>,
 ) -> Result<(LabelQuery, Option<usize>), ApiError> {
@@ -75,6 +121,7 @@ fn label_query(
         start_ms: range.start_ms,
         end_ms: range.end_ms,
         limit: limit.map(|limit| limit.saturating_add(1)),
+        memory: Some(app.queries.memory()),
     };
     Ok((query, limit))
 }

@@ -259,7 +259,7 @@ impl Outgoing {
     }
 
     /// Hands over what is written once it is a piece. Blocks while the client does not read.
-    fn flow(&mut self, out: &mut Vec<u8>) -> Result<(), Gone> {
+    pub(super) fn flow(&mut self, out: &mut Vec<u8>) -> Result<(), Gone> {
         if out.len() < PIECE_BYTES {
             return Ok(());
         }
@@ -268,7 +268,7 @@ impl Outgoing {
         self.send(Piece::Bytes(piece.into()))
     }
 
-    fn finish(mut self, out: Vec<u8>) -> Result<(), Gone> {
+    pub(super) fn finish(mut self, out: Vec<u8>) -> Result<(), Gone> {
         if let Some(head) = self.head.take() {
             return head.send(Ok(response(out))).map_err(|_| Gone);
         }

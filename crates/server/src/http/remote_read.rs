@@ -25,8 +25,8 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
 use icecore_model::{
-    Labels, MAX_TIMESTAMP_MS, METRIC_NAME, Matcher, SelectHints, Selection, SeriesSamples,
-    SeriesStream,
+    Labels, MAX_TIMESTAMP_MS, METRIC_NAME, Matcher, MemoryBudget, SelectHints, Selection,
+    SeriesSamples, SeriesStream,
 };
 use icecore_storage::{Database, Error as StorageError, LabelQuery};
 use icecore_wire::prometheus::remote_read::{
@@ -85,6 +85,7 @@ async fn answer(app: &App, request: ReadRequest) -> Result<Response, ApiError> {
         gathered_bytes_max: app.options.remote_read_bytes_max,
         frame_bytes: app.options.remote_read_frame_bytes,
         batch_timeout: timeout,
+        memory: app.queries.memory(),
         _slot: slot.await.map_err(|_| late())??,
     };
     match request.response_type {
@@ -178,6 +179,8 @@ struct Reader {
     frame_bytes: usize,
     /// How long the store may take for the next series.
     batch_timeout: Duration,
+    /// Of what the selections hold beside their batches.
+    memory: Arc<MemoryBudget>,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -189,6 +192,7 @@ impl Reader {
             end_ms: query.end_ms.min(MAX_TIMESTAMP_MS),
             hints: SelectHints {
                 labels_only: query.labels_only,
+                memory: Some(Arc::clone(&self.memory)),
                 ..SelectHints::default()
             },
         };
@@ -269,6 +273,7 @@ impl Reader {
             start_ms: query.start_ms.max(0),
             end_ms: query.end_ms.min(MAX_TIMESTAMP_MS),
             limit: Some(1),
+            memory: Some(Arc::clone(&self.memory)),
         };
         let names = self
             .in_time(self.database.label_names(&within(Vec::new())))

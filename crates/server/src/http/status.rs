@@ -38,6 +38,7 @@ pub(super) async fn tsdb(
             start_ms: range.start_ms,
             end_ms: range.end_ms,
             limit: None,
+            memory: Some(app.queries.memory()),
         };
         database.cardinality(&query, limit).await?
     } else {

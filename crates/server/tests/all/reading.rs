@@ -287,3 +287,37 @@ async fn a_slow_reader_holds_its_place_and_others_are_told() {
     assert_eq!(served.get("/api/v1/labels", &[]).await.status, 200);
     served.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_storage_holds_for_an_answer_is_limited() {
+    let served = Served::start(&[("query.max_memory", "1MiB")]).await;
+    let long = "x".repeat(400);
+    for some in 0..4 {
+        let hosts: Vec<String> = (0..1000).map(|n| format!("{some}-{n:04}-{long}")).collect();
+        let wide: Vec<Series> = hosts
+            .iter()
+            .map(|host| series("wide", &[("host", host)], &[(T0, 1.0)]))
+            .collect();
+        assert_eq!(served.write(&Payload::v1(&wide)).await.status, 204);
+    }
+    let few = [("match[]", "wide{host=~\"0-000.*\"}")];
+    assert_eq!(served.read("/api/v1/series", &few).await.status, 200);
+    let all = [("match[]", "wide")];
+    for path in [
+        "/api/v1/series",
+        "/api/v1/label/host/values",
+        "/api/v1/export",
+        "/api/v1/status/tsdb",
+    ] {
+        let reason = served.read(path, &all).await.error(422, "execution");
+        assert!(reason.contains("query.max_memory"), "{path}: {reason}");
+    }
+    let names = served.read("/api/v1/labels", &all).await.data();
+    assert_eq!(names, json!(["__name__", "host"]), "that is not much");
+    let time = seconds(T0);
+    let query = [("query", "count(wide)"), ("time", time.as_str())];
+    let answer = served.read("/api/v1/query", &query).await;
+    let reason = answer.error(422, "execution");
+    assert!(reason.contains("query.max_memory"), "{reason}");
+    served.stop().await.unwrap();
+}

@@ -45,9 +45,13 @@ struct Index {
 /// Bytes of a table entry beside its text and its set, about.
 const ENTRY_BYTES: usize = 64;
 
+/// Bytes of a part without anything in it: itself, counters, its place among the buckets.
+const PART_BYTES: usize = size_of::<BucketCache>() + 64;
+
 impl BucketCache {
     /// One that keeps what is read, or (of a bucket that is changing) one that keeps nothing.
     pub(super) fn new(budget: &Arc<Budget>, retired: bool) -> Self {
+        budget.add(PART_BYTES);
         Self {
             meta: OnceLock::new(),
             labels: Shelf::new(budget, retired),
@@ -119,6 +123,10 @@ impl BucketCache {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.chunks.is_empty() && self.index.read().bytes == 0
+    }
+
     pub(super) fn retire(&self) {
         self.labels.retire();
         self.chunks.retire();
@@ -155,5 +163,6 @@ impl Index {
 impl Drop for BucketCache {
     fn drop(&mut self) {
         self.index.get_mut().give_back(&self.budget);
+        self.budget.take(PART_BYTES);
     }
 }

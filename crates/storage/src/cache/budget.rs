@@ -21,6 +21,10 @@ impl Budget {
         self.bytes.load(Relaxed)
     }
 
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
     pub(crate) fn exceeded(&self) -> bool {
         self.bytes() > self.max
     }

@@ -102,6 +102,12 @@ impl ReadCache {
         self.budget.is_roomy()
     }
 
+    /// Whether so much can be kept beside other things. What cannot is better not kept at all: it would
+    /// push itself out before it is asked for again, and everything else before that.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= self.budget.max() / 2
+    }
+
     /// The parts of the cache that belong to buckets, with a view that is taken at the same moment.
     pub(crate) fn pin<V, E>(
         &self,
@@ -172,6 +178,7 @@ impl ReadCache {
             if self.sweep_from(&mut hand) {
                 break;
             }
+            self.forget_empty();
             *hand = Hand::default();
             self.label_sets.sweep();
         }
@@ -200,6 +207,14 @@ impl ReadCache {
             }
         }
         !self.budget.exceeded()
+    }
+
+    /// Forgets buckets of which nothing is known any more and that nobody reads.
+    fn forget_empty(&self) {
+        self.buckets.lock().retain(|_, state| match state {
+            State::Settled(part) => Arc::strong_count(part) > 1 || !part.is_empty(),
+            State::Changing => true,
+        });
     }
 
     fn parts(&self) -> Vec<(Place, Part<'_>)> {

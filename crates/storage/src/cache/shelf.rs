@@ -78,7 +78,7 @@ impl<T: Cached> Shelf<T> {
         for (number, thing) in things {
             let (page, slot) = place(number);
             if state.pages.len() <= page {
-                state.pages.resize_with(page + 1, || None);
+                state.make_places(page + 1, &self.budget);
             }
             let page = state.pages[page].get_or_insert_with(|| {
                 self.budget.add(size_of::<Page<T>>());
@@ -106,7 +106,13 @@ impl<T: Cached> Shelf<T> {
                 self.budget.take(page.total_bytes());
             }
         }
+        state.drop_places(&self.budget);
         None
+    }
+
+    /// Whether there is no page, as a sweep leaves it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state.read().pages.is_empty()
     }
 
     pub(super) fn retire(&self) {
@@ -122,8 +128,31 @@ impl<T: Cached> Shelf<T> {
 }
 
 impl<T> State<T> {
+    /// Places for pages: a single series with a high number has one for all before it.
+    fn make_places(&mut self, places: usize, budget: &Budget) {
+        let before = self.places_bytes();
+        self.pages.resize_with(places, || None);
+        budget.add(self.places_bytes() - before);
+    }
+
+    /// Gives back the places behind the last page.
+    fn drop_places(&mut self, budget: &Budget) {
+        let before = self.places_bytes();
+        let used = self.pages.iter().rposition(Option::is_some);
+        self.pages.truncate(used.map_or(0, |last| last + 1));
+        if self.pages.len() < self.pages.capacity() / 2 {
+            self.pages.shrink_to_fit();
+        }
+        budget.take(before - self.places_bytes());
+    }
+
+    fn places_bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<Option<Box<Page<T>>>>()
+    }
+
     fn give_back(&mut self, budget: &Budget) {
-        for page in self.pages.drain(..).flatten() {
+        budget.take(self.places_bytes());
+        for page in std::mem::take(&mut self.pages).into_iter().flatten() {
             budget.take(page.total_bytes());
         }
     }
@@ -177,10 +206,12 @@ mod tests {
         shelf.insert_many([(0, 1), (63, 2), (1000, 3)].into_iter());
         let all = found(&shelf, &[63, 0, 64, 1000]);
         assert_eq!(all, [Some(2), Some(1), None, Some(3)]);
-        assert_eq!(budget.bytes(), 6 + 2 * size_of::<Page<u32>>());
+        let places = shelf.state.read().places_bytes();
+        assert!(places >= 16 * 8, "one for each page up to the last");
+        assert_eq!(budget.bytes(), 6 + 2 * size_of::<Page<u32>>() + places);
         shelf.insert_many([(0, 9)].into_iter());
         assert_eq!(found(&shelf, &[0]), [Some(9)]);
-        assert_eq!(budget.bytes(), 14 + 2 * size_of::<Page<u32>>());
+        assert_eq!(budget.bytes(), 14 + 2 * size_of::<Page<u32>>() + places);
         shelf.retire();
         assert_eq!(budget.bytes(), 0);
         shelf.insert_many([(0, 1)].into_iter());
@@ -190,7 +221,8 @@ mod tests {
     #[test]
     fn pages_that_were_hit_get_a_second_chance() {
         let page = size_of::<Page<u32>>();
-        let budget = Arc::new(Budget::new(2 * page));
+        // Three pages have four places at most.
+        let budget = Arc::new(Budget::new(2 * page + 4 * 8));
         let shelf = Shelf::new(&budget, false);
         shelf.insert_many((0..3).map(|i| (i * PAGE as u32, 0)));
         assert_eq!(found(&shelf, &[0]), [Some(0)]);
@@ -200,6 +232,17 @@ mod tests {
         assert_eq!(shelf.sweep(2), None, "the last one was hit");
         assert_eq!(found(&shelf, &[128]), [Some(0)]);
         drop(shelf);
+        assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn a_high_number_alone_is_accounted_for_and_goes_like_any_other() {
+        let budget = Arc::new(Budget::new(1 << 20));
+        let shelf = Shelf::new(&budget, false);
+        let places = (10_000_000 / PAGE + 1) * 8;
+        shelf.insert_many([(10_000_000, 0)].into_iter());
+        assert!(budget.bytes() >= places, "{} bytes", budget.bytes());
+        assert_eq!(shelf.sweep(0), None, "all of it had to go");
         assert_eq!(budget.bytes(), 0);
     }
 }

@@ -13,6 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use icecore_model::{Labels, METRIC_NAME, Matcher, ValueLookup};
 use roaring::RoaringBitmap;
 
+use super::label_table::name_in_place;
 use super::postings::Postings;
 use super::registry::{PAGE_SERIES, SeriesRef};
 
@@ -128,11 +129,7 @@ impl Index {
     ) {
         pairs.clear();
         pairs.extend(self.pairs_of(series).map(|p| self.pair(p)));
-        if pairs.len() > 1 && pairs[0].0 == METRIC_NAME {
-            // The metric name was moved to the front; put it back where label order has it.
-            let at = pairs[1..].partition_point(|(name, _)| *name < METRIC_NAME);
-            pairs[..=at].rotate_left(1);
-        }
+        name_in_place(pairs);
     }
 
     /// The pair numbers of a series, metric name first.

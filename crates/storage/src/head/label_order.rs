@@ -8,6 +8,7 @@ use std::ops::Range;
 use icecore_model::METRIC_NAME;
 
 use super::index::Index;
+use super::label_table::LabelTable;
 use super::registry::SeriesRef;
 
 /// Series in label order, with their pairs as ranks.
@@ -98,19 +99,81 @@ impl Ranked {
 
     /// Where each series stood, in label order.
     pub(super) fn sorted(&self) -> Vec<u32> {
-        let key = |at: &u32| {
-            let list = list_at(&self.ranks, &self.ends, *at as usize);
+        // As many ranks as fit are compared as one number; following both lists costs a cache miss each.
+        let bits = usize::BITS - self.pairs.len().leading_zeros();
+        let places = (u128::BITS - 1) / bits.max(1);
+        let list = |at: u32| list_at(&self.ranks, &self.ends, at as usize);
+        let key = |at: u32| {
+            let mut key = 0u128;
+            let mut ranks = list(at).iter();
+            for _ in 0..places {
+                // A list that ends here comes before all that go on.
+                let rank = ranks.next().map_or(0, |rank| u128::from(*rank) + 1);
+                key = key << bits | rank;
+            }
             // Series without a metric name come first, as if their name were empty.
-            let named = list.first().is_some_and(|rank| self.names.contains(rank));
-            (named, list)
+            let named = list(at).first().is_some_and(|r| self.names.contains(r));
+            (key | u128::from(named) << (u128::BITS - 1), at)
         };
-        let mut sorted: Vec<u32> = (0..self.ends.len() as u32).collect();
-        sorted.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        sorted
+        let mut sorted: Vec<(u128, u32)> = (0..self.ends.len() as u32).map(key).collect();
+        sorted.sort_unstable_by(|(a, a_at), (b, b_at)| {
+            a.cmp(b).then_with(|| list(*a_at).cmp(list(*b_at)))
+        });
+        sorted.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// The label sets in the given order of places.
+    pub(super) fn table(&self, index: &Index, order: &[u32]) -> LabelTable {
+        let pairs = self.pairs.iter().map(|pair| index.pair(*pair));
+        let lists = order.iter();
+        let lists = lists.map(|at| list_at(&self.ranks, &self.ends, *at as usize));
+        LabelTable::new(pairs, lists)
     }
 }
 
 fn list_at<'l>(lists: &'l [u32], ends: &[u32], at: usize) -> &'l [u32] {
     let start = if at == 0 { 0 } else { ends[at - 1] as usize };
     &lists[start..ends[at] as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use icecore_model::Labels;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sets() -> impl Strategy<Value = Vec<Labels>> {
+        // More labels than fit into one number, so that the end of the lists decides, too.
+        let long = prop::collection::vec(0..3u8, 30);
+        let long = long.prop_map(|values| {
+            let pairs = values.iter().enumerate();
+            Labels::from_pairs(
+                pairs.map(|(i, value)| (format!("n{i:02}"), "v".repeat(*value as usize))),
+            )
+        });
+        let short = prop::collection::vec(("(__name__|[A-c_]{1,2})", "[a-cé]{1,2}"), 0..6);
+        let short = short.prop_map(Labels::from_pairs);
+        prop::collection::vec(prop_oneof![long, short], 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_and_the_table_are_those_of_label_sets(mut sets in sets()) {
+            let mut index = Index::default();
+            sets.sort_by_key(Labels::fingerprint);
+            sets.dedup();
+            for (number, labels) in sets.iter().enumerate() {
+                index.insert(SeriesRef(number as u32), &labels.iter().collect::<Vec<_>>());
+            }
+            let references: Vec<SeriesRef> = (0..sets.len() as u32).map(SeriesRef).collect();
+            let ranked = Ranked::new(&index, &references);
+            let order = ranked.sorted();
+            let table = ranked.table(&index, &order);
+            let found: Vec<Labels> = order.iter().map(|at| sets[*at as usize].clone()).collect();
+            prop_assert_eq!(table.labels(0..table.len()), found.clone());
+            sets.sort();
+            prop_assert_eq!(found, sets);
+        }
+    }
 }

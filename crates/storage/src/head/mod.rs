@@ -22,6 +22,7 @@ mod batch;
 mod cursor;
 mod index;
 mod label_order;
+mod label_table;
 mod postings;
 mod registry;
 mod replay;
@@ -44,6 +45,7 @@ pub use batch::{Rejection, WriteBatch};
 pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
 use label_order::Ranked;
+pub(crate) use label_table::SeriesLabels;
 pub(crate) use registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 pub(crate) use replay::{ReplayedBlock, ReplayedSeries, UNDEFINED};
 pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer, TOTALS_HOUR};
@@ -79,12 +81,20 @@ pub(crate) struct Head {
 #[derive(Default)]
 pub(crate) struct HeadSelection {
     pub(crate) series: Vec<HeadSeries>,
+    pub(crate) labels: SeriesLabels,
     /// What they have in the time range, each series' parts together and sorted by hour.
     pub(crate) parts: Vec<PartCopy>,
 }
 
+impl HeadSelection {
+    /// Bytes held, about.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let parts: usize = self.parts.iter().map(PartCopy::held_bytes).sum();
+        parts + size_of::<HeadSeries>() * self.series.len() + self.labels.heap_bytes()
+    }
+}
+
 pub(crate) struct HeadSeries {
-    pub(crate) labels: Labels,
     pub(crate) series: SeriesRef,
     /// Its parts among all of them.
     pub(crate) parts: Range<u32>,
@@ -92,6 +102,9 @@ pub(crate) struct HeadSeries {
 
 /// Bytes that a series takes beside its labels and samples: slot, identity, table entries.
 const SERIES_BYTES: usize = size_of::<Slot>() + 24 + 8 + 4;
+
+/// Bytes that a label set takes in the cache, about: ten labels.
+const LABELS_BYTES: usize = 400;
 
 impl Head {
     pub(crate) fn new(limits: Limits, seed: u64, sequencer: Sequencer) -> Self {
@@ -178,20 +191,34 @@ impl Head {
                 None => page.iter().for_each(|_| visit(None)),
             }
         }
-        let labels = self.labels_of(&found, cache);
-        let places = self.label_places(&found, &labels);
-        let series = places.into_iter().map(|at| {
-            let at = at as usize;
-            HeadSeries {
-                labels: labels[at].clone(),
-                series: found[at],
-                parts: ranges[at].clone(),
-            }
+        let (places, labels) = self.in_label_order(&found, cache);
+        let series = places.into_iter().map(|at| HeadSeries {
+            series: found[at as usize],
+            parts: ranges[at as usize].clone(),
         });
         HeadSelection {
             series: series.collect(),
+            labels,
             parts,
         }
+    }
+
+    /// Where each series stands, in label order, and their labels in that order. The caller holds the
+    /// references.
+    fn in_label_order(&self, series: &[SeriesRef], cache: &ReadCache) -> (Vec<u32>, SeriesLabels) {
+        // What cannot stay in the cache would only push everything else out of it.
+        if !cache.has_room_for(series.len() * LABELS_BYTES) {
+            let ranked = Ranked::new(&self.index(), series);
+            // New series are entered meanwhile; the pairs of the old ones stay what they are.
+            let places = ranked.sorted();
+            let table = ranked.table(&self.index(), &places);
+            return (places, SeriesLabels::Table(table));
+        }
+        let labels = self.labels_of(series, cache);
+        let places = self.label_places(series, &labels);
+        let sorted = places.iter().map(|at| labels[*at as usize].clone());
+        let sorted = SeriesLabels::Made(sorted.collect());
+        (places, sorted)
     }
 
     /// The labels of series, from the cache where it has them. The caller holds the references.

@@ -152,11 +152,25 @@ pub(crate) struct PartCopy {
     side: Option<Box<SideLists>>,
 }
 
+/// What a copied stream takes beside its bytes: counters, and what the allocator adds.
+const COPIED_BYTES: usize = 48;
+
+/// What a decoded stream takes beside its values, which take about as much as the stream.
+const DECODED_BYTES: usize = 200;
+
 /// What few series have beside their stream, in arrival order.
 struct SideLists {
     late: Vec<(i64, f64)>,
     histograms: Vec<HistogramEntry>,
     starts: Vec<(i64, i64)>,
+}
+
+impl SideLists {
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>()
+            + 16 * (self.late.len() + self.starts.len())
+            + size_of::<HistogramEntry>() * self.histograms.len()
+    }
 }
 
 impl PartCopy {
@@ -175,6 +189,17 @@ impl PartCopy {
             known: None,
             side: (!plain).then(|| Box::new(side())),
         }
+    }
+
+    /// Bytes that the copy holds; a sealed stream is the head's.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let open = self.open.map_or(0, |_| self.stream.len() + COPIED_BYTES);
+        size_of::<Self>() + open + self.side.as_ref().map_or(0, |side| side.held_bytes())
+    }
+
+    /// Bytes of what the stream decodes to, about.
+    pub(crate) fn decoded_bytes(&self) -> usize {
+        DECODED_BYTES + self.stream.len()
     }
 
     /// Samples that came late or twice, in arrival order.

@@ -25,6 +25,7 @@ const PARALLEL_SAMPLES_MIN: usize = 500_000;
 /// A series with its chunks.
 pub(super) struct Chunked<'r> {
     pub(super) series: &'r ResolvedSeries,
+    pub(super) labels: Labels,
     /// In the order of its places in [`Resolved::stored`].
     pub(super) stored: &'r [Arc<Chunk>],
     /// In the order of its parts of the head; `None` where a part has no stream.
@@ -67,7 +68,7 @@ pub(super) fn assemble(
             Plan::Plain { column, chunks } => plain(resolved, &chunked, found, column, &chunks),
             Plan::Overlapping => overlapping(resolved, &chunked, start_ms, end_ms),
         };
-        made.map_err(|cause| corrupt(&chunked.series.labels, &cause))
+        made.map_err(|cause| corrupt(&chunked.labels, &cause))
     };
     let made: Vec<(SeriesSamples, Samples)> = match samples >= PARALLEL_SAMPLES_MIN {
         true => planned.into_par_iter().map(make).collect::<Result<_>>()?,
@@ -199,7 +200,7 @@ fn plain(
     }
     starts.sort_unstable();
     let series = SeriesSamples {
-        labels: chunked.series.labels.clone(),
+        labels: chunked.labels.clone(),
         floats: FloatColumns {
             timestamps: column.times.clone(),
             values,
@@ -237,7 +238,7 @@ fn overlapping(
     let head = parts_of(resolved, chunked).collect();
     let mut gathered = gather(stored, head, start_ms, end_ms)?;
     let series = SeriesSamples {
-        labels: chunked.series.labels.clone(),
+        labels: chunked.labels.clone(),
         floats: FloatColumns {
             values: std::mem::take(&mut gathered.values),
             ..FloatColumns::default()

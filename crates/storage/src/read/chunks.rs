@@ -334,11 +334,13 @@ pub(super) fn head_chunks(
             .map_init(Scratch::default, decode)
             .collect();
         let decoded = decoded?;
-        let whole = decoded.iter().filter(|(_, _, whole)| *whole);
-        kept.chunks.insert_many(whole.map(|(at, chunk, _)| {
-            let kept = HeadChunk::new(part_at(*at), Arc::clone(chunk));
-            (parts[*at].0, kept)
-        }));
+        if resolved.keeps_head {
+            let whole = decoded.iter().filter(|(_, _, whole)| *whole);
+            kept.chunks.insert_many(whole.map(|(at, chunk, _)| {
+                let kept = HeadChunk::new(part_at(*at), Arc::clone(chunk));
+                (parts[*at].0, kept)
+            }));
+        }
         for (at, chunk, _) in decoded {
             chunks[at] = Some(chunk);
         }

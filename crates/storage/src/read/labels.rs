@@ -1,84 +1,120 @@
 //! Label names, label values and series, without samples.
+//!
+//! Time is filtered by the hour: what has a sample in an hour that the range touches is in the answer,
+//! whether the hour lies in the head, in a bucket of its own or in a larger one.
 
-use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::{Labels, Matcher, SelectHints};
-use icecore_records::tombstones::Tombstones;
-use icecore_records::{Bucket, ParsedKey, RecordType, inverted_index, key};
+use futures::{StreamExt, stream};
+use hashbrown::HashTable;
+use icecore_model::{Labels, Matcher, MemoryBudget, Reservation};
+use icecore_records::{ParsedKey, RecordType, inverted_index, key};
+use rayon::slice::ParallelSliceMut;
+use roaring::RoaringBitmap;
 use slatedb::KeyValue;
 
-use super::postings::{corrupt, successor};
-use super::resolve::resolve_series;
-use super::{Leased, buckets_in, join_bounded};
+use super::buckets_in;
+use super::gather::{Gather, gather};
+use super::postings::{BucketView, corrupt, successor};
+use super::presence::{is_cut, present};
+use super::resolve::{CONCURRENT_BUCKETS, Memory, bucket_meta_of, reserve, views_of};
 use crate::error::{Error, Result};
+use crate::head::SeriesLabels;
 use crate::inner::Inner;
-use crate::slate::read_view::{ScanKind, View};
-
-/// What was deleted from a bucket, if anything.
-type Erased = Option<Arc<Tombstones>>;
-
-const CONCURRENT_BUCKETS: usize = 8;
+use crate::slate::read_view::ScanKind;
 
 /// Values of a label that a scan for names passes before it is opened anew behind them: reading past a
 /// record costs about 2 µs, opening a scan about 100.
 const VALUES_PASSED_MAX: usize = 64;
 
+/// What a name or value takes in a set beside its text, about.
+const TEXT_BYTES: usize = 64;
+
+/// Series of a name or value that are looked into first, where only one has to have samples.
+const FIRST_LOOK: usize = 4;
+
 /// What to look for: series that match any of the selectors (all series when there are none) and
-/// have something between `start_ms` and `end_ms`.
-#[derive(Clone, Debug)]
+/// have a sample in an hour between `start_ms` and `end_ms`.
+#[derive(Clone, Debug, Default)]
 pub struct LabelQuery {
     pub selectors: Vec<Vec<Matcher>>,
     pub start_ms: i64,
     pub end_ms: i64,
     /// At most this many results, in order.
     pub limit: Option<usize>,
+    /// What is held for the answer is taken from this.
+    pub memory: Option<Arc<MemoryBudget>>,
+}
+
+impl LabelQuery {
+    fn range_ms(&self) -> (i64, i64) {
+        (self.start_ms, self.end_ms)
+    }
+
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(usize::MAX)
+    }
+}
+
+/// Label sets in label order; many of them are made as they are asked for.
+pub struct SeriesList {
+    labels: SeriesLabels,
+    held: Option<Reservation>,
+}
+
+impl SeriesList {
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn truncate(&mut self, len: usize) {
+        self.labels.truncate(len);
+    }
+
+    /// Some of them, as far as there are so many.
+    pub fn part(&self, places: Range<usize>) -> Vec<Labels> {
+        let end = places.end.min(self.len());
+        self.labels.of(places.start.min(end)..end)
+    }
+
+    /// All of them, made.
+    pub fn into_labels(self) -> Vec<Labels> {
+        drop(self.held);
+        self.labels.into_made()
+    }
 }
 
 /// The series themselves, in label order.
-pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec<Labels>> {
+pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<SeriesList> {
     let everything = vec![Vec::new()];
-    let selectors = if query.selectors.is_empty() {
-        &everything
-    } else {
-        &query.selectors
+    let selectors = match query.selectors.is_empty() {
+        true => &everything,
+        false => &query.selectors,
     };
-    let hints = SelectHints {
-        labels_only: true,
-        series_limit: query.limit,
-        ..SelectHints::default()
+    let sets = Sets::default();
+    let (sets, mut held) = gather(inner, selectors, query.range_ms(), &query.memory, sets).await?;
+    let limit = query.limit();
+    let sort = move || {
+        let mut labels = sets.into_sorted();
+        labels.truncate(limit);
+        if let Some(held) = &mut held {
+            held.set(labels.heap_bytes())?;
+        }
+        Ok(SeriesList { labels, held })
     };
-    let mut found: Vec<Labels> = Vec::new();
-    for matchers in selectors {
-        let resolved =
-            resolve_series(inner, matchers, (query.start_ms, query.end_ms), &hints).await?;
-        found.extend(resolved.series.into_iter().map(|series| series.labels));
-    }
-    if selectors.len() > 1 {
-        found.sort_unstable();
-        found.dedup();
-    }
-    found.truncate(query.limit.unwrap_or(usize::MAX));
-    Ok(found)
+    inner.pool.run(sort).await?
 }
 
 /// Label names in use, sorted.
 pub(crate) async fn label_names(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec<String>> {
-    let mut names = BTreeSet::new();
-    if query.selectors.is_empty() {
-        collect_head(inner, query, &mut names, |name, _| Some(name)).await?;
-        collect_buckets(inner, query, &mut names, scan_names).await?;
-    } else {
-        for labels in series(inner, &unlimited(query)).await? {
-            names.extend(labels.iter().map(|(name, _)| name.to_string()));
-        }
-    }
-    Ok(names
-        .into_iter()
-        .take(query.limit.unwrap_or(usize::MAX))
-        .collect())
+    texts(inner, query, Picked::Names).await
 }
 
 /// Values of a label, sorted.
@@ -87,88 +123,276 @@ pub(crate) async fn label_values(
     name: &str,
     query: &LabelQuery,
 ) -> Result<Vec<String>> {
-    let mut values = BTreeSet::new();
-    if query.selectors.is_empty() {
-        let wanted = name.to_string();
-        collect_head(inner, query, &mut values, move |n, value| {
-            (n == wanted).then_some(value)
-        })
-        .await?;
-        let scan = |view, bucket, erased| scan_values(view, bucket, erased, name.to_string());
-        collect_buckets(inner, query, &mut values, scan).await?;
-    } else {
-        for labels in series(inner, &unlimited(query)).await? {
-            values.extend(labels.get(name).map(String::from));
+    texts(inner, query, Picked::ValuesOf(name.into())).await
+}
+
+async fn texts(inner: &Arc<Inner>, query: &LabelQuery, picked: Picked) -> Result<Vec<String>> {
+    let texts = Texts {
+        picked,
+        set: BTreeSet::new(),
+        bytes: 0,
+    };
+    let texts = match query.selectors.is_empty() {
+        true => all_texts(inner, query, texts).await?,
+        false => {
+            let (selectors, memory) = (&query.selectors, &query.memory);
+            gather(inner, selectors, query.range_ms(), memory, texts)
+                .await?
+                .0
+        }
+    };
+    Ok(texts.set.into_iter().take(query.limit()).collect())
+}
+
+/// Different label sets.
+#[derive(Default)]
+struct Sets {
+    /// The series of the head, for as long as there is nothing else.
+    head: Option<SeriesLabels>,
+    sets: HashTable<Labels>,
+    bytes: usize,
+}
+
+impl Sets {
+    /// In label order.
+    fn into_sorted(mut self) -> SeriesLabels {
+        if self.sets.is_empty() {
+            return self.head.take().unwrap_or_default();
+        }
+        self.take_in_head();
+        let mut sets: Vec<Labels> = self.sets.into_iter().collect();
+        sets.par_sort_unstable();
+        SeriesLabels::Made(sets)
+    }
+
+    fn take_in_head(&mut self) {
+        if let Some(head) = self.head.take() {
+            head.into_made().into_iter().for_each(|l| self.insert(l));
         }
     }
-    Ok(values
-        .into_iter()
-        .take(query.limit.unwrap_or(usize::MAX))
-        .collect())
-}
 
-/// A limit on names or values is not one on series.
-fn unlimited(query: &LabelQuery) -> LabelQuery {
-    LabelQuery {
-        limit: None,
-        ..query.clone()
+    fn insert(&mut self, labels: Labels) {
+        let hash_of = |labels: &Labels| labels.fingerprint() as u64;
+        let hash = hash_of(&labels);
+        if self.sets.find(hash, |other| *other == labels).is_none() {
+            // Its place in the table and in the sorted list.
+            self.bytes += labels.heap_bytes() + 4 * size_of::<Labels>();
+            self.sets.insert_unique(hash, labels, hash_of);
+        }
     }
 }
 
-async fn collect_head(
-    inner: &Arc<Inner>,
-    query: &LabelQuery,
-    found: &mut BTreeSet<String>,
-    pick: impl for<'p> Fn(&'p str, &'p str) -> Option<&'p str> + Send + 'static,
-) -> Result<()> {
-    let head = Arc::clone(&inner.head);
-    let (start_ms, end_ms) = (query.start_ms, query.end_ms);
-    let in_head = inner.pool.run(move || {
-        let mut found = BTreeSet::new();
-        head.each_pair_in(start_ms, end_ms, |name, value| {
-            if let Some(picked) = pick(name, value)
-                && !found.contains(picked)
-            {
-                found.insert(picked.to_string());
-            }
-        });
-        found
-    });
-    found.extend(in_head.await?);
-    Ok(())
+impl Gather for Sets {
+    fn add_head(&mut self, labels: SeriesLabels) {
+        if self.sets.is_empty() && self.head.is_none() {
+            self.head = Some(labels);
+            return;
+        }
+        self.take_in_head();
+        labels.into_made().into_iter().for_each(|l| self.insert(l));
+    }
+
+    fn is_new(&mut self, labels: &Labels) -> bool {
+        self.take_in_head();
+        let hash = labels.fingerprint() as u64;
+        self.sets.find(hash, |other| other == labels).is_none()
+    }
+
+    fn add(&mut self, labels: Labels) {
+        self.take_in_head();
+        self.insert(labels);
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.bytes + self.head.as_ref().map_or(0, SeriesLabels::heap_bytes)
+    }
+
+    fn series(&self) -> usize {
+        self.sets.len() + self.head.as_ref().map_or(0, SeriesLabels::len)
+    }
 }
 
-async fn collect_buckets<F>(
+/// What of a label pair is asked for.
+#[derive(Clone)]
+enum Picked {
+    Names,
+    ValuesOf(Box<str>),
+}
+
+impl Picked {
+    fn of<'p>(&self, name: &'p str, value: &'p str) -> Option<&'p str> {
+        match self {
+            Self::Names => Some(name),
+            Self::ValuesOf(wanted) => (**wanted == *name).then_some(value),
+        }
+    }
+}
+
+/// Names or values.
+struct Texts {
+    picked: Picked,
+    set: BTreeSet<String>,
+    bytes: usize,
+}
+
+impl Texts {
+    fn add_text(&mut self, text: &str) {
+        if !self.set.contains(text) {
+            self.bytes += text.len() + TEXT_BYTES;
+            self.set.insert(text.into());
+        }
+    }
+}
+
+impl Gather for Texts {
+    fn add_head(&mut self, labels: SeriesLabels) {
+        let picked = self.picked.clone();
+        labels.each_pair(|name, value| {
+            if let Some(text) = picked.of(name, value) {
+                self.add_text(text);
+            }
+        });
+    }
+
+    fn is_new(&mut self, labels: &Labels) -> bool {
+        let mut texts = labels.iter().filter_map(|(n, v)| self.picked.of(n, v));
+        texts.any(|text| !self.set.contains(text))
+    }
+
+    fn add(&mut self, labels: Labels) {
+        let picked = self.picked.clone();
+        let texts = labels.iter().filter_map(|(n, v)| picked.of(n, v));
+        texts.for_each(|text| self.add_text(text));
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Names or values of all series, from the index alone.
+async fn all_texts(inner: &Arc<Inner>, query: &LabelQuery, mut texts: Texts) -> Result<Texts> {
+    let mut held = reserve(&query.memory, 0)?;
+    let mut count = |texts: &Texts| match &mut held {
+        Some(held) => held.set(texts.bytes),
+        None => Ok(()),
+    };
+    let (head, range_ms) = (Arc::clone(&inner.head), query.range_ms());
+    let of_head = move || {
+        let picked = texts.picked.clone();
+        head.each_pair_in(range_ms.0, range_ms.1, |name, value| {
+            if let Some(text) = picked.of(name, value) {
+                texts.add_text(text);
+            }
+        });
+        texts
+    };
+    let mut texts = inner.pool.run(of_head).await?;
+    count(&texts)?;
+    let leased = buckets_in(inner, range_ms.0, range_ms.1);
+    let views = views_of(inner, &leased)?;
+    let (cut, whole): (Vec<_>, Vec<_>) =
+        (views.into_iter()).partition(|view| is_cut(view.bucket, range_ms));
+    let picked = texts.picked.clone();
+    let scans = stream::iter(whole).map(|view| scan_whole(view, &picked));
+    let mut scans = std::pin::pin!(scans.buffered(CONCURRENT_BUCKETS));
+    while let Some(found) = scans.next().await {
+        found?.iter().for_each(|text| texts.add_text(text));
+        count(&texts)?;
+    }
+    for view in cut {
+        let candidates = scan_cut(&view, &texts, &query.memory).await?;
+        let found = with_samples(inner, &view, candidates, range_ms).await?;
+        found.iter().for_each(|text| texts.add_text(text));
+        count(&texts)?;
+    }
+    Ok(texts)
+}
+
+async fn scan_whole(view: BucketView, picked: &Picked) -> Result<BTreeSet<String>> {
+    match picked {
+        Picked::Names => scan_names(&view).await,
+        Picked::ValuesOf(name) => scan_values(&view, name).await,
+    }
+}
+
+/// Names or values that only some series of a bucket have, with the ids of these.
+struct Candidates {
+    ids: BTreeMap<String, RoaringBitmap>,
+    _held: Option<Reservation>,
+}
+
+/// What the index of a bucket has beside what is known.
+async fn scan_cut(from: &BucketView, known: &Texts, memory: &Memory) -> Result<Candidates> {
+    let prefix = match &known.picked {
+        Picked::Names => key::record_prefix(RecordType::InvertedIndex, from.bucket),
+        Picked::ValuesOf(name) => key::inverted_label_prefix(from.bucket, name),
+    };
+    let mut records = from.view.scan_prefix(&prefix, ScanKind::Cached).await?;
+    let mut ids: BTreeMap<String, RoaringBitmap> = BTreeMap::new();
+    let mut held = reserve(memory, 0)?;
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading label names and values"))?
+    {
+        let Some((name, value)) = pair_of(&record, from)? else {
+            continue;
+        };
+        let Some(text) = known.picked.of(&name, &value) else {
+            continue;
+        };
+        if known.set.contains(text) {
+            continue;
+        }
+        let found = inverted_index::decode(&record.value);
+        let mut found = found.map_err(|cause| corrupt(&record.key, cause))?;
+        if let Some(tombstones) = &from.tombstones {
+            found -= &tombstones.erased;
+        }
+        if let Some(held) = &mut held {
+            held.grow(text.len() + TEXT_BYTES + found.serialized_size())?;
+        }
+        *ids.entry(text.into()).or_default() |= found;
+    }
+    Ok(Candidates { ids, _held: held })
+}
+
+/// The candidates of which some series has samples in the hours of a range. A few series of each are
+/// looked into first, because that decides most of them.
+async fn with_samples(
     inner: &Arc<Inner>,
-    query: &LabelQuery,
-    found: &mut BTreeSet<String>,
-    scan: impl Fn(View, Bucket, Erased) -> F,
-) -> Result<()>
-where
-    F: Future<Output = Result<BTreeSet<String>>>,
-{
-    let Leased { buckets, lease } = buckets_in(inner, query.start_ms, query.end_ms);
-    // Before the snapshot: it shows records that were cleaned if the tombstones are gone.
-    let erased: Vec<Erased> = buckets.iter().map(|b| inner.tombstones.of(*b)).collect();
-    let view = inner.engine.snapshot()?;
-    let buckets = buckets.into_iter().zip(erased);
-    let scans = buckets
-        .map(|(bucket, erased)| scan(view.clone(), bucket, erased))
-        .collect();
-    found.extend(
-        join_bounded(scans, CONCURRENT_BUCKETS)
-            .await?
-            .into_iter()
-            .flatten(),
-    );
-    drop(lease);
-    Ok(())
+    from: &BucketView,
+    mut candidates: Candidates,
+    range_ms: (i64, i64),
+) -> Result<Vec<String>> {
+    let meta = bucket_meta_of(from).await?;
+    let mut look = FIRST_LOOK;
+    let mut found = Vec::new();
+    while !candidates.ids.is_empty() {
+        let mut ids = RoaringBitmap::new();
+        for of_text in candidates.ids.values() {
+            ids.extend(of_text.iter().take(look));
+        }
+        let has_samples = present(inner, (from, &meta), &ids, range_ms).await?;
+        candidates.ids.retain(|text, left| {
+            if !left.is_disjoint(&has_samples) {
+                found.push(text.clone());
+                return false;
+            }
+            *left -= &ids;
+            !left.is_empty()
+        });
+        look = look.saturating_mul(16);
+    }
+    Ok(found)
 }
 
 /// Walks from label name to label name: over a few values record by record, over many with a new
 /// scan behind them. Not with `DbIterator::seek`: in SlateDB 0.18 it loses the record that follows a
 /// merged one.
-async fn scan_names(view: View, bucket: Bucket, erased: Erased) -> Result<BTreeSet<String>> {
+async fn scan_names(from: &BucketView) -> Result<BTreeSet<String>> {
+    let (view, bucket) = (&from.view, from.bucket);
     let all = key::record_prefix(RecordType::InvertedIndex, bucket);
     let end = successor(&all).map_or(Bound::Unbounded, Bound::Excluded);
     let mut names = BTreeSet::new();
@@ -189,7 +413,7 @@ async fn scan_names(view: View, bucket: Bucket, erased: Erased) -> Result<BTreeS
                     next = successor(&of_last_name);
                     break;
                 }
-            } else if let Some((name, _)) = pair_of(&record, &erased)? {
+            } else if let Some((name, _)) = pair_of(&record, from)? {
                 of_last_name = key::inverted_label_prefix(bucket, &name);
                 passed = 0;
                 names.insert(name);
@@ -199,31 +423,26 @@ async fn scan_names(view: View, bucket: Bucket, erased: Erased) -> Result<BTreeS
     Ok(names)
 }
 
-async fn scan_values(
-    view: View,
-    bucket: Bucket,
-    erased: Erased,
-    name: String,
-) -> Result<BTreeSet<String>> {
-    let prefix = key::inverted_label_prefix(bucket, &name);
-    let mut records = view.scan_prefix(&prefix, ScanKind::Cached).await?;
+async fn scan_values(from: &BucketView, name: &str) -> Result<BTreeSet<String>> {
+    let prefix = key::inverted_label_prefix(from.bucket, name);
+    let mut records = from.view.scan_prefix(&prefix, ScanKind::Cached).await?;
     let mut values = BTreeSet::new();
     while let Some(record) = records
         .next()
         .await
         .map_err(Error::store("reading label values"))?
     {
-        values.extend(pair_of(&record, &erased)?.map(|(_, value)| value));
+        values.extend(pair_of(&record, from)?.map(|(_, value)| value));
     }
     Ok(values)
 }
 
 /// The label pair of a record, unless all of its series were deleted.
-fn pair_of(record: &KeyValue, erased: &Erased) -> Result<Option<(String, String)>> {
+fn pair_of(record: &KeyValue, from: &BucketView) -> Result<Option<(String, String)>> {
     let Ok(ParsedKey::InvertedIndex { name, value, .. }) = ParsedKey::parse(&record.key) else {
         return Ok(None);
     };
-    if let Some(tombstones) = erased
+    if let Some(tombstones) = &from.tombstones
         && !tombstones.erased.is_empty()
     {
         let ids = inverted_index::decode(&record.value);

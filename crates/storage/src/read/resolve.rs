@@ -7,17 +7,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use icecore_model::{Labels, Matcher, SelectHints};
+use icecore_model::{Labels, Matcher, MemoryBudget, Reservation, SelectHints};
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{SeriesId, forward_index, key};
 use roaring::RoaringBitmap;
 
 use super::fetch::{Fetched, fetch};
 use super::postings::{BucketView, corrupt, resolve};
-use super::unite::Union;
+use super::presence::{is_cut, present};
+use super::unite::{UNION_ENTRY_BYTES, Union};
 use super::{Leased, buckets_in, join_bounded};
+use crate::cache::ReadCache;
 use crate::error::{Error, Result};
-use crate::head::{HeadSelection, PartCopy, SeriesRef};
+use crate::head::{HeadSelection, PartCopy, SeriesLabels, SeriesRef};
 use crate::inner::Inner;
 use crate::slate::read_view::View;
 
@@ -25,18 +27,23 @@ use crate::slate::read_view::View;
 pub(super) const CONCURRENT_BUCKETS: usize = 8;
 
 /// A consistent view with the series that match.
+#[derive(Default)]
 pub(crate) struct Resolved {
     /// Oldest first.
     pub(super) buckets: Vec<(BucketView, BucketMeta)>,
     /// In label order.
     pub(crate) series: Vec<ResolvedSeries>,
+    pub(crate) labels: SeriesLabels,
     /// Where the series are stored, one series after the other, oldest bucket first.
     pub(super) stored: Vec<StoredAt>,
     pub(super) head_parts: Vec<PartCopy>,
+    /// Whether what the parts decode to is kept in the cache.
+    pub(super) keeps_head: bool,
+    /// What all of it takes from the query's memory.
+    pub(super) _held: Option<Reservation>,
 }
 
 pub(crate) struct ResolvedSeries {
-    pub(crate) labels: Labels,
     /// Its reference in the head and its parts among [`Resolved::head_parts`].
     pub(super) head: Option<(SeriesRef, Range<u32>)>,
     /// Its places among [`Resolved::stored`].
@@ -51,11 +58,61 @@ pub(super) struct StoredAt {
 }
 
 /// Ids of one bucket, with their labels as far as they are known.
-struct Matching {
-    from: BucketView,
-    meta: BucketMeta,
-    ids: Vec<u32>,
-    labels: Vec<Option<Labels>>,
+pub(super) struct Matching {
+    pub(super) from: BucketView,
+    pub(super) meta: BucketMeta,
+    pub(super) ids: Vec<u32>,
+    pub(super) labels: Vec<Option<Labels>>,
+    /// Memory that the ids take until they are united.
+    _held: Option<Reservation>,
+}
+
+impl Matching {
+    /// Some ids of the same bucket. Their memory is counted by `found`.
+    pub(super) fn of(found: &Self, ids: Vec<u32>) -> Self {
+        Self {
+            from: found.from.clone(),
+            meta: found.meta.clone(),
+            ids,
+            labels: Vec::new(),
+            _held: None,
+        }
+    }
+
+    /// Leaves out series without samples in the hours of a range.
+    async fn retain_present(&mut self, inner: &Arc<Inner>, range_ms: (i64, i64)) -> Result<()> {
+        if !self.ids.is_empty() && is_cut(self.from.bucket, range_ms) {
+            let ids = std::mem::take(&mut self.ids).into_iter().collect();
+            let found = present(inner, (&self.from, &self.meta), &ids, range_ms).await?;
+            self.ids = found.iter().collect();
+        }
+        Ok(())
+    }
+
+    /// Finds labels in the cache; whether those are all.
+    pub(super) fn look_up_labels(&mut self) -> bool {
+        let mut missing = false;
+        let (ids, labels) = (self.ids.iter().copied(), &mut self.labels);
+        labels.reserve(ids.len());
+        self.from.cache.labels.get_many(ids, |known| {
+            missing |= known.is_none();
+            labels.push(known.cloned());
+        });
+        !missing
+    }
+}
+
+/// Bytes that a series of a bucket takes while series are united: its id and its labels here, its entry
+/// in the union, sorted, and its place in the end.
+const UNITING_BYTES: usize =
+    size_of::<u32>() + size_of::<Option<Labels>>() + UNION_ENTRY_BYTES + size_of::<StoredAt>();
+
+/// The memory of whoever asks, if it is limited.
+pub(super) type Memory = Option<Arc<MemoryBudget>>;
+
+pub(super) fn reserve(memory: &Memory, bytes: usize) -> Result<Option<Reservation>> {
+    let held = memory.as_ref().map(|memory| memory.reserve(bytes));
+    Ok(held.transpose()?)
 }
 
 /// Resolves matchers over head and buckets.
@@ -67,40 +124,53 @@ pub(crate) async fn resolve_series(
 ) -> Result<Resolved> {
     let (wanted, labels_only) = (matchers.to_vec(), hints.labels_only);
     let (head, cache) = (Arc::clone(&inner.head), Arc::clone(&inner.cache));
-    let in_head = inner
-        .pool
-        .run(move || head.select(&wanted, range_ms, labels_only, &cache))
-        .await?;
+    let memory = hints.memory.clone();
+    let select = move || {
+        let found = head.select(&wanted, range_ms, labels_only, &cache);
+        let held = reserve(&memory, found.heap_bytes())?;
+        Ok::<_, Error>((found, held))
+    };
+    let (in_head, head_held) = inner.pool.run(select).await??;
     let leased = buckets_in(inner, range_ms.0, range_ms.1);
     let views = views_of(inner, &leased)?;
     let mut searches = Vec::with_capacity(views.len());
     for view in views {
-        searches.push(match_bucket(inner, view, matchers));
+        searches.push(match_bucket(inner, view, matchers, &hints.memory));
     }
-    let matching = join_bounded(searches, CONCURRENT_BUCKETS).await?;
-    let series_max = inner.options.read.series_max;
-    if matching.iter().any(|found| found.ids.len() > series_max) {
-        return Err(too_many(series_max));
+    let mut found = Found {
+        cache: Arc::clone(&inner.cache),
+        in_head,
+        matching: join_bounded(searches, CONCURRENT_BUCKETS).await?,
+        series_max: inner.options.read.series_max,
+        limit: hints.series_limit.unwrap_or(usize::MAX),
+        memory: hints.memory.clone(),
+        _head_held: head_held,
+    };
+    found.check_count(found.matching.iter().map(|m| m.ids.len()).max())?;
+    if hints.labels_only {
+        // Samples say for themselves whether they are in the range.
+        for matching in &mut found.matching {
+            matching.retain_present(inner, range_ms).await?;
+        }
     }
-    let limit = hints.series_limit;
-    let cache = Arc::clone(&inner.cache);
     let look_up = move || {
         // Labels and postings were added, which selections without samples would do for ever.
-        cache.make_room();
-        look_up(in_head, matching, series_max, limit)
+        found.cache.make_room();
+        match found.look_up_labels() {
+            true => found.unite().map(LookedUp::All),
+            false => Ok(LookedUp::Some(found)),
+        }
     };
-    let looked_up = inner.pool.run(look_up).await??;
-    let (in_head, mut matching) = match looked_up {
+    let mut found = match inner.pool.run(look_up).await?? {
         LookedUp::All(resolved) => return Ok(resolved),
-        LookedUp::Some(in_head, matching) => (in_head, matching),
+        LookedUp::Some(found) => found,
     };
-    let mut reads = Vec::with_capacity(matching.len());
-    for found in &mut matching {
-        reads.push(read_labels(inner, found));
+    let mut reads = Vec::with_capacity(found.matching.len());
+    for matching in &mut found.matching {
+        reads.push(read_labels(inner, matching));
     }
     join_bounded(reads, CONCURRENT_BUCKETS).await?;
-    let unite = move || unite(in_head, matching, series_max, limit);
-    inner.pool.run(unite).await?
+    inner.pool.run(move || found.unite()).await?
 }
 
 /// Buckets with what is known of them, all of one moment.
@@ -123,17 +193,25 @@ pub(crate) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>
     Ok(views.collect())
 }
 
-async fn match_bucket(inner: &Inner, from: BucketView, matchers: &[Matcher]) -> Result<Matching> {
+/// The ids of a bucket that match. The labels come later.
+pub(super) async fn match_bucket(
+    inner: &Inner,
+    from: BucketView,
+    matchers: &[Matcher],
+    memory: &Memory,
+) -> Result<Matching> {
     let meta = bucket_meta_of(&from).await?;
     let mut ids: RoaringBitmap = resolve(inner, &from, matchers, meta.next_series_id).await?;
     if let Some(tombstones) = &from.tombstones {
         ids -= &tombstones.erased;
     }
+    let held = reserve(memory, ids.len() as usize * UNITING_BYTES)?;
     Ok(Matching {
         from,
         meta,
         ids: ids.iter().collect(),
         labels: Vec::new(),
+        _held: held,
     })
 }
 
@@ -159,33 +237,11 @@ async fn read_bucket_meta(view: &View, bucket: icecore_records::Bucket) -> Resul
 enum LookedUp {
     All(Resolved),
     /// Labels have to be read first.
-    Some(HeadSelection, Vec<Matching>),
-}
-
-/// Finds labels in the cache and, if those are all, unites the series.
-fn look_up(
-    in_head: HeadSelection,
-    mut matching: Vec<Matching>,
-    series_max: usize,
-    limit: Option<usize>,
-) -> Result<LookedUp> {
-    let mut missing = false;
-    for found in &mut matching {
-        let (ids, labels) = (found.ids.iter().copied(), &mut found.labels);
-        labels.reserve(ids.len());
-        found.from.cache.labels.get_many(ids, |known| {
-            missing |= known.is_none();
-            labels.push(known.cloned());
-        });
-    }
-    if missing {
-        return Ok(LookedUp::Some(in_head, matching));
-    }
-    unite(in_head, matching, series_max, limit).map(LookedUp::All)
+    Some(Found),
 }
 
 /// Reads the labels that are not known from the forward index.
-async fn read_labels(inner: &Inner, found: &mut Matching) -> Result<()> {
+pub(super) async fn read_labels(inner: &Inner, found: &mut Matching) -> Result<()> {
     let missing = found.ids.iter().zip(&found.labels);
     let missing = missing.filter(|(_, labels)| labels.is_none());
     let missing: Vec<u32> = missing.map(|(id, _)| *id).collect();
@@ -219,52 +275,132 @@ async fn read_labels(inner: &Inner, found: &mut Matching) -> Result<()> {
     Ok(())
 }
 
-fn unite(
+/// What was found, before it is united.
+struct Found {
+    cache: Arc<ReadCache>,
     in_head: HeadSelection,
     matching: Vec<Matching>,
     series_max: usize,
-    limit: Option<usize>,
-) -> Result<Resolved> {
-    let mut union = Union::new(in_head.series.iter().map(|series| series.labels.clone()));
-    let mut buckets = Vec::with_capacity(matching.len());
-    for (at, found) in matching.into_iter().enumerate() {
-        let ids = found.ids.into_iter().zip(found.labels);
-        union.add(
-            at as u32,
-            ids.filter_map(|(id, labels)| Some((labels?, id))),
-        );
-        if union.len() > series_max {
-            return Err(too_many(series_max));
-        }
-        buckets.push((found.from, found.meta));
-    }
-    if union.len() > series_max {
-        return Err(too_many(series_max));
-    }
-    let (series, stored) = union.into_series(limit.unwrap_or(usize::MAX));
-    let series = series.into_iter().map(|united| ResolvedSeries {
-        labels: united.labels,
-        head: united.first.map(|at| {
-            let found = &in_head.series[at as usize];
-            (found.series, found.parts.clone())
-        }),
-        stored: united.others,
-    });
-    Ok(Resolved {
-        series: series.collect(),
-        stored: stored
-            .into_iter()
-            .map(|(bucket, id)| StoredAt {
-                bucket,
-                id: SeriesId(id),
-            })
-            .collect(),
-        buckets,
-        head_parts: in_head.parts,
-    })
+    /// Series of the answer.
+    limit: usize,
+    memory: Memory,
+    /// Memory of what was copied from the head.
+    _head_held: Option<Reservation>,
 }
 
-fn too_many(series_max: usize) -> Error {
+impl Found {
+    /// Finds labels in the cache; whether those are all.
+    fn look_up_labels(&mut self) -> bool {
+        let mut missing = false;
+        for found in &mut self.matching {
+            missing |= !found.look_up_labels();
+        }
+        !missing
+    }
+
+    fn check_count(&self, series: Option<usize>) -> Result<()> {
+        match series.is_some_and(|series| series > self.series_max) {
+            true => Err(too_many(self.series_max)),
+            false => Ok(()),
+        }
+    }
+
+    fn unite(self) -> Result<Resolved> {
+        self.check_count(Some(self.in_head.series.len()))?;
+        let keeps_head =
+            (self.cache).has_room_for(self.in_head.parts.iter().map(PartCopy::decoded_bytes).sum());
+        let memory = self.memory.clone();
+        let resolved = match self.matching.iter().all(|found| found.ids.is_empty()) {
+            true => self.only_head(keeps_head),
+            false => self.head_and_buckets(keeps_head)?,
+        };
+        let held = reserve(&memory, resolved.heap_bytes())?;
+        Ok(Resolved {
+            _held: held,
+            ..resolved
+        })
+    }
+
+    /// Nothing has to be united.
+    fn only_head(self, keeps_head: bool) -> Resolved {
+        let HeadSelection {
+            series,
+            mut labels,
+            parts,
+        } = self.in_head;
+        labels.truncate(self.limit);
+        let series = series.into_iter().take(self.limit);
+        let series = series.map(|found| ResolvedSeries {
+            head: Some((found.series, found.parts)),
+            stored: 0..0,
+        });
+        Resolved {
+            buckets: Vec::new(),
+            series: series.collect(),
+            labels,
+            stored: Vec::new(),
+            head_parts: parts,
+            keeps_head,
+            _held: None,
+        }
+    }
+
+    fn head_and_buckets(self, keeps_head: bool) -> Result<Resolved> {
+        let series_max = self.series_max;
+        let in_head = self.in_head;
+        let mut buckets = Vec::with_capacity(self.matching.len());
+        let mut union = Union::new(in_head.labels.into_made());
+        for (at, found) in self.matching.into_iter().enumerate() {
+            let ids = found.ids.into_iter().zip(found.labels);
+            union.add(
+                at as u32,
+                ids.filter_map(|(id, labels)| Some((labels?, id))),
+            );
+            if union.len() > series_max {
+                return Err(too_many(series_max));
+            }
+            buckets.push((found.from, found.meta));
+        }
+        let (united, stored) = union.into_series(self.limit);
+        let mut labels = Vec::with_capacity(united.len());
+        let mut series = Vec::with_capacity(united.len());
+        for united in united {
+            labels.push(united.labels);
+            let head = united.first.map(|at| &in_head.series[at as usize]);
+            series.push(ResolvedSeries {
+                head: head.map(|found| (found.series, found.parts.clone())),
+                stored: united.others,
+            });
+        }
+        let stored_at = |(bucket, id)| StoredAt {
+            bucket,
+            id: SeriesId(id),
+        };
+        Ok(Resolved {
+            buckets,
+            series,
+            labels: SeriesLabels::Made(labels),
+            stored: stored.into_iter().map(stored_at).collect(),
+            head_parts: in_head.parts,
+            keeps_head,
+            _held: None,
+        })
+    }
+}
+
+impl Resolved {
+    /// Bytes held, about.
+    fn heap_bytes(&self) -> usize {
+        let parts: usize = self.head_parts.iter().map(PartCopy::held_bytes).sum();
+        parts
+            + self.labels.heap_bytes()
+            + self.series.capacity() * size_of::<ResolvedSeries>()
+            + self.stored.capacity() * size_of::<StoredAt>()
+            + self.buckets.capacity() * size_of::<(BucketView, BucketMeta)>()
+    }
+}
+
+pub(super) fn too_many(series_max: usize) -> Error {
     Error::LimitReached(format!(
         "the selection matches more than {series_max} series (read.series_max)"
     ))

@@ -71,7 +71,7 @@ impl SelectStream {
         }
         self.next = end;
         let series = match self.labels_only {
-            true => self.labels_of(batch),
+            true => self.labels_of(batch).await?,
             false => self.read(batch).await?,
         };
         let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
@@ -89,15 +89,19 @@ impl SelectStream {
         Ok(Some(series))
     }
 
-    fn labels_of(&self, batch: Range<usize>) -> Vec<SeriesSamples> {
-        let series = self.resolved.series[batch].iter();
-        let without_samples = |series: &ResolvedSeries| SeriesSamples {
-            labels: series.labels.clone(),
+    async fn labels_of(&self, batch: Range<usize>) -> Result<Vec<SeriesSamples>> {
+        let resolved = Arc::clone(&self.resolved);
+        let without_samples = |labels| SeriesSamples {
+            labels,
             floats: Default::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
         };
-        series.map(without_samples).collect()
+        let make = move || {
+            let labels = resolved.labels.of(batch).into_iter();
+            labels.map(without_samples).collect()
+        };
+        self.inner.pool.run(make).await
     }
 
     async fn read(&mut self, batch: Range<usize>) -> Result<Vec<SeriesSamples>> {
@@ -186,10 +190,12 @@ impl Batch {
         inner.metrics.chunk_cache_hits.add(hits.hits);
         inner.metrics.chunk_cache_misses.add(hits.misses);
         let (mut stored, mut head) = (stored.as_slice(), head.as_slice());
-        let chunked = series.iter().map(|series| {
+        let labels = resolved.labels.of(self.series.clone());
+        let chunked = series.iter().zip(labels).map(|(series, labels)| {
             let parts = series.head.as_ref().map_or(0, |(_, range)| range.len());
             Chunked {
                 series,
+                labels,
                 stored: take(&mut stored, series.stored.len()),
                 head: take(&mut head, parts),
             }

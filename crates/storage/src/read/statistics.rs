@@ -46,8 +46,9 @@ pub(crate) async fn cardinality(
     query: &LabelQuery,
     limit: usize,
 ) -> Result<Cardinality> {
-    let found: Vec<Labels> = series(inner, query).await?;
+    let found = series(inner, query).await?;
     let count = move || {
+        let found = found.into_labels();
         let mut pairs: HashMap<(&str, &str), u64> = HashMap::new();
         for pair in found.iter().flat_map(Labels::iter) {
             *pairs.entry(pair).or_default() += 1;

@@ -9,6 +9,9 @@ use hashbrown::HashTable;
 use icecore_model::Labels;
 use rayon::prelude::*;
 
+/// Bytes of an entry, as it was added and as it is sorted.
+pub(super) const UNION_ENTRY_BYTES: usize = size_of::<(u32, u32, u32)>() + size_of::<(u32, u32)>();
+
 pub(super) struct Union {
     series: Vec<Labels>,
     /// How many of `series` the first list has.
@@ -30,11 +33,10 @@ pub(super) struct United {
 
 impl Union {
     /// Begins with a list of different series.
-    pub(super) fn new(first: impl Iterator<Item = Labels>) -> Self {
-        let series: Vec<Labels> = first.collect();
+    pub(super) fn new(first: Vec<Labels>) -> Self {
         Self {
-            first: series.len(),
-            series,
+            first: first.len(),
+            series: first,
             entries: Vec::new(),
             by_labels: None,
         }
@@ -146,7 +148,7 @@ mod tests {
             lists in prop::collection::vec(prop::collection::btree_set(0u32..20, 0..20), 1..5),
             backwards in any::<bool>(),
         ) {
-            let mut union = Union::new(lists[0].iter().map(|n| labels(*n)));
+            let mut union = Union::new(lists[0].iter().map(|n| labels(*n)).collect());
             let mut expected: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
             lists[0].iter().for_each(|n| { expected.entry(*n).or_default(); });
             for (at, list) in lists.iter().enumerate().skip(1) {

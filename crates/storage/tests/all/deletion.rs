@@ -157,7 +157,7 @@ fn damage_can_be_deleted() {
             selectors: Vec::new(),
             start_ms: 0,
             end_ms: i64::MAX,
-            limit: None,
+            ..LabelQuery::default()
         };
         assert_eq!(db.label_values("series", &query).await.unwrap(), ["b"]);
     });

@@ -2,6 +2,7 @@
 
 mod invalid;
 mod process_limits;
+mod read_memory;
 mod request_limits;
 mod series_limits;
 

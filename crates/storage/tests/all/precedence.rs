@@ -125,7 +125,7 @@ fn label_names_behind_a_label_with_many_values() {
         selectors: Vec::new(),
         start_ms: 0,
         end_ms: i64::MAX,
-        limit: None,
+        ..LabelQuery::default()
     };
     // Once as written, once as merged.
     for _ in 0..2 {

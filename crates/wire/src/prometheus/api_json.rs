@@ -44,8 +44,18 @@ impl ErrorType {
 
 /// Writes a success answer around what `data` writes. Warnings are left out when there are none.
 pub fn write_success(out: &mut Vec<u8>, warnings: &[String], data: impl FnOnce(&mut Vec<u8>)) {
-    out.extend_from_slice(b"{\"status\":\"success\",\"data\":");
+    write_success_start(out);
     data(out);
+    write_success_end(out, warnings);
+}
+
+/// What comes before the data of a success answer.
+pub fn write_success_start(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"status\":\"success\",\"data\":");
+}
+
+/// What follows the data.
+pub fn write_success_end(out: &mut Vec<u8>, warnings: &[String]) {
     if !warnings.is_empty() {
         out.extend_from_slice(b",\"warnings\":");
         write_string_list(out, warnings);

@@ -1,13 +1,14 @@
 //! `count_values("label", …)`: one row for each value that occurs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MemoryBudget};
 
 use super::Fold;
 use super::groups::Groups;
 use crate::error::Result;
-use crate::exec::{Limits, Row, Values};
+use crate::exec::{Row, Values};
 use crate::plan::Grouping;
 
 pub(super) struct CountValues {
@@ -20,7 +21,7 @@ pub(super) struct CountValues {
     /// Groups may meet again when the label replaces one of theirs.
     by_labels: HashMap<Labels, usize>,
     rows: Vec<Row>,
-    limits: Limits,
+    memory: Arc<MemoryBudget>,
 }
 
 impl CountValues {
@@ -29,13 +30,13 @@ impl CountValues {
         grouping: &Grouping,
         label: &str,
         steps: usize,
-        limits: Limits,
+        memory: Arc<MemoryBudget>,
     ) -> Self {
         // `without` takes labels away after the value has become one.
         let is_dropped = grouping.without
             && (label == METRIC_NAME || grouping.labels.iter().any(|name| name == label));
         Self {
-            limits,
+            memory,
             groups,
             label: (!is_dropped).then(|| label.to_string()),
             steps,
@@ -71,8 +72,8 @@ impl CountValues {
         let next = self.rows.len();
         let place = *self.by_labels.entry(labels.clone()).or_insert(next);
         if place == next {
-            if self.heap_bytes() > self.limits.memory_bytes {
-                return Err(self.limits.out_of_memory());
+            if self.heap_bytes() > self.memory.max() {
+                return Err(self.memory.exceeded().into());
             }
             self.rows.push(Row {
                 labels,

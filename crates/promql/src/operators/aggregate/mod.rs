@@ -15,6 +15,8 @@ mod histogram_sum;
 mod parameter;
 mod quantile;
 
+use std::sync::Arc;
+
 use super::{Operator, Run, build, scalar};
 use crate::error::Result;
 use crate::exec::{Context, Row, ScalarColumn};
@@ -87,7 +89,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             grouping,
             text,
             steps,
-            context.limits,
+            Arc::clone(&context.memory),
         )),
         _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
     };

@@ -190,7 +190,7 @@ async fn readers_of_labels_and_exemplars_give_their_leases_back() {
         selectors: Vec::new(),
         start_ms: 0,
         end_ms: i64::MAX,
-        limit: None,
+        ..LabelQuery::default()
     };
     assert_eq!(db.series(&query).await.unwrap().len(), SERIES);
     let values = db.label_values("series", &query).await.unwrap();

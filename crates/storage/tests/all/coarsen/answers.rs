@@ -78,20 +78,51 @@ async fn answers(db: &Database) -> Vec<(String, String)> {
         };
         let found = db.exemplars(exemplars).await.unwrap();
         all.push((format!("exemplars {range:?}"), format!("{found:?}")));
-        let labels = LabelQuery {
-            selectors: vec![named()],
-            start_ms: 0,
-            end_ms: i64::MAX,
-            limit: None,
-        };
-        let found = (
-            db.series(&labels).await.unwrap(),
-            db.label_names(&labels).await.unwrap(),
-            db.label_values("series", &labels).await.unwrap(),
-        );
-        all.push(("labels".into(), format!("{found:?}")));
+        all.extend(labels(db, range).await);
+    }
+    for range in random_ranges() {
+        all.extend(labels(db, range).await);
     }
     all
+}
+
+/// Series, names and values in a range, each with what was asked.
+async fn labels(db: &Database, (start_ms, end_ms): (i64, i64)) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let named = vec![Matcher::equal("__name__", "m")];
+    let seldom = vec![Matcher::equal("zone", "z")];
+    for selectors in [Vec::new(), vec![named.clone()], vec![seldom, named]] {
+        let query = LabelQuery {
+            selectors,
+            start_ms,
+            end_ms,
+            ..LabelQuery::default()
+        };
+        let found = (
+            db.series(&query).await.unwrap().into_labels(),
+            db.label_names(&query).await.unwrap(),
+            db.label_values("series", &query).await.unwrap(),
+        );
+        all.push((format!("labels {query:?}"), format!("{found:?}")));
+    }
+    all
+}
+
+/// Ranges of all lengths in and around the window, some of them on the edges of hours.
+fn random_ranges() -> Vec<(i64, i64)> {
+    let mut state = 7u64;
+    let mut next = |below: i64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        ((state >> 33) as i64).rem_euclid(below)
+    };
+    let mut range = || {
+        let start_ms = hour_ms(next(18) - 1) + [0, 1, HOUR - 1, next(HOUR)][next(4) as usize];
+        let length = [0, HOUR - 1, HOUR, next(HOUR), next(9 * HOUR)][next(5) as usize];
+        (start_ms, start_ms + length)
+    };
+    (0..40).map(|_| range()).collect()
 }
 
 fn assert_same_answers(found: &[(String, String)], expected: &[(String, String)], when: &str) {
@@ -121,4 +152,38 @@ fn queries_see_no_difference() {
     let process = world.start();
     let after = process.run(answers(&process.db));
     assert_same_answers(&after, &before, "after a restart");
+}
+
+/// The head filters by the hour, and so does everything that its hours become.
+#[test]
+fn labels_do_not_depend_on_where_samples_lie() {
+    let world = World::new();
+    let process = world.start();
+    let db = &process.db;
+    for hour in 0..16 {
+        process.run(request(db, entries(hour))).unwrap();
+    }
+    process.run(request(db, late_entries(4))).unwrap();
+    let alone = vec![Entry::exemplar("exemplars-alone", hour_ms(6) + 5, "t")];
+    process.run(request(db, alone)).unwrap();
+    let all = async || {
+        let mut all = Vec::new();
+        for range in random_ranges() {
+            all.extend(labels(db, range).await);
+        }
+        all
+    };
+    let before = process.run(all());
+    process.run(db.flush_buckets()).unwrap();
+    assert_same_answers(&process.run(all()), &before, "in hours");
+    for first in [0, 4, 8, 12] {
+        let start = bucket(3, first).start;
+        process.run(db.coarsen_now(3, start, None)).unwrap();
+    }
+    assert_same_answers(&process.run(all()), &before, "four hours in one");
+    process.run(request(db, late_entries(9))).unwrap();
+    process.run(db.flush_buckets()).unwrap();
+    let late = process.run(all());
+    process.run(db.coarsen_now(5, WINDOW, None)).unwrap();
+    assert_same_answers(&process.run(all()), &late, "all in one");
 }

@@ -69,15 +69,10 @@ impl Oracle {
         });
     }
 
-    /// Series with something in a span that the range overlaps, where `span_of` says which span a time
-    /// lies in: labels are kept by the bucket.
-    pub(crate) fn series(
-        &self,
-        question: &Question,
-        span_of: impl Fn(i64) -> (i64, i64),
-    ) -> Vec<Labels> {
+    /// Series with something in an hour that the range overlaps, whatever buckets the hours lie in.
+    pub(crate) fn series(&self, question: &Question) -> Vec<Labels> {
         let touches = |time: &i64| {
-            let (start, end) = span_of(*time);
+            let (start, end) = hour_of(*time);
             start <= question.end_ms && end > question.start_ms
         };
         let with_samples = self
