@@ -113,7 +113,7 @@ fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u
     push_uvarint(buffer, numbers.len() as u64);
     let mut previous = 0;
     for number in numbers {
-        debug_assert!(number >= previous, "numbers must ascend");
+        assert!(number >= previous, "numbers must ascend");
         push_uvarint(buffer, number.wrapping_sub(previous).into());
         previous = number;
     }

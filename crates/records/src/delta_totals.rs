@@ -97,9 +97,11 @@ impl PartialEq for TotalValue {
     }
 }
 
-/// The record of one part. The totals are sorted here.
+/// The record of one part, each series once. The totals are sorted here.
 pub fn encode(totals: &mut [DeltaTotal], saved_s: u32) -> Bytes {
     totals.sort_unstable_by_key(|total| total.series);
+    let repeated = totals.windows(2).any(|two| two[0].series == two[1].series);
+    assert!(!repeated, "two totals of one series");
     let mut value = Vec::with_capacity(16 + 48 * totals.len());
     value.push(VERSION);
     push_uvarint(&mut value, saved_s.into());

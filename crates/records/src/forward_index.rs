@@ -20,6 +20,12 @@ const MONOTONIC: u8 = 0b100;
 /// Bytes of an empty name and an empty value, the least a binding takes.
 const MIN_BINDING_LEN: usize = 4;
 
+/// The most labels of a series or an exemplar.
+pub const MAX_LABELS: usize = u16::MAX as usize;
+
+/// The most bytes of a label name, a label value or a unit.
+pub const MAX_TEXT_BYTES: usize = u16::MAX as usize;
+
 /// The metric types that the storage document numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StoredType {
@@ -199,12 +205,19 @@ pub(crate) fn push_bindings<'a>(
     let count_at = buffer.len();
     buffer.extend_from_slice(&[0, 0]);
     let mut count = 0usize;
+    let mut previous = None;
     for (name, value) in labels {
+        // What cannot be read back must not be written.
+        assert!(
+            previous.is_none_or(|previous| previous < name) && !value.is_empty(),
+            "labels must be sorted, unique and not empty"
+        );
         push_text16(buffer, name);
         push_text16(buffer, value);
+        previous = Some(name);
         count += 1;
     }
-    let count = u16::try_from(count).expect("ingest limits the number of labels far below 65536");
+    let count = u16::try_from(count).expect("ingest refuses more than MAX_LABELS labels");
     buffer[count_at..count_at + 2].copy_from_slice(&count.to_le_bytes());
 }
 

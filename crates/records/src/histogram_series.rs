@@ -37,7 +37,7 @@ pub struct HistogramEntry {
 
 /// Writes entries, strictly increasing in time, as version 1.
 pub fn encode(entries: &[HistogramEntry]) -> Vec<u8> {
-    debug_assert!(
+    assert!(
         entries.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms),
         "timestamps must increase"
     );
@@ -64,7 +64,7 @@ pub fn encode(entries: &[HistogramEntry]) -> Vec<u8> {
 
 /// Writes entries, strictly increasing in time, as version 2: for buckets larger than an hour.
 pub fn encode_columns(entries: &[HistogramEntry]) -> Vec<u8> {
-    debug_assert!(
+    assert!(
         entries.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms),
         "timestamps must increase"
     );

@@ -10,7 +10,9 @@ use crate::{DecodeError, SeriesId};
 pub(crate) const RECORD: &str = "SeriesDictionary";
 const ELEMENT_LEN: usize = 4;
 
+/// Writes ids in the order in which they were given out, none twice.
 pub fn encode(ids: &[SeriesId]) -> Bytes {
+    assert!(!has_repetition(ids), "series id twice");
     let mut value = Vec::with_capacity(ELEMENT_LEN * ids.len());
     for id in ids {
         value.extend_from_slice(&id.0.to_le_bytes());
@@ -27,12 +29,20 @@ pub fn decode(value: &[u8]) -> Result<Vec<SeriesId>, DecodeError> {
     while !reader.is_empty() {
         ids.push(SeriesId(reader.u32()?));
     }
-    let mut sorted = ids.clone();
-    sorted.sort_unstable();
-    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+    if has_repetition(&ids) {
         return Err(reader.error("series id twice"));
     }
     Ok(ids)
+}
+
+fn has_repetition(ids: &[SeriesId]) -> bool {
+    // Nearly always there is one.
+    if ids.len() < 2 {
+        return false;
+    }
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// The union, in the order of first appearance.

@@ -17,7 +17,7 @@ const MIN_ENTRY_LEN: usize = 2;
 
 /// Writes `(timestamp, start)` pairs, strictly increasing in time.
 pub fn encode(starts: &[(i64, i64)]) -> Vec<u8> {
-    debug_assert!(
+    assert!(
         starts.is_sorted_by(|a, b| a.0 < b.0),
         "timestamps must increase"
     );

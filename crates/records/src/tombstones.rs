@@ -1,7 +1,7 @@
 //! Tombstones of a bucket: what was deleted and still lies in its records.
 //!
 //! ```text
-//! version u8 = 1 | erased series: length uv, bitmap
+//! version u8 = 2 | through: journal sequence uv | erased series: length uv, bitmap
 //! | ranges: count uv, (first ms zz | last ms − first ms, uv | length uv, bitmap of series)*
 //! ```
 //!
@@ -9,6 +9,7 @@
 //! - Bitmaps are those of the inverted index. A range has at least one series and begins no earlier
 //!   than the one before it; of ranges that begin together the shorter one comes first, and none comes twice.
 //! - A series that is erased is in no range.
+//! - Version 1 has no journal sequence, which reads as 0: it says nothing about the journal.
 
 use bytes::Bytes;
 use roaring::RoaringBitmap;
@@ -17,11 +18,15 @@ use crate::reader::{Reader, push_uvarint, push_zigzag};
 use crate::{DecodeError, SeriesId, inverted_index};
 
 const RECORD: &str = "Tombstones";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_SEQUENCE: u8 = 1;
 
 /// What was deleted from a bucket.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tombstones {
+    /// The journal sequence from which on they hold: up to it the bucket had everything of its hours
+    /// when something was last deleted from it, so a replay has nothing to add.
+    pub through_seq: u64,
     /// Series of which nothing is left. Their ids are never used again.
     pub erased: RoaringBitmap,
     /// Times that some series lost, in order.
@@ -94,6 +99,17 @@ impl Tombstones {
         self.ranges.retain(|range| !range.series.is_empty());
     }
 
+    /// What [`decode`] insists on.
+    fn is_consistent(&self) -> bool {
+        let place = |range: &ErasedRange| (range.first_ms, range.last_ms);
+        self.ranges.is_sorted_by(|a, b| place(a) < place(b))
+            && self.ranges.iter().all(|range| {
+                range.first_ms <= range.last_ms
+                    && !range.series.is_empty()
+                    && range.series.is_disjoint(&self.erased)
+            })
+    }
+
     /// Bytes that the bitmaps take, about.
     pub fn size(&self) -> usize {
         let ranges = self.ranges.iter();
@@ -103,7 +119,16 @@ impl Tombstones {
 }
 
 pub fn encode(tombstones: &Tombstones) -> Bytes {
+    assert!(
+        tombstones.is_consistent(),
+        "tombstones contradict themselves"
+    );
+    encode_any(tombstones)
+}
+
+fn encode_any(tombstones: &Tombstones) -> Bytes {
     let mut value = vec![VERSION];
+    push_uvarint(&mut value, tombstones.through_seq);
     push_series(&mut value, &tombstones.erased);
     push_uvarint(&mut value, tombstones.ranges.len() as u64);
     for range in &tombstones.ranges {
@@ -125,7 +150,11 @@ fn push_series(value: &mut Vec<u8>, series: &RoaringBitmap) {
 
 pub fn decode(value: &[u8]) -> Result<Tombstones, DecodeError> {
     let mut reader = Reader::new(RECORD, value);
-    reader.version(VERSION)?;
+    let through_seq = match reader.u8()? {
+        VERSION => reader.uvarint()?,
+        VERSION_WITHOUT_SEQUENCE => 0,
+        _ => return Err(reader.error("unknown version")),
+    };
     let erased = series(&mut reader)?;
     let count = reader.uvarint()?;
     let mut ranges: Vec<ErasedRange> = Vec::new();
@@ -152,7 +181,11 @@ pub fn decode(value: &[u8]) -> Result<Tombstones, DecodeError> {
         });
     }
     reader.finish()?;
-    Ok(Tombstones { erased, ranges })
+    Ok(Tombstones {
+        through_seq,
+        erased,
+        ranges,
+    })
 }
 
 fn series(reader: &mut Reader<'_>) -> Result<RoaringBitmap, DecodeError> {
@@ -202,25 +235,29 @@ mod tests {
         let value = encode(&tombstones);
         assert_eq!(decode(&value), Ok(tombstones.clone()));
         tombstones.erased = bitmap(&[1]);
-        assert!(decode(&encode(&tombstones)).is_err());
+        assert!(decode(&encode_any(&tombstones)).is_err() && !tombstones.is_consistent());
         tombstones.erased = bitmap(&[2]);
         tombstones.ranges.push(tombstones.ranges[0].clone());
-        assert!(decode(&encode(&tombstones)).is_err());
+        assert!(decode(&encode_any(&tombstones)).is_err() && !tombstones.is_consistent());
         tombstones.ranges = vec![ErasedRange {
             first_ms: 0,
             last_ms: 0,
             series: bitmap(&[]),
         }];
-        assert!(decode(&encode(&tombstones)).is_err());
+        assert!(decode(&encode_any(&tombstones)).is_err() && !tombstones.is_consistent());
     }
 
     proptest! {
         #[test]
         fn what_was_encoded_decodes(
+            through_seq in any::<u64>(),
             erased in prop::collection::vec(any::<u32>(), 0..50),
             ranges in prop::collection::vec((any::<i64>(), any::<i64>(), prop::collection::vec(0..90u32, 0..9)), 0..5),
         ) {
-            let mut tombstones = Tombstones::default();
+            let mut tombstones = Tombstones {
+                through_seq,
+                ..Tombstones::default()
+            };
             tombstones.erase(&bitmap(&erased));
             for (first, last, series) in ranges {
                 tombstones.erase_range(first.min(last), first.max(last), &bitmap(&series));

@@ -32,6 +32,7 @@ use crate::maintenance::retire::load_retired;
 use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
+use crate::pause::Pauses;
 use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream, SeriesList};
 use crate::slate::engine::{Closed, Engine};
@@ -144,8 +145,9 @@ impl Database {
         let started = std::time::Instant::now();
         load_totals(&view, &head).await?;
         let pool = Pool::for_requests()?;
+        let flushed = tombstones.flushed_hours();
         let strict = options.journal.strict_recovery;
-        let recovered = recover(&view, &head, &pool, strict, now_ms).await?;
+        let recovered = recover(&view, &head, &pool, &flushed, strict, now_ms).await?;
         {
             let mut sequencer = head.sequencer.lock();
             sequencer.next_seq = recovered.next_seq;
@@ -198,6 +200,7 @@ impl Database {
             cleaning: tokio::sync::Mutex::default(),
             snapshotting: tokio::sync::Mutex::default(),
             nudge: tokio::sync::Notify::new(),
+            pauses: Pauses::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let background = Background {

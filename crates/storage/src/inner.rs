@@ -18,6 +18,7 @@ use crate::maintenance::retire::Retired;
 use crate::maintenance::{Hold, Jobs, RecentWrites};
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::pause::Pauses;
 use crate::pool::Pool;
 use crate::slate::engine::Engine;
 use crate::tombstones::AllTombstones;
@@ -57,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) jobs: Jobs,
     /// Wakes the maintenance task before its next tick.
     pub(crate) nudge: tokio::sync::Notify,
+    /// Where tests of interleavings hold this database still.
+    pub(crate) pauses: Pauses,
 }
 
 /// What one request needs while it is decoded.
@@ -112,6 +115,12 @@ impl Inner {
             return Err(Error::Invalid(format!(
                 "{n} samples in one request, more than limits.samples_per_request_max = {max}: split it"
             )));
+        }
+        if !batch.fits_a_block() {
+            return Err(Error::Invalid(
+                "the samples of one request take more than the journal holds in a block: split it"
+                    .into(),
+            ));
         }
         let (n, max) = (batch.hours().len(), limits.buckets_per_request_max);
         if n > max {

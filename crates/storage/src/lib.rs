@@ -26,6 +26,7 @@ mod lease;
 mod maintenance;
 mod metrics;
 mod options;
+mod pause;
 mod pool;
 mod read;
 mod restore;

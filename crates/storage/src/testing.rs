@@ -5,18 +5,22 @@
 mod content;
 mod jobs;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
 use slatedb::WriteBatch;
 
 pub use crate::maintenance::coarsen::Outcome as CoarsenOutcome;
+pub use crate::pause::Pause;
 pub use crate::slate::faults::*;
 pub use content::{SeriesContent, StoredContent};
 pub use jobs::{HeldBack, JobHooks};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::journal::drain_epochs;
 use crate::maintenance;
 use crate::maintenance::coarsen::coarsen_until;
 use crate::maintenance::pace::Watch;
@@ -51,6 +55,15 @@ pub trait Hooks {
         start: BucketStart,
         writes_max: Option<u64>,
     ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// Whoever comes to this place next waits there until the result is dropped.
+    fn pause_at(&self, place: &'static str) -> Pause;
+
+    /// Drains what can be drained, without a flush before.
+    fn drain(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Begins a new epoch.
+    fn roll_epoch(&self);
 
     /// The buckets that are listed.
     fn listed(&self) -> Vec<Bucket>;
@@ -119,6 +132,21 @@ impl Hooks for Database {
         let sources: Vec<Bucket> = self.listed().into_iter().filter(inside).collect();
         let watch = Watch::unpaced(self.inner());
         coarsen_until(self.inner(), target, &sources, &watch, writes_max).await
+    }
+
+    fn pause_at(&self, place: &'static str) -> Pause {
+        self.inner().pauses.arm(place)
+    }
+
+    async fn drain(&self) -> Result<()> {
+        drain_epochs(self.inner(), Duration::from_secs(60))
+            .await
+            .map(drop)
+    }
+
+    fn roll_epoch(&self) {
+        let now_ms = self.inner().clock.now_ms();
+        self.inner().head.sequencer.lock().roll_epoch(now_ms);
     }
 
     fn listed(&self) -> Vec<Bucket> {

@@ -40,7 +40,7 @@ pub enum RecordTimes {
 
 /// Appends a record. There are as many timestamps as values, and they increase strictly.
 pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut Vec<u8>) {
-    debug_assert_eq!(
+    assert_eq!(
         match times {
             Times::Own(list) => list.len(),
             Times::Shared { len, .. } => len as usize,
@@ -48,13 +48,16 @@ pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut 
         values.len(),
         "a timestamp for each value"
     );
+    timestamps::check_len(values.len());
     out.push(VERSION);
     push_uvarint(out, values.len() as u64);
     let chunk_len = even_chunk_len(values.len());
     push_uvarint(out, chunk_len as u64);
     match times {
         Times::Own(list) => timestamps::encode(bucket_start_ms, list, out),
-        Times::Shared { column, first, .. } => {
+        Times::Shared { column, first, len } => {
+            let end = first.checked_add(len);
+            assert!(end.is_some(), "samples behind the end of any column");
             out.push(SHARED);
             push_uvarint(out, column.into());
             push_uvarint(out, first.into());

@@ -28,10 +28,8 @@ const ESTIMATE_BLOCK: usize = 128;
 
 /// Appends a strictly increasing list, the form first.
 pub(super) fn encode(bucket_start_ms: i64, timestamps: &[i64], out: &mut Vec<u8>) {
-    debug_assert!(
-        timestamps.is_sorted_by(|a, b| a < b),
-        "timestamps must increase"
-    );
+    assert!(increases(timestamps), "timestamps must increase");
+    check_len(timestamps.len());
     let start = timestamps.first().copied().unwrap_or(bucket_start_ms);
     let push_grid = |form: u8, interval: u64, out: &mut Vec<u8>| {
         out.push(form);
@@ -116,6 +114,11 @@ impl<'a> StoredTimes<'a> {
         reader.finish()?;
         Ok(TimeList::on_grid(self.interval, &times))
     }
+}
+
+/// What [`read_len`] insists on.
+pub(super) fn check_len(len: usize) {
+    assert!(len <= MAX_SAMPLES, "more samples than a bucket can have");
 }
 
 /// Reads how many samples there are.

@@ -33,10 +33,10 @@ use crate::DecodeError;
 
 const RECORD: &str = "TimeSeries";
 
-/// Writes a stream from columns of equal length. Timestamps must be strictly increasing: a sample that
-/// is not after the one before is left out (and stops a debug build).
+/// Writes a stream from columns of equal length. Timestamps must be strictly increasing: leaving a sample out
+/// would lose it.
 pub fn encode(timestamps: &[i64], values: &[f64]) -> Vec<u8> {
-    debug_assert_eq!(
+    assert_eq!(
         timestamps.len(),
         values.len(),
         "columns must be equally long"
@@ -44,7 +44,7 @@ pub fn encode(timestamps: &[i64], values: &[f64]) -> Vec<u8> {
     let mut appender = Appender::with_capacity(timestamps.len());
     for (&timestamp, &value) in timestamps.iter().zip(values) {
         let appended = appender.push(timestamp, value);
-        debug_assert!(appended.is_ok(), "timestamps must be strictly increasing");
+        assert!(appended.is_ok(), "timestamps must be strictly increasing");
     }
     appender.finish()
 }

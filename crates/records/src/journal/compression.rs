@@ -5,7 +5,7 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_outpu
 use crate::reader::Reader;
 use crate::{DecodeError, reader::push_uvarint};
 
-/// The largest section before compression.
+/// The largest section before compression that is read.
 pub const MAX_SECTION_BYTES: usize = 256 << 20;
 
 /// How many bytes one stored byte may stand for. Lz4 cannot do more; where zstd would, the section
@@ -47,9 +47,10 @@ pub(super) struct Compression {
 impl Compression {
     /// Appends a section to a block: compressed with `codec`, or as it is where that is not smaller.
     pub(super) fn push_section(&mut self, block: &mut Vec<u8>, kind: u8, codec: Codec, raw: &[u8]) {
-        debug_assert!(
+        // What cannot be read back must not be acknowledged.
+        assert!(
             raw.len() <= MAX_SECTION_BYTES,
-            "a request is far smaller than a section"
+            "one entry is larger than a section may be"
         );
         let codec = self.compress(codec, raw);
         let stored = if codec == Codec::Raw {

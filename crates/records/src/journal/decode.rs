@@ -38,16 +38,17 @@ pub enum Section {
     },
 }
 
-/// The sections of a block, in order.
+/// The sections of a block, in order; of each kind one, however many it was written as.
 pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
     let mut sections = Vec::new();
     each_section(block, |section_kind, raw| {
-        sections.push(match section_kind {
+        let section = match section_kind {
             kind::DEFINITIONS => Section::Definitions(all(raw, |reader| {
                 Ok((reader.uvarint32()?, read_bindings(reader)?))
             })?),
             other => decode_section(other, raw)?,
-        });
+        };
+        push(&mut sections, section);
         Ok(())
     })?;
     Ok(sections)
@@ -62,7 +63,7 @@ pub fn decode_block_with(
     let mut sections = Vec::new();
     each_section(block, |section_kind, raw| {
         if section_kind != kind::DEFINITIONS {
-            sections.push(decode_section(section_kind, raw)?);
+            push(&mut sections, decode_section(section_kind, raw)?);
             return Ok(());
         }
         let mut reader = Reader::new(RECORD, raw);
@@ -88,6 +89,40 @@ fn each_section(
         visit(section_kind, read_section(&mut reader, &mut buffer)?)?;
     }
     Ok(())
+}
+
+fn push(sections: &mut Vec<Section>, next: Section) {
+    let rest = join(sections.last_mut(), next);
+    sections.extend(rest);
+}
+
+/// Lays a section behind one of the same kind; gives it back where there is none.
+fn join(last: Option<&mut Section>, next: Section) -> Option<Section> {
+    match (last, next) {
+        (Some(Section::Definitions(all)), Section::Definitions(more)) => all.extend(more),
+        (
+            Some(Section::Floats {
+                refs,
+                timestamps,
+                values,
+            }),
+            Section::Floats {
+                refs: more_refs,
+                timestamps: more_timestamps,
+                values: more_values,
+            },
+        ) => {
+            refs.extend(more_refs);
+            timestamps.extend(more_timestamps);
+            values.extend(more_values);
+        }
+        (Some(Section::Histograms(all)), Section::Histograms(more)) => all.extend(more),
+        (Some(Section::Exemplars(all)), Section::Exemplars(more)) => all.extend(more),
+        (Some(Section::Metadata(all)), Section::Metadata(more)) => all.extend(more),
+        (Some(Section::StartTimestamps(all)), Section::StartTimestamps(more)) => all.extend(more),
+        (_, next) => return Some(next),
+    }
+    None
 }
 
 fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> {

@@ -1,31 +1,96 @@
 //! Writes one block: what one request brought.
+//!
+//! Holds always:
+//! - A section ends before the entry that would make it longer than a section may be.
+//! - Sections of a kind follow one another, so that the last entries of a kind are the last of the block:
+//!   `totals` counts them from there.
 
 use icecore_model::{Exemplar, Histogram, Metadata};
 
 use super::compression::{Codec, Compression};
-use super::floats::FloatColumnsWriter;
-use super::kind;
+use super::floats::{FloatColumnsWriter, MAX_SAMPLE_LEN};
+use super::{MAX_BLOCK_BYTES, MAX_SECTION_BYTES, kind};
 use crate::forward_index::push_bindings;
 use crate::reader::{push_text, push_uvarint, push_zigzag};
 use crate::{histogram, metadata};
 
+/// Sections are cut here: well before the limit, because whoever reads one holds it in memory as a whole.
+const SECTION_BYTES: usize = MAX_SECTION_BYTES / 4;
+
 /// Gathers the content of a request and writes it as one block. Reused, it keeps its buffers.
-#[derive(Default)]
 pub struct BlockEncoder {
     floats: FloatColumnsWriter,
-    definitions: Vec<u8>,
-    histograms: Vec<u8>,
-    exemplars: Vec<u8>,
-    metadata: Vec<u8>,
-    start_timestamps: Vec<u8>,
-    totals: Vec<u8>,
-    raw_floats: Vec<u8>,
+    definitions: Entries,
+    histograms: Entries,
+    exemplars: Entries,
+    metadata: Entries,
+    start_timestamps: Entries,
+    totals: Entries,
+    raw_floats: Entries,
     compression: Compression,
+    section_bytes: usize,
+}
+
+/// Entries of one kind, cut into sections.
+#[derive(Default)]
+struct Entries {
+    bytes: Vec<u8>,
+    /// Where a section ends and the next one begins.
+    cuts: Vec<usize>,
+}
+
+impl Entries {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.cuts.clear();
+    }
+
+    /// Appends the entry that `write` writes: to the last section, or as the first of the next one.
+    fn push(&mut self, section_bytes: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let entry = self.bytes.len();
+        write(&mut self.bytes);
+        let section = self.cuts.last().copied().unwrap_or(0);
+        if self.bytes.len() - section > section_bytes && entry > section {
+            self.cuts.push(entry);
+        }
+    }
+
+    fn sections(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.cuts.iter().copied().chain([self.bytes.len()]);
+        let mut start = 0;
+        ends.map(move |end| &self.bytes[std::mem::replace(&mut start, end)..end])
+    }
+}
+
+impl Default for BlockEncoder {
+    fn default() -> Self {
+        Self::with_section_bytes(SECTION_BYTES)
+    }
 }
 
 impl BlockEncoder {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Cuts sections at another length.
+    pub(super) fn with_section_bytes(section_bytes: usize) -> Self {
+        Self {
+            floats: FloatColumnsWriter::default(),
+            definitions: Entries::default(),
+            histograms: Entries::default(),
+            exemplars: Entries::default(),
+            metadata: Entries::default(),
+            start_timestamps: Entries::default(),
+            totals: Entries::default(),
+            raw_floats: Entries::default(),
+            compression: Compression::default(),
+            section_bytes,
+        }
     }
 
     /// Says which labels a reference stands for, in this epoch. They must be sorted by name, unique
@@ -35,54 +100,88 @@ impl BlockEncoder {
         series_ref: u32,
         labels: impl Iterator<Item = (&'a str, &'a str)>,
     ) {
-        push_uvarint(&mut self.definitions, series_ref.into());
-        push_bindings(&mut self.definitions, labels);
+        self.definitions.push(self.section_bytes, |entry| {
+            push_uvarint(entry, series_ref.into());
+            push_bindings(entry, labels);
+        });
     }
 
     /// Adds samples; the three columns must be equally long.
     pub fn floats(&mut self, refs: &[u32], timestamps: &[i64], values: &[f64]) {
-        self.floats.push(refs, timestamps, values);
+        let per_section = (self.section_bytes / MAX_SAMPLE_LEN).max(1);
+        let mut start = 0;
+        while start < refs.len() {
+            if self.floats.len() >= per_section {
+                self.finish_floats();
+            }
+            let end = refs.len().min(start + per_section - self.floats.len());
+            self.floats.push(
+                &refs[start..end],
+                &timestamps[start..end],
+                &values[start..end],
+            );
+            start = end;
+        }
+    }
+
+    /// Ends a section of floats.
+    fn finish_floats(&mut self) {
+        if self.floats.is_empty() {
+            return;
+        }
+        let raw = &mut self.raw_floats;
+        if !raw.is_empty() {
+            raw.cuts.push(raw.bytes.len());
+        }
+        self.floats.finish(&mut raw.bytes);
     }
 
     pub fn histogram(&mut self, series_ref: u32, timestamp_ms: i64, histogram: &Histogram) {
-        push_uvarint(&mut self.histograms, series_ref.into());
-        push_zigzag(&mut self.histograms, timestamp_ms);
-        histogram::push(&mut self.histograms, None, histogram);
+        self.histograms.push(self.section_bytes, |entry| {
+            push_uvarint(entry, series_ref.into());
+            push_zigzag(entry, timestamp_ms);
+            histogram::push(entry, None, histogram);
+        });
     }
 
     pub fn exemplar(&mut self, series_ref: u32, exemplar: &Exemplar) {
-        push_uvarint(&mut self.exemplars, series_ref.into());
-        push_zigzag(&mut self.exemplars, exemplar.timestamp_ms);
-        self.exemplars
-            .extend_from_slice(&exemplar.value.to_bits().to_le_bytes());
-        push_bindings(&mut self.exemplars, exemplar.labels.iter());
+        self.exemplars.push(self.section_bytes, |entry| {
+            push_uvarint(entry, series_ref.into());
+            push_zigzag(entry, exemplar.timestamp_ms);
+            entry.extend_from_slice(&exemplar.value.to_bits().to_le_bytes());
+            push_bindings(entry, exemplar.labels.iter());
+        });
     }
 
     pub fn metadata(&mut self, family: &str, metadata: &Metadata) {
-        push_text(&mut self.metadata, family);
-        metadata::push_metadata(&mut self.metadata, metadata);
+        self.metadata.push(self.section_bytes, |entry| {
+            push_text(entry, family);
+            metadata::push_metadata(entry, metadata);
+        });
     }
 
     pub fn start_timestamp(&mut self, series_ref: u32, timestamp_ms: i64, start_ms: i64) {
-        push_uvarint(&mut self.start_timestamps, series_ref.into());
-        push_zigzag(&mut self.start_timestamps, timestamp_ms);
-        push_zigzag(
-            &mut self.start_timestamps,
-            start_ms.wrapping_sub(timestamp_ms),
-        );
+        self.start_timestamps.push(self.section_bytes, |entry| {
+            push_uvarint(entry, series_ref.into());
+            push_zigzag(entry, timestamp_ms);
+            push_zigzag(entry, start_ms.wrapping_sub(timestamp_ms));
+        });
     }
 
     /// Says that the last so many floats and histograms of the block are running totals of deltas.
     pub fn totals(&mut self, floats: usize, histograms: usize) {
         self.totals.clear();
         if floats + histograms > 0 {
-            push_uvarint(&mut self.totals, floats as u64);
-            push_uvarint(&mut self.totals, histograms as u64);
+            let fits = |count: usize| u32::try_from(count).is_ok();
+            assert!(fits(floats) && fits(histograms), "more totals than 32 bits");
+            push_uvarint(&mut self.totals.bytes, floats as u64);
+            push_uvarint(&mut self.totals.bytes, histograms as u64);
         }
     }
 
     pub fn is_empty(&self) -> bool {
         self.floats.is_empty()
+            && self.raw_floats.is_empty()
             && self.definitions.is_empty()
             && self.histograms.is_empty()
             && self.exemplars.is_empty()
@@ -94,10 +193,8 @@ impl BlockEncoder {
     /// The block; afterwards the encoder is empty.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut block = Vec::new();
-        if !self.floats.is_empty() {
-            self.floats.finish(&mut self.raw_floats);
-        }
-        let sections = [
+        self.finish_floats();
+        let kinds = [
             (kind::DEFINITIONS, Codec::Zstd, &mut self.definitions),
             (kind::FLOATS, Codec::Lz4, &mut self.raw_floats),
             (kind::HISTOGRAMS, Codec::Lz4, &mut self.histograms),
@@ -110,12 +207,16 @@ impl BlockEncoder {
             ),
             (kind::TOTALS, Codec::Lz4, &mut self.totals),
         ];
-        for (kind, codec, raw) in sections {
-            if !raw.is_empty() {
-                self.compression.push_section(&mut block, kind, codec, raw);
-                raw.clear();
+        for (kind, codec, entries) in kinds {
+            if entries.is_empty() {
+                continue;
             }
+            for raw in entries.sections() {
+                self.compression.push_section(&mut block, kind, codec, raw);
+            }
+            entries.clear();
         }
+        assert!(block.len() <= MAX_BLOCK_BYTES, "a block is too long");
         block
     }
 }

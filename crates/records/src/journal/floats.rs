@@ -24,6 +24,9 @@ const MIN_SAMPLE_LEN: usize = 3;
 /// A varint takes at most ten bytes, a value at most nine.
 const MAX_NUMBER_LEN: usize = 10;
 
+/// The most bytes that a sample takes in all columns.
+pub(super) const MAX_SAMPLE_LEN: usize = 3 * MAX_NUMBER_LEN;
+
 /// The columns while they are written.
 #[derive(Default)]
 pub(super) struct FloatColumnsWriter {
@@ -40,32 +43,30 @@ impl FloatColumnsWriter {
         self.count == 0
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.count as usize
+    }
+
     pub(super) fn push(&mut self, references: &[u32], timestamps: &[i64], values: &[f64]) {
-        debug_assert_eq!(
-            references.len(),
-            timestamps.len(),
+        let samples = references.len();
+        assert!(
+            timestamps.len() == samples && values.len() == samples,
             "columns must be equally long"
         );
-        debug_assert_eq!(
-            references.len(),
-            values.len(),
-            "columns must be equally long"
-        );
-        let samples = references.len().min(timestamps.len()).min(values.len());
         for column in [&mut self.references, &mut self.timestamps, &mut self.values] {
             column.reserve(samples);
         }
-        for &reference in &references[..samples] {
+        for &reference in references {
             let difference = i64::from(reference) - i64::from(self.next_reference);
             self.next_reference = reference.wrapping_add(1);
             self.references.push(zigzag(difference));
         }
-        for &timestamp in &timestamps[..samples] {
+        for &timestamp in timestamps {
             self.timestamps
                 .push(zigzag(timestamp.wrapping_sub(self.timestamp)));
             self.timestamp = timestamp;
         }
-        for &value in &values[..samples] {
+        for &value in values {
             match whole_number(value) {
                 Some(number) => self.values.push(zigzag(number) + 1),
                 None => self.values.push_bits(value.to_bits()),

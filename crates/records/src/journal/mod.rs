@@ -13,7 +13,11 @@
 //! - A block needs no other block to be read, except for the definitions of the series it refers to:
 //!   a lost record does not poison later ones.
 //! - A section of a kind that this program does not know is reported, never skipped in silence.
-//! - A section expands to at most [`MAX_EXPANSION`] times its stored size.
+//! - A section expands to at most [`MAX_EXPANSION`] times its stored size, and to at most
+//!   [`MAX_SECTION_BYTES`]. What has more entries of a kind is written as several sections of the kind, one
+//!   behind the other, and read as one.
+//! - Whoever writes checks what whoever reads insists on, in every build, before the request is
+//!   acknowledged.
 
 mod compression;
 mod decode;
@@ -35,6 +39,13 @@ const RECORD: &str = "Journal";
 const VERSION: u8 = 1;
 const CHECKSUM_END: usize = 9;
 
+/// The most blocks of a record: so many sequence numbers are not used again behind a record that cannot be
+/// read.
+pub const MAX_BLOCKS: usize = 1 << 20;
+
+/// The most bytes of a block: a SlateDB value has a length of 32 bits.
+pub const MAX_BLOCK_BYTES: usize = 2 << 30;
+
 /// What a section holds. The numbers are stored.
 mod kind {
     pub(super) const DEFINITIONS: u8 = 1;
@@ -49,6 +60,7 @@ mod kind {
 
 /// Puts blocks into one record.
 pub fn encode_record(blocks: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    assert!(blocks.len() <= MAX_BLOCKS, "too many blocks for a record");
     let len = blocks
         .iter()
         .map(|block| block.as_ref().len() + 5)
@@ -75,6 +87,9 @@ pub fn decode_record(value: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
         return Err(reader.error("checksum does not match"));
     }
     let count = reader.count(1)?;
+    if count > MAX_BLOCKS {
+        return Err(reader.error("more blocks than a record has"));
+    }
     let mut blocks = Vec::with_capacity(count);
     for _ in 0..count {
         let len = reader.count(1)?;

@@ -257,3 +257,107 @@ proptest! {
         prop_assert!(v.iter().map(|v| v.to_bits()).eq(values.iter().map(|v| v.to_bits())));
     }
 }
+
+/// Histograms of about 1.6 KiB each.
+fn wide_histogram(seed: u32) -> Histogram {
+    let deltas: Vec<i64> = (0..160)
+        .map(|i| (i64::from(seed) + (1 << 27)) * if i % 2 == 0 { 1 } else { -1 })
+        .collect();
+    let spans = vec![Span {
+        offset: 0,
+        length: 160,
+    }];
+    Histogram {
+        counts: HistogramCounts::Integer {
+            count: 1,
+            zero_count: 0,
+            positive_deltas: deltas.clone(),
+            negative_deltas: deltas,
+        },
+        positive_spans: spans.clone(),
+        negative_spans: spans,
+        ..histogram()
+    }
+}
+
+fn kinds_of(block: &[u8]) -> Vec<u8> {
+    let mut reader = Reader::new(RECORD, block);
+    let mut kinds = Vec::new();
+    while !reader.is_empty() {
+        kinds.push(reader.u8().unwrap());
+        compression::read_section(&mut reader, &mut Vec::new()).unwrap();
+    }
+    kinds
+}
+
+/// What does not fit a section, at the length at which sections are cut in earnest.
+#[test]
+fn more_than_a_section_holds_is_read_back() {
+    let count = 180_000u32;
+    let mut encoder = BlockEncoder::new();
+    for i in 0..count {
+        encoder.histogram(i, 1_700_000_000_000, &wide_histogram(i));
+    }
+    encoder.totals(0, 7);
+    let block = encoder.finish();
+    assert!(block.len() > MAX_SECTION_BYTES / 64);
+    assert!(kinds_of(&block).len() > 4);
+    let mut sections = decode_block(&block).unwrap();
+    assert_eq!(sections.len(), 2);
+    let Section::Histograms(all) = sections.remove(0) else {
+        panic!("histograms come first");
+    };
+    assert_eq!(all.len(), count as usize);
+    for i in [0, 40_000, count - 1] {
+        let expected = (i, 1_700_000_000_000, wide_histogram(i));
+        assert_eq!(all[i as usize], expected);
+    }
+}
+
+#[test]
+fn a_record_has_as_many_blocks_as_are_read() {
+    let blocks = vec![[0u8; 0]; MAX_BLOCKS];
+    let record = encode_record(&blocks);
+    assert_eq!(decode_record(&record).unwrap().len(), MAX_BLOCKS);
+    let more = vec![[0u8; 0]; MAX_BLOCKS + 1];
+    assert!(std::panic::catch_unwind(|| encode_record(&more)).is_err());
+}
+
+proptest! {
+    /// However short sections are, a block says the same.
+    #[test]
+    fn cut_blocks_are_read_as_whole_ones(
+        section_bytes in 1usize..400,
+        floats in prop::collection::vec((any::<u32>(), any::<i64>(), any::<u64>()), 0..60),
+        names in prop::collection::vec("[a-z]{1,40}", 0..20),
+        totals in 0usize..9,
+    ) {
+        let write = |encoder: &mut BlockEncoder| {
+            for (i, name) in names.iter().enumerate() {
+                encoder.define(i as u32, [("__name__", name.as_str())].into_iter());
+                let labels = Labels::from_pairs([("a", name)]);
+                encoder.exemplar(i as u32, &Exemplar { labels, ..exemplar() });
+                encoder.metadata(name, &metadata());
+                encoder.start_timestamp(i as u32, i as i64, -1);
+                encoder.histogram(i as u32, 5, &wide_histogram(i as u32));
+            }
+            for part in floats.chunks(7) {
+                let refs: Vec<u32> = part.iter().map(|f| f.0).collect();
+                let timestamps: Vec<i64> = part.iter().map(|f| f.1).collect();
+                let values: Vec<f64> = part.iter().map(|f| f64::from_bits(f.2)).collect();
+                encoder.floats(&refs, &timestamps, &values);
+            }
+            encoder.totals(totals, totals);
+            let block = encoder.finish();
+            assert!(encoder.is_empty());
+            block
+        };
+        let whole = write(&mut BlockEncoder::new());
+        let mut small = BlockEncoder::with_section_bytes(section_bytes);
+        let cut = write(&mut small);
+        prop_assert_eq!(&write(&mut small), &cut, "nothing of a block stays behind");
+        prop_assert!(kinds_of(&cut).is_sorted_by(|a, b| a <= b));
+        let text = |block: &[u8]| format!("{:?}", decode_block(block).unwrap());
+        prop_assert_eq!(text(&cut), text(&whole));
+    }
+}

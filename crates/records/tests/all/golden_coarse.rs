@@ -165,7 +165,7 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "value tombstones",
             tombstones::encode(&deleted()).into(),
-            "01123a300000010000000000000010000000c9020180a0abfef962e0d403143a30000001000000000001001000000001000200",
+            "02ac02123a300000010000000000000010000000c9020180a0abfef962e0d403143a30000001000000000001001000000001000200",
         ),
         ("key restore mark", key::restore_mark().into(), "01b008"),
         (
@@ -188,7 +188,10 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 
 /// Series 713 is gone, series 1 and 2 lost a minute.
 fn deleted() -> Tombstones {
-    let mut deleted = Tombstones::default();
+    let mut deleted = Tombstones {
+        through_seq: 300,
+        ..Tombstones::default()
+    };
     deleted.erase(&[713].into_iter().collect());
     deleted.erase_range(T, T + 60_000, &[1, 2].into_iter().collect());
     deleted
@@ -210,4 +213,23 @@ fn restored() -> RestoreMark {
         bytes: 70_000,
         last_key: key::bucket_list(),
     }
+}
+
+/// What was written before tombstones knew of the journal.
+#[test]
+fn tombstones_without_a_sequence_are_read() {
+    let value = hex(
+        "01123a300000010000000000000010000000c9020180a0abfef962e0d403143a30000001000000000001001000000001000200",
+    );
+    let expected = Tombstones {
+        through_seq: 0,
+        ..deleted()
+    };
+    assert_eq!(tombstones::decode(&value), Ok(expected));
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks(2);
+    let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
+    bytes.collect::<Result<_, _>>().unwrap()
 }

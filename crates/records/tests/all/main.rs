@@ -9,6 +9,7 @@ mod golden;
 mod golden_coarse;
 mod golden_deltas;
 mod histogram_columns;
+mod limits;
 mod merge_laws;
 mod round_trip;
 mod samples;

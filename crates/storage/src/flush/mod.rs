@@ -11,6 +11,9 @@
 //! - Only what is durable in the journal is written, so a crash leaves nothing that a repeat would
 //!   not write again.
 //! - Ids are given in label order; a repeat finds the ids it gave before and ends in the same state.
+//! - A committed bucket holds of an hour exactly what requests up to its cursor brought: nothing less, so
+//!   that epochs can go, and nothing more, so that a deletion is not undone by a replay (`head::freeze`).
+//!   Cursors only grow, and change under the flush lock only.
 //!
 //! - An hour is written to the listed bucket that covers it, whatever its size; the list is read under
 //!   the flush lock, so a bucket that a coarser one took the place of is never written to again.
@@ -29,6 +32,8 @@ mod totals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use icecore_model::BucketStart;
+use icecore_records::{Bucket, flush_cursor, key, watermark};
 use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
@@ -38,6 +43,7 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::head::SeriesRef;
 use crate::inner::Inner;
+use batch_writer::{BatchWriter, Mode};
 use hour::flush_hour;
 
 /// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
@@ -82,16 +88,10 @@ async fn flush_these(inner: &Arc<Inner>, mut hours: BTreeSet<u32>) -> Result<BTr
 }
 
 async fn freeze(inner: &Inner, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -> Result<()> {
-    let cursor = {
-        let mut sequencer = inner.head.sequencer.lock();
-        for hour in &hours {
-            sequencer.open_hours.remove(hour);
-        }
-        sequencer.next_seq - 1
-    };
+    let (cursor, freeze) = inner.head.begin_freeze(&hours);
+    inner.pauses.pass("flush.freezing").await;
     let head = Arc::clone(&inner.head);
-    let wanted = hours.clone();
-    let mut found = inner.pool.run(move || head.freeze(&wanted)).await?;
+    let mut found = inner.pool.run(move || head.freeze(&freeze)).await?;
     for hour in hours {
         let series = found.remove(&hour).unwrap_or_default();
         frozen.insert(hour, FrozenHour { series, cursor });
@@ -104,9 +104,8 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()
     if frozen.is_empty() {
         return Ok(());
     }
-    // Requests went on during the freeze; what they added before an hour was frozen is in it, too.
-    let last_seq = inner.head.sequencer.lock().next_seq - 1;
-    inner.journal.wait_durable(last_seq).await?;
+    let last_seq = frozen.values().map(|frozen| frozen.cursor).max();
+    inner.journal.wait_durable(last_seq.unwrap_or(0)).await?;
     failpoint::pass("flush.frozen");
     let mut result = Ok(());
     let hours: Vec<u32> = frozen.keys().copied().collect();
@@ -115,7 +114,7 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()
             continue;
         };
         let flushed = match series.is_empty() {
-            true => Ok(()),
+            true => move_cursor(inner, hour, *cursor).await,
             false => flush_hour(inner, hour, series, *cursor).await,
         };
         match flushed {
@@ -129,3 +128,23 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()
     }
     result
 }
+
+/// An hour in which the head has nothing: all that the journal has of it is in its bucket.
+async fn move_cursor(inner: &Inner, hour: u32, cursor: u64) -> Result<()> {
+    let mark = {
+        let sequencer = inner.head.sequencer.lock();
+        // What no epoch waits for is covered by the cursor that the hour has.
+        if !sequencer.is_waited_for(hour) {
+            return Ok(());
+        }
+        sequencer.watermark()
+    };
+    let hour = Bucket::hour(BucketStart(hour));
+    let mut writer = BatchWriter::new(inner, Mode::Put);
+    writer.put(key::flush_cursor(hour), flush_cursor::encode(cursor));
+    writer.put(key::journal_watermark(), watermark::encode(mark));
+    writer.write_out_durably().await
+}
+
+#[cfg(test)]
+mod tests;

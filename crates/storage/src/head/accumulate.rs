@@ -5,7 +5,7 @@ use std::ops::Range;
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 
 use super::Head;
-use super::batch::{BatchBuffers, Column};
+use super::batch::{BatchBuffers, Column, TOTAL_BYTES_MAX, journal_bytes};
 use super::registry::SeriesRef;
 use super::totals::{Accumulated, NotAdded, Point, unix_seconds};
 
@@ -57,11 +57,17 @@ impl Head {
         }
         batch.deltas = deltas;
         batch.deltas.clear();
-        let mut told = None;
+        let (mut told, mut journalled) = (None, 0);
         for (at, mut delta) in std::mem::take(&mut batch.delta_histograms)
             .into_iter()
             .enumerate()
         {
+            if journalled > TOTAL_BYTES_MAX {
+                // Before it is added: whoever sends it again finds the others to be duplicates.
+                let reason = "the running totals of one request take more than the journal holds in a block: send the rest again";
+                batch.reject_entry(Column::DeltaHistograms, at, reason, true);
+                continue;
+            }
             let point = Point {
                 series: delta.series,
                 end_ms: delta.timestamp_ms,
@@ -71,6 +77,7 @@ impl Head {
             };
             match totals.add(point, || key_of(delta.series), &mut accumulated) {
                 Ok((start_ms, TotalValue::Histogram(total))) => {
+                    journalled += journal_bytes(&total);
                     delta.histogram = *total;
                     delta.start_ms = start_ms;
                     batch.histograms.push(delta);

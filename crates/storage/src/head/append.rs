@@ -63,7 +63,7 @@ impl Head {
         let accumulated = self.accumulate(batch, time.now_ms);
         let mut appender = Appender {
             head: self,
-            pages: PageCursor::new(self),
+            pages: PageCursor::new(self, sequencer.freeze.clone()),
             time,
             heap: 0,
             touched: HourCounts::default(),

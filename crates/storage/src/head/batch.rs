@@ -10,6 +10,7 @@ use icecore_model::{
     BucketSize, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata, RawLabels,
     Sample, SampleSink, is_stale_nan, push_raw_label,
 };
+use icecore_records::{forward_index, journal};
 use std::collections::{HashMap, HashSet};
 
 use super::Head;
@@ -20,9 +21,23 @@ use crate::options::Limits;
 const PAIR_BYTES_MAX: usize = 32 << 10;
 
 /// Bytes of labels, exemplar labels and metadata that one request may spell out. Protocols with a
-/// table of symbols repeat a long text in two bytes, so the size of the request is no bound; and the
-/// journal holds at most 256 MiB of each kind in a block.
+/// table of symbols repeat a long text in two bytes, so the size of the request is no bound.
 const TEXT_BYTES_MAX: usize = 128 << 20;
+
+/// Bytes that samples and histograms of one request may take in its journal block, before compression.
+/// Together with text and running totals this stays below what a block may have.
+const SAMPLE_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes that the running totals of histograms may take there: a point of one bucket becomes a total of
+/// hundreds, so the size of the request is no bound either.
+pub(super) const TOTAL_BYTES_MAX: usize = 512 << 20;
+
+// Text has up to four bytes of lengths for a byte of label.
+const _: () =
+    assert!(SAMPLE_BYTES_MAX + TOTAL_BYTES_MAX + 3 * TEXT_BYTES_MAX <= journal::MAX_BLOCK_BYTES);
+
+/// Bytes of a float and its start in the journal, at most.
+const JOURNAL_FLOAT_BYTES: usize = 30 + 25;
 
 /// Different reasons that one answer spells out; further ones are only counted.
 const REASONS_MAX: usize = 8;
@@ -119,6 +134,14 @@ impl BatchBuffers {
         self.rejections.clear();
         self.points.clear();
         self.refused_points.clear();
+    }
+
+    /// Whether the journal can hold the samples in one block.
+    pub(crate) fn fits_a_block(&self) -> bool {
+        let floats = (self.refs.len() + self.deltas.len()) * JOURNAL_FLOAT_BYTES;
+        let histograms = self.histograms.iter();
+        let histograms = histograms.map(|pending| journal_bytes(&pending.histogram));
+        floats + histograms.sum::<usize>() <= SAMPLE_BYTES_MAX
     }
 
     /// Samples, histograms and exemplars.
@@ -491,6 +514,13 @@ impl SampleSink for WriteBatch<'_> {
     }
 }
 
+/// Bytes of a histogram, with its start, in the journal, at most.
+pub(super) fn journal_bytes(histogram: &Histogram) -> usize {
+    let (positive, negative) = histogram.counts.bucket_counts();
+    let spans = histogram.positive_spans.len() + histogram.negative_spans.len();
+    128 + 10 * (positive + negative) + 10 * spans + 8 * histogram.custom_bounds.len()
+}
+
 /// Sorts, drops empty values, and refuses names that are empty or occur twice.
 fn canonicalise(pairs: &mut Vec<(&str, &str)>) -> Result<(), String> {
     if pairs.iter().any(|(name, _)| name.is_empty()) {
@@ -515,8 +545,9 @@ fn check_limits(limits: &Limits, pairs: &[(&str, &str)]) -> Result<(), String> {
         .find(|(name, _)| *name == METRIC_NAME)
         .map_or("", |pair| pair.1);
     let metric = cut(metric);
-    if pairs.len() > limits.labels_per_series_max {
-        let (n, max) = (pairs.len(), limits.labels_per_series_max);
+    let max = limits.labels_per_series_max.min(forward_index::MAX_LABELS);
+    if pairs.len() > max {
+        let n = pairs.len();
         return Err(format!(
             "{metric}: {n} labels, more than limits.labels_per_series_max = {max}"
         ));

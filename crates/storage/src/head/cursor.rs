@@ -1,9 +1,12 @@
 //! Walking over series page by page, and over samples hour by hour.
 
+use std::sync::Arc;
+
 use icecore_model::{BucketSize, HOUR_MS};
 use parking_lot::MutexGuard;
 
 use super::Head;
+use super::freeze::{Freeze, PageSlots};
 use super::registry::PAGE_SERIES;
 use super::slot::Slot;
 
@@ -11,15 +14,18 @@ use super::slot::Slot;
 pub(super) struct PageCursor<'h> {
     head: &'h Head,
     number: usize,
-    slots: Option<MutexGuard<'h, Box<[Slot]>>>,
+    slots: Option<MutexGuard<'h, PageSlots>>,
+    /// A freeze that is under way: its pages are frozen before they change.
+    freeze: Option<Arc<Freeze>>,
 }
 
 impl<'h> PageCursor<'h> {
-    pub(super) fn new(head: &'h Head) -> Self {
+    pub(super) fn new(head: &'h Head, freeze: Option<Arc<Freeze>>) -> Self {
         Self {
             head,
             number: usize::MAX,
             slots: None,
+            freeze,
         }
     }
 
@@ -28,7 +34,12 @@ impl<'h> PageCursor<'h> {
         let number = series as usize / PAGE_SERIES;
         if number != self.number {
             self.slots = None;
-            self.slots = Some(self.head.page(number).lock());
+            let mut page = self.head.page(number).lock();
+            if let Some(freeze) = &self.freeze {
+                let first = (number * PAGE_SERIES) as u32;
+                self.head.freeze_page(freeze, first, &mut page);
+            }
+            self.slots = Some(page);
             self.number = number;
         }
         let slots = self.slots.as_mut().expect("the page was locked above");

@@ -20,6 +20,7 @@ mod accumulate;
 mod append;
 mod batch;
 mod cursor;
+mod freeze;
 mod index;
 mod label_order;
 mod label_table;
@@ -30,7 +31,6 @@ mod sequencer;
 mod slot;
 mod totals;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -54,10 +54,11 @@ pub(crate) use totals::{Totals, unix_seconds};
 
 use crate::cache::{HeadChunk, ReadCache};
 use crate::options::Limits;
+use freeze::PageSlots;
 use registry::Registry;
 
 /// `PAGE_SERIES` neighbouring series.
-type Page = Mutex<Box<[Slot]>>;
+type Page = Mutex<PageSlots>;
 
 /// Samples not yet in buckets. See the module's header.
 pub(crate) struct Head {
@@ -141,8 +142,7 @@ impl Head {
     }
 
     pub(crate) fn page(&self, number: usize) -> &Page {
-        self.pages[number]
-            .get_or_init(|| Mutex::new((0..PAGE_SERIES).map(|_| Slot::default()).collect()))
+        self.pages[number].get_or_init(Page::default)
     }
 
     fn pages(&self) -> impl Iterator<Item = (u32, &Page)> {
@@ -314,30 +314,6 @@ impl Head {
                 }
             }
         }
-    }
-
-    /// Marks the given hours as being flushed, in every series, and returns who has something in
-    /// each of them.
-    pub(crate) fn freeze(&self, hours: &BTreeSet<u32>) -> BTreeMap<u32, Vec<SeriesRef>> {
-        let mut found: BTreeMap<u32, Vec<SeriesRef>> = BTreeMap::new();
-        let wanted = |hour: u32| hours.contains(&hour);
-        let mut frozen = Vec::new();
-        for (first, page) in self.pages() {
-            let mut change = 0;
-            let mut slots = page.lock();
-            for (i, slot) in slots.iter_mut().enumerate() {
-                change += slot.freeze(&wanted, &mut frozen);
-                for hour in frozen.drain(..) {
-                    found
-                        .entry(hour)
-                        .or_default()
-                        .push(SeriesRef(first + i as u32));
-                }
-            }
-            drop(slots);
-            self.sample_bytes.fetch_add(change, Relaxed);
-        }
-        found
     }
 
     /// Visits the frozen part of an hour, series by series in the given order.

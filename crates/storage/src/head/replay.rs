@@ -129,7 +129,7 @@ impl Head {
         wanted: &mut WantedHour<'_>,
         touched: &mut HourCounts,
     ) -> isize {
-        let mut pages = PageCursor::new(self);
+        let mut pages = PageCursor::new(self, None);
         let (mut heap, mut hour_before, mut in_hour) = (0, 0, 0);
         let columns = block.refs.iter().zip(&block.timestamps).zip(&block.values);
         for ((series, timestamp), value) in columns {
@@ -162,7 +162,7 @@ impl Head {
         wanted: &mut WantedHour<'_>,
         touched: &mut HourCounts,
     ) -> isize {
-        let (mut pages, mut heap) = (PageCursor::new(self), 0);
+        let (mut pages, mut heap) = (PageCursor::new(self, None), 0);
         for (series, timestamp, histogram) in histograms {
             let Some(hour) = wanted.of(timestamp).filter(|_| series != UNDEFINED) else {
                 continue;
@@ -182,7 +182,7 @@ impl Head {
         wanted: &mut WantedHour<'_>,
         touched: &mut HourCounts,
     ) -> isize {
-        let (mut pages, mut heap) = (PageCursor::new(self), 0);
+        let (mut pages, mut heap) = (PageCursor::new(self, None), 0);
         for (series, exemplar) in exemplars {
             let hour = wanted.of(exemplar.timestamp_ms);
             let Some(hour) = hour.filter(|_| series != UNDEFINED) else {

@@ -6,10 +6,12 @@
 //!   number with which the epoch touched it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use icecore_records::epoch_summary::EpochSummary;
 use icecore_records::watermark::Watermark;
 
+use super::freeze::Freeze;
 use super::registry::SeriesRef;
 
 /// Stands for the catalog (metric metadata) where hours are tracked: no sample lies in it, because
@@ -28,6 +30,10 @@ pub(crate) struct Sequencer {
     /// Hours with data in the head that is not being flushed.
     pub(crate) open_hours: BTreeMap<u32, OpenHour>,
     pub(crate) epochs: BTreeMap<u32, Epoch>,
+    /// The freeze that is under way: appends freeze what they are about to change.
+    pub(super) freeze: Option<Arc<Freeze>>,
+    /// How many freezes there were.
+    pub(super) freezes: u64,
     /// References of forgotten series, given out again first.
     pub(crate) free_refs: Vec<SeriesRef>,
     pub(crate) next_ref: u32,
@@ -36,6 +42,8 @@ pub(crate) struct Sequencer {
 /// What flush decisions need to know about an hour.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenHour {
+    /// The first sequence number since it was frozen last: what came before is in its bucket, or frozen.
+    pub(crate) first_seq: u64,
     pub(crate) samples: u64,
     pub(crate) last_write_ms: i64,
 }
@@ -64,6 +72,8 @@ impl Sequencer {
             epoch_started_ms: now_ms,
             open_hours: BTreeMap::new(),
             epochs: BTreeMap::new(),
+            freeze: None,
+            freezes: 0,
             free_refs: Vec::new(),
             next_ref: 0,
         }
@@ -99,7 +109,10 @@ impl Sequencer {
             if *hour == TOTALS_HOUR {
                 continue;
             }
-            let open = self.open_hours.entry(*hour).or_default();
+            let open = self.open_hours.entry(*hour).or_insert(OpenHour {
+                first_seq: seq,
+                ..OpenHour::default()
+            });
             open.samples += samples;
             open.last_write_ms = now_ms;
         }
@@ -112,6 +125,13 @@ impl Sequencer {
                 epoch.hours.remove(&hour);
             }
         }
+    }
+
+    /// The last sequence number up to which nothing of these hours (`first` to before `end`) is open.
+    pub(crate) fn closed_through(&self, first: u32, end: u32) -> u64 {
+        let open = self.open_hours.range(first..end);
+        let before = open.map(|(_, open)| open.first_seq - 1).min();
+        before.unwrap_or(self.next_seq - 1)
     }
 
     /// Whether an epoch waits for an hour to be flushed.

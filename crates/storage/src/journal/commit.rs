@@ -335,12 +335,14 @@ impl CommitLoop {
 
 /// Cuts a group into records: one epoch each, and not much more than the size limit.
 fn record_parts(group: &[Submitted]) -> impl Iterator<Item = &[Submitted]> {
-    let mut bytes = 0;
+    let (mut bytes, mut blocks) = (0, 1);
     group.chunk_by(move |a, b| {
         bytes += a.block.len();
-        let together = a.epoch == b.epoch && bytes < RECORD_BYTES_MAX;
+        let small = bytes < RECORD_BYTES_MAX && blocks < journal::MAX_BLOCKS;
+        let together = a.epoch == b.epoch && small;
+        blocks += 1;
         if !together {
-            bytes = 0;
+            (bytes, blocks) = (0, 1);
         }
         together
     })

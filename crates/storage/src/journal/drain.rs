@@ -4,6 +4,8 @@
 //! - Rows of an epoch are in files, not in a memtable, before its segment is drained: otherwise they
 //!   would come back with the next memtable flush.
 //! - A bucket's cursor is kept as long as a replay could see an entry that it covers.
+//! - Cursors are looked at and deleted, and the watermark is written, under the flush lock, under which all
+//!   others write them: none is deleted that a flush has just moved, and the watermark never goes back.
 
 use std::time::Duration;
 
@@ -14,7 +16,6 @@ use tracing::debug;
 use super::summary::forget_summaries;
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::head::Head;
 use crate::inner::Inner;
 use crate::slate::engine::Engine;
 use crate::slate::read_view::ScanKind;
@@ -58,7 +59,7 @@ pub(crate) async fn drain_epochs(inner: &Inner, patience: Duration) -> Result<us
 async fn finish(inner: &Inner, drained: usize) -> Result<usize> {
     if drained > 0 {
         failpoint::pass("drain.done");
-        forget_cursors(&inner.engine, &inner.head).await?;
+        forget_cursors(inner).await?;
         failpoint::pass("drain.cursors");
         forget_summaries(inner).await?;
         inner.metrics.drained_epochs.add(drained as u64);
@@ -81,9 +82,11 @@ async fn is_gone(engine: &Engine, epoch: u32) -> Result<bool> {
 
 /// Deletes the cursors below everything that a replay would see. The watermark goes along, so that
 /// sequence numbers are not reused when neither journal nor cursors remember them.
-async fn forget_cursors(engine: &Engine, head: &Head) -> Result<()> {
+async fn forget_cursors(inner: &Inner) -> Result<()> {
+    let engine = &inner.engine;
+    let no_flush = inner.flushing.lock().await;
     let (oldest_seq, mark) = {
-        let sequencer = head.sequencer.lock();
+        let sequencer = inner.head.sequencer.lock();
         (sequencer.oldest_seq(), sequencer.watermark())
     };
     let mut batch = WriteBatch::new();
@@ -101,12 +104,15 @@ async fn forget_cursors(engine: &Engine, head: &Head) -> Result<()> {
             batch.delete(&record.key);
         }
     }
+    inner.pauses.pass("drain.scanned").await;
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
     let handle = engine
         .db()
         .write(batch)
         .await
         .map_err(Error::store("deleting cursors"))?;
+    // Writes take effect in the order of their calls: who comes later may go on.
+    drop(no_flush);
     handle
         .await_durable()
         .await

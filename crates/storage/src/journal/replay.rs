@@ -7,8 +7,8 @@
 //!
 //! Holds always:
 //! - Records are applied in the order of their sequence numbers, so the last write wins as before.
-//! - What a bucket's cursor covers is skipped. An epoch that is covered as a whole is not even read, if
-//!   its summary says so.
+//! - What a bucket's cursor covers is skipped, and so is what the bucket held when something was deleted
+//!   from it. An epoch that is covered as a whole is not even read, if its summary says so.
 //! - What cannot be read is reported with its key and counted; its epoch is never drained.
 
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use icecore_records::epoch_summary::EpochSummary;
+use icecore_records::journal::MAX_BLOCKS;
 use icecore_records::{DecodeError, ParsedKey, flush_cursor, key, watermark};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
@@ -37,9 +38,6 @@ const CHUNKS_AHEAD: usize = 6;
 
 /// Journal bytes between two lines of progress.
 const PROGRESS_BYTES: usize = 64 << 20;
-
-/// More blocks than a group commit gathers.
-const BLOCKS_PER_RECORD_MAX: u64 = 1 << 20;
 
 /// Up to where buckets hold an hour.
 type Cursors = HashMap<u32, u64>;
@@ -61,17 +59,24 @@ pub(crate) struct Recovered {
     pub(crate) passed_over: u64,
 }
 
-/// Replays the journal into an empty head.
+/// Replays the journal into an empty head. `flushed` are hours with the sequence number up to which their
+/// buckets hold everything, beside what cursors say.
 pub(crate) async fn recover(
     view: &View,
     head: &Arc<Head>,
     pool: &Pool,
+    flushed: &[(u32, u64)],
     strict: bool,
     now_ms: i64,
 ) -> Result<Recovered> {
+    let mut cursors = read_cursors(view).await?;
+    for (hour, seq) in flushed {
+        let cursor = cursors.entry(*hour).or_default();
+        *cursor = (*cursor).max(*seq);
+    }
     let mut replay = Replay {
         head: Arc::clone(head),
-        cursors: read_cursors(view).await?,
+        cursors,
         series: Vec::new(),
         epoch: 0,
         now_ms,
@@ -298,7 +303,7 @@ impl Replay {
                 }
                 Err(cause) => {
                     // How many blocks it held is unknown; their numbers are not to be used again.
-                    self.found.next_seq = self.found.next_seq.max(seq + BLOCKS_PER_RECORD_MAX);
+                    self.found.next_seq = self.found.next_seq.max(seq + MAX_BLOCKS as u64);
                     self.unreadable(&key, seq, &cause.to_string());
                 }
             }

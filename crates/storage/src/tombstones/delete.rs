@@ -12,10 +12,10 @@ use slatedb::WriteBatch;
 use tracing::info;
 
 use super::contents::{self, Fate};
-use super::put;
+use super::{minutes, put};
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::flush::flush_hours;
+use crate::flush::{FrozenHours, flush_hours};
 use crate::head::{CATALOG_HOUR, TOTALS_HOUR};
 use crate::inner::Inner;
 use crate::maintenance::coarsen::stored_job;
@@ -85,13 +85,14 @@ async fn delete(inner: &Arc<Inner>, deletion: Arc<Deletion>) -> Result<()> {
     let started = std::time::Instant::now();
     loop {
         flush_matching(inner, &deletion).await?;
+        inner.pauses.pass("delete.flushed").await;
         let frozen = inner.flushing.lock().await;
         let window = inner
             .hold
             .window()
             .filter(|window| deletion.touches(*window));
         let Some(window) = window else {
-            let buckets = erase(inner, &deletion).await?;
+            let buckets = erase(inner, &deletion, &frozen).await?;
             drop(frozen);
             let seconds = started.elapsed().as_secs_f64();
             let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
@@ -154,7 +155,11 @@ async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<
 
 /// Finds out what is deleted from which bucket and writes it down. The caller holds the flush lock.
 /// Returns how many buckets have lost something.
-async fn erase(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<usize> {
+async fn erase(
+    inner: &Arc<Inner>,
+    deletion: &Arc<Deletion>,
+    frozen: &FrozenHours,
+) -> Result<usize> {
     let leased = buckets_in(inner, deletion.start_ms, deletion.end_ms);
     let views = views_of(inner, &leased)?;
     let mut changed: Vec<(Bucket, Tombstones)> = Vec::new();
@@ -177,9 +182,32 @@ async fn erase(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<usize> {
     if changed.is_empty() {
         return Ok(0);
     }
+    hold_from_here(inner, &mut changed, frozen).await?;
     failpoint::pass("delete.before");
     write(inner, &changed).await?;
     Ok(changed.len())
+}
+
+/// Notes from which journal sequence on tombstones hold. The caller holds the flush lock: what is in the head
+/// then was written meanwhile, or could not be flushed, and is not deleted.
+async fn hold_from_here(
+    inner: &Inner,
+    changed: &mut [(Bucket, Tombstones)],
+    frozen: &FrozenHours,
+) -> Result<()> {
+    let last_seq = {
+        let sequencer = inner.head.sequencer.lock();
+        for (bucket, tombstones) in changed {
+            let (first, end) = minutes(*bucket);
+            if frozen.range(first..end).next().is_none() {
+                let through = sequencer.closed_through(first, end);
+                tombstones.through_seq = tombstones.through_seq.max(through);
+            }
+        }
+        sequencer.next_seq - 1
+    };
+    // Numbers that a crash would give out again must not be spoken of.
+    inner.journal.wait_durable(last_seq).await
 }
 
 async fn write(inner: &Arc<Inner>, changed: &[(Bucket, Tombstones)]) -> Result<()> {

@@ -11,6 +11,8 @@
 //!   of one bucket, so that what is written later is never hidden by them: a flush gives a
 //!   series that is erased a new id, and takes the deleted samples out of the records of one that lost a range
 //!   before it adds to them.
+//! - Tombstones keep the journal sequence up to which their bucket had everything of its hours. A replay
+//!   applies nothing of these hours up to there, so that what was deleted does not come back from the journal.
 //! - Tombstones change under the flush lock only. A bucket that has some is not coarsened: it is cleaned
 //!   first. A deletion waits for a job that copies a bucket of its range.
 //! - Readers take the tombstones before their snapshot: records that were cleaned are never read
@@ -66,6 +68,18 @@ impl AllTombstones {
         self.0.read().get(&bucket).cloned()
     }
 
+    /// The hours of buckets that have some, each with the journal sequence up to which its bucket had
+    /// everything of it.
+    pub(crate) fn flushed_hours(&self) -> Vec<(u32, u64)> {
+        let mut hours = Vec::new();
+        for (bucket, tombstones) in self.0.read().iter() {
+            let (first, end) = minutes(*bucket);
+            let through = tombstones.through_seq;
+            hours.extend((first..end).step_by(60).map(|hour| (hour, through)));
+        }
+        hours
+    }
+
     /// The buckets that have some.
     pub(crate) fn buckets(&self) -> Vec<Bucket> {
         self.0.read().keys().copied().collect()
@@ -88,6 +102,15 @@ impl AllTombstones {
             false => drop(all.insert(bucket, Arc::new(tombstones))),
         }
     }
+}
+
+/// The first minute of a bucket, and the first one behind it.
+fn minutes(bucket: Bucket) -> (u32, u32) {
+    let end = bucket.end_ms() / icecore_model::MINUTE_MS;
+    (
+        bucket.start.minutes(),
+        u32::try_from(end).unwrap_or(u32::MAX),
+    )
 }
 
 /// Writes the tombstones of a bucket as they shall be from now on.

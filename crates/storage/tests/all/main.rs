@@ -12,6 +12,7 @@ mod deltas;
 mod exemplars;
 mod faults;
 mod inspect;
+mod interleavings;
 mod limits;
 mod maintenance;
 mod model;

@@ -134,6 +134,7 @@ impl Reading<'_> {
         self.view.fact("erased", found.erased.len());
         self.view.fact("shortened", found.in_ranges().len());
         self.view.fact("ranges", found.ranges.len());
+        self.view.fact("through", found.through_seq);
         self.lines(found.erased.iter().map(|id| format!("erased {id}")));
         self.lines(found.ranges.iter().flat_map(|range| {
             let (first, last) = (range.first_ms, range.last_ms);

@@ -64,6 +64,11 @@ impl Run {
                 assert_eq!(db.gauges().open_hours, 0);
                 process
             }
+            Step::FlushDuring(entries) => {
+                process.run(flush_during(db, entries.clone()));
+                self.oracle.write(entries);
+                process
+            }
             Step::Pass(ms) => {
                 self.world.clock.advance(*ms);
                 process.run(db.tick()).expect("maintained");
@@ -276,6 +281,28 @@ fn everything() -> Question {
         end_ms: i64::MAX,
         limit: None,
     }
+}
+
+/// A request that is appended after a flush has taken its cursor and before it has frozen anything. Where
+/// there is nothing to flush, it just comes after.
+async fn flush_during(db: &Database, entries: Vec<crate::requests::Entry>) {
+    let pause = db.pause_at("flush.freezing");
+    let mut flush = tokio::spawn({
+        let db = db.clone();
+        async move { db.flush_buckets().await }
+    });
+    let flushed = tokio::select! {
+        () = pause.reached() => None,
+        flushed = &mut flush => Some(flushed),
+    };
+    let outcome = request(db, entries).await.expect("stored");
+    assert_eq!(outcome.rejected, []);
+    drop(pause);
+    let flushed = match flushed {
+        Some(flushed) => flushed,
+        None => flush.await,
+    };
+    flushed.expect("the task ends").expect("flushed");
 }
 
 /// Presses the window around an hour, unless it is pressed already or empty.

@@ -17,6 +17,8 @@ pub(crate) enum Step {
     Concurrent(Vec<Vec<Entry>>),
     Read(Question),
     Flush,
+    /// A request that comes while a flush has decided what belongs to it and not yet marked it.
+    FlushDuring(Vec<Entry>),
     /// Time passes and maintenance looks at it.
     Pass(i64),
     /// Memtables become files, so that there is something to compact.
@@ -101,6 +103,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => prop::collection::vec(request(4), 2..5).prop_map(Step::Concurrent),
         12 => question().prop_map(Step::Read),
         8 => Just(Step::Flush),
+        8 => request(4).prop_map(Step::FlushDuring),
         12 => select(vec![30_000, 60_000, 90_000, 180_000, 3_000_000, 12_000_000])
             .prop_map(Step::Pass),
         2 => Just(Step::WriteMemtables),

@@ -1,0 +1,67 @@
+//! What a flush leaves where there is nothing to write.
+
+use std::sync::Arc;
+
+use icecore_model::{BucketStart, HOUR_MS, RawLabels, Sample, SampleSink, push_raw_label};
+use icecore_records::{Bucket, flush_cursor, key};
+use slatedb::object_store::memory::InMemory;
+
+use crate::maintenance::flush_all;
+use crate::{Database, Environment, ManualClock, Options};
+
+const T0: i64 = 1_700_000_000_000 / HOUR_MS * HOUR_MS;
+
+async fn open() -> Database {
+    let mut options = Options::default();
+    options.store.location = "memory://".into();
+    options.journal.commit_interval = Some(std::time::Duration::ZERO);
+    options.maintenance.enabled = false;
+    let environment = Environment {
+        // Before the hours have ended, so that nothing is flushed without being told to.
+        clock: Some(Arc::new(ManualClock::at(T0))),
+        object_store: Some(Arc::new(InMemory::new())),
+    };
+    Database::open(options, environment).await.unwrap()
+}
+
+async fn write(db: &Database, timestamp_ms: i64) {
+    let stored = db.write(move |batch| {
+        let mut labels = Vec::new();
+        push_raw_label(&mut labels, "__name__", "m");
+        batch.series(RawLabels(&labels));
+        batch.sample(Sample {
+            timestamp_ms,
+            value: 1.0,
+            start_timestamp_ms: 0,
+        });
+        Ok::<(), ()>(())
+    });
+    stored.await.unwrap();
+}
+
+async fn cursor(db: &Database, hour: u32) -> Option<u64> {
+    let key = key::flush_cursor(Bucket::hour(BucketStart(hour)));
+    let value = db.inner().engine.live_view().get(&key).await.unwrap();
+    value.map(|value| flush_cursor::decode(&value).unwrap())
+}
+
+/// Epochs go when an hour was found empty, so a replay must not see more of it than they did.
+#[tokio::test]
+async fn the_cursor_of_an_hour_found_empty_moves() {
+    let db = open().await;
+    let hour = (T0 / 60_000) as u32;
+    write(&db, T0).await;
+    flush_all(db.inner()).await.unwrap();
+    assert_eq!(cursor(&db, hour).await, Some(1));
+    write(&db, T0 + HOUR_MS).await;
+    // The journal has something of the hour, the head has nothing.
+    {
+        let mut sequencer = db.inner().head.sequencer.lock();
+        let epoch = sequencer.epoch;
+        sequencer.note(epoch, 2, &[(hour, 1)], T0);
+    }
+    flush_all(db.inner()).await.unwrap();
+    assert_eq!(cursor(&db, hour).await, Some(2));
+    let sequencer = db.inner().head.sequencer.lock();
+    assert!(!sequencer.is_waited_for(hour));
+}
