@@ -5,7 +5,9 @@
 //! Elsewhere: the routes (`http::maintenance`), the metrics (`metrics::maintenance`), what is done
 //! (`icecore_storage`).
 
-use icecore_storage::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
+use icecore_storage::{
+    JobStatus, MaintenanceReport, MaintenanceStatus, QuarantinedHour, SizeCount,
+};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
 /// Writes the state of maintenance as a JSON object. `docs/http-api.md` describes each field.
@@ -34,11 +36,31 @@ pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
     raw(
         out,
         &format!(
-            ",\"retired\":{},\"dirty\":{},\"tombstones\":{},\"lastError\":",
+            ",\"retired\":{},\"dirty\":{},\"tombstones\":{},\"quarantined\":",
             status.retired, status.dirty, status.tombstones
         ),
     );
+    write_list(out, &status.quarantined, write_quarantined);
+    raw(out, ",\"lastError\":");
     text_or_null(out, status.last_error.as_deref());
+    out.push(b'}');
+}
+
+fn write_quarantined(out: &mut Vec<u8>, hour: &QuarantinedHour) {
+    let QuarantinedHour {
+        start_ms,
+        since_ms,
+        attempts,
+        next_try_ms,
+        ..
+    } = hour;
+    raw(
+        out,
+        &format!(
+            "{{\"startMs\":{start_ms},\"sinceMs\":{since_ms},\"attempts\":{attempts},\"nextTryMs\":{next_try_ms},\"cause\":"
+        ),
+    );
+    write_string(out, &hour.cause);
     out.push(b'}');
 }
 
@@ -67,7 +89,7 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
     raw(
         out,
         &format!(
-            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{}}}",
+            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
             report.coarsened,
             report.retired,
             report.folded,
@@ -76,6 +98,8 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
             finite(report.seconds)
         ),
     );
+    write_list(out, &report.quarantined, write_quarantined);
+    out.push(b'}');
 }
 
 fn raw(out: &mut Vec<u8>, text: &str) {

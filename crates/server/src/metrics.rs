@@ -156,6 +156,11 @@ fn state(text: &mut TextWriter, gauges: &Gauges) {
             gauges.open_hours as f64,
         ),
         (
+            "icecore_quarantined_hours",
+            "Hours that cannot be flushed and stay in head and journal.",
+            gauges.quarantined_hours as f64,
+        ),
+        (
             "icecore_buckets",
             "Buckets in the store.",
             gauges.buckets as f64,

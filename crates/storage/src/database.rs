@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
-use crate::flush::{load_metadata, load_totals};
+use crate::flush::{Quarantine, QuarantinedHour, load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Journal, recover, summarize_epochs};
@@ -94,6 +94,8 @@ pub struct Gauges {
     pub series: usize,
     pub head_bytes: usize,
     pub open_hours: usize,
+    /// Hours that cannot be flushed.
+    pub quarantined_hours: usize,
     pub buckets: usize,
     pub journal_queued_bytes: usize,
     /// Requests that are appended and not yet durable.
@@ -187,6 +189,7 @@ impl Database {
             leases: Arc::default(),
             tombstones,
             retired: RwLock::new(retired),
+            quarantine: Quarantine::default(),
             hold: Hold::new(Arc::clone(&metrics)),
             recent: RecentWrites::default(),
             jobs: Jobs::default(),
@@ -309,9 +312,15 @@ impl Database {
     }
 
     /// Moves everything that was acknowledged into buckets and drains the journal. Waits for a job that
-    /// copies buckets of hours that are to be flushed.
+    /// copies buckets of hours that are to be flushed. Hours that cannot be flushed stay in head and
+    /// journal: see [`Database::quarantined`].
     pub async fn flush(&self) -> Result<()> {
         maintenance::flush_and_drain(&self.inner).await
+    }
+
+    /// The hours that cannot be flushed, and why.
+    pub fn quarantined(&self) -> Vec<QuarantinedHour> {
+        self.inner.quarantine.list()
     }
 
     /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples in,
@@ -401,6 +410,15 @@ impl Database {
             warn!(%cause, "the next start will read more of the journal than it needs");
         }
         // What could not be flushed is still in the journal.
+        for hour in self.inner.quarantine.list() {
+            let QuarantinedHour {
+                start_ms, cause, ..
+            } = hour;
+            warn!(
+                start_ms,
+                cause, "closing with an hour that cannot be flushed: it stays in the journal"
+            );
+        }
         self.inner.engine.close().await.and(flushed)
     }
 
@@ -454,6 +472,7 @@ impl Database {
             series: inner.head.series.load(Relaxed),
             head_bytes: inner.head.bytes(),
             open_hours: hours().count(),
+            quarantined_hours: inner.quarantine.len(),
             buckets: inner.buckets.read().len(),
             journal_queued_bytes: inner.journal.queued_bytes(),
             journal_lag: sequencer.next_seq - inner.journal.durable_below().min(sequencer.next_seq),

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::cache::ReadCache;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::flush::FrozenHours;
+use crate::flush::{FrozenHours, Quarantine};
 use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
 use crate::lease::Leases;
@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) cleaning: tokio::sync::Mutex<()>,
     /// Held by the one snapshot that is being made: names are looked at before.
     pub(crate) snapshotting: tokio::sync::Mutex<()>,
+    /// Hours that cannot be flushed.
+    pub(crate) quarantine: Quarantine,
     /// Which hours flushes leave alone, because a job copies their buckets.
     pub(crate) hold: Hold,
     /// When buckets were last written to.
@@ -95,7 +97,11 @@ impl Inner {
         if bytes > max {
             self.nudge.notify_one();
             return Err(Error::Unavailable(format!(
-                "the head holds {bytes} bytes, more than head.bytes_max = {max}: flushing, try again"
+                "the head holds {bytes} bytes, more than head.bytes_max = {max}: {}, try again",
+                match self.quarantine.len() {
+                    0 => "flushing".into(),
+                    hours => format!("flushing, and {hours} hours cannot be flushed"),
+                }
             )));
         }
         let max = self.options.journal.queue_bytes_max;
@@ -131,7 +137,10 @@ impl Inner {
         let sequencer = self.head.sequencer.lock();
         let open = &sequencer.open_hours;
         // The catalog is tracked like an hour, but is none.
-        let open_count = open.len() - usize::from(open.contains_key(&CATALOG_HOUR));
+        // Nor do those count that no flush can close.
+        let stuck = self.quarantine.hours();
+        let stuck = stuck.iter().filter(|hour| open.contains_key(hour)).count();
+        let open_count = open.len() - usize::from(open.contains_key(&CATALOG_HOUR)) - stuck;
         let new = batch
             .hours()
             .iter()

@@ -39,6 +39,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};
 pub use error::{Error, Result};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
+pub use flush::QuarantinedHour;
 pub use head::{Rejection, WriteBatch};
 pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
 pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};

@@ -23,6 +23,9 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
     row("late samples", in_buckets(number(&status["dirty"])));
     row("deleted", deleted(number(&status["tombstones"])));
     row("retired", plural(number(&status["retired"])));
+    for hour in status["quarantined"].as_array().into_iter().flatten() {
+        row("cannot be flushed", quarantined(hour));
+    }
     if let Some(error) = status["lastError"].as_str() {
         row("last error", error.to_owned());
     }
@@ -78,6 +81,13 @@ fn buckets(sizes: &Value) -> String {
     }
 }
 
+/// `2023-11-15T00:00:00Z, 3 attempts: bucket 28333320: BucketMeta: unknown version at byte 1`.
+fn quarantined(hour: &Value) -> String {
+    let start = utc::format_ms(integer(&hour["startMs"]));
+    let cause = hour["cause"].as_str().unwrap_or_default();
+    format!("{start}, {} attempts: {cause}", number(&hour["attempts"]))
+}
+
 fn deleted(count: u64) -> String {
     match count {
         0 => "none".into(),
@@ -126,6 +136,9 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
     }
     if lines.is_empty() {
         lines.push("Nothing was left to do.".into());
+    }
+    for hour in report["quarantined"].as_array().into_iter().flatten() {
+        lines.push(format!("Cannot be flushed: {}", quarantined(hour)));
     }
     lines.push(format!(
         "Read {}, wrote {}, {:.1} s",

@@ -25,12 +25,20 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
 }
 
 /// Moves everything into buckets and answers when that is done.
-pub(super) async fn flush(State(app): State<Arc<App>>) -> Result<&'static str, ApiError> {
+pub(super) async fn flush(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     let database = app.database()?.clone();
     // A task of its own, because a client that goes away must not stop a flush in the middle.
-    let flushed = tokio::spawn(async move { database.flush().await }).await;
+    let flushing = database.clone();
+    let flushed = tokio::spawn(async move { flushing.flush().await }).await;
     flushed.map_err(|error| ApiError::internal(error.to_string()))??;
-    Ok("Flushed.\n")
+    let mut answer = String::from("Flushed.\n");
+    for hour in database.quarantined() {
+        let (start_ms, cause) = (hour.start_ms, hour.cause);
+        answer += &format!(
+            "Not flushed: the hour that begins at {start_ms} ms. It stays in head and journal: {cause}\n"
+        );
+    }
+    Ok(answer)
 }
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {

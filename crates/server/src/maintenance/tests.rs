@@ -29,11 +29,18 @@ fn json_has_every_field() {
         retired: 11,
         dirty: 12,
         tombstones: 13,
+        quarantined: vec![QuarantinedHour {
+            start_ms: 15,
+            cause: "bucket \"x\"".into(),
+            since_ms: 16,
+            attempts: 17,
+            next_try_ms: 18,
+        }],
         last_error: Some("none".into()),
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -42,7 +49,7 @@ fn json_has_every_field() {
         ..MaintenanceStatus::default()
     };
     write_maintenance_status(&mut out, &idle);
-    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"lastError":null}"#;
+    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"lastError":null}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -50,12 +57,12 @@ fn json_has_every_field() {
         coarsened: 1,
         retired: 2,
         folded: 3,
+        quarantined: Vec::new(),
         bytes_read: 4,
         bytes_written: 5,
         seconds: 0.25,
     };
     write_maintenance_report(&mut out, &report);
-    let expected =
-        r#"{"coarsened":1,"retired":2,"folded":3,"bytesRead":4,"bytesWritten":5,"seconds":0.25}"#;
+    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[]}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

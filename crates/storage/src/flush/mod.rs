@@ -18,6 +18,7 @@
 //! - An hour is written to the listed bucket that covers it, whatever its size; the list is read under
 //!   the flush lock, so a bucket that a coarser one took the place of is never written to again.
 //! - Hours that a job holds back (`crate::maintenance::Hold`) stay in head and journal until it ends.
+//! - An hour that cannot be flushed stays there, too, and holds nothing else up (`quarantine`).
 //!
 //! Elsewhere: when to flush (`crate::maintenance`), what merging means (`records::merge`).
 
@@ -27,6 +28,7 @@ mod catalog;
 mod hour;
 mod ids;
 mod place;
+mod quarantine;
 mod totals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +39,8 @@ use icecore_records::{Bucket, flush_cursor, key, watermark};
 use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
+pub use quarantine::QuarantinedHour;
+pub(crate) use quarantine::{Quarantine, Retry, time_of};
 pub(crate) use totals::{flush_totals, load_totals};
 
 use crate::error::{Error, Result};
@@ -58,11 +62,15 @@ pub(crate) struct FrozenHour {
 }
 
 /// Flushes the given hours, as far as the head has something in them. Hours that a failed flush left
-/// come first; one that cannot be flushed does not hold back the others. Returns the hours that were
-/// left out because a job holds them back.
-pub(crate) async fn flush_hours(inner: &Arc<Inner>, hours: BTreeSet<u32>) -> Result<BTreeSet<u32>> {
+/// come first, of those that are quarantined the ones that `retry` names; one that cannot be flushed
+/// does not hold back the others. Returns the hours that were left out because a job holds them back.
+pub(crate) async fn flush_hours(
+    inner: &Arc<Inner>,
+    hours: BTreeSet<u32>,
+    retry: Retry,
+) -> Result<BTreeSet<u32>> {
     let inner = Arc::clone(inner);
-    to_the_end(async move { flush_these(&inner, hours).await }).await
+    to_the_end(async move { flush_these(&inner, hours, retry).await }).await
 }
 
 /// Runs a flush to its end, also when whoever asked for it goes away: hours that are taken from the
@@ -74,16 +82,22 @@ async fn to_the_end<T: Send + 'static>(
     ended.map_err(|cause| Error::Unavailable(format!("a flush ended abnormally: {cause}")))?
 }
 
-async fn flush_these(inner: &Arc<Inner>, mut hours: BTreeSet<u32>) -> Result<BTreeSet<u32>> {
+async fn flush_these(
+    inner: &Arc<Inner>,
+    mut hours: BTreeSet<u32>,
+    retry: Retry,
+) -> Result<BTreeSet<u32>> {
     let mut frozen = inner.flushing.lock().await;
-    let left_over = flush_frozen(inner, &mut frozen).await;
+    let left_over = flush_frozen(inner, &mut frozen, retry).await;
     let held_back = inner.hold.take_out(&mut hours);
     // Of an hour that is still frozen the rest has to wait: the older part is written first.
     hours.retain(|hour| !frozen.contains_key(hour));
     if !hours.is_empty() {
         freeze(inner, hours, &mut frozen).await?;
     }
-    flush_frozen(inner, &mut frozen).await.and(left_over)?;
+    let flushed = flush_frozen(inner, &mut frozen, Retry::Due).await;
+    inner.quarantine.limit(inner);
+    flushed.and(left_over)?;
     Ok(held_back)
 }
 
@@ -99,16 +113,19 @@ async fn freeze(inner: &Inner, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -
     Ok(())
 }
 
-/// Writes all frozen hours; those that were written are no longer frozen.
-async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()> {
-    if frozen.is_empty() {
+/// Writes all frozen hours whose turn it is; those that were written are no longer frozen. One that fails for
+/// a reason of its own is quarantined, which is no failure of the flush.
+async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours, retry: Retry) -> Result<()> {
+    let now_ms = inner.clock.now_ms();
+    let is_due = |hour: &u32| inner.quarantine.is_due(*hour, retry, now_ms);
+    let hours: Vec<u32> = frozen.keys().copied().filter(is_due).collect();
+    let cursors = hours.iter().filter_map(|hour| frozen.get(hour));
+    let Some(last_seq) = cursors.map(|frozen| frozen.cursor).max() else {
         return Ok(());
-    }
-    let last_seq = frozen.values().map(|frozen| frozen.cursor).max();
-    inner.journal.wait_durable(last_seq.unwrap_or(0)).await?;
+    };
+    inner.journal.wait_durable(last_seq).await?;
     failpoint::pass("flush.frozen");
     let mut result = Ok(());
-    let hours: Vec<u32> = frozen.keys().copied().collect();
     for hour in hours {
         let Some(FrozenHour { series, cursor }) = frozen.get(&hour) else {
             continue;
@@ -121,9 +138,13 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()
             Ok(()) => {
                 inner.head.sequencer.lock().flushed(hour, *cursor);
                 frozen.remove(&hour);
+                inner.quarantine.release(hour);
             }
-            Err(cause) if result.is_ok() => result = Err(cause),
-            Err(cause) => warn!(hour, %cause, "another hour cannot be flushed either"),
+            Err(cause) => match inner.quarantine.take(hour, cause, now_ms) {
+                Ok(()) => {}
+                Err(cause) if result.is_ok() => result = Err(cause),
+                Err(cause) => warn!(hour, %cause, "another hour cannot be flushed either"),
+            },
         }
     }
     result

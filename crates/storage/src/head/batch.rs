@@ -313,6 +313,13 @@ impl<'h> WriteBatch<'h> {
             ));
             return false;
         }
+        if self.head.is_closed(hour.minutes()) {
+            self.refuse(
+                "sample of an hour that cannot be flushed and takes no more: the status of maintenance says why"
+                    .into(),
+            );
+            return false;
+        }
         // The cached range never reaches past the limit, so the fast path needs no second check.
         self.hour_ms = (
             hour.start_ms(),

@@ -31,9 +31,10 @@ mod sequencer;
 mod slot;
 mod totals;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 use icecore_model::{Exemplar, Labels, Matcher};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -76,6 +77,9 @@ pub(crate) struct Head {
     sample_bytes: AtomicIsize,
     index_bytes: AtomicUsize,
     pub(crate) series: AtomicUsize,
+    /// Hours that take no more samples, and whether there are any.
+    closed_hours: RwLock<BTreeSet<u32>>,
+    has_closed_hours: AtomicBool,
 }
 
 /// Series of the head that a reader asked for, copied out, in label order.
@@ -123,7 +127,23 @@ impl Head {
             sample_bytes: AtomicIsize::new(0),
             index_bytes: AtomicUsize::new(0),
             series: AtomicUsize::new(0),
+            closed_hours: RwLock::default(),
+            has_closed_hours: AtomicBool::new(false),
         }
+    }
+
+    /// Says which hours take no more samples.
+    pub(crate) fn close_hours(&self, hours: BTreeSet<u32>) {
+        if hours.is_empty() && !self.has_closed_hours.load(Relaxed) {
+            return;
+        }
+        self.has_closed_hours.store(!hours.is_empty(), Relaxed);
+        *self.closed_hours.write() = hours;
+    }
+
+    #[inline]
+    fn is_closed(&self, hour: u32) -> bool {
+        self.has_closed_hours.load(Relaxed) && self.closed_hours.read().contains(&hour)
     }
 
     /// Keeps references valid while the guard lives.

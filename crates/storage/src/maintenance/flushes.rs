@@ -8,7 +8,7 @@ use icecore_model::{BucketSize, BucketStart};
 use tracing::debug;
 
 use crate::error::Result;
-use crate::flush::{flush_catalog, flush_hours, flush_totals};
+use crate::flush::{Retry, flush_catalog, flush_hours, flush_totals};
 use crate::head::{CATALOG_HOUR, OpenHour, TOTALS_HOUR};
 use crate::inner::Inner;
 use crate::journal::{drain_epochs, summarize_epochs};
@@ -32,17 +32,21 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
     summarize_epochs(inner).await?;
     // Also without an hour that is due: an earlier flush may have failed and left some. What a job
     // holds back is due again at the next tick.
-    flush_hours(inner, hours).await?;
-    if catalog || flushed_any {
-        flush_catalog(inner).await?;
-    }
-    if totals || flushed_any {
-        flush_totals(inner).await?;
-    }
-    Ok(())
+    let hours = flush_hours(inner, hours, Retry::Due).await.map(drop);
+    // One that fails does not keep the others from being tried.
+    let catalog = match catalog || flushed_any {
+        true => flush_catalog(inner).await,
+        false => Ok(()),
+    };
+    let totals = match totals || flushed_any {
+        true => flush_totals(inner).await,
+        false => Ok(()),
+    };
+    hours.and(catalog).and(totals)
 }
 
-/// Moves everything that was acknowledged into buckets. What a job holds back is waited for: the job is
+/// Moves everything that was acknowledged into buckets, but for hours that cannot be flushed
+/// (`Inner::quarantine`). What a job holds back is waited for: the job is
 /// told that somebody waits, and hurries.
 pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
     let hours: BTreeSet<u32> = {
@@ -56,10 +60,10 @@ pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
             .collect()
     };
     inner.journal.epoch_began();
-    let mut held_back = flush_hours(inner, hours).await?;
+    let mut held_back = flush_hours(inner, hours, Retry::All).await?;
     while !held_back.is_empty() {
         inner.hold.ended(&held_back).await;
-        held_back = flush_hours(inner, held_back).await?;
+        held_back = flush_hours(inner, held_back, Retry::Due).await?;
     }
     flush_catalog(inner).await?;
     flush_totals(inner).await?;
@@ -131,6 +135,8 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
     }
     drop(sequencer);
     due.extend(flush_for_memory(inner));
+    // They have a time of their own.
+    due.retain(|hour| !inner.quarantine.contains(*hour));
     due
 }
 
@@ -138,7 +144,9 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
 pub(super) fn flush_for_memory(inner: &Inner) -> impl Iterator<Item = u32> {
     let full = inner.head.bytes() > inner.options.head.flush_bytes;
     let hours = full.then(|| largest(&inner.head.sequencer.lock().open_hours));
-    hours.unwrap_or_default().into_iter()
+    let stuck = inner.quarantine.hours();
+    let hours = hours.unwrap_or_default().into_iter();
+    hours.filter(move |hour| !stuck.contains(hour))
 }
 
 /// The hours that hold most: as few as make up half of all samples.

@@ -67,12 +67,14 @@ pub(crate) async fn run_flushes(inner: Arc<Inner>, mut stop: oneshot::Receiver<(
 }
 
 async fn tick(inner: &Arc<Inner>, ticks: u64) -> Result<()> {
-    flush_due(inner).await?;
-    drain_epochs(inner, Duration::ZERO).await?;
-    if ticks.is_multiple_of(FORGET_EVERY_TICKS) {
-        forget_idle(inner).await?;
-    }
-    Ok(())
+    // One that fails does not keep the others from being tried.
+    let flushed = flush_due(inner).await;
+    let drained = drain_epochs(inner, Duration::ZERO).await.map(drop);
+    let forgotten = match ticks.is_multiple_of(FORGET_EVERY_TICKS) {
+        true => forget_idle(inner).await,
+        false => Ok(()),
+    };
+    flushed.and(drained).and(forgotten)
 }
 
 pub(crate) async fn forget_idle(inner: &Arc<Inner>) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::task::waiting;
+use crate::flush::QuarantinedHour;
 use crate::inner::Inner;
 
 /// The state of maintenance now, from memory alone.
@@ -38,6 +39,7 @@ pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
         retired,
         dirty,
         tombstones: inner.tombstones.len(),
+        quarantined: inner.quarantine.list(),
         last_error: inner.jobs.last_error(),
     }
 }
@@ -62,6 +64,8 @@ pub struct MaintenanceStatus {
     pub dirty: usize,
     /// Buckets that still hold something that was deleted.
     pub tombstones: usize,
+    /// Hours that cannot be flushed, and why.
+    pub quarantined: Vec<QuarantinedHour>,
     /// The last failure, if nothing has succeeded since.
     pub last_error: Option<String>,
 }
@@ -100,6 +104,8 @@ pub struct MaintenanceReport {
     pub retired: usize,
     /// Buckets whose late samples were folded in.
     pub folded: usize,
+    /// Hours that cannot be flushed, and so were left as they are.
+    pub quarantined: Vec<QuarantinedHour>,
     /// Bytes of values read and written.
     pub bytes_read: u64,
     pub bytes_written: u64,

@@ -176,6 +176,7 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
     report.add(&watch);
     sweep(inner).await?;
     unless_stopped(inner, rest(inner)).await?;
+    report.quarantined = inner.quarantine.list();
     report.seconds = started.elapsed().as_secs_f64();
     info!(
         coarsened = report.coarsened,

@@ -15,7 +15,7 @@ use super::contents::{self, Fate};
 use super::{minutes, put};
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::flush::{FrozenHours, flush_hours};
+use crate::flush::{FrozenHours, Retry, flush_hours, time_of};
 use crate::head::{CATALOG_HOUR, TOTALS_HOUR};
 use crate::inner::Inner;
 use crate::maintenance::coarsen::stored_job;
@@ -92,6 +92,7 @@ async fn delete(inner: &Arc<Inner>, deletion: Arc<Deletion>) -> Result<()> {
             .window()
             .filter(|window| deletion.touches(*window));
         let Some(window) = window else {
+            refuse_quarantined(inner, &deletion).await?;
             let buckets = erase(inner, &deletion, &frozen).await?;
             drop(frozen);
             let seconds = started.elapsed().as_secs_f64();
@@ -145,12 +146,44 @@ async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<
     };
     loop {
         // Also without any: what an earlier flush failed to write comes first.
-        hours = flush_hours(inner, hours).await?;
+        hours = flush_hours(inner, hours, Retry::All).await?;
         if hours.is_empty() {
             return Ok(());
         }
         inner.hold.ended(&hours).await;
     }
+}
+
+/// What lies in an hour that cannot be flushed cannot be deleted: tombstones speak of buckets.
+async fn refuse_quarantined(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<()> {
+    for hour in inner.quarantine.list() {
+        let last_ms = hour.start_ms + HOUR_MS - 1;
+        let range_ms = (
+            deletion.start_ms.max(hour.start_ms),
+            deletion.end_ms.min(last_ms),
+        );
+        if range_ms.0 > range_ms.1 {
+            continue;
+        }
+        let (head, cache) = (Arc::clone(&inner.head), Arc::clone(&inner.cache));
+        let wanted = Arc::clone(deletion);
+        let found = move || {
+            let mut selectors = wanted.selectors.iter();
+            selectors.any(|matchers| {
+                let found = head.select(matchers, range_ms, true, &cache);
+                !found.series.is_empty()
+            })
+        };
+        if inner.pool.run(found).await? {
+            let start = time_of((hour.start_ms / icecore_model::MINUTE_MS) as u32);
+            let cause = hour.cause;
+            return Err(Error::Corrupt(format!(
+                "nothing was deleted: the hour {start} has matching samples and cannot be flushed ({cause}); \
+                 delete what lies before and behind it, or repair its bucket"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Finds out what is deleted from which bucket and writes it down. The caller holds the flush lock.

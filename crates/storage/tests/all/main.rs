@@ -19,6 +19,7 @@ mod model;
 mod precedence;
 mod pressed;
 mod process;
+mod quarantine;
 mod recovery;
 mod requests;
 mod round_trip;
