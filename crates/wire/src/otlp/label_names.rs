@@ -2,18 +2,29 @@
 
 use super::translation::Translation;
 
-/// The label name for an attribute, or why it cannot be one.
+/// The label name for an attribute, or why it cannot be one. What is left of a name may be `key_` alone:
+/// that an attribute was there is worth more than its name.
 pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String, String> {
     let key = str::from_utf8(key).map_err(|_| "attribute name is not valid UTF-8".to_owned())?;
-    if key.bytes().all(|byte| byte == b'_') {
-        return Err(match key {
-            "" => "attribute without a name".into(),
-            _ => format!("attribute name {key:?} says nothing"),
-        });
+    if key.is_empty() {
+        return Err("attribute without a name".into());
     }
     if !translation.strategy.escapes() {
-        return Ok(key.into());
+        return match is_underscores(key) {
+            true => Err(format!("attribute name {key:?} says nothing")),
+            false => Ok(key.into()),
+        };
     }
+    let name = escaped(translation, key);
+    if is_underscores(&name) {
+        return Err(format!(
+            "attribute name {key:?} has no character that can stay"
+        ));
+    }
+    Ok(name)
+}
+
+fn escaped(translation: &Translation, key: &str) -> String {
     let name = if translation.label_name_preserve_multiple_underscores {
         key.chars()
             .map(|c| if is_label_char(c) { c } else { '_' })
@@ -21,28 +32,26 @@ pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String
     } else {
         without_runs(key)
     };
-    if name.bytes().all(|byte| byte == b'_') {
-        return Err(format!(
-            "attribute name {key:?} has no character that can stay"
-        ));
-    }
     let digit_first = name.as_bytes().first().is_some_and(u8::is_ascii_digit);
     let one_underscore_first = name.starts_with('_') && !name.starts_with("__");
-    Ok(if digit_first {
+    if digit_first {
         format!("key_{name}")
     } else if one_underscore_first && translation.label_name_underscore_sanitization {
         format!("key{name}")
     } else {
         name
-    })
+    }
+}
+
+fn is_underscores(name: &str) -> bool {
+    name.bytes().all(|byte| byte == b'_')
 }
 
 /// Runs of underscores and of what becomes one are a single one, except around a reserved name.
 fn without_runs(key: &str) -> String {
     let reserved = key
         .strip_prefix("__")
-        .and_then(|rest| rest.strip_suffix("__"))
-        .filter(|inner| !inner.is_empty());
+        .and_then(|rest| rest.strip_suffix("__"));
     let mut name = String::with_capacity(key.len());
     for c in reserved.unwrap_or(key).chars() {
         if c.is_ascii_alphanumeric() {
@@ -83,9 +92,60 @@ mod tests {
         check("_one", Some("key_one"));
         check("__two", Some("__two"));
         check("a__b..c", Some("a__b__c"));
-        check("ようこそ", None);
         check("", None);
-        check("__", None);
+    }
+
+    /// What Prometheus' own otlptranslator 1.0.0 answers, with both options, with one or the other, and
+    /// with none; and where names stay as they are. Empty means refused.
+    #[test]
+    fn names_of_which_little_is_left() {
+        let with = |strategy, sanitization, preserve| Translation {
+            strategy,
+            label_name_underscore_sanitization: sanitization,
+            label_name_preserve_multiple_underscores: preserve,
+            ..Translation::default()
+        };
+        for (key, expected) in [
+            ("λ", ["key_", "key_", "", "", "λ"]),
+            ("-", ["key_", "key_", "", "", "-"]),
+            ("_", ["key_", "key_", "", "", ""]),
+            ("__", ["", "key_", "", "", ""]),
+            ("___", ["", "key_", "", "", ""]),
+            ("____", ["", "", "", "", ""]),
+            ("_____", ["", "", "", "", ""]),
+            ("-_", ["", "key_", "", "", "-_"]),
+            ("_-", ["", "key_", "", "", "_-"]),
+            ("λμ", ["", "key_", "", "", "λμ"]),
+            ("__-__", ["", "", "", "", "__-__"]),
+            ("__λμ__", ["", "", "", "", "__λμ__"]),
+            ("__a__", ["__a__", "__a__", "__a__", "__a__", "__a__"]),
+            ("1", ["key_1", "key_1", "key_1", "key_1", "1"]),
+            ("-1", ["key_1", "key_1", "_1", "_1", "-1"]),
+            ("__1", ["__1", "key_1", "__1", "_1", "__1"]),
+            ("ようこそ", ["", "key_", "", "", "ようこそ"]),
+            (".a", ["key_a", "key_a", "_a", "_a", ".a"]),
+            ("..a", ["__a", "key_a", "__a", "_a", "..a"]),
+            ("a-", ["a_", "a_", "a_", "a_", "a-"]),
+            ("é1", ["key_1", "key_1", "_1", "_1", "é1"]),
+        ] {
+            let options = [(true, true), (true, false), (false, true), (false, false)];
+            for ((sanitization, preserve), expected) in options.into_iter().zip(expected) {
+                let expected = Some(expected).filter(|name| !name.is_empty());
+                for strategy in [
+                    Strategy::UnderscoreEscapingWithSuffixes,
+                    Strategy::UnderscoreEscapingWithoutSuffixes,
+                ] {
+                    check(&with(strategy, sanitization, preserve), key, expected);
+                }
+            }
+            let expected = Some(expected[4]).filter(|name| !name.is_empty());
+            for strategy in [
+                Strategy::NoTranslation,
+                Strategy::NoUtf8EscapingWithSuffixes,
+            ] {
+                check(&with(strategy, true, true), key, expected);
+            }
+        }
     }
 
     #[test]
