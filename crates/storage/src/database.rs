@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::flush::{Quarantine, QuarantinedHour, load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
-use crate::journal::{Journal, recover, summarize_epochs};
+use crate::journal::{Durable, Journal, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
 use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
 use crate::metrics::Metrics;
@@ -86,6 +86,34 @@ pub enum WriteError<E> {
     Decode(E),
     #[error(transparent)]
     Storage(#[from] Error),
+}
+
+/// A request that is appended and on its way into the store.
+#[must_use = "whether a request is durable is known by waiting for it"]
+pub struct Commit {
+    /// `None` when there was nothing to store.
+    durable: Option<Durable>,
+    samples: u64,
+    histograms: u64,
+    exemplars: u64,
+    rejected: u64,
+    metrics: Arc<Metrics>,
+}
+
+impl Commit {
+    /// Returns when the object store holds the request.
+    pub async fn wait(self) -> Result<()> {
+        if let Some(durable) = self.durable {
+            durable.wait().await?;
+        }
+        let metrics = &self.metrics;
+        metrics.requests.add(1);
+        metrics.samples.add(self.samples);
+        metrics.histograms.add(self.histograms);
+        metrics.exemplars.add(self.exemplars);
+        metrics.rejected.add(self.rejected);
+        Ok(())
+    }
 }
 
 /// Numbers of the moment, for metrics and status pages.
@@ -236,6 +264,23 @@ impl Database {
         E: Send + 'static,
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
+        let (outcome, commit) = self.append(patience, fill).await?;
+        commit.wait().await?;
+        Ok(outcome)
+    }
+
+    /// Appends one request, which queries see from then on, and does not wait for the store: for who has
+    /// other work until it is durable. It becomes so also when nobody waits for the commit; if it cannot,
+    /// the database has failed as a whole ([`Database::failed`]).
+    pub async fn append<E, F>(
+        &self,
+        patience: Duration,
+        fill: F,
+    ) -> Result<(WriteOutcome, Commit), WriteError<E>>
+    where
+        E: Send + 'static,
+        F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
+    {
         // Before any work is done, and once more before the append: many requests may be decoded by
         // then.
         self.inner.admit()?;
@@ -245,18 +290,15 @@ impl Database {
             .pool
             .run(move || append(&inner, patience, fill))
             .await??;
-        if let Some(durable) = durable {
-            durable.wait().await?;
-        }
-        let metrics = &self.inner.metrics;
-        metrics.requests.add(1);
-        metrics.samples.add(outcome.samples);
-        metrics.histograms.add(outcome.histograms);
-        metrics.exemplars.add(outcome.exemplars);
-        metrics
-            .rejected
-            .add(outcome.rejected.iter().map(|r| r.count).sum());
-        Ok(outcome)
+        let commit = Commit {
+            durable,
+            samples: outcome.samples,
+            histograms: outcome.histograms,
+            exemplars: outcome.exemplars,
+            rejected: outcome.rejected.iter().map(|r| r.count).sum(),
+            metrics: Arc::clone(&self.inner.metrics),
+        };
+        Ok((outcome, commit))
     }
 
     /// Selects series; their samples are read as the stream is pulled.
@@ -511,7 +553,7 @@ impl SeriesSource for Database {
     }
 }
 
-type Appended<E> = Result<(WriteOutcome, Option<crate::journal::Durable>), WriteError<E>>;
+type Appended<E> = Result<(WriteOutcome, Option<Durable>), WriteError<E>>;
 
 /// The CPU part of a write: decode, append, encode the journal block, hand it over.
 fn append<E, F>(inner: &Inner, patience: Duration, fill: F) -> Appended<E>

@@ -36,7 +36,7 @@ mod stored;
 mod tombstones;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use database::{Database, Environment, Gauges, WriteError, WriteOutcome};
+pub use database::{Commit, Database, Environment, Gauges, WriteError, WriteOutcome};
 pub use error::{Error, Result};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use flush::QuarantinedHour;

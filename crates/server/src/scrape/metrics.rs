@@ -40,7 +40,9 @@ pub(super) struct ScrapeMetrics {
     pub(super) succeeded: Counter,
     failures: [Counter; FAILURES.len()],
     pub(super) seconds: Durations,
-    pub(super) missed: Counter,
+    /// Ticks left out: the scrape before took too long, or the store has not taken many of them.
+    pub(super) missed_by_scrape: Counter,
+    pub(super) missed_by_commit: Counter,
     samples: Counter,
     kept: Counter,
     added: Counter,
@@ -49,6 +51,7 @@ pub(super) struct ScrapeMetrics {
     pub(super) not_stored: Counter,
     pub(super) rejections_logged_ms: AtomicI64,
     pub(super) failures_logged_ms: AtomicI64,
+    pub(super) left_out_logged_ms: AtomicI64,
 }
 
 impl ScrapeMetrics {
@@ -89,12 +92,16 @@ impl ScrapeMetrics {
         text.family(name, help, MetricType::Histogram);
         let (counts, sum) = self.seconds.get();
         text.histogram(name, &[], &DURATION_BOUNDS, &counts, sum);
+        let name = "icecore_scrape_missed_total";
+        let help = "Scrapes left out: the one before took too long, or the store has not taken many before.";
+        text.family(name, help, MetricType::Counter);
+        for (reason, count) in [
+            ("scrape", &self.missed_by_scrape),
+            ("commit", &self.missed_by_commit),
+        ] {
+            text.sample(name, &[("reason", reason)], count.get() as f64);
+        }
         for (name, help, count) in [
-            (
-                "icecore_scrape_missed_total",
-                "Scrapes left out because the one before took too long.",
-                &self.missed,
-            ),
             (
                 "icecore_scrape_samples_total",
                 "Samples that targets exposed.",

@@ -36,6 +36,7 @@ mod series;
 mod target;
 #[cfg(test)]
 mod testing;
+mod unfinished;
 mod worker;
 
 pub(crate) use info::{MetadataOfTarget, TargetInfo};

@@ -26,6 +26,7 @@ use super::job::{CurrentJob, Job};
 use super::relabel::LabelSet;
 use super::series::TargetSeries;
 use super::target::{Found, Health, Target, TargetSpec, targets_of};
+use super::unfinished::Unfinished;
 use super::worker::{Context, Wish, Worker};
 
 /// Discovery that changes all the time is followed this often.
@@ -36,6 +37,10 @@ const FIRST_WORD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long loops may go on storing what they have when the process stops.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a reload waits until the markers of a job that is gone are durable. They are visible, and on
+/// their way, long before: a store that does not answer holds up neither a reload nor a stop behind it.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Messages of discovery that wait for the pool.
 const QUEUE: usize = 16;
@@ -149,7 +154,7 @@ impl Drop for Provider {
 struct Loop {
     target: Arc<Target>,
     wish: watch::Sender<Wish>,
-    task: JoinHandle<()>,
+    task: JoinHandle<Unfinished>,
 }
 
 type Update = (u64, Vec<TargetGroup>);
@@ -381,12 +386,12 @@ impl Running {
         }
         *self.view.state.write() = PoolState::default();
         let ended = async { while tasks.join_next().await.is_some() {} };
-        if wish == Wish::EndSeries {
-            ended.await;
-        } else {
-            // What is not stored by then will be missing, as after any stop.
-            let _ = tokio::time::timeout(LEAVE_PATIENCE, ended).await;
-        }
+        let patience = match wish {
+            Wish::EndSeries => END_PATIENCE,
+            // What is not appended by then will be missing, as after any stop.
+            Wish::Leave | Wish::GoOn => LEAVE_PATIENCE,
+        };
+        let _ = tokio::time::timeout(patience, ended).await;
     }
 }
 

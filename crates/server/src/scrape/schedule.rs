@@ -11,7 +11,9 @@
 //!   off, and targets are spread over the interval.
 //! - A scrape that begins nearly on time has the tick's own timestamp: regular timestamps compress
 //!   far better, and series of a target share them.
-//! - A tick that was missed is skipped, never made up for.
+//! - A scrape that takes longer than the interval is followed by the next at once, for the newest tick
+//!   that passed meanwhile; older ones are skipped, never made up for. As in Prometheus: a target that
+//!   uses up its time-out is scraped once per interval, not every second time.
 
 use std::time::Duration;
 
@@ -38,15 +40,22 @@ impl Schedule {
         }
     }
 
-    /// The first tick after `now_ms`, and after the tick that was served last. A clock that was set
-    /// back by more than an interval begins anew.
+    /// The tick to serve next: the one after the tick that was served last, or the newest if several
+    /// have passed since. A clock that was set back by more than an interval begins anew.
     pub(super) fn next(&self, now_ms: i64, last_tick_ms: Option<i64>) -> i64 {
-        let after = match last_tick_ms {
-            Some(last) if last > now_ms && last - now_ms < self.interval_ms => last,
-            _ => now_ms,
-        };
-        let into = (after - self.offset_ms).rem_euclid(self.interval_ms);
-        after - into + self.interval_ms
+        let upcoming = self.after(now_ms);
+        match last_tick_ms {
+            Some(last) if last - now_ms < self.interval_ms => {
+                self.after(last).max(upcoming - self.interval_ms)
+            }
+            _ => upcoming,
+        }
+    }
+
+    /// The first tick after a moment.
+    fn after(&self, ms: i64) -> i64 {
+        let into = (ms - self.offset_ms).rem_euclid(self.interval_ms);
+        ms - into + self.interval_ms
     }
 
     /// The timestamp of a scrape that was due at `tick_ms` and begins at `now_ms`.
@@ -96,10 +105,15 @@ mod tests {
     fn missed_ticks_are_skipped_and_counted() {
         let schedule = Schedule::new(SECOND, 0);
         let next = schedule.next(4_500, Some(2_000));
-        assert_eq!(next, 5_000);
-        assert_eq!(schedule.missed(2_000, next), 2);
-        assert_eq!(schedule.missed(4_000, next), 0);
+        assert_eq!(next, 4_000, "the newest is served late");
+        assert_eq!(schedule.missed(2_000, next), 1);
+        assert_eq!(schedule.missed(3_000, next), 0);
         assert_eq!(schedule.missed(9_000, next), 0);
+        // One that takes exactly its interval misses nothing.
+        assert_eq!(schedule.next(3_001, Some(2_000)), 3_000);
+        assert_eq!(schedule.next(4_002, Some(3_000)), 4_000);
+        // A scrape that was no tick's.
+        assert_eq!(schedule.next(2_400, Some(2_300)), 3_000);
     }
 
     #[test]

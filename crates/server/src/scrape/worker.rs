@@ -1,12 +1,15 @@
 //! The loop of one target: wait for the tick, fetch, store, report.
 //!
 //! ```text
-//! tick ─► fetch (time-out, body) ─► one Database::write: parse, resolve, append, report (up = 1)
+//! tick ─► fetch (time-out, body) ─► one Database::append: parse, resolve, append, report (up = 1)
 //!             └── failed ─────────────┴── failed ─► another one: markers for all series, report (up = 0)
 //! ```
 //!
 //! Holds always:
-//! - One scrape at a time: the next tick is looked for when the last scrape is stored.
+//! - One scrape at a time: the next tick is looked for when the last scrape is appended. Its commit is
+//!   waited for beside the ticks (`unfinished`).
+//! - What is appended is stored or the process ends, so that what is remembered about series is right
+//!   from the append on.
 //! - Parsing happens on storage's threads, inside of the write, and for a bounded number of bodies at
 //!   once.
 //! - A target that goes away ends its series; a process that stops does not.
@@ -29,6 +32,7 @@ use super::metrics::{Failure, ScrapeMetrics};
 use super::report::{Counts, Extra, Report};
 use super::schedule::Schedule;
 use super::target::Target;
+use super::unfinished::{Finished, UNFINISHED_MAX, Unfinished};
 use crate::http::remote_write::spelt_out;
 
 /// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
@@ -39,7 +43,7 @@ const PARSED_AT_ONCE_MAX: usize = 16;
 /// and targets are spread over their interval, so that nearly every scrape would be a commit of its own.
 const PATIENCE_MAX: Duration = Duration::from_millis(250);
 
-/// The part of an interval that this may take, so that the next tick is not missed.
+/// The part of an interval that this may take, so that samples are not late by more.
 const PATIENCE_OF_INTERVAL: u32 = 8;
 
 /// Seconds between two words in the log about the same kind of trouble.
@@ -85,22 +89,24 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the loop; `before` is the loop whose series it takes over.
+    /// Starts the loop; `before` is the loop whose series it takes over. It ends with what is not durable
+    /// yet.
     pub(super) fn start(
         self,
         wish: watch::Receiver<Wish>,
-        before: Option<JoinHandle<()>>,
-    ) -> JoinHandle<()> {
+        before: Option<JoinHandle<Unfinished>>,
+    ) -> JoinHandle<Unfinished> {
         tokio::spawn(async move {
-            if let Some(before) = before {
+            let unfinished = match before {
                 // However it ended, it is over.
-                let _ = before.await;
-            }
-            self.run(wish).await;
+                Some(before) => before.await.unwrap_or_default(),
+                None => Unfinished::default(),
+            };
+            self.run(wish, unfinished).await
         })
     }
 
-    async fn run(self, mut wish: watch::Receiver<Wish>) {
+    async fn run(self, mut wish: watch::Receiver<Wish>, mut unfinished: Unfinished) -> Unfinished {
         let schedule = Schedule::new(self.target.spec.interval, self.target.hash);
         let now = || self.context.clock.now_ms();
         let mut tick_ms = if self.at_once {
@@ -111,18 +117,25 @@ impl Worker {
         loop {
             tokio::select! {
                 biased;
-                wish = told(&mut wish) => return self.end(wish).await,
+                wish = told(&mut wish) => return self.end(wish, unfinished).await,
+                Some(finished) = unfinished.next() => {
+                    self.finished(&finished);
+                    continue;
+                }
                 () = wait_until(tick_ms, &*self.context.clock) => {}
             }
-            let began_ms = now();
-            if let Some(wish) = self.scrape(&schedule, tick_ms, began_ms, &mut wish).await {
-                return self.end(wish).await;
+            if unfinished.is_full() {
+                self.leave_out();
+            } else {
+                let times = (tick_ms, now());
+                let scraped = self.scrape(&schedule, times, &mut wish, &mut unfinished);
+                if let Some(wish) = scraped.await {
+                    return self.end(wish, unfinished).await;
+                }
             }
             let next_ms = schedule.next(now(), Some(tick_ms));
-            self.context
-                .metrics
-                .missed
-                .add(schedule.missed(tick_ms, next_ms));
+            let missed = schedule.missed(tick_ms, next_ms);
+            self.context.metrics.missed_by_scrape.add(missed);
             tick_ms = next_ms;
         }
     }
@@ -131,9 +144,9 @@ impl Worker {
     async fn scrape(
         &self,
         schedule: &Schedule,
-        tick_ms: i64,
-        began_ms: i64,
+        (tick_ms, began_ms): (i64, i64),
         wish: &mut watch::Receiver<Wish>,
+        unfinished: &mut Unfinished,
     ) -> Option<Wish> {
         let began = Instant::now();
         let job = self.job.get();
@@ -156,46 +169,81 @@ impl Worker {
             began,
         };
         let (is_down, error) = match fetched {
-            Ok(body) => scrape.store(body).await,
+            Ok(body) => scrape.store(body, unfinished).await,
             Err(FetchError { failure, reason }) => {
                 let body_bytes = if reason == body::TOO_LARGE { -1 } else { 0 };
+                let counted = (Counts::default(), body_bytes);
                 scrape
-                    .store_failure(failure, &reason, Counts::default(), body_bytes)
+                    .store_failure(failure, &reason, counted, unfinished)
                     .await;
                 (true, Some(reason))
             }
         };
-        let seconds = began.elapsed().as_secs_f64();
-        self.context.metrics.seconds.observe(seconds);
         let mut health = self.target.health.lock();
         health.scraped_ms = Some(began_ms);
-        health.seconds = seconds;
+        health.seconds = began.elapsed().as_secs_f64();
         health.is_down = is_down;
         health.error = error;
         None
     }
 
-    async fn end(&self, wish: Wish) {
+    /// A tick that is not served, because the store has not taken what was scraped long before.
+    fn leave_out(&self) {
+        let metrics = &self.context.metrics;
+        metrics.missed_by_commit.add(1);
+        let now_ms = self.context.clock.now_ms();
+        if metrics.may_log(&metrics.left_out_logged_ms, now_ms, LOG_PAUSE_MS) {
+            let url = &self.target.spec.url.text;
+            warn!(
+                url,
+                unfinished = UNFINISHED_MAX,
+                "scrapes are left out until the store has taken those before"
+            );
+        }
+        self.target.health.lock().error = Some(format!(
+            "the scrape was left out: {UNFINISHED_MAX} scrapes before it wait for the store"
+        ));
+    }
+
+    fn finished(&self, finished: &Finished) {
+        self.context.metrics.seconds.observe(finished.seconds);
+        if let Err(error) = &finished.result {
+            not_stored(&self.context, &self.target, error);
+            self.target.health.lock().error = Some(not_stored_reason(error));
+        }
+    }
+
+    async fn end(&self, wish: Wish, mut unfinished: Unfinished) -> Unfinished {
         if wish != Wish::EndSeries {
-            return;
+            return unfinished;
         }
         let series = Arc::clone(&self.target.series);
         let now_ms = self.context.clock.now_ms();
-        let written = self
+        let began = Instant::now();
+        let appended = self
             .context
             .database
-            .write(move |batch| {
-                series.lock().end_all(now_ms, batch);
+            .append(Duration::ZERO, move |batch| {
+                let mut series = series.lock();
+                series.end_all(now_ms, batch);
                 Ok::<_, AppendError>(())
             })
             .await;
-        match written {
-            Ok(_) => self.target.series.lock().commit(),
+        match appended {
+            Ok((_, commit)) => {
+                self.target.series.lock().commit();
+                unfinished.add(began, commit);
+            }
             Err(error) => {
                 let url = &self.target.spec.url.text;
                 warn!(url, %error, "the series of a target that is gone could not be ended");
             }
         }
+        // Nobody takes over from here: whoever waits for the end of a target wants its series ended.
+        while let Some(finished) = unfinished.next().await {
+            self.finished(&finished);
+        }
+        unfinished
     }
 }
 
@@ -239,8 +287,8 @@ impl Scrape<'_> {
         PATIENCE_MAX.min(self.target.spec.interval / PATIENCE_OF_INTERVAL)
     }
 
-    /// Stores what a body says; gives back whether the target is down, and what was not stored and why.
-    async fn store(&self, body: Body) -> (bool, Option<String>) {
+    /// Appends what a body says; gives back whether the target is down, and what was not taken and why.
+    async fn store(&self, body: Body, unfinished: &mut Unfinished) -> (bool, Option<String>) {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.context.parsing).acquire_owned().await.ok();
         let (context, target, job) = (
@@ -287,24 +335,17 @@ impl Scrape<'_> {
             drop(permit);
             result
         };
-        match self
-            .context
-            .database
-            .write_patiently(self.patience(), fill)
-            .await
-        {
-            Ok(outcome) => {
+        match self.context.database.append(self.patience(), fill).await {
+            Ok((outcome, commit)) => {
+                unfinished.add(self.began, commit);
                 self.context.metrics.succeeded.add(1);
-                (false, self.stored(&outcome))
+                (false, self.appended(&outcome))
             }
             Err(WriteError::Storage(error)) => {
-                self.not_stored(&error);
+                self.refused(&error);
                 // The target did what it should.
                 self.context.metrics.succeeded.add(1);
-                (
-                    false,
-                    Some(format!("the scrape could not be stored: {error}")),
-                )
+                (false, Some(not_stored_reason(&error)))
             }
             Err(WriteError::Decode(refused)) => {
                 let reason = refused.error.to_string();
@@ -312,15 +353,22 @@ impl Scrape<'_> {
                     AppendError::Malformed(_) => Failure::Malformed,
                     AppendError::Limit(_) => Failure::Limit,
                 };
-                let (counts, bytes) = (refused.counts, refused.body_bytes);
-                self.store_failure(failure, &reason, counts, bytes).await;
+                let counted = (refused.counts, refused.body_bytes);
+                self.store_failure(failure, &reason, counted, unfinished)
+                    .await;
                 (true, Some(reason))
             }
         }
     }
 
     /// The target is down: its series end, and the report says so.
-    async fn store_failure(&self, failure: Failure, reason: &str, counts: Counts, body_bytes: i64) {
+    async fn store_failure(
+        &self,
+        failure: Failure,
+        reason: &str,
+        (counts, body_bytes): (Counts, i64),
+        unfinished: &mut Unfinished,
+    ) {
         self.context.metrics.failed(failure);
         let url = &self.target.spec.url.text;
         debug!(url, reason, "scrape failed");
@@ -339,21 +387,19 @@ impl Scrape<'_> {
             series.report(&report, timestamp_ms, batch);
             Ok::<_, AppendError>(())
         };
-        match self
-            .context
-            .database
-            .write_patiently(self.patience(), fill)
-            .await
-        {
-            Ok(outcome) => drop(self.stored(&outcome)),
-            Err(WriteError::Storage(error)) => self.not_stored(&error),
+        match self.context.database.append(self.patience(), fill).await {
+            Ok((outcome, commit)) => {
+                unfinished.add(self.began, commit);
+                self.appended(&outcome);
+            }
+            Err(WriteError::Storage(error)) => self.refused(&error),
             // Nothing in it can fail.
             Err(WriteError::Decode(_)) => {}
         }
     }
 
-    /// Counts and logs what the store refused, and says it.
-    fn stored(&self, outcome: &WriteOutcome) -> Option<String> {
+    /// Counts and logs what storage refused for what it is, and says it.
+    fn appended(&self, outcome: &WriteOutcome) -> Option<String> {
         self.target.series.lock().commit();
         let first = outcome.rejected.first()?;
         let count: u64 = outcome
@@ -375,19 +421,25 @@ impl Scrape<'_> {
         Some(format!("{count} samples refused: {reasons}"))
     }
 
-    fn not_stored(&self, error: &StorageError) {
+    /// Nothing of the scrape was appended.
+    fn refused(&self, error: &StorageError) {
         self.target.series.lock().failed();
-        let metrics = &self.context.metrics;
-        metrics.not_stored.add(1);
-        if metrics.may_log(
-            &metrics.failures_logged_ms,
-            self.context.clock.now_ms(),
-            LOG_PAUSE_MS,
-        ) {
-            let url = &self.target.spec.url.text;
-            warn!(url, %error, "a scrape could not be stored");
-        }
+        not_stored(self.context, self.target, error);
     }
+}
+
+fn not_stored(context: &Context, target: &Target, error: &StorageError) {
+    let metrics = &context.metrics;
+    metrics.not_stored.add(1);
+    let now_ms = context.clock.now_ms();
+    if metrics.may_log(&metrics.failures_logged_ms, now_ms, LOG_PAUSE_MS) {
+        let url = &target.spec.url.text;
+        warn!(url, %error, "a scrape could not be stored");
+    }
+}
+
+fn not_stored_reason(error: &StorageError) -> String {
+    format!("the scrape could not be stored: {error}")
 }
 
 fn extra(job: &Job, target: &Target, body_bytes: i64) -> Option<Extra> {
@@ -428,7 +480,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn ticks_are_served_in_time_and_slow_scrapes_leave_some_out() {
+    async fn ticks_are_served_in_time_and_one_that_passed_meanwhile_at_once() {
         let clock = TestClock::at(1_000_123);
         let schedule = Schedule::new(Duration::from_secs(10), 4_000);
         let mut tick_ms = schedule.next(clock.now_ms(), None);
@@ -442,9 +494,9 @@ mod tests {
             missed += schedule.missed(tick_ms, next_ms);
             tick_ms = next_ms;
         }
-        assert_eq!(served, [1_004_000, 1_014_000, 1_024_000, 1_054_000]);
-        // Two during the long one, and one because the last ended with its interval.
-        assert_eq!(missed, 3);
+        // Two passed during the long one: the newer is served late.
+        assert_eq!(served, [1_004_000, 1_014_000, 1_024_000, 1_049_000]);
+        assert_eq!(missed, 1);
     }
 
     #[tokio::test(start_paused = true)]

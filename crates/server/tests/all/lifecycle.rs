@@ -14,7 +14,10 @@ use crate::payload::{Payload, T0, series};
 use crate::served::{Served, config, running};
 
 /// A store on which everything takes a while.
-fn slow_store(directory: &std::path::Path, delay_max: Duration) -> (FaultStore, Environment) {
+pub(crate) fn slow_store(
+    directory: &std::path::Path,
+    delay_max: Duration,
+) -> (FaultStore, Environment) {
     let plan = FaultPlan {
         delay: 1.0,
         delay_max,

@@ -28,6 +28,7 @@ mod refusals;
 mod remote_read;
 mod scrape;
 mod scrape_client;
+mod scrape_commits;
 mod scrape_options;
 mod scrape_status;
 mod scrape_target;

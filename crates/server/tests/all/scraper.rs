@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use icecore_server::{Config, Inputs};
 use icecore_storage::Environment;
 use serde_json::Value;
 
@@ -45,11 +46,40 @@ impl Scraper {
     }
 
     pub(crate) async fn start_with(file: &str, settings: &[(&str, &str)]) -> Self {
+        Self::start_on(file, settings, Environment::default()).await
+    }
+
+    /// With nothing said about scraping but what the file says.
+    pub(crate) async fn start_without_flags(file: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("prometheus.yml");
+        std::fs::write(&path, file).expect("it can be written");
+        let flags = [
+            ("storage.location", "memory://"),
+            ("server.listen", "127.0.0.1:0"),
+        ];
+        let flags = flags.map(|(key, value)| (key.into(), value.into()));
+        let config = Config::load(&Inputs {
+            file: Some(path),
+            flags: flags.into(),
+            ..Inputs::default()
+        });
+        let served = Served::starting(config.expect("it is valid"), Environment::default()).await;
+        served.until_ready().await;
+        Self { served, directory }
+    }
+
+    /// On a store that the test brings.
+    pub(crate) async fn start_on(
+        file: &str,
+        settings: &[(&str, &str)],
+        environment: Environment,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("prometheus.yml");
         std::fs::write(&path, file).expect("it can be written");
         let config = config_with_file(Some(path), settings);
-        let served = Served::starting(config, Environment::default()).await;
+        let served = Served::starting(config, environment).await;
         served.until_ready().await;
         Self { served, directory }
     }
@@ -91,6 +121,14 @@ impl Scraper {
     /// Asks until there is nothing.
     pub(crate) async fn until_gone(&self, query: &str) {
         self.until(query, <[Found]>::is_empty).await;
+    }
+
+    /// A line of `/metrics`, by what stands in front of its value.
+    pub(crate) async fn metric(&self, line: &str) -> f64 {
+        let metrics = self.served.get("/metrics", &[]).await;
+        let value = |text: &str| text.strip_prefix(line)?.strip_prefix(' ')?.parse().ok();
+        let value = metrics.text().lines().find_map(value);
+        value.unwrap_or_else(|| panic!("{line} is not exposed"))
     }
 
     pub(crate) async fn targets(&self) -> Value {
