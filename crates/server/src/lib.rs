@@ -15,6 +15,7 @@ mod metrics;
 mod otlp;
 mod process;
 mod queries;
+mod reload;
 mod scrape;
 mod telemetry;
 

@@ -50,8 +50,8 @@ pub(crate) async fn store_metrics(
     format: Format,
 ) -> Result<Partial, ApiError> {
     let database = app.database()?;
-    let decompressed_max = app.options.write_decompressed_bytes_max;
-    let translation = Arc::clone(&app.otlp);
+    let config = app.config();
+    let decompressed_max = config.server.write_decompressed_bytes_max;
     let points = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&points);
     let fill = move |batch: &mut WriteBatch<'_>| -> Result<(), ApiError> {
@@ -62,7 +62,7 @@ pub(crate) async fn store_metrics(
             format,
             decompressed_max,
         };
-        let decoded = request.decode(&translation, batch)?;
+        let decoded = request.decode(&config.otlp, batch)?;
         counted.store(decoded.points, Ordering::Relaxed);
         Ok(())
     };

@@ -32,6 +32,7 @@ use crate::access::Access;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::http::connection::{Door, Protocols};
 use crate::http::{App, grpc_router, router};
+use crate::reload::reload;
 use crate::scrape::{Own, Scraping};
 use crate::telemetry;
 
@@ -199,8 +200,8 @@ impl Process {
         let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
         let hangups = tokio::spawn(reload_on_hangup(
+            Arc::clone(&self.app),
             Arc::clone(&scraping),
-            Arc::clone(&self.app.access),
         ));
         tokio::select! {
             reason = database.failed() => {
@@ -217,7 +218,7 @@ impl Process {
                 database.stop_maintenance();
                 hangups.abort();
                 scraping.stop().await;
-                let grace = self.config.server.shutdown_grace;
+                let grace = self.app.config().server.shutdown_grace;
                 if !self.shut(grace).await {
                     warn!(?grace, "requests were still under way after server.shutdown_grace");
                 }
@@ -228,22 +229,14 @@ impl Process {
 
     /// Starts scraping what the configuration names, or else this process itself.
     async fn scrape(&self, database: &Database) -> Arc<Scraping> {
-        let own = self.config.scraping.itself.then(|| {
-            let app = Arc::downgrade(&self.app);
-            let page_of = database.clone();
-            Own {
-                address: self.own_address(),
-                page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
-            }
-        });
-        let scraping = Scraping::start(
-            database.clone(),
-            Arc::clone(self.app.clock()),
-            self.config.scrape(),
-            self.config.file().map(Into::into),
-            own,
-        )
-        .await;
+        let app = Arc::downgrade(&self.app);
+        let page_of = database.clone();
+        let own = Own {
+            address: self.own_address(),
+            page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
+        };
+        let clock = Arc::clone(self.app.clock());
+        let scraping = Scraping::start(database.clone(), clock, &self.config, own).await;
         self.app.set_scraping(Arc::clone(&scraping));
         scraping
     }
@@ -367,7 +360,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// SIGHUP reads the configuration anew, as in Prometheus.
-async fn reload_on_hangup(scraping: Arc<Scraping>, access: Arc<Access>) {
+async fn reload_on_hangup(app: Arc<App>, scraping: Arc<Scraping>) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => return warn!(%error, "SIGHUP will not reload the configuration"),
@@ -375,9 +368,7 @@ async fn reload_on_hangup(scraping: Arc<Scraping>, access: Arc<Access>) {
     while hangups.recv().await.is_some() {
         info!("SIGHUP: loading the configuration anew");
         // What came of it is in the log.
-        let access = Arc::clone(&access);
-        let _ = tokio::task::spawn_blocking(move || access.reload()).await;
-        let _ = scraping.reload().await;
+        let _ = reload(&app, &scraping).await;
     }
 }
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use icecore_model::{MemoryBudget, SelectHints, SeriesSource};
 use icecore_promql::{Answer, Engine, Error, Request};
+use parking_lot::RwLock;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use thiserror::Error as ThisError;
 use tokio::runtime::Handle;
@@ -43,11 +44,13 @@ pub(crate) enum QueryError {
 
 /// The engine with what queries share.
 pub(crate) struct Queries {
-    engine: Engine,
+    /// Replaced by a reload; a query goes on with the one it began with.
+    engine: RwLock<Arc<Engine>>,
     pool: ThreadPool,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
-    options: QueryOptions,
+    waiting_max: AtomicUsize,
+    running_max: usize,
     pub(crate) metrics: QueryMetrics,
 }
 
@@ -58,18 +61,19 @@ impl Queries {
             .build()?;
         let slots = options.max_concurrency.min(Semaphore::MAX_PERMITS);
         Ok(Self {
-            engine: Engine::new(options.engine.clone()),
+            engine: RwLock::new(Arc::new(Engine::new(options.engine))),
             pool,
             slots: Arc::new(Semaphore::new(slots)),
             waiting: AtomicUsize::new(0),
-            options,
+            waiting_max: AtomicUsize::new(options.max_queue),
+            running_max: options.max_concurrency,
             metrics: QueryMetrics::default(),
         })
     }
 
     /// The memory of one request that reads; engine and storage take from the same limit.
     pub(crate) fn memory(&self) -> Arc<MemoryBudget> {
-        MemoryBudget::new(self.options.engine.memory_max)
+        MemoryBudget::new(self.engine().options().memory_max)
     }
 
     /// What a selection is told that is not part of a query.
@@ -80,13 +84,19 @@ impl Queries {
         }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+    pub(crate) fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engine.read())
+    }
+
+    /// From now on queries begin by these options. How many run at once stays as it was.
+    pub(crate) fn set_options(&self, options: &QueryOptions) {
+        *self.engine.write() = Arc::new(Engine::new(options.engine.clone()));
+        self.waiting_max.store(options.max_queue, Relaxed);
     }
 
     /// How long a query may take, waiting included: what it asks for, up to `query.timeout`.
     pub(crate) fn timeout_of(&self, request: &Request) -> Duration {
-        let longest = self.options.engine.timeout;
+        let longest = self.engine().options().timeout;
         request.timeout.map_or(longest, |asked| asked.min(longest))
     }
 
@@ -96,7 +106,7 @@ impl Queries {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             return Ok(slot);
         }
-        let _waiting = Waiting::begin(&self.waiting, self.options.max_queue)?;
+        let _waiting = Waiting::begin(&self.waiting, self.waiting_max.load(Relaxed))?;
         let slot = Arc::clone(&self.slots).acquire_owned();
         match tokio::time::timeout(timeout, slot).await {
             Ok(Ok(slot)) => Ok(slot),
@@ -115,10 +125,11 @@ impl Queries {
         let runtime = Handle::current();
         let timeout = self.timeout_of(request);
         let Cancellation { flag, gone } = cancellation;
+        let engine = self.engine();
         let computed = OnPool {
             pool: &self.pool,
             runtime: &runtime,
-            future: Box::pin(self.engine.execute(source, request, &flag)),
+            future: Box::pin(engine.execute(source, request, &flag)),
         };
         // The engine looks at flag and time itself, but not while it waits for the store.
         runtime.block_on(async {
@@ -133,7 +144,7 @@ impl Queries {
 
     /// Queries that have a slot.
     pub(crate) fn running(&self) -> usize {
-        let slots = self.options.max_concurrency.min(Semaphore::MAX_PERMITS);
+        let slots = self.running_max.min(Semaphore::MAX_PERMITS);
         slots.saturating_sub(self.slots.available_permits())
     }
 
@@ -142,7 +153,7 @@ impl Queries {
     }
 
     pub(crate) fn running_max(&self) -> usize {
-        self.options.max_concurrency
+        self.running_max
     }
 }
 

@@ -3,10 +3,11 @@
 //! Standard output stays free for what a command was asked to print.
 
 use std::io::IsTerminal as _;
+use std::sync::OnceLock;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{LogFormat, LogOptions};
+use crate::config::{LogFormat, LogLevel, LogOptions};
 
 /// Libraries whose lines at `info` are about their own housekeeping, not about this process.
 const QUIET_LIBRARIES: &str = "slatedb=warn,foyer=warn,hyper=warn,object_store=warn";
@@ -14,31 +15,60 @@ const QUIET_LIBRARIES: &str = "slatedb=warn,foyer=warn,hyper=warn,object_store=w
 /// Begins to log. A second call changes nothing: whoever embeds this may have its own subscriber.
 pub(crate) fn start(options: LogOptions) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(directives(options)))
+        .with_env_filter(filter(options.level))
         .with_writer(std::io::stderr);
-    let _ = match options.format {
-        LogFormat::Text => builder
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_target(false)
-            .try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
+    match options.format {
+        LogFormat::Text => {
+            let builder = builder
+                .with_ansi(std::io::stderr().is_terminal())
+                .with_target(false)
+                .with_filter_reloading();
+            let handle = builder.reload_handle();
+            if builder.try_init().is_ok() {
+                change_with(move |level| drop(handle.reload(filter(level))));
+            }
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_filter_reloading();
+            let handle = builder.reload_handle();
+            if builder.try_init().is_ok() {
+                change_with(move |level| drop(handle.reload(filter(level))));
+            }
+        }
+    }
+}
+
+/// How the level of what [`start`] began is changed.
+static CHANGE: OnceLock<Box<dyn Fn(LogLevel) + Send + Sync>> = OnceLock::new();
+
+fn change_with(change: impl Fn(LogLevel) + Send + Sync + 'static) {
+    // There is one subscriber per process, so there is one way, too.
+    let _ = CHANGE.set(Box::new(change));
+}
+
+/// From now on this much is logged. Nothing changes where somebody else's subscriber is in place.
+pub(crate) fn set_level(level: LogLevel) {
+    if let Some(change) = CHANGE.get() {
+        change(level);
+    }
+}
+
+fn filter(level: LogLevel) -> EnvFilter {
+    EnvFilter::new(directives(level))
 }
 
 /// A level of `debug` or `trace` is meant for everything; otherwise libraries only warn.
-fn directives(options: LogOptions) -> String {
+fn directives(level: LogLevel) -> String {
     use crate::config::LogLevel::{Debug, Trace};
-    let level = options.level.as_str();
-    match options.level {
-        Debug | Trace => level.into(),
-        _ => format!("{level},{QUIET_LIBRARIES}"),
+    match level {
+        Debug | Trace => level.as_str().into(),
+        _ => format!("{},{QUIET_LIBRARIES}", level.as_str()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::LogLevel;
 
     #[test]
     fn every_level_is_understood() {
@@ -49,11 +79,7 @@ mod tests {
             LogLevel::Debug,
             LogLevel::Trace,
         ] {
-            let options = LogOptions {
-                level,
-                ..LogOptions::default()
-            };
-            let text = directives(options);
+            let text = directives(level);
             assert!(EnvFilter::try_new(&text).is_ok(), "{text}");
         }
     }

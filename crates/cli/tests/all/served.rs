@@ -115,7 +115,8 @@ impl Served {
     /// Where it answers, as it says when its door is open.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         let log = self.log();
-        let (_, after) = log.split_once("ready  http://")?;
+        let (_, after) = log.split_once("ready  http")?;
+        let after = after.strip_prefix("s://").or(after.strip_prefix("://"))?;
         after.split_once("/-/ready")?.0.parse().ok()
     }
 

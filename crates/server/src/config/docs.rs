@@ -57,8 +57,12 @@ fn row(setting: &Setting) -> String {
         (Some(flag), Some(variable)) => format!(" Also `--{flag}` and `{variable}`."),
         _ => String::new(),
     };
+    let live = match setting.is_live() {
+        true => " A reload applies it.",
+        false => "",
+    };
     format!(
-        "| `{}` | {}{bounds} | {default} | {}{short} |\n",
+        "| `{}` | {}{bounds} | {default} | {}{short}{live} |\n",
         setting.key, setting.kind, setting.what,
     )
 }

@@ -48,14 +48,6 @@ pub(crate) struct FileSettings {
     pub(crate) problems: Vec<Problem>,
 }
 
-impl FileSettings {
-    /// The problems in the order in which a person goes through the file `main`, then through others.
-    pub(crate) fn sorted_problems(mut self, main: &Path) -> Vec<Problem> {
-        sort_problems(&mut self.problems, main);
-        self.problems
-    }
-}
-
 pub(super) fn sort_problems(problems: &mut [Problem], main: &Path) {
     problems.sort_by_key(|problem| {
         let (path, at) = problem.place.as_ref()?;

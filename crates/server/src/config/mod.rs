@@ -21,6 +21,7 @@ pub(crate) mod error;
 mod file;
 mod options;
 mod registry;
+mod reload;
 mod render;
 mod size;
 #[cfg(test)]
@@ -35,11 +36,11 @@ use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Problem};
 pub(crate) use error::{nearest, quoted};
-pub(crate) use file::read as read_file;
 pub use options::{
     LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ScrapeOptions, ServerOptions,
 };
 pub use registry::{SECTIONS, SETTINGS, Setting};
+pub(crate) use reload::Changes;
 pub(crate) use render::{without_password, yaml_text};
 pub use values::{Kind, ListenAddress};
 pub use yaml::Position;
@@ -66,6 +67,8 @@ pub struct Config {
     sources: Vec<Source>,
     file: Option<PathBuf>,
     warnings: Vec<String>,
+    /// What it was put together from, for reading it anew.
+    inputs: Inputs,
 }
 
 /// Where a value came from.
@@ -94,6 +97,7 @@ pub struct Inputs {
 impl Config {
     pub fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
         let mut loading = Loading::default();
+        loading.config.inputs = inputs.clone();
         let variables = loading.variables(&inputs.environment);
         let file = inputs
             .file
@@ -105,6 +109,9 @@ impl Config {
         }
         loading.environment(&variables);
         loading.flags(&inputs.flags);
+        if loading.config.scraping.start_timestamps {
+            loading.config.scrape.take_start_timestamps();
+        }
         if loading.problems.is_empty() {
             loading.problems = contradictions(&loading.config);
         }
@@ -120,7 +127,7 @@ impl Config {
         self.storage.clone()
     }
 
-    /// What is scraped, as the file said when it was read first.
+    /// What is scraped.
     pub(crate) fn scrape(&self) -> &ScrapeSettings {
         &self.scrape
     }
@@ -182,6 +189,7 @@ impl Default for Config {
             sources: vec![Source::Default; SETTINGS.len()],
             file: None,
             warnings: Vec::new(),
+            inputs: Inputs::default(),
         }
     }
 }

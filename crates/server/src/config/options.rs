@@ -52,6 +52,8 @@ pub struct QueryOptions {
 pub struct ScrapeOptions {
     /// Whether a process without any job scrapes its own metrics.
     pub itself: bool,
+    /// Whether targets say since when their counters count.
+    pub start_timestamps: bool,
 }
 
 /// What the process says about itself on standard error.
@@ -162,8 +164,13 @@ impl Default for QueryOptions {
 
 impl Default for ScrapeOptions {
     fn default() -> Self {
-        // A fresh start has something to look at, and trouble leaves traces.
-        Self { itself: true }
+        Self {
+            // A fresh start has something to look at, and trouble leaves traces.
+            itself: true,
+            // As in Prometheus without its feature `st-storage`, so that `_created` series are there
+            // for who uses them.
+            start_timestamps: false,
+        }
     }
 }
 

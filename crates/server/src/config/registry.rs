@@ -413,6 +413,12 @@ pub static SETTINGS: &[Setting] = &[
         "Whether a process whose file names no scrape_configs scrapes its own metrics, every 15 s under the job icecore, so that a fresh start has something to look at. --no-self-scrape is short for false."
     ),
     setting!(
+        "scrape.start_timestamps",
+        Bool,
+        scraping.start_timestamps,
+        "Whether scrapes store since when counters, histograms and summaries count. Then _created lines of OpenMetrics are no series of their own, and protobuf is asked for first where scrape_protocols does not say otherwise: Prometheus' --enable-feature=st-storage, off by default as there."
+    ),
+    setting!(
         "maintenance.enabled",
         Bool,
         storage.maintenance.enabled,

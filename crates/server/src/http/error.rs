@@ -119,7 +119,7 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorType::Timeout, message)
     }
 
-    fn execution(message: impl Into<String>) -> Self {
+    pub(crate) fn execution(message: impl Into<String>) -> Self {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Self::new(status, ErrorType::Execution, message)
     }

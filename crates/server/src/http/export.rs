@@ -61,7 +61,7 @@ pub(super) async fn export(
         selectors,
         range,
         hints: app.queries.hints(),
-        batch_timeout: app.options.request_timeout,
+        batch_timeout: app.config().server.request_timeout,
         _slot: slot,
         opened: 0,
         stream: None,

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use icecore_model::{
-    Histogram, Labels, LabelsBuilder, MAX_TIMESTAMP_MS, MetricType, Selection, SeriesSamples,
+    Histogram, Labels, MAX_TIMESTAMP_MS, MetricType, Selection, SeriesSamples,
     SeriesStream as _, is_stale_nan,
 };
 use icecore_storage::Database;
@@ -21,6 +21,7 @@ use icecore_wire::prometheus::federate::{FederateFormat, FederateWriter, Federat
 
 use super::App;
 use super::error::ApiError;
+use super::external_labels::{external_labels, with_external};
 use super::params::Params;
 
 pub(super) async fn federate(
@@ -29,7 +30,8 @@ pub(super) async fn federate(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?.clone();
-    let selectors = params.some_selectors()?;
+    // None is no error here: a Prometheus without a selector would see an empty page.
+    let selectors = params.selectors()?;
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
     let format = FederateFormat::negotiate(accept);
     let slot = app.limits.read_slot().await?;
@@ -47,8 +49,7 @@ pub(super) async fn federate(
         };
         gather(&database, selection, &mut latest).await?;
     }
-    let state = app.scraping().map(|scraping| scraping.load_state());
-    let external = state.map(|state| state.external_labels).unwrap_or_default();
+    let external = external_labels(&app);
     let write = move || {
         add_external(&external, &mut latest);
         let body = written(&database, format, latest);
@@ -112,13 +113,7 @@ fn add_external(external: &[(String, String)], latest: &mut [Latest]) {
         return;
     }
     for sample in latest {
-        let mut labels = LabelsBuilder::from_labels(&sample.labels);
-        for (name, value) in external {
-            if sample.labels.get(name).is_none() {
-                labels.set(name, value);
-            }
-        }
-        sample.labels = labels.build();
+        sample.labels = with_external(&sample.labels, external);
     }
 }
 

@@ -62,10 +62,8 @@ async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>
     app.database()?;
     let _slot = app.limits.write_slot()?;
     let mut memory = app.limits.write_memory();
-    let body_max = app
-        .options
-        .write_body_bytes_max
-        .saturating_add(HEADER_BYTES);
+    let body_max = app.config().server.write_body_bytes_max;
+    let body_max = body_max.saturating_add(HEADER_BYTES);
     let body = collect(body, body_max, "server.write_body_bytes_max", |bytes| {
         memory.grow(bytes)
     })

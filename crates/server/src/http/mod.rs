@@ -25,6 +25,7 @@ pub(crate) mod error;
 mod exemplars;
 mod export;
 mod expression;
+mod external_labels;
 mod federate;
 mod grpc;
 mod health;
@@ -40,6 +41,7 @@ mod params;
 mod preface;
 mod query;
 mod query_answer;
+mod redirect;
 mod reload;
 mod remote_read;
 pub(crate) mod remote_write;
@@ -54,17 +56,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use http_body_util::BodyExt as _;
 use icecore_storage::{Clock, Database};
-use icecore_wire::otlp::Translation;
+use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
 
 use crate::access::{Access, PeerCertificate};
-use crate::config::{Config, ServerOptions};
+use crate::config::Config;
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
 use crate::scrape::Scraping;
@@ -411,12 +413,14 @@ pub const ROUTES: &[Route] = &[
 
 /// What every handler shares.
 pub(crate) struct App {
-    pub(crate) options: ServerOptions,
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
     pub(crate) access: Arc<Access>,
-    pub(crate) otlp: Arc<Translation>,
+    /// One reload at a time.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
+    /// What is in force; a reload replaces it.
+    config: RwLock<Arc<Config>>,
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
     scraping: OnceLock<Arc<Scraping>>,
@@ -433,9 +437,9 @@ impl App {
             limits: Limits::new(&config.server),
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
-            otlp: Arc::new(config.otlp.clone()),
-            options: config.server.clone(),
-            started: Started::new(config, clock.now_ms()),
+            started: Started::new(clock.now_ms()),
+            reloading: tokio::sync::Mutex::default(),
+            config: RwLock::new(Arc::new(config.clone())),
             access,
             clock,
             database: OnceLock::new(),
@@ -447,6 +451,17 @@ impl App {
     pub(crate) fn set_database(&self, database: Database) {
         let earlier = self.database.set(database);
         debug_assert!(earlier.is_ok(), "a process opens one database");
+    }
+
+    /// The configuration in force. Whoever needs it for long keeps what was in force when it began.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read())
+    }
+
+    /// From now on requests are answered by this configuration, as far as it can change.
+    pub(crate) fn set_config(&self, config: Config) {
+        self.queries.set_options(&config.query);
+        *self.config.write() = Arc::new(config);
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
@@ -477,11 +492,10 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for route in ROUTES {
         router = router.route(route.path, (route.handler)());
     }
-    let router = router
-        .fallback(|uri: Uri| async move { ApiError::not_found(uri.path()) })
-        .method_not_allowed_fallback(|method: Method| async move {
-            ApiError::method_not_allowed(method.as_str())
-        });
+    let router = router.fallback(|method: Method, uri: Uri| async move {
+        let elsewhere = redirect::redirect(&method, &uri);
+        elsewhere.unwrap_or_else(|| ApiError::not_found(uri.path()).into_response())
+    });
     observed(router, app)
 }
 
@@ -514,7 +528,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     };
     app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
-        origins::allow(response.headers_mut(), &app.options.cors_origin, &origin);
+        let config = app.config();
+        let allowed = &config.server.cors_origin;
+        origins::allow(response.headers_mut(), allowed, &origin);
     }
     let response = compress::compressed(response, encoding).await;
     let timer = timer.answered(response.status());
@@ -544,15 +560,39 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
     let refused = match checked.await.map_err(ApiError::from) {
-        Ok(()) => match app.limits.admit(route, request.body()) {
-            Ok(slot) => return until_done(next.run(request).await, slot),
-            Err(error) => error,
+        Ok(()) => match route.and_then(|route| other_method(route, request.method())) {
+            Some(answer) => answer,
+            None => match app.limits.admit(route, request.body()) {
+                Ok(slot) => return until_done(next.run(request).await, slot),
+                Err(error) => error.into_response(),
+            },
         },
-        Err(error) => error,
+        Err(error) => error.into_response(),
     };
     let (head, mut body) = request.into_parts();
     body::read_to_the_end(&mut body, &head.headers).await;
-    refused.into_response()
+    refused
+}
+
+/// The answer to a method that the route does not have. As in Prometheus, only health checks have `HEAD`:
+/// elsewhere it would do all the work and throw it away.
+fn other_method(route: &Route, method: &Method) -> Option<Response> {
+    let head = (route.role == Role::Open).then_some("HEAD");
+    let mut allowed: Vec<&str> = route.methods.iter().copied().chain(head).collect();
+    if allowed.contains(&method.as_str()) {
+        return None;
+    }
+    allowed.push("OPTIONS");
+    allowed.sort_unstable();
+    let mut response = match *method {
+        Method::OPTIONS => StatusCode::OK.into_response(),
+        _ => ApiError::method_not_allowed(method.as_str()).into_response(),
+    };
+    // Names of methods are what a header may hold.
+    if let Ok(allowed) = HeaderValue::from_str(&allowed.join(", ")) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    Some(response)
 }
 
 /// Waits for an answer for as long as the route allows.
@@ -561,7 +601,7 @@ async fn answer(
     route: Option<&Route>,
     answering: impl Future<Output = Response>,
 ) -> Response {
-    let limit = app.options.request_timeout;
+    let limit = app.config().server.request_timeout;
     let (allowed, name) = match route.map_or(&TimeLimit::Request, |route| &route.time) {
         TimeLimit::Request => (limit, "server.request_timeout"),
         TimeLimit::Query => (

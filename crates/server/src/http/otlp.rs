@@ -65,7 +65,7 @@ async fn store(
     app.database()?;
     let _slot = app.limits.write_slot()?;
     let mut memory = app.limits.write_memory();
-    let body_max = app.options.write_body_bytes_max;
+    let body_max = app.config().server.write_body_bytes_max;
     let body = collect(body, body_max, "server.write_body_bytes_max", |bytes| {
         memory.grow(bytes)
     })

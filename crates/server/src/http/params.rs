@@ -6,7 +6,7 @@
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, Uri, header};
 use icecore_model::{MAX_TIMESTAMP_MS, Matcher};
-use icecore_wire::prometheus::{parse_selector, parse_time_ms};
+use icecore_wire::prometheus::{parse_query_time_ms, parse_selector, parse_time_ms};
 
 use super::body::collect;
 use super::error::ApiError;
@@ -121,6 +121,12 @@ impl Params {
 
     pub(super) fn time(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parsed = self.first(name).map(parse_time_ms).transpose();
+        parsed.map_err(|error| (name, error).into())
+    }
+
+    /// The time of a query, which wraps around where it is beyond all times.
+    pub(super) fn query_time(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let parsed = self.first(name).map(parse_query_time_ms).transpose();
         parsed.map_err(|error| (name, error).into())
     }
 

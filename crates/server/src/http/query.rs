@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::response::Response;
 use icecore_promql::{QueryTime, Request};
-use icecore_wire::prometheus::{parse_duration_ms, parse_time_ms};
+use icecore_wire::prometheus::{parse_duration_ms, parse_query_time_ms};
 use tokio::sync::oneshot;
 
 use super::App;
@@ -57,7 +57,7 @@ pub(super) async fn range(
 
 fn instant_request(params: &Params, now_ms: i64) -> Result<Request, ApiError> {
     let limit = params.limit()?;
-    let time_ms = params.time("time")?.unwrap_or(now_ms);
+    let time_ms = params.query_time("time")?.unwrap_or(now_ms);
     request(params, limit, QueryTime::Instant { time_ms })
 }
 
@@ -65,7 +65,7 @@ fn range_request(params: &Params) -> Result<Request, ApiError> {
     let limit = params.limit()?;
     let time = |name| {
         let text = params.first(name).unwrap_or_default();
-        parse_time_ms(text).map_err(|error| ApiError::from((name, error)))
+        parse_query_time_ms(text).map_err(|error| ApiError::from((name, error)))
     };
     let start_ms = time("start")?;
     let end_ms = time("end")?;
@@ -97,6 +97,10 @@ fn range_request(params: &Params) -> Result<Request, ApiError> {
 fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Request, ApiError> {
     let timeout = params.first("timeout").map(parse_duration_ms).transpose();
     let timeout = timeout.map_err(|error| ApiError::from(("timeout", error)))?;
+    if timeout.is_some_and(|ms| ms <= 0) {
+        // It is over before it begins: Prometheus' words, and one of its statuses (it has three, by chance).
+        return Err(ApiError::execution("context deadline exceeded"));
+    }
     let lookback = params.first("lookback_delta").map(parse_duration_ms);
     let lookback = lookback.transpose().map_err(|error| {
         ApiError::bad_data(format!("error parsing lookback delta duration: {error}"))
@@ -106,8 +110,7 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
         time,
         lookback_ms: lookback.filter(|ms| *ms > 0),
         limit,
-        // A negative one is over before it begins.
-        timeout: timeout.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
+        timeout: timeout.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         counts_touched: params.first("stats").is_some(),
     })
 }
@@ -178,10 +181,14 @@ mod tests {
         assert_eq!(request.time, QueryTime::Instant { time_ms: 1500 });
         assert_eq!((request.limit, request.lookback_ms), (Some(3), Some(2500)));
         assert_eq!(request.timeout, Some(Duration::from_secs(60)));
-        let odd = "timeout=-1&lookback_delta=-5";
+        let odd = "lookback_delta=-5&time=1e30";
         let request = instant_request(&params(odd).await, 7).unwrap();
-        assert_eq!(request.timeout, Some(Duration::ZERO));
         assert_eq!(request.lookback_ms, None);
+        assert_eq!(request.time, QueryTime::Instant { time_ms: 0 });
+        for over in ["timeout=-1", "timeout=0", "timeout=0s"] {
+            let error = instant_request(&params(over).await, 7).unwrap_err();
+            assert_eq!(error.to_string(), "context deadline exceeded");
+        }
     }
 
     #[tokio::test]

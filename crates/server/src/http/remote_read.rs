@@ -39,6 +39,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::App;
 use super::body::{collect, read_to_the_end};
 use super::error::ApiError;
+use super::external_labels::{ExternalLabels, external_labels, with_external, without_external};
 
 /// Requests hold matchers only: a hundredth of this is a lot.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -77,13 +78,15 @@ async fn read_request(
 }
 
 async fn answer(app: &App, request: ReadRequest) -> Result<Response, ApiError> {
-    let timeout = app.options.request_timeout;
+    let config = app.config();
+    let timeout = config.server.request_timeout;
     let late = || ApiError::timeout("the answer took longer than server.request_timeout");
     let slot = tokio::time::timeout(timeout, app.limits.read_slot());
     let reader = Reader {
         database: app.database()?.clone(),
-        gathered_bytes_max: app.options.remote_read_bytes_max,
-        frame_bytes: app.options.remote_read_frame_bytes,
+        external: Arc::new(external_labels(app)),
+        gathered_bytes_max: config.server.remote_read_bytes_max,
+        frame_bytes: config.server.remote_read_frame_bytes,
         batch_timeout: timeout,
         memory: app.queries.memory(),
         _slot: slot.await.map_err(|_| late())??,
@@ -175,6 +178,7 @@ impl Form {
 /// What the queries of a request share.
 struct Reader {
     database: Database,
+    external: Arc<ExternalLabels>,
     gathered_bytes_max: usize,
     frame_bytes: usize,
     /// How long the store may take for the next series.
@@ -187,7 +191,7 @@ struct Reader {
 impl Reader {
     async fn open(&self, query: &ReadQuery) -> Result<Batches, ApiError> {
         let selection = Selection {
-            matchers: query.matchers.clone(),
+            matchers: self.matchers(query),
             start_ms: query.start_ms.max(0),
             end_ms: query.end_ms.min(MAX_TIMESTAMP_MS),
             hints: SelectHints {
@@ -210,6 +214,13 @@ impl Reader {
         })
     }
 
+    fn matchers(&self, query: &ReadQuery) -> Vec<Matcher> {
+        let matchers = query.matchers.iter().cloned();
+        matchers
+            .map(|matcher| without_external(matcher, &self.external))
+            .collect()
+    }
+
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, ApiError> {
         let done = tokio::time::timeout(self.batch_timeout, work).await;
         done.map_err(|_| too_slow())
@@ -224,8 +235,13 @@ impl Reader {
     ) -> Result<Vec<Bytes>, ApiError> {
         let mut batches = self.open(query).await?;
         let mut gathered: Vec<(Labels, Bytes)> = Vec::new();
-        while let Some(batch) = batches.next().await? {
-            let encoded = blocking(move || encode_each(&batch, form)).await?;
+        while let Some(mut batch) = batches.next().await? {
+            let external = Arc::clone(&self.external);
+            let encoded = blocking(move || {
+                add_external(&external, &mut batch);
+                encode_each(&batch, form)
+            })
+            .await?;
             let bytes: usize = encoded.iter().map(|(_, bytes)| bytes.len()).sum();
             *bytes_left = bytes_left
                 .checked_sub(bytes)
@@ -261,6 +277,7 @@ impl Reader {
         }
         Ok(Current::Streamed {
             form,
+            external: Arc::clone(&self.external),
             batches: self.open(query).await?,
             batch: VecDeque::new(),
         })
@@ -291,7 +308,7 @@ impl Reader {
         if named {
             return Ok(false);
         }
-        let mut nameless = query.matchers.clone();
+        let mut nameless = self.matchers(query);
         nameless.push(Matcher::equal(METRIC_NAME, ""));
         let found = self
             .in_time(self.database.series(&within(vec![nameless])))
@@ -338,6 +355,7 @@ struct Frames {
 enum Current {
     Streamed {
         form: Form,
+        external: Arc<ExternalLabels>,
         batches: Batches,
         batch: VecDeque<SeriesSamples>,
     },
@@ -367,13 +385,14 @@ impl Frames {
 impl Current {
     /// The next piece, which may be empty; `None` at the end.
     async fn next_piece(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let (form, batches, batch) = match self {
+        let (form, external, batches, batch) = match self {
             Self::Gathered(pieces) => return Ok(pieces.next()),
             Self::Streamed {
                 form,
+                external,
                 batches,
                 batch,
-            } => (*form, batches, batch),
+            } => (*form, Arc::clone(external), batches, batch),
         };
         if batch.is_empty() {
             match batches.next().await? {
@@ -381,8 +400,9 @@ impl Current {
                 None => return Ok(None),
             }
         }
-        let series = take_series(batch);
+        let mut series = take_series(batch);
         let encode = move || {
+            add_external(&external, &mut series);
             let mut out = Vec::new();
             for series in &series {
                 form.push(&mut out, series);
@@ -405,6 +425,15 @@ fn take_series(batch: &mut VecDeque<SeriesSamples>) -> Vec<SeriesSamples> {
         taken.push(series);
     }
     taken
+}
+
+fn add_external(external: &ExternalLabels, batch: &mut [SeriesSamples]) {
+    if external.is_empty() {
+        return;
+    }
+    for series in batch {
+        series.labels = with_external(&series.labels, external);
+    }
 }
 
 /// Each series in its form, all in one piece of memory.

@@ -94,7 +94,7 @@ async fn store(
     let database = app.database()?;
     let _slot = app.limits.write_slot()?;
     let mut memory = app.limits.write_memory();
-    let options = &app.options;
+    let options = &app.config().server;
     let body_max = options.write_body_bytes_max;
     let body = collect(body, body_max, "server.write_body_bytes_max", |bytes| {
         memory.grow(bytes)

@@ -13,7 +13,6 @@ use super::error::ApiError;
 use super::json::{small_success, success};
 use super::params::Params;
 use super::rfc3339;
-use crate::config::Config;
 
 /// Entries of each ranking, unless told.
 const RANKING_DEFAULT: i64 = 10;
@@ -119,21 +118,15 @@ pub(super) struct Started {
     at_ms: i64,
     directory: String,
     hostname: String,
-    /// The `icecore:` section with every setting; secrets are masked.
-    settings: String,
-    /// Flag and value of every setting; secrets are masked.
-    flags: Vec<(String, String)>,
 }
 
 impl Started {
-    pub(super) fn new(config: &Config, now_ms: i64) -> Self {
+    pub(super) fn new(now_ms: i64) -> Self {
         let directory = std::env::current_dir();
         Self {
             at_ms: now_ms,
             directory: directory.map_or_else(|_| String::new(), |path| path.display().to_string()),
             hostname: hostname(),
-            settings: config.render(),
-            flags: config.shown(),
         }
     }
 
@@ -157,15 +150,16 @@ pub(super) async fn config(State(app): State<Arc<App>>) -> Result<Response, ApiE
     app.database()?;
     let state = app.scraping().map(|scraping| scraping.load_state());
     let file = state.map(|state| state.rendered).unwrap_or_default();
-    let yaml = format!("{file}{}", app.started.settings);
+    let yaml = format!("{file}{}", app.config().render());
     Ok(small_success(|out| write_object(out, &[("yaml", &yaml)])))
 }
 
 /// Every setting by the name of its flag.
 pub(super) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.database()?;
-    let flags = app.started.flags.iter();
-    let flags: Vec<_> = flags.map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let flags = app.config().shown();
+    let flags = flags.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+    let flags: Vec<_> = flags.collect();
     Ok(small_success(|out| write_object(out, &flags)))
 }
 

@@ -4,9 +4,10 @@
 //! - A body that cannot be read to its end, or that exceeds a limit of its job, is an error, and its
 //!   caller stores nothing of it.
 //! - For a series that the scrape before had, too, nothing is allocated and no label is looked at.
-//! - Of a series that a body has twice, the first sample counts, as in Prometheus.
+//! - Of a series that a body has twice at one time, the first sample counts, as in Prometheus.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::hash::{Hash as _, Hasher as _};
 
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Exemplar, Sample, SampleSink, is_stale_nan};
@@ -57,7 +58,7 @@ pub(super) fn append(
 ) -> Result<(), AppendError> {
     let config = &rules.config;
     let options = ParserOptions {
-        created_timestamps: true,
+        created_timestamps: config.start_timestamps,
         // Only protobuf has native histograms to begin with.
         classic_beside_native: config.always_scrape_classic_histograms
             || (!config.scrape_native_histograms && format == Format::Protobuf),
@@ -70,6 +71,7 @@ pub(super) fn append(
         timestamp_ms,
         appended: 0,
         labels: Vec::new(),
+        further_times: HashSet::new(),
     };
     loop {
         let entry = parser.next();
@@ -104,6 +106,8 @@ struct Appending<'a> {
     appended: u64,
     /// Label bytes of a new series.
     labels: Vec<u8>,
+    /// Times of series that the body has several times, but for the first.
+    further_times: HashSet<(StoredIndex, i64)>,
 }
 
 impl Appending<'_> {
@@ -126,7 +130,11 @@ impl Appending<'_> {
         let own_ms = exposed.timestamp_ms.filter(|_| config.honor_timestamps);
         let is_histogram = matches!(exposed.value, SeriesValue::Histogram(_));
         let tracked = own_ms.is_none() || config.track_timestamps_staleness;
-        if !self.series.cache.mark(series, tracked, is_histogram) && own_ms.is_none() {
+        let timestamp_ms = own_ms.unwrap_or(self.timestamp_ms);
+        let cache = &mut self.series.cache;
+        if let Some(first_ms) = cache.mark(series, timestamp_ms, tracked, is_histogram)
+            && (own_ms.is_none() || !self.is_new_time(series, first_ms, timestamp_ms))
+        {
             counts.duplicates += 1;
             return Ok(());
         }
@@ -135,10 +143,10 @@ impl Appending<'_> {
             // Reading goes on, so that the report says how many there were.
             return Ok(());
         }
-        let timestamp_ms = own_ms.unwrap_or(self.timestamp_ms);
         announce(sink, self.series.cache.labels(series));
         let exemplars = exposed.exemplars();
-        let start_timestamp_ms = exposed.created_ms.unwrap_or(0);
+        let created_ms = exposed.created_ms.filter(|_| config.start_timestamps);
+        let start_timestamp_ms = created_ms.unwrap_or(0);
         match exposed.value {
             SeriesValue::Float(value) => sink.sample(Sample {
                 timestamp_ms,
@@ -159,6 +167,11 @@ impl Appending<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a series that the body has again has another time than before.
+    fn is_new_time(&mut self, series: StoredIndex, first_ms: i64, timestamp_ms: i64) -> bool {
+        timestamp_ms != first_ms && self.further_times.insert((series, timestamp_ms))
     }
 
     /// The series that a text stands for; `None` when relabelling drops it.

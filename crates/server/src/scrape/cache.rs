@@ -27,7 +27,7 @@ const FORGOTTEN_MIN: usize = 1_000;
 const NONE: u32 = u32::MAX;
 
 /// A series in [`SeriesCache`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StoredIndex(u32);
 
 /// The identity of a text.
@@ -45,8 +45,9 @@ struct Exposed {
 
 struct Stored {
     labels: Box<[u8]>,
-    /// The scrape that wrote it last.
+    /// The scrape that wrote it last, and the timestamp of its first sample there.
     seen: u64,
+    first_ms: i64,
     /// Whether it ends with a staleness marker when it does not come again.
     live: bool,
     histogram: bool,
@@ -152,17 +153,22 @@ impl SeriesCache {
             .map_or(&[], |stored| &stored.labels)
     }
 
-    /// Notes that the scrape has a sample of the series; `false` when it had one already. `tracked`
-    /// says whether the series ends when it does not come again.
+    /// Notes that the scrape has a sample of the series; when it had one already, that one's timestamp.
+    /// `tracked` says whether the series ends when it does not come again.
     #[inline]
-    pub(super) fn mark(&mut self, series: StoredIndex, tracked: bool, histogram: bool) -> bool {
-        let Some(stored) = self.stored.get_mut(series.0 as usize) else {
-            return true;
-        };
+    pub(super) fn mark(
+        &mut self,
+        series: StoredIndex,
+        timestamp_ms: i64,
+        tracked: bool,
+        histogram: bool,
+    ) -> Option<i64> {
+        let stored = self.stored.get_mut(series.0 as usize)?;
         if stored.seen == self.scrape {
-            return false;
+            return Some(stored.first_ms);
         }
         stored.seen = self.scrape;
+        stored.first_ms = timestamp_ms;
         stored.histogram = histogram;
         if stored.live {
             // A series that is no longer tracked does not end here, either: its samples go on.
@@ -170,7 +176,7 @@ impl SeriesCache {
         } else if tracked {
             self.fresh.push(series.0);
         }
-        true
+        None
     }
 
     /// Whether an exemplar without a timestamp of its own is another one than the last.
@@ -264,6 +270,7 @@ impl SeriesCache {
         self.stored.push(Stored {
             labels: labels.into(),
             seen: 0,
+            first_ms: 0,
             live: false,
             histogram: false,
             exemplar: 0,
@@ -336,7 +343,7 @@ mod tests {
                 }
             };
             if let Some(series) = series {
-                cache.mark(series, true, false);
+                cache.mark(series, 0, true, false);
             }
         }
         let mut ended = Vec::new();
@@ -386,8 +393,8 @@ mod tests {
         let hash = cache.hash(b"a'");
         let other = cache.find(hash).flatten().unwrap();
         assert_eq!(one, other);
-        assert!(cache.mark(one, true, false));
-        assert!(!cache.mark(other, true, false));
+        assert_eq!(cache.mark(one, 7, true, false), None);
+        assert_eq!(cache.mark(other, 8, true, false), Some(7));
     }
 
     #[test]
@@ -415,7 +422,7 @@ mod tests {
             let hash = cache.hash(text.as_bytes());
             assert!(cache.find(hash).is_none());
             let series = cache.insert(hash, Some(labels.as_bytes())).unwrap();
-            cache.mark(series, true, false);
+            cache.mark(series, 0, true, false);
         }
         let mut ended = Vec::new();
         cache.end_others(|labels, _| ended.push(labels.to_vec()));
@@ -443,7 +450,7 @@ mod tests {
         cache.begin();
         let hash = cache.hash(b"own time");
         let series = cache.insert(hash, Some(b"own time")).unwrap();
-        cache.mark(series, false, false);
+        cache.mark(series, 0, false, false);
         cache.end_others(|_, _| panic!("nothing ends"));
         cache.commit();
         assert!(scrape(&mut cache, &[]).is_empty());

@@ -1,16 +1,15 @@
 //! All scraping of a process: one pool per job, and reloads.
 //!
 //! ```text
-//! SIGHUP, POST /-/reload ─► file read and checked ─► clients made ─► pools: new, changed, gone
-//!                                 └────────┴── wrong: everything stays as it is, and says why
+//! configuration, read and checked ─► clients made ─► pools: new, changed, gone
+//!                                       └── wrong: everything stays as it is, and says why
 //! ```
 //!
 //! Holds always:
-//! - One reload at a time. A job whose configuration did not change does not notice it.
+//! - A job whose configuration did not change does not notice a reload.
 //! - Without any job of its own, a process scrapes itself, unless it was told not to.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -19,7 +18,7 @@ use icecore_storage::{Clock, Database};
 use icecore_wire::prometheus::TextWriter;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
-use tracing::{error, info, warn};
+use tracing::error;
 
 use super::config::{Discovery, ScrapeConfig, ScrapeSettings, TargetGroup};
 use super::fetch::{OwnPage, Source};
@@ -27,6 +26,7 @@ use super::http_client::HttpClient;
 use super::job::Job;
 use super::pool::{Pool, PoolView};
 use super::worker::{Context, Wish};
+use crate::config::Config;
 
 /// The job of a process that scrapes itself, and how often it does.
 const OWN_JOB: &str = "icecore";
@@ -36,9 +36,7 @@ const OWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Everything that is scraped.
 pub(crate) struct Scraping {
     context: Arc<Context>,
-    /// The configuration, read anew by a reload.
-    file: Option<PathBuf>,
-    own: Option<Own>,
+    own: Own,
     pools: Mutex<Pools>,
     views: RwLock<Vec<Arc<PoolView>>>,
     state: RwLock<LoadState>,
@@ -85,20 +83,19 @@ impl Scraping {
     pub(crate) async fn start(
         database: Database,
         clock: Arc<dyn Clock>,
-        settings: &ScrapeSettings,
-        file: Option<PathBuf>,
-        own: Option<Own>,
+        config: &Config,
+        own: Own,
     ) -> Arc<Self> {
+        let settings = config.scrape();
         let loaded_ms = clock.now_ms();
         let scraping = Self {
             context: Arc::new(Context::new(database, clock)),
-            file,
             own,
             pools: Mutex::default(),
             views: RwLock::default(),
             state: RwLock::new(LoadState::loaded(settings, loaded_ms)),
         };
-        if let Err(reason) = scraping.apply(settings).await {
+        if let Err(reason) = scraping.apply(settings, config.scraping.itself).await {
             error!(
                 reason,
                 "nothing is scraped: the configuration cannot be applied"
@@ -108,48 +105,28 @@ impl Scraping {
         Arc::new(scraping)
     }
 
-    /// Reads the configuration anew. On an error everything goes on as it was.
-    pub(crate) async fn reload(&self) -> Result<(), String> {
-        let loaded = self.load_and_apply().await;
-        match &loaded {
-            Ok(settings) => {
-                let loaded_ms = self.context.clock.now_ms();
-                *self.state.write() = LoadState::loaded(settings, loaded_ms);
-                info!("configuration loaded");
-            }
-            Err(reason) => {
-                self.state.write().successful = false;
-                error!(
-                    reason,
-                    "the configuration could not be loaded; the one before stays in force"
-                );
-            }
-        }
-        loaded.map(|_| ())
+    /// Goes on by a configuration that was read anew. On an error everything goes on as it was.
+    pub(crate) async fn reload(&self, config: &Config) -> Result<(), String> {
+        let settings = config.scrape();
+        self.apply(settings, config.scraping.itself).await?;
+        let loaded_ms = self.context.clock.now_ms();
+        *self.state.write() = LoadState::loaded(settings, loaded_ms);
+        Ok(())
     }
 
-    async fn load_and_apply(&self) -> Result<ScrapeSettings, String> {
-        let settings = match self.file.clone() {
-            Some(file) => {
-                let load = move || ScrapeSettings::load(&file).map_err(|error| error.to_string());
-                let loaded = tokio::task::spawn_blocking(load).await;
-                loaded.map_err(|error| error.to_string())??
-            }
-            None => ScrapeSettings::default(),
-        };
-        for warning in &settings.warnings {
-            warn!("{warning}");
-        }
-        self.apply(&settings).await?;
-        Ok(settings)
+    /// The configuration could not be read or applied: the one before stays in force.
+    pub(crate) fn reload_failed(&self) {
+        self.state.write().successful = false;
     }
 
-    /// Makes the pools those of the settings; on an error nothing has changed.
-    async fn apply(&self, settings: &ScrapeSettings) -> Result<(), String> {
+    /// Makes the pools those of the settings; on an error nothing has changed. Without any job the process
+    /// scrapes itself, if it is to.
+    async fn apply(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         let mut pools = self.pools.lock().await;
-        let configs: Vec<ScrapeConfig> = match &self.own {
-            Some(own) if settings.jobs.is_empty() => vec![own_job(settings, &own.address)],
-            _ => settings.jobs.clone(),
+        let own = itself && settings.jobs.is_empty();
+        let configs: Vec<ScrapeConfig> = match own {
+            true => vec![own_job(settings, &self.own.address)],
+            false => settings.jobs.clone(),
         };
         // All that can fail first.
         let mut changed = Vec::new();
@@ -157,7 +134,7 @@ impl Scraping {
             let same = pools.by_name.get(&config.job_name);
             if same.is_none_or(|pool| *pool.config != *config) {
                 pools.rules_number += 1;
-                let source = self.source(config, settings.jobs.is_empty())?;
+                let source = self.source(config, own)?;
                 changed.push(Job::new(
                     Arc::new(config.clone()),
                     source,
@@ -189,14 +166,12 @@ impl Scraping {
     }
 
     fn source(&self, config: &ScrapeConfig, own: bool) -> Result<Source, String> {
-        match &self.own {
-            Some(itself) if own => Ok(Source::Own(Arc::clone(&itself.page))),
-            _ => {
-                let client = HttpClient::new(&config.http);
-                let named = |error| format!("job {:?}: {error}", config.job_name);
-                Ok(Source::Http(client.map_err(named)?))
-            }
+        if own {
+            return Ok(Source::Own(Arc::clone(&self.own.page)));
         }
+        let client = HttpClient::new(&config.http);
+        let named = |error| format!("job {:?}: {error}", config.job_name);
+        Ok(Source::Http(client.map_err(named)?))
     }
 
     /// Ends all loops, without markers: after a restart the series go on.

@@ -326,6 +326,35 @@ async fn a_bad_file_changes_nothing_and_a_good_one_does() {
     served.stop().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_reads_the_file_at_once() {
+    let files = Files::new(&credentials());
+    let served = files.serve().await;
+    served.until_ready().await;
+    let reload = async |credential: &str| {
+        let headers = [("Authorization", credential)];
+        served.request("POST", "/-/reload", &headers, b"").await
+    };
+    files.write("web.yml", "basic_auth_users: [nonsense");
+    let message = reload(ADMIN).await.error(500, "internal");
+    assert!(message.contains("web.yml"), "{message}");
+    assert_eq!(
+        status(&served, "GET", "/api/v1/labels", Some(READ)).await,
+        200
+    );
+    let other = "Bearer another-token-verySecret";
+    files.write(
+        "web.yml",
+        "icecore: {tokens: [{token: another-token-verySecret, roles: [admin]}]}",
+    );
+    assert_eq!(reload(ADMIN).await.text(), "Reloaded.\n");
+    for (credential, expected) in [(READ, 401), (ADMIN, 401), (other, 200)] {
+        let status = status(&served, "GET", "/api/v1/labels", Some(credential)).await;
+        assert_eq!(status, expected, "{credential}");
+    }
+    served.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_bad_file_at_the_start_is_an_error_with_its_place() {
     let files = Files::new("basic_auth_users:\n  a: verySecret\n");

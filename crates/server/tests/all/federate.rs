@@ -47,6 +47,20 @@ async fn with_series(now: i64) -> Served {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_selector_selects_nothing() {
+    let served = with_series(now_ms()).await;
+    let answer = served.get("/federate", &[]).await;
+    assert_eq!((answer.status, answer.text()), (200, ""));
+    let content_type = answer.header("content-type").unwrap();
+    assert!(content_type.starts_with("text/plain"), "{content_type}");
+    served
+        .get("/federate", &[("match[]", "{")])
+        .await
+        .error(400, "bad_data");
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn latest_samples_as_text() {
     let now = now_ms();
     let served = with_series(now).await;

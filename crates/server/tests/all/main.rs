@@ -25,6 +25,7 @@ mod query;
 mod query_limits;
 mod reading;
 mod refusals;
+mod reloading;
 mod remote_read;
 mod scrape;
 mod scrape_client;

@@ -214,18 +214,98 @@ async fn unknown_paths_and_methods() {
         .error(404, "not_found");
     assert!(message.contains("/api/v1/nothing"), "{message}");
     for (method, path, allow) in [
-        ("GET", WRITE, "POST"),
-        ("DELETE", "/api/v1/series", "GET,HEAD,POST"),
-        ("POST", "/api/v1/metadata", "GET,HEAD"),
-        ("GET", "/-/flush", "POST,PUT"),
-        ("POST", "/metrics", "GET,HEAD"),
+        ("GET", WRITE, "OPTIONS, POST"),
+        ("DELETE", "/api/v1/series", "GET, OPTIONS, POST"),
+        ("POST", "/api/v1/metadata", "GET, OPTIONS"),
+        ("GET", "/-/flush", "OPTIONS, POST, PUT"),
+        ("POST", "/metrics", "GET, OPTIONS"),
+        ("POST", "/-/healthy", "GET, HEAD, OPTIONS"),
     ] {
         let answer = served.request(method, path, &[], b"").await;
         answer.error(405, "bad_data");
         assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
     }
-    let head = served.request("HEAD", "/-/ready", &[], b"").await;
-    assert_eq!(head.status, 200);
+    for (method, path, status, allow) in [
+        ("HEAD", "/-/ready", 200, None),
+        ("HEAD", "/-/healthy", 200, None),
+        (
+            "HEAD",
+            "/api/v1/query?query=1",
+            405,
+            Some("GET, OPTIONS, POST"),
+        ),
+        ("HEAD", "/metrics", 405, Some("GET, OPTIONS")),
+        ("HEAD", "/", 405, Some("GET, OPTIONS")),
+        ("HEAD", "/nothing", 404, None),
+        ("OPTIONS", "/metrics", 200, Some("GET, OPTIONS")),
+        ("OPTIONS", "/api/v1/query", 204, None),
+    ] {
+        let answer = served.request(method, path, &[], b"").await;
+        assert_eq!(answer.status, status, "{method} {path}");
+        assert_eq!(answer.header("allow"), allow, "{method} {path}");
+    }
+    served.stop().await.unwrap();
+}
+
+/// As in Prometheus 3.14, but for `/api/v1/…/`, whose `Location` has lost `/api/v1` there.
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_are_nearly_right_are_redirected() {
+    let served = Served::start(&[]).await;
+    for (method, path, status, location) in [
+        (
+            "GET",
+            "//api/v1/query?query=1",
+            307,
+            Some("/api/v1/query?query=1"),
+        ),
+        ("POST", "//api/v1/query", 307, Some("/api/v1/query")),
+        ("PUT", "//api/v1/query", 307, Some("/api/v1/query")),
+        ("GET", "/api/v1//query", 307, Some("/api/v1/query")),
+        ("GET", "/api/v1/../v1/query", 307, Some("/api/v1/query")),
+        ("GET", "/api/v1/./query", 307, Some("/api/v1/query")),
+        (
+            "GET",
+            "/api/v1/label//values",
+            307,
+            Some("/api/v1/label/values"),
+        ),
+        ("GET", "//", 307, Some("/")),
+        ("GET", "//-/ready", 307, Some("/-/ready")),
+        ("GET", "//nothing", 307, Some("/nothing")),
+        (
+            "GET",
+            "/api/v1/query/?query=1",
+            301,
+            Some("/api/v1/query?query=1"),
+        ),
+        ("POST", "/api/v1/query/", 307, Some("/api/v1/query")),
+        ("GET", "/federate/", 301, Some("/federate")),
+        ("GET", "/metrics/", 301, Some("/metrics")),
+        ("GET", "/-/healthy/", 301, Some("/-/healthy")),
+        (
+            "GET",
+            "/api/v1/label/job/values/",
+            301,
+            Some("/api/v1/label/job/values"),
+        ),
+        ("POST", "/federate/", 404, None),
+        ("PUT", "/api/v1/query/", 404, None),
+        ("GET", "/nothing/", 404, None),
+        ("GET", "/api/v1/", 404, None),
+        ("GET", "/api/v1/query/x", 404, None),
+    ] {
+        let answer = served.request(method, path, &[], b"").await;
+        assert_eq!(answer.status, status, "{method} {path}");
+        assert_eq!(answer.header("location"), location, "{method} {path}");
+    }
+    // A client that is given a base URL with a slash at its end gets its answer, forms included.
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("http://{}//api/v1/query", served.address);
+    let form = "application/x-www-form-urlencoded";
+    let asked = client.post(url).header("content-type", form);
+    let asked = asked.body("query=1%2B1").send().await;
+    let answer = asked.unwrap().text().await.unwrap();
+    assert!(answer.contains("\"2\""), "{answer}");
     served.stop().await.unwrap();
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Connection, encoded};
 use crate::payload::{Payload, Series, T0, compressed, series};
+use crate::scraper::Scraper;
 use crate::served::Served;
 
 #[path = "../../../wire/src/prometheus/remote_read/chunks/decoder.rs"]
@@ -167,6 +168,54 @@ fn minutes(count: i64) -> Vec<(i64, f64)> {
 }
 
 const ALL: (i64, i64) = (0, T0 + 1_000_000_000);
+
+/// As Prometheus 3.14: added where a series has no such label, and not looked for in what is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn external_labels_are_added_and_can_be_asked_for() {
+    let file = "global: {external_labels: {dc: eu, job: outside}}";
+    let scraper = Scraper::start(file).await;
+    let payload = Payload::v1(&[
+        series("m", &[("job", "own")], &[(T0, 1.0)]),
+        series("m", &[], &[(T0, 2.0)]),
+        series("m", &[("dc", "us")], &[(T0, 3.0)]),
+    ]);
+    assert_eq!(scraper.served.write(&payload).await.status, 204);
+    let eu = ["__name__=m,dc=eu,job=outside", "__name__=m,dc=eu,job=own"];
+    let us = "__name__=m,dc=us,job=outside";
+    let (equal, unequal) = (0, 1);
+    for (matchers, expected) in [
+        (vec![(equal, "__name__", "m")], vec![eu[0], eu[1], us]),
+        (vec![(equal, "dc", "eu")], vec![eu[0], eu[1]]),
+        (vec![(equal, "dc", "us")], vec![us]),
+        (
+            vec![(equal, "__name__", "m"), (equal, "job", "outside")],
+            vec![eu[0], us],
+        ),
+        // Only equality knows about them.
+        (
+            vec![(equal, "__name__", "m"), (unequal, "dc", "eu")],
+            vec![eu[0], eu[1], us],
+        ),
+    ] {
+        let mut answers = Vec::new();
+        for accepted in [SAMPLES, STREAMED] {
+            let message = request(&[&matchers], ALL, accepted);
+            let answer = read(&scraper.served, &message).await;
+            let mut found: Vec<String> = match accepted {
+                SAMPLES => sampled(&answer)[0]
+                    .iter()
+                    .map(|(labels, ..)| labels.clone())
+                    .collect(),
+                _ => streamed(&answer).iter().map(label_text).collect(),
+            };
+            found.sort();
+            answers.push(found);
+        }
+        assert_eq!(answers[0], expected, "{matchers:?}");
+        assert_eq!(answers[1], expected, "{matchers:?}");
+    }
+    scraper.served.stop().await.unwrap();
+}
 
 async fn with_series(settings: &[(&str, &str)]) -> Served {
     let served = Served::start(settings).await;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::scrape_target::{LiveTarget, OPEN_METRICS};
+use crate::scrape_target::{Asked, LiveTarget, OPEN_METRICS};
 use crate::scraper::{Scraper, one_job, until};
 
 /// Starts a target with this page and a job with these keys for it.
@@ -230,6 +230,36 @@ async fn protocols_and_fallback() {
     scraper.until_value("up", "0").await;
     target.expose("# TYPE c counter\nc_total 5\nc_created 1\n# EOF\n");
     scraper.until_value("c_total", "5").await;
+    scraper.until_value("c_created", "1").await;
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn start_timestamps() {
+    let target = LiveTarget::start("# TYPE c counter\nc_total 5\nc_created 1\n# EOF\n").await;
+    target.set(|behaviour| behaviour.headers = vec![("content-type", OPEN_METRICS.into())]);
+    let targets = [target.address.to_string()];
+    let settings = [("scrape.start_timestamps", "true")];
+    let scraper = Scraper::start_with(&one_job(&targets, ""), &settings).await;
+    scraper.until_value("c_total", "5").await;
+    scraper.until_value("up", "1").await;
+    assert!(scraper.query("c_created").await.is_empty());
+    let lines = scraper.served.export(&[("match[]", "c_total")]).await;
+    assert_eq!(lines[0]["start_timestamps"][0][1], 1000, "{}", lines[0]);
+    // It has them at no cost, and is asked for first, unless the file says otherwise.
+    let accept = target.next_asked().await;
+    let accept = accept.header("accept").unwrap();
+    assert!(
+        accept.starts_with("application/vnd.google.protobuf"),
+        "{accept}"
+    );
+    let config = scraper.served.get("/api/v1/status/config", &[]).await;
+    let shown = config.data()["yaml"].as_str().unwrap().to_owned();
+    assert_eq!(shown.matches("- PrometheusProto\n").count(), 2, "{shown}");
+    let text = "scrape_protocols: [PrometheusText0.0.4]";
+    scraper.reload(&one_job(&targets, text)).await;
+    let is_text = |asked: &Asked| !asked.header("accept").unwrap().contains("protobuf");
+    until(|| target.next_asked(), is_text, "a request for text").await;
     assert!(scraper.query("c_created").await.is_empty());
     scraper.served.stop().await.unwrap();
 }
@@ -328,5 +358,118 @@ async fn extra_scrape_metrics() {
         .reload(&one_job(&[target.address.to_string()], ""))
         .await;
     scraper.until_gone("scrape_sample_limit").await;
+    scraper.served.stop().await.unwrap();
+}
+
+/// A family with one histogram, native at schema 3 with eight buckets, and classic with two, as protobuf.
+fn native_page() -> Vec<u8> {
+    fn varint(out: &mut Vec<u8>, mut value: u64) {
+        while value >= 0x80 {
+            out.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        out.push(value as u8);
+    }
+    fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+        varint(out, field << 3);
+        varint(out, value);
+    }
+    fn signed(out: &mut Vec<u8>, field: u64, value: i64) {
+        number(out, field, ((value << 1) ^ (value >> 63)) as u64);
+    }
+    fn double(out: &mut Vec<u8>, field: u64, value: f64) {
+        varint(out, field << 3 | 1);
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+    fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
+        varint(out, field << 3 | 2);
+        varint(out, value.len() as u64);
+        out.extend_from_slice(value);
+    }
+    let mut histogram = Vec::new();
+    number(&mut histogram, 1, 8);
+    double(&mut histogram, 2, 12.5);
+    for (count, bound) in [(3, 1.5), (8, f64::INFINITY)] {
+        let mut bucket = Vec::new();
+        number(&mut bucket, 1, count);
+        double(&mut bucket, 2, bound);
+        bytes(&mut histogram, 3, &bucket);
+    }
+    signed(&mut histogram, 5, 3);
+    double(&mut histogram, 6, 1e-3);
+    number(&mut histogram, 7, 0);
+    let mut span = Vec::new();
+    signed(&mut span, 1, 1);
+    number(&mut span, 2, 8);
+    bytes(&mut histogram, 12, &span);
+    for delta in [1, 0, 0, 0, 0, 0, 0, 0] {
+        signed(&mut histogram, 13, delta);
+    }
+    let mut metric = Vec::new();
+    bytes(&mut metric, 7, &histogram);
+    let mut family = Vec::new();
+    bytes(&mut family, 1, b"h");
+    number(&mut family, 3, 4);
+    bytes(&mut family, 4, &metric);
+    let mut page = Vec::new();
+    varint(&mut page, family.len() as u64);
+    page.extend_from_slice(&family);
+    page
+}
+
+/// How many buckets the native histogram `h` has.
+async fn native_buckets(scraper: &Scraper) -> usize {
+    let answer = scraper.served.get("/api/v1/query", &[("query", "h")]).await;
+    let data = answer.data();
+    let buckets = data["result"][0]["histogram"]["buckets"].as_array();
+    buckets.map_or(0, Vec::len)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn native_histograms_beside_classic_ones() {
+    let target = LiveTarget::start("").await;
+    let protobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+    target.set(|behaviour| {
+        behaviour.headers = vec![("content-type", protobuf.into())];
+        behaviour.body = native_page();
+    });
+    let targets = [target.address.to_string()];
+    let scraper = Scraper::start(&one_job(&targets, "")).await;
+    let classic = "count({__name__=~\"h_(bucket|count|sum)\"})";
+    // Without the option only what is classic is taken, and protobuf is not asked for.
+    scraper.until_value(classic, "4").await;
+    scraper.until_value("h_bucket{le=\"1.5\"}", "3").await;
+    assert!(scraper.query("h").await.is_empty());
+    let accept = target.next_asked().await;
+    let accept = accept.header("accept").unwrap();
+    assert!(!accept.contains("protobuf"), "{accept}");
+
+    let native = "scrape_native_histograms: true";
+    scraper.reload(&one_job(&targets, native)).await;
+    scraper.until_value("histogram_count(h)", "8").await;
+    scraper
+        .until_gone("{__name__=~\"h_(bucket|count|sum)\"}")
+        .await;
+    assert_eq!(native_buckets(&scraper).await, 8);
+    let accept = target.next_asked().await;
+    let accept = accept.header("accept").unwrap();
+    assert!(
+        accept.starts_with("application/vnd.google.protobuf"),
+        "{accept}"
+    );
+
+    let both = "scrape_native_histograms: true\nalways_scrape_classic_histograms: true";
+    scraper.reload(&one_job(&targets, both)).await;
+    scraper.until_value(classic, "4").await;
+    scraper.until_value("histogram_count(h)", "8").await;
+
+    // Buckets that grow by at least 1.9 are those of schema 0: (1, 2] has them all.
+    let coarse = "scrape_native_histograms: true\nnative_histogram_min_bucket_factor: 1.9";
+    scraper.reload(&one_job(&targets, coarse)).await;
+    until(|| native_buckets(&scraper), |n| *n == 1, "one bucket").await;
+    scraper.until_value("histogram_count(h)", "8").await;
+    scraper
+        .until_value("histogram_fraction(1, 2, h)", "1")
+        .await;
     scraper.served.stop().await.unwrap();
 }

@@ -47,6 +47,20 @@ pub fn parse_time_ms(text: &str) -> Result<i64, ParamError> {
     parse_rfc3339_ms(text).ok_or_else(|| ParamError::Time(text.into()))
 }
 
+/// Reads the time of a query. What is beyond 64 bits of milliseconds is no error there, but wraps around
+/// as in Prometheus (on a 64-bit PC): `1e30` is 0.
+pub fn parse_query_time_ms(text: &str) -> Result<i64, ParamError> {
+    match (parse_time_ms(text), text.parse::<f64>()) {
+        (Err(ParamError::TimeOverflow(_)), Ok(seconds)) => {
+            let whole = to_i64(seconds.trunc()).unwrap_or(i64::MIN);
+            let nanos = to_i64((seconds.fract() * 1e3).round() * 1e6).unwrap_or(i64::MIN);
+            let nanos = whole.wrapping_mul(1_000_000_000).wrapping_add(nanos);
+            Ok(nanos / 1_000_000)
+        }
+        (parsed, _) => parsed,
+    }
+}
+
 /// Reads a duration: seconds, or numbers with units from `y` down to `ms`.
 pub fn parse_duration_ms(text: &str) -> Result<i64, ParamError> {
     let overflow = || ParamError::DurationOverflow(text.into());

@@ -222,11 +222,36 @@ fn what_is_said_about_families_is_written_when_it_changes() {
     assert_eq!(help, "Help.");
 }
 
+/// As Prometheus 3.14: a time that a series has already is a duplicate, another one is not.
 #[test]
-fn created_lines_are_the_start_of_counters() {
+fn of_one_time_the_first_sample_counts() {
+    let mut scrapes = Scrapes::new(|_| {});
+    let page = "a 1 500\na 2 500\na 3 600\na 4 500\na 5 600\na 6\nb 1\nb 2\nb 3 1000\nb 4 900\n";
+    assert_eq!(
+        scrapes.lines(page),
+        [
+            "a{job=\"j\"} 1@500",
+            "a{job=\"j\"} 3@600",
+            "b{job=\"j\"} 1@1000",
+            "b{job=\"j\"} 4@900",
+        ]
+    );
+}
+
+#[test]
+fn created_lines_are_series_unless_start_timestamps_are_wanted() {
+    let page = "# TYPE a counter\na_total 5\na_created 0.25\n# EOF\n";
     let mut scrapes = Scrapes::new(|_| {});
     scrapes.format = Format::OpenMetrics;
-    let page = "# TYPE a counter\na_total 5\na_created 0.25\n# EOF\n";
+    assert_eq!(
+        scrapes.lines(page),
+        [
+            "a_total{job=\"j\"} 5@1000",
+            "a_created{job=\"j\"} 0.25@1000"
+        ]
+    );
+    let mut scrapes = Scrapes::new(|job| job.start_timestamps = true);
+    scrapes.format = Format::OpenMetrics;
     assert_eq!(scrapes.lines(page), ["a_total{job=\"j\"} 5@1000 since 250"]);
 }
 

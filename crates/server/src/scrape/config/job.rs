@@ -54,6 +54,8 @@ pub(super) struct Global {
     pub(super) escaping: Option<NameEscaping>,
     pub(super) histograms: Histograms,
     pub(super) extra_scrape_metrics: bool,
+    /// Not of the file: a setting of the process.
+    start_timestamps: bool,
 }
 
 /// 0 means no limit.
@@ -91,6 +93,7 @@ impl Default for Global {
             escaping: None,
             histograms: Histograms::default(),
             extra_scrape_metrics: false,
+            start_timestamps: false,
         }
     }
 }
@@ -117,6 +120,7 @@ impl Global {
             escaping: escaping(&mut fields),
             histograms: histograms(&mut fields, defaults.histograms),
             extra_scrape_metrics: fields.boolean("extra_scrape_metrics").unwrap_or(false),
+            start_timestamps: defaults.start_timestamps,
         };
         fields.finish();
         global
@@ -129,6 +133,7 @@ impl Global {
             scrape_interval: self.scrape_interval,
             scrape_timeout: self.scrape_timeout,
             protocols: self.protocols_of(self.histograms.native),
+            protocols_by_default: self.protocols.is_none(),
             fallback_protocol: None,
             metrics_path: "/metrics".into(),
             scheme: Scheme::Http,
@@ -137,6 +142,7 @@ impl Global {
             honor_timestamps: true,
             track_timestamps_staleness: false,
             enable_compression: true,
+            start_timestamps: self.start_timestamps,
             scrape_native_histograms: self.histograms.native,
             always_scrape_classic_histograms: self.histograms.classic_too,
             convert_classic_histograms_to_nhcb: self.histograms.classic_to_nhcb,
@@ -157,6 +163,14 @@ impl Global {
             relabel: Vec::new(),
             metric_relabel: Vec::new(),
         }
+    }
+
+    /// Gives back what is asked for where a job does not say it.
+    pub(super) fn take_start_timestamps(&mut self) -> Vec<ScrapeProtocol> {
+        self.start_timestamps = true;
+        let first = self.protocols_of(true);
+        self.protocols = Some(first.clone());
+        first
     }
 
     fn protocols_of(&self, native_histograms: bool) -> Vec<ScrapeProtocol> {
@@ -187,6 +201,7 @@ pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> ScrapeConfig {
     let job = ScrapeConfig {
         scrape_interval,
         scrape_timeout,
+        protocols_by_default: protocols.is_none() && defaults.protocols_by_default,
         protocols: protocols.unwrap_or_else(|| global.protocols_of(histograms.native)),
         fallback_protocol: fields.parsed("fallback_scrape_protocol", protocol),
         metrics_path: fields.text("metrics_path").unwrap_or(defaults.metrics_path),
@@ -198,6 +213,7 @@ pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> ScrapeConfig {
             .boolean("track_timestamps_staleness")
             .unwrap_or(false),
         enable_compression: fields.boolean("enable_compression").unwrap_or(true),
+        start_timestamps: defaults.start_timestamps,
         scrape_native_histograms: histograms.native,
         always_scrape_classic_histograms: histograms.classic_too,
         convert_classic_histograms_to_nhcb: histograms.classic_to_nhcb,

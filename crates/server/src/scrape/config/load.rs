@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::fields::{Fields, Source};
 use super::job::{self, Global};
 use super::{ScrapeConfig, ScrapeSettings, render};
+use crate::config::Position;
 use crate::config::error::Problem;
 use crate::config::yaml::{self, Entry, Node, Value};
-use crate::config::{self, ConfigError, Position};
 
 /// Most that one of `scrape_config_files` may hold, for the same reason as the main file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -18,16 +18,6 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub(crate) const KEYS: [&str; 3] = ["global", "scrape_configs", "scrape_config_files"];
 
 impl ScrapeSettings {
-    /// Reads a configuration file for what it says about scraping. The rest of it is checked as far as its keys
-    /// go, and otherwise ignored.
-    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let found = config::read_file(path)?;
-        if !found.problems.is_empty() {
-            return Err(ConfigError::Invalid(found.sorted_problems(path)));
-        }
-        Ok(found.scrape)
-    }
-
     /// A job that says nothing but its name: defaults, and what `global` says.
     pub(crate) fn plain_job(&self, job_name: &str) -> ScrapeConfig {
         self.global.job(job_name)
@@ -179,6 +169,8 @@ impl Loading {
         let own = self.jobs.get(..own_jobs).unwrap_or_default();
         ScrapeSettings {
             rendered: render::file(&self.global, own, &files),
+            own_jobs,
+            files,
             external_labels: self.global.external_labels.clone(),
             global: Box::new(self.global),
             jobs: self.jobs,

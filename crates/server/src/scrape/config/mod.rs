@@ -39,6 +39,9 @@ pub(crate) struct ScrapeSettings {
     /// What a person should know although the file is valid.
     pub(crate) warnings: Vec<String>,
     global: Box<job::Global>,
+    /// How many of the jobs stand in the file itself, and where further ones may be.
+    own_jobs: usize,
+    files: Vec<PathBuf>,
 }
 
 impl Default for ScrapeSettings {
@@ -50,7 +53,25 @@ impl Default for ScrapeSettings {
             rendered: render::file(&global, &[], &[]),
             warnings: Vec::new(),
             global: Box::new(global),
+            own_jobs: 0,
+            files: Vec::new(),
         }
+    }
+}
+
+impl ScrapeSettings {
+    /// From now on all jobs store since when counters count, and ask for protobuf first where nothing
+    /// else is said: it has these times at no cost.
+    pub(crate) fn take_start_timestamps(&mut self) {
+        let first = self.global.take_start_timestamps();
+        for job in &mut self.jobs {
+            job.start_timestamps = true;
+            if job.protocols_by_default {
+                job.protocols.clone_from(&first);
+            }
+        }
+        let own = self.jobs.get(..self.own_jobs).unwrap_or_default();
+        self.rendered = render::file(&self.global, own, &self.files);
     }
 }
 
@@ -61,6 +82,8 @@ pub(crate) struct ScrapeConfig {
     pub(crate) scrape_interval: Duration,
     pub(crate) scrape_timeout: Duration,
     pub(crate) protocols: Vec<ScrapeProtocol>,
+    /// Neither the job nor `global` says which.
+    pub(super) protocols_by_default: bool,
     /// What a body without a usable `Content-Type` is taken for.
     pub(crate) fallback_protocol: Option<ScrapeProtocol>,
     pub(crate) metrics_path: String,
@@ -71,6 +94,8 @@ pub(crate) struct ScrapeConfig {
     /// Staleness markers also for series with their own timestamps.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) enable_compression: bool,
+    /// Whether it is stored since when counters count; without, `_created` lines are series as any other.
+    pub(crate) start_timestamps: bool,
     /// Whether native histograms are taken from protobuf; without, only their classic parts are.
     pub(crate) scrape_native_histograms: bool,
     /// Both of these: keep classic series beside native histograms, and make custom-bounds histograms of classic ones.

@@ -3,7 +3,18 @@
 use std::path::Path;
 
 use super::{RelabelRule, ScrapeConfig, ScrapeSettings, read};
-use crate::config::yaml;
+use crate::config::{Config, ConfigError, Inputs, yaml};
+
+impl ScrapeSettings {
+    /// Reads a configuration file for what it says about scraping.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let inputs = Inputs {
+            file: Some(path.into()),
+            ..Inputs::default()
+        };
+        Config::load(&inputs).map(|config| config.scrape().clone())
+    }
+}
 
 /// Reads `text` as the file `/etc/prometheus.yml`.
 pub(crate) fn settings(text: &str) -> Result<ScrapeSettings, Vec<String>> {

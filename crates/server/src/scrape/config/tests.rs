@@ -540,8 +540,12 @@ scrape_configs:
   metric_name_escaping_scheme: dots
   always_scrape_classic_histograms: true
 "#;
-    let first = settings(text).unwrap();
+    let mut first = settings(text).unwrap();
     let again = settings(&first.rendered).expect(&first.rendered);
+    // What is shown is what is said from then on.
+    for job in &mut first.jobs {
+        job.protocols_by_default = false;
+    }
     assert_eq!(first.jobs, again.jobs, "{}", first.rendered);
     assert_eq!(first.external_labels, again.external_labels);
     assert_eq!(first.rendered, again.rendered);

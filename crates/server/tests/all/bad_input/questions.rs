@@ -14,6 +14,13 @@ fn form(path: &str, params: &[(&str, &str)]) -> Request {
     post(path, &[FORM], encoded(params).into_bytes())
 }
 
+fn get(path: &str) -> Request {
+    Request {
+        method: "GET",
+        ..post(path, &[], Vec::new())
+    }
+}
+
 fn query(text: &str) -> Request {
     form("/api/v1/query", &[("query", text)])
 }
@@ -71,6 +78,18 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         params("`time=yesterday`", "400", "to a valid timestamp", |_| {
             form("/api/v1/query", &[("query", "up"), ("time", "yesterday")])
+        }),
+        params("`time=1e30`", "200", "[0,\"0\"]", |_| {
+            form("/api/v1/query", &[("query", "time()"), ("time", "1e30")])
+        }),
+        params("`timeout=0`", "422", "context deadline exceeded", |_| {
+            form("/api/v1/query", &[("query", "up"), ("timeout", "0")])
+        }),
+        params("`//api/v1/query`", "307", "/api/v1/query?query=up", |_| {
+            get("//api/v1/query?query=up")
+        }),
+        params("`/api/v1/query/`", "301", "/api/v1/query?query=up", |_| {
+            get("/api/v1/query/?query=up")
         }),
         params(
             "`end` before `start`",

@@ -82,6 +82,31 @@ fn texts_that_are_no_times() {
     }
 }
 
+/// What Prometheus 3.14 answers to `time()` at these times.
+#[test]
+fn times_of_queries_wrap_around() {
+    for (text, ms) in [
+        ("1.5", 1500),
+        ("-1", -1000),
+        ("1e30", 0),
+        ("-1e30", 0),
+        ("9223372036854775807", 0),
+        ("9e18", -7_037_857_225_871),
+        ("1e18", -6_930_898_827_444),
+        ("1e17", -2_537_764_290_115),
+        ("1e16", 1_590_897_978_359),
+        ("9.3e15", 188_263_034_714),
+        ("NaN", -9_223_372_036_854),
+        ("Inf", -9_223_372_036_854),
+        ("-Inf", -9_223_372_036_854),
+    ] {
+        assert_eq!(parse_query_time_ms(text), Ok(ms), "{text}");
+    }
+    let text = "yesterday";
+    let unknown = Err(ParamError::Time(text.into()));
+    assert_eq!(parse_query_time_ms(text), unknown);
+}
+
 #[test]
 fn durations() {
     const DAY: i64 = 24 * 3_600_000;

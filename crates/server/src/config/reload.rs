@@ -1,0 +1,186 @@
+//! What may change while a process runs.
+//!
+//! ```text
+//! the file, read anew ─► every setting compared ─► live: taken over
+//!   flags and environment as at the start            └► others: named, because they need a restart
+//! ```
+//!
+//! Holds always: a configuration in force is one that could have been started with, except for settings
+//! that are named as waiting for a restart.
+
+use super::{Config, ConfigError, SETTINGS, Setting};
+
+/// Settings that a reload applies. The others are built into what a process sets up when it starts: its
+/// sockets, its threads, the database.
+const LIVE: [&str; 24] = [
+    "server.request_timeout",
+    "server.shutdown_grace",
+    "server.cors_origin",
+    "server.remote_read_bytes_max",
+    "server.remote_read_frame_bytes",
+    "log.level",
+    "query.lookback_delta",
+    "query.default_step",
+    "query.timeout",
+    "query.max_samples",
+    "query.max_memory",
+    "query.max_queue",
+    "otlp.translation_strategy",
+    "otlp.promote_resource_attributes",
+    "otlp.promote_all_resource_attributes",
+    "otlp.ignore_resource_attributes",
+    "otlp.keep_identifying_resource_attributes",
+    "otlp.promote_scope_metadata",
+    "otlp.convert_histograms_to_nhcb",
+    "otlp.exponential_histograms",
+    "otlp.label_name_underscore_sanitization",
+    "otlp.label_name_preserve_multiple_underscores",
+    "scrape.self",
+    "scrape.start_timestamps",
+];
+
+/// What a reload did about settings, by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) applied: Vec<&'static str>,
+    /// Not in force before a restart.
+    pub(crate) waiting: Vec<&'static str>,
+}
+
+impl Setting {
+    /// Whether a reload applies it.
+    pub(crate) fn is_live(&self) -> bool {
+        LIVE.contains(&self.key)
+    }
+}
+
+impl Config {
+    /// Reads the file anew, with the flags and the environment of the start.
+    pub(crate) fn reread(&self) -> Result<Self, ConfigError> {
+        Self::load(&self.inputs)
+    }
+
+    /// The configuration that is in force once `anew` is applied as far as it can be.
+    pub(crate) fn reloaded(&self, anew: &Self) -> (Self, Changes) {
+        let mut config = self.clone();
+        config.scrape = anew.scrape.clone();
+        config.warnings.clone_from(&anew.warnings);
+        let mut changes = Changes::default();
+        for (index, setting) in SETTINGS.iter().enumerate() {
+            let differs = setting.differs(self, anew);
+            if differs && !setting.is_live() {
+                changes.waiting.push(setting.key);
+                continue;
+            }
+            // What a setting shows can be given back to it.
+            let text = (setting.read)(anew);
+            if differs && (setting.write)(&mut config, &text).is_ok() {
+                changes.applied.push(setting.key);
+            }
+            if let (Some(to), Some(from)) = (config.sources.get_mut(index), anew.sources.get(index))
+            {
+                to.clone_from(from);
+            }
+        }
+        (config, changes)
+    }
+}
+
+impl Setting {
+    fn differs(&self, one: &Config, other: &Config) -> bool {
+        // What is secret is not shown, so that there is nothing to compare.
+        let secret = |config: &Config| config.storage.store.secret_access_key.clone();
+        (self.read)(one) != (self.read)(other) || (self.is_secret() && secret(one) != secret(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Inputs, Source};
+    use super::*;
+
+    fn load(file: &str, flags: &[(&str, &str)]) -> (tempfile::TempDir, Config) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("icecore.yml");
+        std::fs::write(&path, file).unwrap();
+        let flags = flags.iter().map(|(k, v)| ((*k).into(), (*v).into()));
+        let config = Config::load(&Inputs {
+            file: Some(path),
+            flags: flags.collect(),
+            ..Inputs::default()
+        });
+        (directory, config.unwrap())
+    }
+
+    #[test]
+    fn live_settings_exist() {
+        for key in LIVE {
+            assert!(SETTINGS.iter().any(|setting| setting.key == key), "{key}");
+        }
+    }
+
+    #[test]
+    fn live_settings_are_taken_over_and_others_named() {
+        let flags = [("query.max_samples", "7")];
+        let (directory, config) = load("icecore: {query: {timeout: 9s}}", &flags);
+        let file = "\
+icecore:
+  query: {timeout: 8s, max_samples: 8, max_concurrency: 5}
+  otlp: {promote_resource_attributes: [a, b]}
+  storage: {secret_access_key: other}
+  log: {level: debug}
+";
+        std::fs::write(directory.path().join("icecore.yml"), file).unwrap();
+        let anew = config.reread().unwrap();
+        let (merged, changes) = config.reloaded(&anew);
+        // A flag is stronger than the file, then and now.
+        let applied = [
+            "log.level",
+            "query.timeout",
+            "otlp.promote_resource_attributes",
+        ];
+        assert_eq!(changes.applied, applied);
+        let waiting = ["storage.secret_access_key", "query.max_concurrency"];
+        assert_eq!(changes.waiting, waiting);
+        assert_eq!(merged.query.engine.timeout.as_secs(), 8);
+        assert_eq!(merged.query.engine.samples_max, 7);
+        assert_eq!(merged.query.max_concurrency, config.query.max_concurrency);
+        assert_eq!(merged.otlp.promote_resource_attributes, ["a", "b"]);
+        let is_from_file = |key| matches!(merged.source(key), Some(Source::File(_)));
+        assert!(is_from_file("query.timeout"));
+        assert!(!is_from_file("query.max_concurrency"));
+        // The next reload says again what waits, and nothing else.
+        let (_, changes) = merged.reloaded(&anew);
+        assert!(changes.applied.is_empty());
+        assert_eq!(changes.waiting, waiting);
+    }
+
+    #[test]
+    fn every_value_can_be_given_back() {
+        let (_directory, config) = load("", &[]);
+        let mut written = config.clone();
+        for setting in SETTINGS.iter().filter(|setting| setting.is_live()) {
+            let text = (setting.read)(&config);
+            assert!(
+                (setting.write)(&mut written, &text).is_ok(),
+                "{}",
+                setting.key
+            );
+            assert_eq!((setting.read)(&written), text);
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_problem_is_not_taken() {
+        let (directory, config) = load("", &[]);
+        let path = directory.path().join("icecore.yml");
+        for file in [
+            "icecore: {query: {timeout: soon}}",
+            "icecore: {nothing: {a: b}}",
+            "scrape_configs: [{}]",
+        ] {
+            std::fs::write(&path, file).unwrap();
+            assert!(config.reread().is_err(), "{file}");
+        }
+    }
+}

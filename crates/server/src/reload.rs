@@ -1,0 +1,91 @@
+//! A reload: SIGHUP or `POST /-/reload`. The web configuration file and the configuration file are read
+//! anew, and what can change while the process runs is changed.
+//!
+//! ```text
+//! web configuration file ─► access
+//! configuration file ─► jobs ─► live settings ─► named: what needs a restart
+//!        └── wrong ──────┴─► everything stays as it is, and says why
+//! ```
+//!
+//! Holds always:
+//! - One reload at a time, and a client that goes away does not stop it in the middle.
+//! - One file that cannot be used does not keep the other from being read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tracing::{error, info, warn};
+
+use crate::config::{Changes, Config};
+use crate::http::App;
+use crate::scrape::Scraping;
+use crate::telemetry;
+
+/// Answers when the new configuration is in force, or why it is not.
+pub(crate) async fn reload(app: &Arc<App>, scraping: &Arc<Scraping>) -> Result<Changes, String> {
+    let (app, scraping) = (Arc::clone(app), Arc::clone(scraping));
+    let task = tokio::spawn(async move {
+        let _one_at_a_time = app.reloading.lock().await;
+        let access = Arc::clone(&app.access);
+        let access = tokio::task::spawn_blocking(move || access.reload());
+        let config = reload_config(&app, &scraping).await;
+        access
+            .await
+            .map_err(|error| error.to_string())?
+            .map_err(|error| error.to_string())?;
+        config
+    });
+    task.await.map_err(|error| error.to_string())?
+}
+
+async fn reload_config(app: &App, scraping: &Scraping) -> Result<Changes, String> {
+    let applied = apply(app, scraping).await;
+    match &applied {
+        Ok(changes) => {
+            let settings = Keys(&changes.applied);
+            info!(%settings, "configuration loaded");
+            if !changes.waiting.is_empty() {
+                let settings = Keys(&changes.waiting);
+                warn!(%settings, "settings have changed that need a restart; the values before stay in force");
+            }
+        }
+        Err(reason) => {
+            scraping.reload_failed();
+            error!(
+                reason,
+                "the configuration could not be loaded; the one before stays in force"
+            );
+        }
+    }
+    applied
+}
+
+/// On an error nothing has changed.
+async fn apply(app: &App, scraping: &Scraping) -> Result<Changes, String> {
+    let before = app.config();
+    let running = Arc::clone(&before);
+    let read = tokio::task::spawn_blocking(move || running.reread());
+    let anew = read.await.map_err(|error| error.to_string())?;
+    let anew = anew.map_err(|error| error.to_string())?;
+    for warning in anew.warnings() {
+        warn!("{warning}");
+    }
+    let (config, changes) = before.reloaded(&anew);
+    scraping.reload(&config).await?;
+    put_in_force(app, config);
+    Ok(changes)
+}
+
+fn put_in_force(app: &App, config: Config) {
+    telemetry::set_level(config.log.level);
+    app.set_config(config);
+}
+
+/// Keys of settings, one after the other.
+struct Keys<'a>(&'a [&'static str]);
+
+impl fmt::Display for Keys<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
