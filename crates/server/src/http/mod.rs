@@ -493,7 +493,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         router = router.route(route.path, (route.handler)());
     }
     let router = router.fallback(|method: Method, uri: Uri| async move {
-        let elsewhere = redirect::redirect(&method, &uri);
+        let elsewhere = redirect::without_slash(&method, &uri);
         elsewhere.unwrap_or_else(|| ApiError::not_found(uri.path()).into_response())
     });
     observed(router, app)
@@ -521,8 +521,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     let origin = in_api.then(|| origins::origin_of(&request)).flatten();
     let encoding = compress::wanted(&request);
     let mut response = if in_api && request.method() == Method::OPTIONS {
-        // Browsers ask before they send what another page told them to.
-        StatusCode::NO_CONTENT.into_response()
+        // Nobody is asked for a credential: browsers send none.
+        let known = route.and_then(|route| other_method(route, request.method()));
+        known.unwrap_or_else(|| StatusCode::NO_CONTENT.into_response())
     } else {
         answer(&app, route, admitted(&app, route, request, next)).await
     };
@@ -560,7 +561,7 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
     let refused = match checked.await.map_err(ApiError::from) {
-        Ok(()) => match route.and_then(|route| other_method(route, request.method())) {
+        Ok(()) => match elsewhere(route, &request) {
             Some(answer) => answer,
             None => match app.limits.admit(route, request.body()) {
                 Ok(slot) => return until_done(next.run(request).await, slot),
@@ -574,6 +575,13 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
     refused
 }
 
+/// The answer to a request that no handler is needed for: its path is not clean, or the route has no such
+/// method.
+fn elsewhere(route: Option<&Route>, request: &Request) -> Option<Response> {
+    let cleaned = redirect::to_clean_path(request.uri());
+    cleaned.or_else(|| other_method(route?, request.method()))
+}
+
 /// The answer to a method that the route does not have. As in Prometheus, only health checks have `HEAD`:
 /// elsewhere it would do all the work and throw it away.
 fn other_method(route: &Route, method: &Method) -> Option<Response> {
@@ -585,6 +593,10 @@ fn other_method(route: &Route, method: &Method) -> Option<Response> {
     allowed.push("OPTIONS");
     allowed.sort_unstable();
     let mut response = match *method {
+        // Browsers ask before they send what another page told them to.
+        Method::OPTIONS if route.path.starts_with("/api/") => {
+            StatusCode::NO_CONTENT.into_response()
+        }
         Method::OPTIONS => StatusCode::OK.into_response(),
         _ => ApiError::method_not_allowed(method.as_str()).into_response(),
     };

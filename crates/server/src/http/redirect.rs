@@ -14,20 +14,34 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::ROUTES;
 
-/// Where the client should have asked; `None` when there is nothing, either.
-pub(super) fn redirect(method: &Method, uri: &Uri) -> Option<Response> {
+/// The answer to a path that can be said more shortly.
+pub(super) fn to_clean_path(uri: &Uri) -> Option<Response> {
     let path = uri.path();
+    // Nearly every path is clean, and looked at without being copied.
+    if !path.contains("//") && !path.contains("/.") {
+        return None;
+    }
     let cleaned = clean(path);
-    let (status, path) = if cleaned != path {
-        (StatusCode::TEMPORARY_REDIRECT, cleaned.as_str())
-    } else {
-        let without = path.strip_suffix('/')?;
-        let status = match *method {
-            Method::GET => StatusCode::MOVED_PERMANENTLY,
-            _ => StatusCode::TEMPORARY_REDIRECT,
-        };
-        (status, is_taken(method, without).then_some(without)?)
+    if cleaned == path {
+        return None;
+    }
+    redirect(StatusCode::TEMPORARY_REDIRECT, &cleaned, uri)
+}
+
+/// The answer to a path that there is without the slash at its end.
+pub(super) fn without_slash(method: &Method, uri: &Uri) -> Option<Response> {
+    let path = uri.path().strip_suffix('/')?;
+    let status = match *method {
+        Method::GET => StatusCode::MOVED_PERMANENTLY,
+        _ => StatusCode::TEMPORARY_REDIRECT,
     };
+    match is_taken(method, path) {
+        true => redirect(status, path, uri),
+        false => None,
+    }
+}
+
+fn redirect(status: StatusCode, path: &str, uri: &Uri) -> Option<Response> {
     let query = uri.path_and_query().and_then(PathAndQuery::query);
     let location = match query {
         Some(query) => format!("{path}?{query}"),

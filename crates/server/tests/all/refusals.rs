@@ -238,7 +238,8 @@ async fn unknown_paths_and_methods() {
         ("HEAD", "/", 405, Some("GET, OPTIONS")),
         ("HEAD", "/nothing", 404, None),
         ("OPTIONS", "/metrics", 200, Some("GET, OPTIONS")),
-        ("OPTIONS", "/api/v1/query", 204, None),
+        ("OPTIONS", "/api/v1/query", 204, Some("GET, OPTIONS, POST")),
+        ("OPTIONS", "/api/v1/nothing", 204, None),
     ] {
         let answer = served.request(method, path, &[], b"").await;
         assert_eq!(answer.status, status, "{method} {path}");

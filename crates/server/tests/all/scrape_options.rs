@@ -421,7 +421,7 @@ fn native_page() -> Vec<u8> {
 async fn native_buckets(scraper: &Scraper) -> usize {
     let answer = scraper.served.get("/api/v1/query", &[("query", "h")]).await;
     let data = answer.data();
-    let buckets = data["result"][0]["histogram"]["buckets"].as_array();
+    let buckets = data["result"][0]["histogram"][1]["buckets"].as_array();
     buckets.map_or(0, Vec::len)
 }
 

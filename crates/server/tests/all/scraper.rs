@@ -123,12 +123,17 @@ impl Scraper {
         self.until(query, <[Found]>::is_empty).await;
     }
 
-    /// A line of `/metrics`, by what stands in front of its value.
+    /// A line of `/metrics`, by what stands in front of its value. Scraping begins a moment after the
+    /// process is ready.
     pub(crate) async fn metric(&self, line: &str) -> f64 {
-        let metrics = self.served.get("/metrics", &[]).await;
-        let value = |text: &str| text.strip_prefix(line)?.strip_prefix(' ')?.parse().ok();
-        let value = metrics.text().lines().find_map(value);
-        value.unwrap_or_else(|| panic!("{line} is not exposed"))
+        let ask = || async {
+            let metrics = self.served.get("/metrics", &[]).await;
+            let value = |text: &str| text.strip_prefix(line)?.strip_prefix(' ')?.parse().ok();
+            metrics.text().lines().find_map(value)
+        };
+        until(ask, Option::is_some, line)
+            .await
+            .expect("it is there")
     }
 
     pub(crate) async fn targets(&self) -> Value {
