@@ -112,10 +112,9 @@ async fn label_names_and_values() {
     let of_cpu = [("match[]", "cpu")];
     let hosts = served.read("/api/v1/label/host/values", &of_cpu).await;
     assert_eq!(hosts.data(), json!(["a", "b"]));
-    for not_a_name in ["/api/v1/label/%ff/values", "/api/v1/label//values"] {
-        let message = served.get(not_a_name, &[]).await.error(400, "bad_data");
-        assert!(message.starts_with("invalid label name: "), "{message}");
-    }
+    let not_a_name = served.get("/api/v1/label/%ff/values", &[]).await;
+    let message = not_a_name.error(400, "bad_data");
+    assert!(message.starts_with("invalid label name: "), "{message}");
     served.stop().await.unwrap();
 }
 

@@ -463,8 +463,8 @@ async fn native_histograms_beside_classic_ones() {
     scraper.until_value(classic, "4").await;
     scraper.until_value("histogram_count(h)", "8").await;
 
-    // Buckets that grow by at least 1.9 are those of schema 0: (1, 2] has them all.
-    let coarse = "scrape_native_histograms: true\nnative_histogram_min_bucket_factor: 1.9";
+    // Buckets that grow by 2 are those of schema 0: (1, 2] has them all.
+    let coarse = "scrape_native_histograms: true\nnative_histogram_min_bucket_factor: 2";
     scraper.reload(&one_job(&targets, coarse)).await;
     until(|| native_buckets(&scraper), |n| *n == 1, "one bucket").await;
     scraper.until_value("histogram_count(h)", "8").await;
