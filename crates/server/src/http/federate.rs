@@ -13,8 +13,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use icecore_model::{
-    Histogram, Labels, MAX_TIMESTAMP_MS, MetricType, Selection, SeriesSamples,
-    SeriesStream as _, is_stale_nan,
+    Histogram, Labels, MAX_TIMESTAMP_MS, MetricType, Selection, SeriesSamples, SeriesStream as _,
+    is_stale_nan,
 };
 use icecore_storage::Database;
 use icecore_wire::prometheus::federate::{FederateFormat, FederateWriter, FederatedValue};
