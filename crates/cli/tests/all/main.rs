@@ -26,7 +26,6 @@ mod scrape;
 mod served;
 mod snapshot;
 mod transfer;
-mod web;
 
 use std::process::{Command, Output};
 
