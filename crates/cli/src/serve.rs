@@ -28,11 +28,13 @@ Examples:
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.settings.load()?;
-        tokio::runtime::Builder::new_multi_thread()
+        let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that serve requests")?
-            .block_on(icecore_server::run(config))?;
-        Ok(())
+            .context("cannot start the threads that serve requests")?;
+        let ended = runtime.block_on(icecore_server::run(config));
+        // A call that hangs in a file system must not keep a process that has ended.
+        runtime.shutdown_background();
+        Ok(ended?)
     }
 }

@@ -18,7 +18,9 @@ mod process;
 mod query;
 
 use icecore_model::MetricType;
-use icecore_storage::{DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricValue};
+use icecore_storage::{
+    DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricValue, StoreOperation,
+};
 use icecore_wire::prometheus::TextWriter;
 
 pub(crate) use self::access::AccessMetrics;
@@ -37,6 +39,7 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     ingested(&mut text, database);
     state(&mut text, &database.gauges());
     journal_and_flushes(&mut text, database);
+    store(&mut text, database);
     reads(&mut text, database);
     maintenance::write(&mut text, database);
     queries(&mut text, app);
@@ -263,6 +266,29 @@ fn journal_and_flushes(text: &mut TextWriter, database: &Database) {
     ] {
         counter(text, name, help, count.get());
     }
+}
+
+fn store(text: &mut TextWriter, database: &Database) {
+    let figures = database.store_figures();
+    let name = "icecore_store_errors_total";
+    let help =
+        "Requests to the store that failed, by operation; a file that is absent is no failure.";
+    text.family(name, help, MetricType::Counter);
+    for (operation, count) in StoreOperation::ALL.iter().zip(figures.errors) {
+        text.sample(name, &[("operation", operation.name())], count as f64);
+    }
+    gauge(
+        text,
+        "icecore_store_last_write_age_seconds",
+        "Time since the store took a write.",
+        figures.since_write.as_secs_f64(),
+    );
+    gauge(
+        text,
+        "icecore_store_failing",
+        "1 while commits fail or do not end, so that nothing is acknowledged; else 0.",
+        f64::from(u8::from(figures.failing)),
+    );
 }
 
 fn reads(text: &mut TextWriter, database: &Database) {

@@ -36,8 +36,11 @@ use crate::reload::reload;
 use crate::scrape::{Own, Scraping};
 use crate::telemetry;
 
-/// How often a long flush at the end says that it is still going on.
+/// How often a long stop says what it is waiting for.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a stop waits for a store that fails. Orchestrators commonly kill after 30 s.
+const FAILING_STORE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Two signals so close together are one wish: some supervisors tell every process of a group and its
 /// leader once more.
@@ -71,6 +74,8 @@ pub enum ServeError {
     Failed(String),
     #[error("cannot flush before closing; what was acknowledged is in the journal: {0}")]
     Close(#[source] StorageError),
+    #[error("stopped without flushing, because {0}; what was acknowledged is in the journal")]
+    Unflushed(String),
     #[error("told to stop again while flushing; what was acknowledged is in the journal")]
     Interrupted,
 }
@@ -217,9 +222,9 @@ impl Process {
                 // would take all of the grace time.
                 database.stop_maintenance();
                 hangups.abort();
-                scraping.stop().await;
+                saying("scrapes to end", scraping.stop()).await;
                 let grace = self.app.config().server.shutdown_grace;
-                if !self.shut(grace).await {
+                if !saying("requests to be answered", self.shut(grace)).await {
                     warn!(?grace, "requests were still under way after server.shutdown_grace");
                 }
                 close(&database, &mut stop).await
@@ -379,6 +384,21 @@ async fn next(stop: &mut mpsc::Receiver<&'static str>) -> &'static str {
     }
 }
 
+/// Says what is waited for while it takes long.
+async fn saying<T>(what: &str, waiting: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let mut waiting = pin!(waiting);
+    loop {
+        match tokio::time::timeout(PROGRESS_INTERVAL, &mut waiting).await {
+            Ok(done) => return done,
+            Err(_) => info!(
+                seconds = began.elapsed().as_secs(),
+                "stopping: waiting for {what}"
+            ),
+        }
+    }
+}
+
 /// Flushes and closes, and says so while it takes long.
 async fn close(
     database: &Database,
@@ -399,12 +419,20 @@ async fn close(
             }
             _ = progress.tick() => {
                 let gauges = database.gauges();
+                let trouble = database.unready();
                 info!(
                     seconds = began.elapsed().as_secs(),
                     head_bytes = gauges.head_bytes,
                     open_hours = gauges.open_hours,
-                    "flushing"
+                    trouble,
+                    "stopping: waiting for {}",
+                    database.closing()
                 );
+                if began.elapsed() >= FAILING_STORE_PATIENCE
+                    && let Some(trouble) = trouble
+                {
+                    return Err(ServeError::Unflushed(trouble));
+                }
             }
             who = next(stop) => {
                 if began.elapsed() < SAME_WISH {

@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
-use crate::flush::{Quarantine, QuarantinedHour, load_metadata, load_totals};
+use crate::flush::{FlushLog, Quarantine, QuarantinedHour, load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Durable, Journal, recover, summarize_epochs};
@@ -36,6 +36,7 @@ use crate::pause::Pauses;
 use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, SelectStream, SeriesList};
 use crate::slate::engine::{Closed, Engine};
+use crate::slate::health::StoreFigures;
 use crate::slate::slate_metrics::SlateMetric;
 use crate::slate::snapshots::Snapshot;
 use crate::snapshots;
@@ -205,7 +206,15 @@ impl Database {
         };
         let interval = options.journal.commit_interval.unwrap_or(default_interval);
         let db = engine.db().clone();
-        let journal = Journal::start(db, interval, recovered.next_seq, Arc::clone(&metrics));
+        // From here on there is something in memory that is worth waiting for the store.
+        engine.repeat_writes(true);
+        let journal = Journal::start(
+            db,
+            interval,
+            recovered.next_seq,
+            Arc::clone(&metrics),
+            Arc::clone(engine.health()),
+        );
         let cache = ReadCache::new(options.read.chunk_cache_bytes, Arc::clone(&metrics));
         let inner = Arc::new(Inner {
             cache: Arc::new(cache),
@@ -228,6 +237,8 @@ impl Database {
             job_pool: Pool::for_jobs()?,
             scratch: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
+            flush_log: FlushLog::default(),
+            closing: Mutex::new(""),
             cleaning: tokio::sync::Mutex::default(),
             snapshotting: tokio::sync::Mutex::default(),
             nudge: tokio::sync::Notify::new(),
@@ -245,16 +256,29 @@ impl Database {
 
     /// Stores one request: `fill` decodes it into the batch, on a CPU thread. Returns when the object
     /// store holds it.
+    ///
+    /// When the store does not take it within `journal.commit_timeout` it is answered with
+    /// [`Error::Unavailable`] and stays where it is: in the head, and in the queue for the store. To send
+    /// it again is right and stores it once. While the store has failed for that long already, nothing
+    /// more is taken in.
     pub async fn write<E, F>(&self, fill: F) -> Result<WriteOutcome, WriteError<E>>
     where
         E: Send + 'static,
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
+        // Whoever was told to send it again does so; to queue each attempt would fill the memory.
+        if let Some(trouble) = self.inner.engine.health().trouble()
+            && trouble.lasts >= self.inner.options.journal.commit_timeout
+        {
+            let reason = trouble.reason;
+            return Err(Error::Unavailable(format!("{reason}: try again")).into());
+        }
         self.write_patiently(Duration::ZERO, fill).await
     }
 
     /// The same for who has time: the request waits for others to share its commit with, at most for
-    /// `patience`. Each commit is a file that is created and synced, or a PUT that costs money.
+    /// `patience`. Each commit is a file that is created and synced, or a PUT that costs money. It is
+    /// taken in while the store fails, too, as far as the queue goes: who scrapes cannot do so again.
     pub async fn write_patiently<E, F>(
         &self,
         patience: Duration,
@@ -265,7 +289,9 @@ impl Database {
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
         let (outcome, commit) = self.append(patience, fill).await?;
-        commit.wait().await?;
+        let limit = self.inner.options.journal.commit_timeout;
+        let in_time = tokio::time::timeout(limit, commit.wait()).await;
+        in_time.unwrap_or_else(|_| Err(self.inner.not_committed(limit)))?;
         Ok(outcome)
     }
 
@@ -435,22 +461,30 @@ impl Database {
         };
         // First the job: it holds back flushes until it ends.
         self.stop_maintenance();
+        let waits_for = |what| *self.inner.closing.lock() = what;
+        waits_for("maintenance to reach a point where it can stop");
         let jobs = background.jobs.await;
         // The task ends with its receiver; it may have ended by itself.
         let _ = background.stop.send(());
+        waits_for("a flush that is under way");
         let flushes = background.flushes.await;
         if jobs.and(flushes).is_err() {
             warn!("a maintenance task ended abnormally");
         }
+        waits_for("hours to be flushed");
         let flushed = match self.inner.journal.failed() {
             None => maintenance::flush_all(&self.inner).await,
             Some(_) => Ok(()),
         };
+        self.inner.flush_log.tell_all();
+        waits_for("the storage to take what was flushed");
         // Also when an hour could not be flushed: the next start reads the epochs that it is in, and no
         // others.
         if let Err(cause) = summarize_epochs(&self.inner).await {
             warn!(%cause, "the next start will read more of the journal than it needs");
         }
+        // There is an end to waiting.
+        self.inner.engine.repeat_writes(false);
         // What could not be flushed is still in the journal.
         for hour in self.inner.quarantine.list() {
             let QuarantinedHour {
@@ -462,6 +496,25 @@ impl Database {
             );
         }
         self.inner.engine.close().await.and(flushed)
+    }
+
+    /// What a close that is under way is waiting for.
+    pub fn closing(&self) -> &'static str {
+        *self.inner.closing.lock()
+    }
+
+    /// Why nothing can be acknowledged for the moment; it may pass.
+    pub fn unready(&self) -> Option<String> {
+        let failed = self.inner.journal.failed();
+        let trouble = || self.inner.engine.health().trouble();
+        failed
+            .map(|reason| reason.to_string())
+            .or_else(|| trouble().map(|trouble| trouble.reason))
+    }
+
+    /// What the store has answered.
+    pub fn store_figures(&self) -> StoreFigures {
+        self.inner.engine.health().figures()
     }
 
     /// Resolves with the reason when the database stops acknowledging for good.

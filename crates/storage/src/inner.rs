@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use icecore_records::Bucket;
 use icecore_records::journal::BlockEncoder;
@@ -10,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::cache::ReadCache;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::flush::{FrozenHours, Quarantine};
+use crate::flush::{FlushLog, FrozenHours, Quarantine};
 use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
 use crate::lease::Leases;
@@ -46,6 +47,9 @@ pub(crate) struct Inner {
     pub(crate) scratch: Mutex<Vec<Scratch>>,
     /// Held by the one flush that is under way.
     pub(crate) flushing: tokio::sync::Mutex<FrozenHours>,
+    pub(crate) flush_log: FlushLog,
+    /// What a close is waiting for.
+    pub(crate) closing: Mutex<&'static str>,
     /// Held by the one cleaning of all buckets that somebody asked for.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
     /// Held by the one snapshot that is being made: names are looked at before.
@@ -111,6 +115,15 @@ impl Inner {
             )));
         }
         Ok(())
+    }
+
+    /// What is told to a request that the store has not taken in time.
+    pub(crate) fn not_committed(&self, limit: Duration) -> Error {
+        let trouble = self.engine.health().trouble();
+        let why = trouble.map_or_else(|| "it is slow".to_owned(), |trouble| trouble.reason);
+        Error::Unavailable(format!(
+            "not committed within journal.commit_timeout = {limit:?}, and kept until it is: {why}: send it again"
+        ))
     }
 
     /// Limits of a request as a whole: nothing of it has been stored yet.

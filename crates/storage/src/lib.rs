@@ -49,6 +49,7 @@ pub use options::{
 };
 pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount, SeriesList};
 pub use restore::{Restore, RestoreProgress, RestoreReport, restore};
+pub use slate::health::{StoreFigures, StoreOperation};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
 pub use slate::snapshots::Snapshot;
 pub use tombstones::Deletion;

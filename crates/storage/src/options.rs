@@ -42,10 +42,13 @@ pub struct StoreOptions {
     /// How long the first contact with the store may take: a wrong endpoint or bucket should be an
     /// error that a person sees, not a hang.
     pub open_timeout: Duration,
-    /// How often one request to the store is retried once the database runs, which is for a few
-    /// minutes. Then the process stops acknowledging and exits rather than going on with a head that
-    /// the store does not have.
+    /// How often a read is repeated before the query that needs it fails, and any request while the
+    /// database is opened, which is for a few minutes. Writes of a running database are repeated until
+    /// they succeed.
     pub retries_max: usize,
+    /// Open a local directory although another process has it, which then ends. Never a default: two
+    /// processes on one directory are nearly always a mistake.
+    pub take_over: bool,
     /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
     /// cheap to fetch for a single series. 64 KiB saves nothing more, with zstd neither.
     pub block_bytes: usize,
@@ -110,6 +113,9 @@ pub struct JournalOptions {
     pub epoch_keep_max: Duration,
     /// Bytes waiting for the commit loop before new requests get 503.
     pub queue_bytes_max: usize,
+    /// How long a request waits for its commit before it gets 503. It stays in head and queue, and is
+    /// written when the store is back. What Prometheus waits for a remote write by default.
+    pub commit_timeout: Duration,
     /// Refuse to start when a journal record cannot be read, instead of reporting it and going on.
     pub strict_recovery: bool,
 }
@@ -249,6 +255,7 @@ impl Default for StoreOptions {
             fsync: true,
             open_timeout: Duration::from_secs(10),
             retries_max: 120,
+            take_over: false,
             block_bytes: 16 * KIB,
             compression: Compression::default(),
             compacted_compression: Compression::Zstd,
@@ -272,6 +279,7 @@ impl Default for JournalOptions {
             epoch_age_max: Duration::from_secs(3600),
             epoch_keep_max: Duration::from_secs(3 * 3600),
             queue_bytes_max: 64 * MIB,
+            commit_timeout: Duration::from_secs(30),
             strict_recovery: false,
         }
     }

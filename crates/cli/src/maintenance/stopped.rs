@@ -15,7 +15,7 @@ use crate::settings::{CONFIG, SettingsArgs};
 const LOCATION: &str = "storage.location";
 
 const LOCATION_HELP: &str = "Work on the stopped database there instead of asking a server: a directory, or a URL. \
-     It is opened as the writer, so that a server that does run there stops";
+     It is opened as the writer: a directory that a server has open is refused, on an object store the server stops";
 
 /// The settings of a stopped database; they make no sense without its place.
 pub(super) struct StoppedArgs(SettingsArgs);

@@ -1,12 +1,12 @@
-//! A second writer on the same directory takes over: the first one says why and ends, and nothing
-//! that either acknowledged is lost.
+//! A second writer on the same directory is refused, or takes over when it is told to: the first one
+//! says why and ends, and nothing that either acknowledged is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{START_PATIENCE, Serve, Served, Workplace, check_is_clean};
+use crate::served::{START_PATIENCE, Serve, Served, Workplace, check_is_clean, icecore};
 
 const TAKEOVERS: usize = 4;
 const WRITERS: usize = 3;
@@ -28,6 +28,7 @@ fn a_second_writer_takes_over_and_nothing_is_lost() {
             .flags(["--journal.epoch-bytes-max", "64KiB"])
             .flags(["--journal.epoch-age-max", "1s"])
             .flags(["--head.flush-batch-records", "50"])
+            .flags(["--take-over"])
             .start()
     };
     let mut first = start(0);
@@ -52,13 +53,47 @@ fn a_second_writer_takes_over_and_nothing_is_lost() {
     check_is_clean(workplace.path("data"), &[]);
 }
 
+/// Two processes on one directory are a mistake, unless somebody says otherwise.
+#[test]
+fn a_second_writer_is_refused_and_the_first_goes_on() {
+    let workplace = Workplace::new();
+    let data = workplace.path("data");
+    let serve = |log| Serve::new(&data, workplace.path(log));
+    let mut writers = [Writer::new(0, 10, Random::new(5))];
+    let mut first = serve("log-1").start();
+    let mut client = first.client();
+    assert_eq!(writers[0].send_next(&mut client), Outcome::Acknowledged);
+    let mut second = serve("log-2").spawn();
+    let status = second.wait_exit(END_PATIENCE);
+    let log = second.log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    let held = format!("in use by process {}", first.id());
+    assert!(log.contains(&held) && log.contains("--take-over"), "{log}");
+    // So are commands that would write.
+    let mut run = icecore();
+    run.args(["maintenance", "run", "--storage"]).arg(&data);
+    let run = run.output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(!run.status.success() && said.contains(&held), "{said}");
+    // Those that only read are not.
+    check_is_clean(&data, &[]);
+    assert_eq!(writers[0].send_next(&mut client), Outcome::Acknowledged);
+    // The lock of a process that was killed is no obstacle, nor is that of one that ended well.
+    first.kill();
+    let mut third = serve("log-3").start();
+    assert!(verify(&mut third.client(), &mut writers, true).is_some());
+    third.terminate();
+    assert!(third.wait_exit(END_PATIENCE).success(), "{}", third.log());
+    serve("log-4").start();
+}
+
 /// Nobody has to write for a writer to learn that it has a successor.
 #[test]
 fn an_idle_writer_ends_when_another_takes_over() {
     let workplace = Workplace::new();
-    let start = |log| Serve::new(workplace.path("data"), workplace.path(log)).start();
-    let mut first = start("log-1");
-    let _second = start("log-2");
+    let serve = |log| Serve::new(workplace.path("data"), workplace.path(log));
+    let mut first = serve("log-1").start();
+    let _second = serve("log-2").flags(["--take-over"]).start();
     let status = first.wait_exit(END_PATIENCE);
     let log = first.log();
     assert_eq!(status.code(), Some(1), "{log}");

@@ -10,6 +10,7 @@ mod architecture;
 mod crash;
 mod doors;
 mod export;
+mod failing_store;
 mod fencing;
 mod http;
 mod inspect;

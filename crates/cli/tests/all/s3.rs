@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::failing_store::{Line, an_unreachable_store_is_waited_for};
 use crate::http::Client;
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
@@ -63,7 +64,12 @@ impl Moto {
     }
 
     fn serve(&self, bucket_and_prefix: &str, log: PathBuf) -> Serve {
-        serve(bucket_and_prefix, self.address, log)
+        Self::serve_at(self.address, bucket_and_prefix, log)
+    }
+
+    /// The same through another address.
+    fn serve_at(address: SocketAddr, bucket_and_prefix: &str, log: PathBuf) -> Serve {
+        serve(bucket_and_prefix, address, log)
             .flags(["--storage.access-key-id", "test"])
             .env("ICECORE_STORAGE_SECRET_ACCESS_KEY", "test")
     }
@@ -203,6 +209,15 @@ fn of_two_racing_writers_on_s3_one_survives() {
             assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
         }
     }
+}
+
+#[test]
+fn s3_that_cannot_be_reached_is_waited_for() {
+    let Some(moto) = Moto::start() else { return };
+    let workplace = Workplace::new();
+    an_unreachable_store_is_waited_for(Line::to(moto.address), |address, log| {
+        Moto::serve_at(address, "metrics/cut", workplace.path(log))
+    });
 }
 
 #[test]

@@ -142,6 +142,11 @@ impl Served {
         }
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn since_start(&self) -> Duration {
         self.started.elapsed()
     }

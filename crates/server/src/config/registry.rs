@@ -74,7 +74,7 @@ impl Setting {
 }
 
 fn variable(name: &str) -> String {
-    format!("ICECORE_{}", name.replace('.', "_").to_uppercase())
+    format!("ICECORE_{}", name.replace(['.', '-'], "_").to_uppercase())
 }
 
 /// The sections in the order in which they are documented, with a heading for each.
@@ -141,7 +141,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("server.write_decompressed_bytes_max", Size, server.write_decompressed_bytes_max, "1KiB" to "",
         "Bytes of one write request once decompressed; what claims more gets 413 before memory is taken for it. Remote write shrinks by four to ten times."),
     setting!("server.concurrent_writes_max", Integer, server.concurrent_writes_max, "1" to "1000000",
-        "Write requests under way at once; further ones get 503 with Retry-After. Room for five Prometheus servers with 50 shards each; most of them only wait for the commit."),
+        "Write requests under way at once, from when their body has arrived; further ones get 503 with Retry-After. Room for five Prometheus servers with 50 shards each; most of them only wait for the commit."),
     setting!("server.concurrent_reads_max", Integer, server.concurrent_reads_max, "1" to "1000000",
         "Read requests under way at once; further ones wait within their time-out. As many as Prometheus runs: more would share the same cores."),
     setting!("server.request_timeout", Time, server.request_timeout, "1ms" to "",
@@ -211,7 +211,9 @@ pub static SETTINGS: &[Setting] = &[
     setting!("storage.open_timeout", Time, storage.store.open_timeout, "1ms" to "",
         "How long the first contact with the store may take: a wrong endpoint or bucket is an error that a person sees, not a hang."),
     setting!("storage.retries_max", Integer, storage.store.retries_max, "0" to "1000000",
-        "How often one request to the store is repeated. Then the process stops acknowledging and exits, rather than going on with data that the store does not have."),
+        "How often a read is repeated before the query that needs it fails, and anything while the database is opened or closed: a second or two each. Writes of a running process are repeated until they succeed."),
+    setting!("storage.take_over", Bool, storage.store.take_over, short "take-over",
+        "Open a local directory although another process has it open, which then ends. For one start, by flag: two processes on one directory are nearly always a mistake. An object store is always taken over."),
     setting!("storage.block_bytes", Size, storage.store.block_bytes, "1KiB" to "64KiB",
         "Size of stored blocks, a power of two. At 16KiB the index is four times smaller than at 4KiB, and a block is still cheap to fetch for one series."),
     setting!(
@@ -264,6 +266,8 @@ pub static SETTINGS: &[Setting] = &[
         "Buckets that keep a part of the journal for longer are flushed although they are still written to: it bounds what a restart replays."),
     setting!("journal.queue_bytes_max", Size, storage.journal.queue_bytes_max, "64KiB" to "",
         "Bytes that may wait for a commit before new requests get 503 with Retry-After."),
+    setting!("journal.commit_timeout", Time, storage.journal.commit_timeout, "1ms" to "",
+        "How long a write waits for its commit before it gets 503 with Retry-After. It is kept and committed when the store is back; sent again it is stored once. What Prometheus waits for a remote write."),
     setting!(
         "journal.strict_recovery",
         Bool,

@@ -6,12 +6,19 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use tokio::time::Instant;
 
 use super::error::ApiError;
 
 /// How long a client may pause in the middle of a body. The request as a whole has
 /// `server.request_timeout`.
 const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// In each such stretch of waiting for a body that is held in memory, at least so much of it must
+/// arrive: half a kilobyte per second, which any line does. A client that sends most of its body and then
+/// a byte now and then would keep the memory of others. Longer than a pause, so that one alone is none.
+const SLOWEST_STRETCH: Duration = Duration::from_secs(20);
+const SLOWEST_BYTES: usize = 10 << 10;
 
 /// What is reserved ahead for a body that says it is long; the rest grows as it arrives, so that a
 /// claim alone takes no memory.
@@ -38,14 +45,15 @@ pub(super) async fn collect(
     if declared > bytes_max {
         return Err(too_large());
     }
-    let Some(first) = next_piece(body).await? else {
+    let mut pace = Pace::default();
+    let Some(first) = pace.next_piece(body).await? else {
         return Ok(Bytes::new());
     };
     if first.len() > bytes_max {
         return Err(too_large());
     }
     arrived(first.len())?;
-    let Some(second) = next_piece(body).await? else {
+    let Some(second) = pace.next_piece(body).await? else {
         // The usual case of small requests: one piece, no copy.
         return Ok(first);
     };
@@ -58,9 +66,35 @@ pub(super) async fn collect(
         }
         arrived(piece.len())?;
         whole.extend_from_slice(&piece);
-        next = next_piece(body).await?;
+        next = pace.next_piece(body).await?;
     }
     Ok(whole.freeze())
+}
+
+/// How fast a body arrives. Only time that was spent waiting for the client counts.
+#[derive(Default)]
+struct Pace {
+    waited: Duration,
+    arrived: usize,
+}
+
+impl Pace {
+    async fn next_piece(&mut self, body: &mut Body) -> Result<Option<Bytes>, ApiError> {
+        let began = Instant::now();
+        let piece = next_piece(body).await?;
+        self.waited += began.elapsed();
+        self.arrived += piece.as_ref().map_or(0, Bytes::len);
+        if self.waited >= SLOWEST_STRETCH {
+            if piece.is_some() && self.arrived < SLOWEST_BYTES {
+                return Err(ApiError::timeout(format!(
+                    "the body arrives too slowly: {} bytes in {:?}",
+                    self.arrived, self.waited
+                )));
+            }
+            *self = Self::default();
+        }
+        Ok(piece)
+    }
 }
 
 /// Reads what is left of the body of a request that is refused, and throws it away. A connection
@@ -110,7 +144,7 @@ pub(super) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiErro
 
 #[cfg(test)]
 mod tests {
-    use futures::stream;
+    use futures::{StreamExt as _, stream};
 
     use super::*;
 
@@ -158,6 +192,38 @@ mod tests {
         });
         assert!(whole.await.is_err());
         assert_eq!(seen, [2, 3, 1]);
+    }
+
+    /// Pieces of so many bytes, each after a pause.
+    fn slow(pause: Duration, sizes: &[usize]) -> Body {
+        let pieces: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
+        let pieces = stream::iter(pieces).then(move |piece| async move {
+            tokio::time::sleep(pause).await;
+            Ok::<_, std::io::Error>(piece)
+        });
+        Body::from_stream(pieces)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up() {
+        let pause = Duration::from_secs(3);
+        let enough = SLOWEST_BYTES / 2;
+        let mut steady = slow(pause, &[enough; 20]);
+        let whole = collect(&mut steady, 1 << 20, "max", |_| Ok(())).await;
+        assert_eq!(whole.unwrap().len(), 20 * enough);
+        // Nearly all of it at once and then next to nothing.
+        let mut sizes = vec![500_000];
+        sizes.extend([1; 20]);
+        let began = Instant::now();
+        let mut trickling = slow(pause, &sizes);
+        let refused = collect(&mut trickling, 1 << 20, "max", |_| Ok(())).await;
+        let refused = refused.unwrap_err();
+        assert!(refused.to_string().contains("too slowly"), "{refused}");
+        assert!(began.elapsed() < Duration::from_secs(50));
+        // One pause is no reason.
+        let mut short = slow(Duration::from_secs(14), &[10]);
+        let whole = collect(&mut short, 100, "max", |_| Ok(())).await;
+        assert_eq!(whole.unwrap().len(), 10);
     }
 
     #[tokio::test(start_paused = true)]

@@ -60,7 +60,6 @@ async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>
         ));
     }
     app.database()?;
-    let _slot = app.limits.write_slot()?;
     let mut memory = app.limits.write_memory();
     let body_max = app.config().server.write_body_bytes_max;
     let body_max = body_max.saturating_add(HEADER_BYTES);
@@ -68,6 +67,7 @@ async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>
         memory.grow(bytes)
     })
     .await?;
+    let _slot = app.limits.write_slot()?;
     let message = only_message(body).map_err(|error| ApiError::bad_data(error.to_string()))?;
     let encoding = match message.is_compressed {
         true => encoding_of(headers)?,

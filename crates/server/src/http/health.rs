@@ -16,10 +16,12 @@ pub(super) async fn healthy() -> &'static str {
     "Icecore is healthy.\n"
 }
 
-/// Requests are answered.
+/// Requests are answered, and what is written can be acknowledged.
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
-    match app.database() {
-        Ok(_) => "Icecore is ready.\n".into_response(),
+    let unready = app.database().map(|database| database.unready());
+    match unready {
+        Ok(None) => "Icecore is ready.\n".into_response(),
+        Ok(Some(reason)) => ApiError::unavailable(reason).into_text(),
         Err(error) => error.into_text(),
     }
 }

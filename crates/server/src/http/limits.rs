@@ -2,7 +2,7 @@
 //!
 //! | limit | at the limit |
 //! | --- | --- |
-//! | `server.concurrent_writes_max` | 503 at once: a sender waits better than we do |
+//! | `server.concurrent_writes_max`, of writes whose body has arrived | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
 //! | imports under way ([`IMPORTS_MAX`]) | 503 at once |
 //! | requests that wait for a run of maintenance ([`MAINTENANCE_CALLERS_MAX`]) | 503 at once |
@@ -115,7 +115,7 @@ impl Limits {
         }
     }
 
-    /// A place for one write, held until it is answered.
+    /// A place for one write whose body has arrived, held until it is answered.
     pub(crate) fn write_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.writes).try_acquire_owned().map_err(|_| {
             ApiError::unavailable(

@@ -1,8 +1,8 @@
 //! `POST /v1/metrics`: OTLP over HTTP, protobuf and JSON.
 //!
 //! ```text
-//! negotiate ─► place and memory ─► body ─► crate::otlp ─► 200, with what was refused
-//!    415          503            413, 503
+//! negotiate ─► body into memory ─► place ─► crate::otlp ─► 200, with what was refused
+//!    415          413, 503         503
 //! ```
 //!
 //! Holds always: an answer is in the form of its request, errors are a `google.rpc.Status`, and what may
@@ -63,13 +63,13 @@ async fn store(
 ) -> Result<Partial, ApiError> {
     let encoding = Encoding::from_header(headers)?;
     app.database()?;
-    let _slot = app.limits.write_slot()?;
     let mut memory = app.limits.write_memory();
     let body_max = app.config().server.write_body_bytes_max;
     let body = collect(body, body_max, "server.write_body_bytes_max", |bytes| {
         memory.grow(bytes)
     })
     .await?;
+    let _slot = app.limits.write_slot()?;
     store_metrics(app, body, memory, encoding, format).await
 }
 

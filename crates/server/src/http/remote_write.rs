@@ -1,8 +1,8 @@
 //! `POST /api/v1/write`: Prometheus remote write 1.0 and 2.0.
 //!
 //! ```text
-//! negotiate ─► place and memory ─► body ─► Database::write ─► 204
-//!    415          503            413, 503      └─ on a CPU thread: snappy, protobuf, head
+//! negotiate ─► body into memory ─► place ─► Database::write ─► 204
+//!    415          413, 503         503         └─ on a CPU thread: snappy, protobuf, head
 //! ```
 //!
 //! Holds always:
@@ -92,7 +92,6 @@ async fn store(
     body: &mut Body,
 ) -> Result<WriteOutcome, ApiError> {
     let database = app.database()?;
-    let _slot = app.limits.write_slot()?;
     let mut memory = app.limits.write_memory();
     let options = &app.config().server;
     let body_max = options.write_body_bytes_max;
@@ -100,6 +99,8 @@ async fn store(
         memory.grow(bytes)
     })
     .await?;
+    // Now that it is here: a client that takes its time must not keep others from writing.
+    let _slot = app.limits.write_slot()?;
     let decompressed_max = options.write_decompressed_bytes_max;
     // A length that cannot be read or is too large is refused by the decoder, before it takes memory.
     let decompressed = snap::raw::decompress_len(&body).unwrap_or(0);

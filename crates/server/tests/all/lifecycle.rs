@@ -182,7 +182,8 @@ async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
     let error = ended.await.unwrap().unwrap_err();
     assert!(matches!(error, ServeError::Interrupted), "{error}");
     assert!(began.elapsed() < Duration::from_secs(10));
-    let served = Served::start(&location).await;
+    // A real process would be gone, and its lock with it; here its tasks still run.
+    let served = Served::start(&[location[0], ("storage.take_over", "true")]).await;
     assert_eq!(served.export_all().await.len(), 1);
     served.stop().await.unwrap();
 }
@@ -194,7 +195,7 @@ async fn the_second_writer_takes_over_and_the_first_says_why_it_ends() {
     let first = Served::start(&location).await;
     let payload = |t| Payload::v1(&[series("up", &[], &[(T0 + t, 1.0)])]);
     assert_eq!(first.write(&payload(0)).await.status, 204);
-    let second = Served::start(&location).await;
+    let second = Served::start(&[location[0], ("storage.take_over", "true")]).await;
     // The first one notices at its next write at the latest, which it must not acknowledge.
     if let Ok(stream) = tokio::net::TcpStream::connect(first.address).await {
         drop(stream);

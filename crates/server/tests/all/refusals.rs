@@ -1,10 +1,14 @@
 //! What is not taken, and what the client is told.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use icecore_storage::Environment;
+use icecore_storage::testing::{FaultPlan, FaultStore};
 
 use crate::client::{Connection, request};
 use crate::payload::{Payload, T0, compressed, series};
-use crate::served::Served;
+use crate::served::{Served, config};
 
 const WRITE: &str = "/api/v1/write";
 
@@ -134,19 +138,33 @@ async fn a_request_as_a_whole_can_be_too_much() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_beyond_the_limit_are_told_to_come_back() {
-    let served = Served::start(&[("server.concurrent_writes_max", "1")]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let plan = FaultPlan {
+        delay: 1.0,
+        delay_max: Duration::from_secs(600),
+        ..FaultPlan::quiet(7)
+    };
+    let store = FaultStore::local(directory.path(), plan).unwrap();
+    store.set_enabled(false);
+    let environment = Environment {
+        object_store: Some(Arc::new(store.clone())),
+        ..Environment::default()
+    };
+    let settings = [
+        ("storage.location", directory.path().to_str().unwrap()),
+        ("server.concurrent_writes_max", "1"),
+    ];
+    let served = Served::starting(config(&settings), environment).await;
+    served.until_ready().await;
     let payload = one_sample();
-    let whole = request("POST", WRITE, &payload.headers(), &payload.body());
+    // Its commit does not end, so that it keeps its place.
+    store.set_enabled(true);
     let mut slow = Connection::open(served.address).await;
-    let (first, rest) = whole.split_at(whole.len() - 5);
-    slow.send(first).await;
-    // The slow one has its place once it is counted, beside the request that asks for it.
+    let whole = request("POST", WRITE, &payload.headers(), &payload.body());
+    slow.send(&whole).await;
+    let lagging = "\nicecore_journal_lag_requests 1\n";
     for _ in 0..500 {
-        let metrics = served.get("/metrics", &[]).await;
-        if metrics
-            .text()
-            .contains("\nicecore_http_requests_in_flight 2\n")
-        {
+        if served.get("/metrics", &[]).await.text().contains(lagging) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -155,9 +173,43 @@ async fn writes_beyond_the_limit_are_told_to_come_back() {
     assert_eq!(refused.status, 503);
     assert!(refused.header("retry-after").is_some());
     assert!(refused.text().contains("server.concurrent_writes_max"));
-    slow.send(rest).await;
+    store.set_enabled(false);
     assert_eq!(slow.answer("POST").await.status, 204);
     assert_eq!(served.write(&payload).await.status, 204);
+    served.stop().await.unwrap();
+}
+
+/// A sender whose body does not arrive takes a place from nobody, whatever the protocol.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_uploads_keep_nobody_from_writing() {
+    let served = Served::start(&[("server.concurrent_writes_max", "1")]).await;
+    let payload = one_sample();
+    let whole = request("POST", WRITE, &payload.headers(), &payload.body());
+    let (first, rest) = whole.split_at(whole.len() - 5);
+    let otlp = [("Content-Type", "application/x-protobuf")];
+    let otlp = request("POST", "/v1/metrics", &otlp, &[0; 100]);
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        for begun in [first, &otlp[..otlp.len() - 50]] {
+            let mut connection = Connection::open(served.address).await;
+            connection.send(begun).await;
+            idle.push(connection);
+        }
+    }
+    let all = "\nicecore_http_requests_in_flight 17\n";
+    for _ in 0..500 {
+        if served.get("/metrics", &[]).await.text().contains(all) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let metrics = served.get("/metrics", &[]).await;
+    assert!(metrics.text().contains(all), "{}", metrics.text());
+    let written = served.write(&payload).await;
+    assert_eq!(written.status, 204, "{}", written.text());
+    idle[0].send(rest).await;
+    assert_eq!(idle[0].answer("POST").await.status, 204);
+    drop(idle);
     served.stop().await.unwrap();
 }
 

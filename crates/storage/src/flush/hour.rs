@@ -10,12 +10,13 @@ use icecore_records::{
     inverted_index, key, series_dictionary, watermark,
 };
 use roaring::RoaringBitmap;
-use tracing::info;
+use tracing::debug;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::assemble::{Assembled, assemble};
 use super::batch_writer::{BatchWriter, Mode};
 use super::ids::{assign_ids, has_dictionary};
+use super::log::FlushedHours;
 use super::place::Place;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -74,7 +75,7 @@ pub(super) async fn flush_hour(
     metrics.flush_bytes.add(flush.writer.bytes_written);
     metrics.flush_records.add(flush.writer.records_written);
     metrics.flushed_hours.add(1);
-    info!(
+    debug!(
         %bucket,
         hour,
         series = flush.order.series().len(),
@@ -83,6 +84,14 @@ pub(super) async fn flush_hour(
         seconds,
         "hour flushed"
     );
+    inner.flush_log.note(FlushedHours {
+        hours: 1,
+        first: bucket,
+        last: bucket,
+        records: flush.writer.records_written,
+        bytes: flush.writer.bytes_written,
+        seconds,
+    });
     Ok(())
 }
 

@@ -27,6 +27,7 @@ mod batch_writer;
 mod catalog;
 mod hour;
 mod ids;
+mod log;
 mod place;
 mod quarantine;
 mod totals;
@@ -39,6 +40,7 @@ use icecore_records::{Bucket, flush_cursor, key, watermark};
 use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
+pub(crate) use log::FlushLog;
 pub use quarantine::QuarantinedHour;
 pub(crate) use quarantine::{Quarantine, Retry, time_of};
 pub(crate) use totals::{flush_totals, load_totals};

@@ -3,6 +3,8 @@
 //! Holds always:
 //! - One commit is under way at a time; requests that arrive meanwhile form the next group, so
 //!   throughput does not depend on the store's latency.
+//! - A commit that the store does not take is repeated for as long as that lasts. Who waits for it is
+//!   told after a while; the request keeps its place.
 //! - A commit that fails for good ends the journal: nobody is acknowledged any more, and the reason
 //!   is told to everyone who waits or comes later.
 
@@ -20,6 +22,7 @@ use tracing::error;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::metrics::Metrics;
+use crate::slate::health::StoreHealth;
 
 /// A group of at least this many bytes does not wait for company...
 const GATHER_BYTES: usize = 32 << 10;
@@ -76,6 +79,7 @@ impl Journal {
         commit_interval: Duration,
         next_seq: u64,
         metrics: Arc<Metrics>,
+        health: Arc<StoreHealth>,
     ) -> Self {
         // Bounded by `queued_bytes`, which is checked before a request is appended.
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -94,6 +98,7 @@ impl Journal {
             wanted: None,
             next_seq,
             metrics,
+            health,
         };
         tokio::spawn(commit_loop.run());
         Self { sender, shared }
@@ -232,6 +237,7 @@ struct CommitLoop {
     wanted: Option<Instant>,
     next_seq: u64,
     metrics: Arc<Metrics>,
+    health: Arc<StoreHealth>,
 }
 
 impl CommitLoop {
@@ -245,7 +251,10 @@ impl CommitLoop {
             }
             last_commit = Instant::now();
             let group = self.take_group();
-            if let Err(cause) = self.commit(&group).await {
+            self.health.commit_began();
+            let committed = self.commit(&group).await;
+            self.health.commit_ended();
+            if let Err(cause) = committed {
                 let failure = Error::store("the journal cannot be written")(cause);
                 return self.shared.fail(&failure.to_string());
             }

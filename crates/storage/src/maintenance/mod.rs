@@ -63,6 +63,7 @@ pub(crate) async fn run_flushes(inner: Arc<Inner>, mut stop: oneshot::Receiver<(
         if let Err(cause) = tick(&inner, ticks).await {
             warn!(%cause, "maintenance failed; trying again");
         }
+        inner.flush_log.tell();
     }
 }
 

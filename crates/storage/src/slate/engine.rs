@@ -13,9 +13,9 @@
 //!   `await_durable`, `get`, `scan` and `snapshot` all fail with `ErrorKind::Closed(Fenced)`,
 //!   "detected newer DB client", and [`Engine::closed`] resolves. Nothing it had not been told to be
 //!   durable becomes durable afterwards.
-//! - When the store fails for good (more than `retries_max` times in a row for one request) the
-//!   database closes as well, which [`Engine::closed`] reports as a failure. With the default of 20
-//!   that is after 18 to 35 s of an unreachable store, as SlateDB waits at most 1 to 2 s in between.
+//! - When the store is given up (`observed_store` says when) or the database is gone from it, the
+//!   database closes as well, which [`Engine::closed`] reports as a failure. SlateDB waits for 1 to 2 s
+//!   between two tries. A running database does not give up writing ([`Engine::repeat_writes`]).
 //!
 //! Elsewhere: settings and their reasons (`tuning`), what is compacted and drained (`scheduler`),
 //! what becomes of the files (`garbage`).
@@ -35,9 +35,12 @@ use slatedb::{CloseReason, Db, ErrorKind};
 use tracing::info;
 
 use super::first_contact::{self, with_sources};
+use super::health::StoreHealth;
 use super::location::StoreLocation;
+use super::lock_file::DirectoryLock;
 use super::merge_operator::RecordMergeOperator;
-use super::object_store::open_store;
+use super::object_store::{OpenedStore, open_store};
+use super::observed_store::ObservedStore;
 use super::read_view::View;
 use super::scheduler::SchedulerSupplier;
 use super::segment_extractor::SegmentExtractor;
@@ -45,6 +48,7 @@ use super::segment_set::SegmentSet;
 use super::slate_metrics::{SlateMetric, SlateMetrics};
 use super::staged_files::remove_staged_files;
 use super::tuning;
+use super::watch::StoreWatch;
 use super::worker::{Worker, WorkerSetup};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
@@ -61,6 +65,10 @@ pub(crate) struct Engine {
     /// Until the database is closed, when this process compacts.
     worker: Mutex<Option<Worker>>,
     metrics: SlateMetrics,
+    health: Arc<StoreHealth>,
+    /// Of a local directory; it goes when the database is closed.
+    lock: Option<Arc<DirectoryLock>>,
+    _watch: StoreWatch,
 }
 
 /// Why a database no longer takes writes.
@@ -85,7 +93,8 @@ impl fmt::Display for Closed {
 }
 
 impl Engine {
-    /// Opens or creates the database at `options.location`, taking it over from whoever had it.
+    /// Opens or creates the database at `options.location`, taking it over from whoever had it. A
+    /// local directory is only taken over when `options.take_over` says so.
     ///
     /// The first requests to the store are limited by `open_timeout`. Opening itself is not, because
     /// after a crash it replays SlateDB's WAL, which takes as long as it takes; each of its requests
@@ -97,13 +106,23 @@ impl Engine {
         let location = StoreLocation::parse(&options.location)?;
         let settings = tuning::settings(options, &location)?;
         let block_size = tuning::block_size(options)?;
-        let opened = open_store(options, store_override, true)?;
+        let mut opened = open_store(options, store_override, true)?;
+        let lock = match location.directory() {
+            Some(directory) => DirectoryLock::acquire(directory, options.take_over)?,
+            None => None,
+        };
+        let lock = lock.map(Arc::new);
         let exists = first_contact::look(&opened, options).await?;
+        keep_directories(&opened)?;
         first_contact::prove_create(&opened, options).await?;
         if let Some(directory) = location.directory() {
             remove_staged_files(&directory.join(opened.path.as_ref()));
         }
         info!(%location, new = !exists, "opening the database");
+        let health = Arc::new(StoreHealth::default());
+        let observed = ObservedStore::new(opened.store, Arc::clone(&health), options.retries_max);
+        opened.store = Arc::new(observed);
+        let watch = StoreWatch::start(&opened, Arc::clone(&health), lock.clone());
 
         let drains = SegmentSet::default();
         let joins = SegmentSet::default();
@@ -120,6 +139,7 @@ impl Engine {
             .build()
             .await
             .map_err(|cause| open_error(&location, cause))?;
+        keep_directories(&opened)?;
         let worker = options.compaction.then(|| {
             let setup = WorkerSetup {
                 path: opened.path.clone(),
@@ -144,6 +164,9 @@ impl Engine {
             joins,
             worker: Mutex::new(worker),
             metrics,
+            health,
+            lock,
+            _watch: watch,
         })
     }
 
@@ -227,11 +250,25 @@ impl Engine {
         if let Some(worker) = worker {
             worker.stop().await;
         }
-        match self.db.close_with_options(CloseOptions::default()).await {
+        let closed = self.db.close_with_options(CloseOptions::default()).await;
+        if let Some(lock) = &self.lock {
+            lock.release();
+        }
+        match closed {
             Ok(()) => Ok(()),
             Err(cause) if cause.kind() == ErrorKind::Closed(CloseReason::Clean) => Ok(()),
             Err(cause) => Err(Error::store("closing the database")(cause)),
         }
+    }
+
+    /// From now on, or no longer, failed writes are repeated until they succeed, instead of closing
+    /// the database after `retries_max` of them.
+    pub(crate) fn repeat_writes(&self, endless: bool) {
+        self.health.repeat_writes(endless);
+    }
+
+    pub(crate) fn health(&self) -> &Arc<StoreHealth> {
+        &self.health
     }
 
     /// Why the database is closed, if it is.
@@ -280,6 +317,19 @@ impl Engine {
     pub(crate) fn slate_metrics(&self) -> Vec<SlateMetric> {
         self.metrics.snapshot()
     }
+}
+
+/// From now on the directories of the database must stay where they are.
+fn keep_directories(opened: &OpenedStore) -> Result<()> {
+    let Some(directories) = &opened.directories else {
+        return Ok(());
+    };
+    directories.arm().map_err(|cause| {
+        Error::Unavailable(format!(
+            "cannot read the storage directory {}: {cause}",
+            opened.location
+        ))
+    })
 }
 
 /// Decoded blocks apart from indexes and filters, so that a large scan cannot evict the latter.

@@ -68,6 +68,11 @@ impl FaultStore {
         self.shared.script(operation, path_part, fault, times);
     }
 
+    /// Ends all scripted faults.
+    pub fn end_script(&self) {
+        self.shared.end_script();
+    }
+
     /// From now on nothing is applied and every operation fails at once, for good.
     pub fn power_off(&self) {
         self.shared.power_off();

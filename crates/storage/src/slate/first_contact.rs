@@ -25,14 +25,49 @@ const ATTEMPTS: u32 = 5;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Whether there is a database at the place. That there is none yet is not an error.
+/// What is written to see whether anything can be.
+pub(super) const PROBE: &[u8] = b"icecore checks that files are created only once\n";
+
+/// Where SlateDB keeps what was written. It writes a manifest before the first of these.
+const DATA: [&str; 2] = ["wal", "compacted"];
+
+/// Whether there is a database at the place. That there is none yet is not an error; that there is a
+/// part of one without its manifest is: a new one would be made over it, and what it holds be lost.
 pub(crate) async fn look(opened: &OpenedStore, options: &StoreOptions) -> Result<bool> {
-    let manifests = Path::from(format!("{}/manifest", opened.path));
-    let found = within(opened, options, async || {
-        let mut listing = opened.store.list(Some(&manifests));
-        Ok(listing.next().await.transpose()?.is_some())
+    if first_below(opened, options, "manifest").await?.is_some() {
+        return Ok(true);
+    }
+    for data in DATA {
+        let Some(left) = first_below(opened, options, data).await? else {
+            continue;
+        };
+        // Somebody may have made the database meanwhile.
+        if first_below(opened, options, "manifest").await?.is_some() {
+            return Ok(true);
+        }
+        return Err(Error::Corrupt(format!(
+            "there is a part of a database at {}, {left}, and no manifest in {}/manifest, without which it cannot be read: bring the manifest back, or move away what is left of {} to begin anew",
+            place(&opened.location, options),
+            opened.path,
+            opened.path
+        )));
+    }
+    Ok(false)
+}
+
+/// Some object in a part of the database.
+async fn first_below(
+    opened: &OpenedStore,
+    options: &StoreOptions,
+    part: &str,
+) -> Result<Option<Path>> {
+    let prefix = Path::from(format!("{}/{part}", opened.path));
+    let first = within(opened, options, async || {
+        let mut listing = opened.store.list(Some(&prefix));
+        let first = listing.next().await.transpose()?;
+        Ok(first.map(|object| object.location))
     });
-    found.await
+    first.await
 }
 
 /// Whether the place can be written to, and only once under one name.
@@ -45,7 +80,7 @@ pub(crate) async fn prove_create(opened: &OpenedStore, options: &StoreOptions) -
     }
     let probe = Path::from(format!("{}-create-probe", opened.path));
     let create = async || {
-        let payload = PutPayload::from_static(b"icecore checks that files are created only once\n");
+        let payload = PutPayload::from_static(PROBE);
         let options = PutOptions::from(PutMode::Create);
         match opened.raw.put_opts(&probe, payload, options).await {
             Ok(_) => Ok(true),
@@ -93,6 +128,8 @@ fn refused(location: &StoreLocation, options: &StoreOptions, cause: &store::Erro
     let status = |code: &str| told.contains(&format!("status code: {code}"));
     let cure = if location.is_local() {
         "check the directory, its permissions and the space left"
+    } else if is_unsupported(cause) || status("501") {
+        "it does not know conditional writes (If-None-Match), without which two writers could not be told apart: use a store or a version of it that does"
     } else if matches!(cause, store::Error::NotFound { .. }) || status("404") {
         "the bucket or container does not exist there: check its name, or create it first"
     } else if matches!(cause, store::Error::PermissionDenied { .. }) || status("403") {
@@ -109,9 +146,16 @@ fn refused(location: &StoreLocation, options: &StoreOptions, cause: &store::Erro
     ))
 }
 
+fn is_unsupported(cause: &store::Error) -> bool {
+    matches!(
+        cause,
+        store::Error::NotImplemented { .. } | store::Error::NotSupported { .. }
+    )
+}
+
 /// Servers answer with a document of XML or HTML of many lines, whose one useful word, the status, is
 /// said before it. A message is one line.
-fn without_document(told: &str) -> String {
+pub(super) fn without_document(told: &str) -> String {
     let before = told.split_once(['<', '\n']).map_or(told, |split| split.0);
     before.trim_end_matches([':', ' ']).to_owned()
 }

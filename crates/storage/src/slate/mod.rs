@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! StoreOptions ─► location ─► object_store ─► engine (the one writer) ─► read_view
+//!                    │             │             ├ observed_store ─► health ─► watch
+//!                    └ lock_file   ├ kept_directory, local_creates: what a directory needs
 //!                                  │             ├ segment_extractor, merge_operator
 //!                                  │             ├ scheduler: journal left alone, drains, joins ─► worker
 //!                                  │             ├ garbage: what nothing refers to, at once
@@ -10,9 +12,11 @@
 //! ```
 //!
 //! Holds always:
-//! - One writer per database: whoever opened last. The one before it is fenced.
-//! - Every wait for the store is bounded: first contact by time, everything later by a number of
-//!   retries per request.
+//! - One writer per database: whoever opened last. The one before it is fenced. A local directory is
+//!   not opened while another process has it, unless told so.
+//! - Every wait for the store is bounded, first contact by time and reads by a number of retries, but
+//!   for writes of a running database: those are repeated until they succeed, and the log, the metrics
+//!   and readiness say so.
 //!
 //! Elsewhere: what the keys and values mean (`records`), when something is written (`journal`,
 //! `flush`), what is drained when (`journal`, `maintenance`).
@@ -22,11 +26,15 @@ pub(crate) mod engine;
 pub(crate) mod faults;
 mod first_contact;
 pub(crate) mod garbage;
+pub(crate) mod health;
 mod joins;
+mod kept_directory;
 mod local_creates;
 pub(crate) mod location;
+mod lock_file;
 mod merge_operator;
 pub(crate) mod object_store;
+mod observed_store;
 pub(crate) mod read_view;
 pub(crate) mod reader;
 mod scheduler;
@@ -37,6 +45,7 @@ pub(crate) mod snapshots;
 mod staged_files;
 mod still_clock;
 mod tuning;
+mod watch;
 mod worker;
 
 #[cfg(test)]

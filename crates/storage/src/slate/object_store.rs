@@ -23,6 +23,7 @@ use slatedb::object_store::{
     self as store, BackoffConfig, ClientOptions, ObjectStore, RetryConfig,
 };
 
+use super::kept_directory::{KeptDirectories, KeptStore};
 use super::local_creates::LocalCreates;
 use super::location::{RemoteService, StoreLocation};
 use crate::error::{Error, Result};
@@ -37,6 +38,8 @@ pub(crate) struct OpenedStore {
     pub(crate) raw: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
     pub(crate) location: StoreLocation,
+    /// The directories of a local store that is opened for writing.
+    pub(crate) directories: Option<Arc<KeptDirectories>>,
 }
 
 /// Builds the store of `options.location`, or takes `store_override` in its place.
@@ -53,17 +56,33 @@ pub(crate) fn open_store(
         Some(raw) => raw,
         None => build(&location, options, create)?,
     };
-    let store: Arc<dyn ObjectStore> = if location.is_local() {
-        Arc::new(LocalCreates::new(Arc::clone(&raw)))
-    } else {
-        Arc::clone(&raw)
-    };
     let path = Path::from(location.database_path());
+    let directories = match location.directory() {
+        Some(directory) if create => Some(Arc::new(kept(directory, &path)?)),
+        _ => None,
+    };
+    let mut store = Arc::clone(&raw);
+    if let Some(directories) = &directories {
+        store = Arc::new(KeptStore::new(store, Arc::clone(directories)));
+    }
+    if location.is_local() {
+        store = Arc::new(LocalCreates::new(store));
+    }
     Ok(OpenedStore {
         store,
         raw,
         path,
         location,
+        directories,
+    })
+}
+
+fn kept(directory: &DirectoryPath, path: &Path) -> Result<KeptDirectories> {
+    KeptDirectories::new(directory, path).map_err(|cause| {
+        Error::Invalid(format!(
+            "cannot open the storage directory {}: {cause}",
+            directory.display()
+        ))
     })
 }
 

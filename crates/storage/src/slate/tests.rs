@@ -4,6 +4,7 @@ mod ambiguous_puts;
 mod drains;
 mod faulty_store;
 mod joins;
+mod lost_database;
 mod reading;
 mod s3;
 mod start_up;

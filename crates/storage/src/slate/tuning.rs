@@ -64,7 +64,7 @@ pub(crate) fn settings(options: &StoreOptions, location: &StoreLocation) -> Resu
         compression_codec: codec(options.compression),
         compactor_options: None,
         garbage_collector_options: options.compaction.then(|| garbage(options, location)),
-        object_store_max_retries: Some(retries(options)),
+        object_store_max_retries: None,
         ..Settings::default()
     })
 }
@@ -76,7 +76,7 @@ pub(crate) fn compactor(options: &StoreOptions, location: &StoreLocation) -> Com
         max_concurrent_compactions: JOBS_MAX,
         checkpoint_lifetime: checkpoint_lifetime(options),
         worker: Some(worker(options, location)),
-        object_store_max_retries: Some(retries(options)),
+        object_store_max_retries: None,
         ..CompactorOptions::default()
     }
 }
@@ -97,7 +97,7 @@ fn worker(options: &StoreOptions, location: &StoreLocation) -> CompactionWorkerO
         // Splitting one job over cores is for large machines; here it would multiply buffers.
         max_subcompactions: 1,
         compression_codec: codec(options.compacted_compression),
-        object_store_max_retries: Some(retries(options)),
+        object_store_max_retries: None,
         ..CompactionWorkerOptions::default()
     }
 }
@@ -145,7 +145,7 @@ fn garbage(options: &StoreOptions, location: &StoreLocation) -> GarbageCollector
         detach_options: None,
         // They are advanced with If-Match, which a local directory does not have.
         boundary_files_enabled: !location.is_local(),
-        object_store_max_retries: Some(retries(options)),
+        object_store_max_retries: None,
         ..GarbageCollectorOptions::default()
     }
 }

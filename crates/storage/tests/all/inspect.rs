@@ -108,9 +108,11 @@ async fn a_database_is_clean_at_every_stage() {
     assert_eq!(counts.float_samples, 5);
     assert_eq!((counts.histogram_samples, counts.exemplars), (3, 3));
 
-    drop(db); // As if the process had been killed.
+    drop(db); // As if the process had been killed, whose lock would be gone.
     clean(&options.store).await;
-    let db = open(options.clone()).await;
+    let mut taking_over = options.clone();
+    taking_over.store.take_over = true;
+    let db = open(taking_over).await;
     clean(&options.store).await;
     db.close().await.unwrap();
     let report = clean(&options.store).await;

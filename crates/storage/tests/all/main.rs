@@ -10,6 +10,7 @@ mod concurrency;
 mod deletion;
 mod deltas;
 mod exemplars;
+mod failing_store;
 mod faults;
 mod inspect;
 mod interleavings;

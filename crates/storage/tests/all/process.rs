@@ -86,7 +86,16 @@ impl World {
             .expect("the database opens")
     }
 
+    /// Starts with faults that are not enabled yet.
+    pub(crate) fn start_quietly(&self, plan: FaultPlan) -> Process {
+        self.begin(plan, false).expect("the database opens")
+    }
+
     pub(crate) fn try_start(&self, plan: FaultPlan) -> icecore_storage::Result<Process> {
+        self.begin(plan, true)
+    }
+
+    fn begin(&self, plan: FaultPlan, enabled: bool) -> icecore_storage::Result<Process> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -100,8 +109,12 @@ impl World {
                 FaultStore::local(directory, plan).expect("the directory exists")
             }
         };
+        faults.set_enabled(enabled);
+        // A process that is gone has no lock any more; what is left of one here still has its file open.
+        let mut options = self.options.clone();
+        options.store.take_over = true;
         let opened = runtime.block_on(Database::open(
-            self.options.clone(),
+            options,
             Environment {
                 clock: Some(Arc::clone(&self.clock) as _),
                 object_store: Some(Arc::new(faults.clone())),

@@ -40,8 +40,11 @@ async fn samples_come_back_from_head_buckets_and_after_restart() {
         "late samples over buckets"
     );
 
-    drop(db); // No close: as if the process had been killed.
-    let db = open(options(&location)).await;
+    // No close: as if the process had been killed, whose lock would be gone.
+    drop(db);
+    let mut taking_over = options(&location);
+    taking_over.store.take_over = true;
+    let db = open(taking_over).await;
     assert_eq!(
         read(&db, everything()).await,
         expected(&all),

@@ -124,6 +124,10 @@ impl Shared {
         });
     }
 
+    pub(super) fn end_script(&self) {
+        self.scripted.lock().clear();
+    }
+
     pub(super) fn power_off(&self) {
         self.off.store(true, Ordering::SeqCst);
     }

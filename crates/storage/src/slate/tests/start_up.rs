@@ -4,7 +4,109 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Instant;
 
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    self as store, CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+};
+
 use super::*;
+
+/// A store that does not keep conditions: it overwrites, or says that it knows none.
+#[derive(Debug)]
+struct Careless {
+    inner: InMemory,
+    says_so: bool,
+}
+
+impl std::fmt::Display for Careless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Careless")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Careless {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> store::Result<PutResult> {
+        if self.says_so && !matches!(options.mode, PutMode::Overwrite) {
+            return Err(store::Error::NotImplemented {
+                operation: "put_opts with a condition".into(),
+                implementer: "Careless".into(),
+            });
+        }
+        let options = PutOptions {
+            mode: PutMode::Overwrite,
+            ..options
+        };
+        self.inner.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> store::Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> store::Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, store::Result<Path>>,
+    ) -> BoxStream<'static, store::Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> store::Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+/// On every start, also where there is a database already: it may have been copied there.
+#[tokio::test]
+async fn a_store_without_conditional_put_is_refused() {
+    for says_so in [false, true] {
+        let inner = InMemory::new();
+        let careless = Arc::new(Careless { inner, says_so });
+        let store: Arc<dyn ObjectStore> = Arc::clone(&careless) as _;
+        let options = at("s3://some-bucket/some");
+        for _ in 0..2 {
+            let opened = Engine::open(&options, Some(Arc::clone(&store))).await;
+            let message = opened.err().unwrap().to_string();
+            assert!(message.contains("s3://some-bucket/some"), "{message}");
+            assert!(message.contains("conditional writes"), "{message}");
+            assert!(message.contains("use a store"), "{message}");
+        }
+        let manifests = store.list(Some(&Path::from("some/db/manifest")));
+        let manifests = futures::StreamExt::count(manifests).await;
+        assert_eq!(manifests, 0, "nothing was begun");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_conditions_is_told_apart() {
+    let endpoint = server(Some(("501 Not Implemented", "")));
+    let message = refused(&s3_at(endpoint)).await;
+    assert!(message.contains("conditional writes"), "{message}");
+}
 
 fn s3_at(endpoint: String) -> StoreOptions {
     StoreOptions {

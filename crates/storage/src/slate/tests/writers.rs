@@ -51,7 +51,10 @@ async fn durable_writes_survive_without_close() {
 #[tokio::test]
 async fn the_second_writer_fences_the_first() {
     let directory = tempfile::tempdir().unwrap();
-    let options = in_directory(&directory);
+    let options = StoreOptions {
+        take_over: true,
+        ..in_directory(&directory)
+    };
     let first = Engine::open(&options, None).await.unwrap();
     put(&first, journal_key(1, 1), b"first").await.unwrap();
     let second = Engine::open(&options, None).await.unwrap();

@@ -1,0 +1,525 @@
+//! A local store that never makes a directory twice.
+//!
+//! `LocalFileSystem` creates whatever directory a put needs. When the directory of a running
+//! database is removed, renamed or unmounted, the next commit would make it anew, and samples would be
+//! acknowledged that no later start can find: their WAL file lies in a directory without a manifest.
+//!
+//! Holds always:
+//! - A directory in which a file was seen or written is kept open. Before and after each put the path
+//!   must still lead to that very directory; the open file keeps its number from being given to another.
+//! - Once a manifest was seen, there is one.
+//! - What was removed ends the database: nothing that is written from then on could be read. What was
+//!   moved or unmounted fails like any store that is out of reach, and goes on when it is back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    self as store, CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, UploadPart,
+};
+use slatedb_common::retry::NonRetryable;
+
+/// The directories of one database, as they were found.
+#[derive(Debug)]
+pub(crate) struct KeptDirectories {
+    /// The storage directory, absolute.
+    root: PathBuf,
+    /// Where SlateDB keeps its manifests.
+    manifests: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Directories that were there once, kept open.
+    kept: BTreeMap<PathBuf, File>,
+    /// The newest manifest that was seen; empty until there is a database.
+    newest_manifest: Option<PathBuf>,
+}
+
+/// What became of a directory.
+#[derive(Debug, PartialEq, Eq)]
+enum Gone {
+    /// It does not exist any more, wherever one looks.
+    Removed(String),
+    /// Something else, or nothing, lies where it was.
+    Moved(String),
+}
+
+impl KeptDirectories {
+    /// The directories below `root`, of which none is known yet. `root` exists.
+    pub(crate) fn new(root: &FilePath, database: &Path) -> io::Result<Self> {
+        // As the store resolves it: a symbolic link that is changed later has no effect.
+        let root = root.canonicalize()?;
+        let manifests = root.join(database.as_ref()).join("manifest");
+        let kept = Self {
+            root,
+            manifests,
+            state: Mutex::default(),
+        };
+        kept.keep(&kept.root)?;
+        Ok(kept)
+    }
+
+    /// Takes note of the database that lies there: from now on it must stay.
+    pub(crate) fn arm(&self) -> io::Result<()> {
+        let Some(manifest) = self.newest_listed()? else {
+            return Ok(());
+        };
+        if let Some(database) = self.manifests.parent() {
+            self.keep(database)?;
+        }
+        self.keep(&self.manifests)?;
+        self.state.lock().newest_manifest = Some(manifest);
+        Ok(())
+    }
+
+    fn newest_listed(&self) -> io::Result<Option<PathBuf>> {
+        let entries = match std::fs::read_dir(&self.manifests) {
+            Ok(entries) => entries,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(cause),
+        };
+        let mut newest = None;
+        for entry in entries {
+            let path = entry?.path();
+            if is_manifest(&path) {
+                newest = newest.max(Some(path));
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Keeps a directory open, unless one is kept for that path.
+    fn keep(&self, directory: &FilePath) -> io::Result<()> {
+        if self.state.lock().kept.contains_key(directory) {
+            return Ok(());
+        }
+        let opened = File::open(directory)?;
+        let mut state = self.state.lock();
+        state.kept.entry(directory.to_owned()).or_insert(opened);
+        Ok(())
+    }
+
+    /// After a successful put: its directory, and a manifest if it is one, are known from now on.
+    fn note(&self, location: &Path) -> io::Result<()> {
+        let file = self.file(location);
+        if let Some(parent) = file.parent() {
+            self.keep(parent)?;
+        }
+        if file.parent() == Some(self.manifests.as_path()) && is_manifest(&file) {
+            if let Some(database) = self.manifests.parent() {
+                self.keep(database)?;
+            }
+            let mut state = self.state.lock();
+            let newer = Some(file).max(state.newest_manifest.take());
+            state.newest_manifest = newer;
+        }
+        Ok(())
+    }
+
+    fn file(&self, location: &Path) -> PathBuf {
+        self.root.join(location.as_ref())
+    }
+
+    /// Whether everything that was there still is, as far as it concerns a file at `location`.
+    fn check(&self, location: &Path) -> Result<(), Gone> {
+        let file = self.file(location);
+        let mut state = self.state.lock();
+        let database = self.manifests.parent();
+        let of_database = [Some(self.root.as_path()), database, Some(&self.manifests)];
+        for directory in of_database.into_iter().chain([file.parent()]).flatten() {
+            if let Some(kept) = state.kept.get(directory) {
+                is_there(directory, kept)?;
+            }
+        }
+        let Some(newest) = &state.newest_manifest else {
+            return Ok(());
+        };
+        if newest.exists() {
+            return Ok(());
+        }
+        // Another writer may have written newer ones and removed it.
+        match self.newest_listed() {
+            Ok(Some(newer)) => {
+                state.newest_manifest = Some(newer);
+                Ok(())
+            }
+            Ok(None) => Err(Gone::Removed(format!(
+                "the manifest of the database is gone from {}",
+                self.manifests.display()
+            ))),
+            Err(cause) => Err(Gone::Moved(format!(
+                "{} cannot be read: {cause}",
+                self.manifests.display()
+            ))),
+        }
+    }
+
+    /// Takes back what a put has made where the directory was, so that it can be put back.
+    fn take_back(&self, location: &Path) {
+        let file = self.file(location);
+        let stranger = |directory: &FilePath| {
+            let state = self.state.lock();
+            let kept = state.kept.get(directory);
+            kept.is_none_or(|kept| is_there(directory, kept).is_err())
+        };
+        // Only empty directories can be removed this way, and only those that are not ours.
+        let below_root = file.ancestors().skip(1);
+        let below_root = below_root.take_while(|directory| *directory != self.root);
+        let strangers: Vec<&FilePath> = below_root.filter(|at| stranger(at)).collect();
+        if strangers.is_empty() {
+            return;
+        }
+        // It is no part of any database; that it stays would do no harm but be confusing.
+        let _ = std::fs::remove_file(&file);
+        for directory in strangers {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
+
+/// Whether a path leads to the directory that is kept.
+fn is_there(directory: &FilePath, kept: &File) -> Result<(), Gone> {
+    let shown = directory.display();
+    let Ok(wanted) = kept.metadata() else {
+        return Err(Gone::Moved(format!("{shown} cannot be read any more")));
+    };
+    if wanted.nlink() == 0 {
+        return Err(Gone::Removed(format!("{shown} was removed")));
+    }
+    match std::fs::metadata(directory) {
+        Ok(found) if (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()) => Ok(()),
+        Ok(_) => Err(Gone::Moved(format!(
+            "{shown} is another directory than the one that was opened"
+        ))),
+        Err(cause) => Err(Gone::Moved(format!("{shown} is not there: {cause}"))),
+    }
+}
+
+fn is_manifest(file: &FilePath) -> bool {
+    file.extension().is_some_and(|ending| ending == "manifest")
+}
+
+impl From<Gone> for store::Error {
+    fn from(gone: Gone) -> Self {
+        let source: Box<dyn std::error::Error + Send + Sync> = match gone {
+            Gone::Removed(what) => {
+                let told = format!(
+                    "{what} while the database was in use: what is written now could not be found again"
+                );
+                Box::new(NonRetryable(told.into()))
+            }
+            Gone::Moved(what) => format!(
+                "{what}: it was moved or unmounted while the database was in use; put it back and writing goes on"
+            )
+            .into(),
+        };
+        Self::Generic {
+            store: "LocalFileSystem",
+            source,
+        }
+    }
+}
+
+/// A local store over directories that are kept.
+#[derive(Clone)]
+pub(crate) struct KeptStore {
+    inner: Arc<dyn ObjectStore>,
+    directories: Arc<KeptDirectories>,
+}
+
+impl KeptStore {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>, directories: Arc<KeptDirectories>) -> Self {
+        Self { inner, directories }
+    }
+
+    async fn check(&self, location: &Path) -> store::Result<()> {
+        let (directories, location) = (Arc::clone(&self.directories), location.clone());
+        blocking(move || directories.check(&location).map_err(store::Error::from)).await
+    }
+
+    /// What holds for everything that makes a file at `location`.
+    async fn guarded<T>(
+        &self,
+        location: &Path,
+        put: impl Future<Output = store::Result<T>> + Send,
+    ) -> store::Result<T> {
+        self.check(location).await?;
+        let result = put.await;
+        // It may have failed after it had made a directory.
+        let done = result.is_ok();
+        let (directories, at) = (Arc::clone(&self.directories), location.clone());
+        let confirmed = blocking(move || {
+            if let Err(gone) = directories.check(&at) {
+                directories.take_back(&at);
+                return Err(gone.into());
+            }
+            if done {
+                directories
+                    .note(&at)
+                    .map_err(|cause| unreadable(&at, cause))?;
+            }
+            Ok(())
+        });
+        confirmed.await?;
+        result
+    }
+
+    /// A file that is missing because its directory is, is no file that is missing.
+    async fn explained<T>(&self, location: &Path, got: store::Result<T>) -> store::Result<T> {
+        if let Err(store::Error::NotFound { .. }) = &got {
+            self.check(location).await?;
+        }
+        got
+    }
+}
+
+/// File system calls may hang on a network mount.
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> store::Result<T> + Send + 'static,
+) -> store::Result<T> {
+    let called = tokio::task::spawn_blocking(call).await;
+    called.unwrap_or_else(|cause| Err(store::Error::JoinError { source: cause }))
+}
+
+fn unreadable(location: &Path, cause: io::Error) -> store::Error {
+    store::Error::Generic {
+        store: "LocalFileSystem",
+        source: format!("the directory of {location} cannot be opened: {cause}").into(),
+    }
+}
+
+impl fmt::Debug for KeptStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeptStore({:?})", self.inner)
+    }
+}
+
+impl fmt::Display for KeptStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for KeptStore {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> store::Result<PutResult> {
+        let put = self.inner.put_opts(location, payload, options);
+        self.guarded(location, put).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> store::Result<Box<dyn MultipartUpload>> {
+        let begun = self.inner.put_multipart_opts(location, options);
+        let inner = self.guarded(location, begun).await?;
+        Ok(Box::new(KeptUpload {
+            inner,
+            store: self.clone(),
+            location: location.clone(),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> store::Result<GetResult> {
+        let got = self.inner.get_opts(location, options).await;
+        self.explained(location, got).await
+    }
+
+    async fn get_ranges(
+        &self,
+        location: &Path,
+        ranges: &[std::ops::Range<u64>],
+    ) -> store::Result<Vec<Bytes>> {
+        let got = self.inner.get_ranges(location, ranges).await;
+        self.explained(location, got).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, store::Result<Path>>,
+    ) -> BoxStream<'static, store::Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, store::Result<ObjectMeta>> {
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> store::Result<()> {
+        let copied = self.inner.copy_opts(from, to, options);
+        self.guarded(to, copied).await
+    }
+
+    async fn rename_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: RenameOptions,
+    ) -> store::Result<()> {
+        let renamed = self.inner.rename_opts(from, to, options);
+        self.guarded(to, renamed).await
+    }
+}
+
+/// An upload in parts, whose file appears when it is complete.
+#[derive(Debug)]
+struct KeptUpload {
+    inner: Box<dyn MultipartUpload>,
+    store: KeptStore,
+    location: Path,
+}
+
+#[async_trait]
+impl MultipartUpload for KeptUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.inner.put_part(data)
+    }
+
+    async fn complete(&mut self) -> store::Result<PutResult> {
+        let completed = self.inner.complete();
+        self.store.guarded(&self.location, completed).await
+    }
+
+    async fn abort(&mut self) -> store::Result<()> {
+        self.inner.abort().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use slatedb::object_store::local::LocalFileSystem;
+    use slatedb::object_store::{ObjectStoreExt as _, PutMode};
+
+    use super::*;
+
+    const FIRST: &str = "db/manifest/00000000000000000001.manifest";
+    const WAL: &str = "db/wal/00000000000000000001.sst";
+
+    /// A database of one manifest and one WAL file, in `directory/data`.
+    async fn database(directory: &tempfile::TempDir) -> (PathBuf, KeptStore) {
+        let root = directory.path().join("data");
+        std::fs::create_dir(&root).unwrap();
+        let local = LocalFileSystem::new_with_prefix(&root).unwrap();
+        let kept = KeptDirectories::new(&root, &Path::from("db")).unwrap();
+        let kept = KeptStore::new(Arc::new(local), Arc::new(kept));
+        put(&kept, FIRST).await.unwrap();
+        put(&kept, WAL).await.unwrap();
+        (root, kept)
+    }
+
+    async fn put(kept: &KeptStore, location: &str) -> store::Result<PutResult> {
+        let create = PutOptions::from(PutMode::Create);
+        let payload = PutPayload::from_static(b"x");
+        kept.put_opts(&Path::from(location), payload, create).await
+    }
+
+    fn is_final(refused: &store::Error) -> bool {
+        NonRetryable::find(refused).is_some()
+    }
+
+    #[tokio::test]
+    async fn a_removed_directory_is_not_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        for removed in ["data", "data/db", "data/db/manifest", "data/db/wal"] {
+            let directory = tempfile::tempdir_in(directory.path()).unwrap();
+            let (_, kept) = database(&directory).await;
+            let removed = directory.path().join(removed);
+            std::fs::remove_dir_all(&removed).unwrap();
+            let refused = put(&kept, "db/wal/00000000000000000002.sst").await;
+            let refused = refused.unwrap_err();
+            assert!(is_final(&refused), "{}: {refused}", removed.display());
+            assert!(!removed.exists(), "{}", removed.display());
+            // Reading finds out as well.
+            let refused = kept.get(&Path::from(FIRST)).await;
+            if !removed.ends_with("wal") {
+                assert!(is_final(&refused.unwrap_err()), "{}", removed.display());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_moved_directory_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, kept) = database(&directory).await;
+        let away = directory.path().join("away");
+        std::fs::rename(&root, &away).unwrap();
+        let refused = put(&kept, "db/wal/00000000000000000002.sst").await;
+        let refused = refused.unwrap_err();
+        assert!(!is_final(&refused), "{refused}");
+        assert!(refused.to_string().contains("put it back"), "{refused}");
+        assert!(!root.exists());
+        // An empty directory in its place, as an unmounted one leaves it, is not taken for it.
+        std::fs::create_dir(&root).unwrap();
+        assert!(put(&kept, "db/wal/00000000000000000002.sst").await.is_err());
+        assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
+        let read = kept.get(&Path::from(WAL)).await.unwrap_err();
+        assert!(!matches!(read, store::Error::NotFound { .. }), "{read}");
+        std::fs::remove_dir(&root).unwrap();
+        std::fs::rename(&away, &root).unwrap();
+        put(&kept, "db/wal/00000000000000000002.sst").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_missing_manifest_ends_it_and_a_newer_one_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, kept) = database(&directory).await;
+        let second = root.join("db/manifest/00000000000000000002.manifest");
+        std::fs::rename(root.join(FIRST), &second).unwrap();
+        put(&kept, "db/wal/00000000000000000002.sst").await.unwrap();
+        std::fs::remove_file(&second).unwrap();
+        let refused = put(&kept, "db/wal/00000000000000000003.sst").await;
+        let refused = refused.unwrap_err();
+        assert!(is_final(&refused), "{refused}");
+        assert!(refused.to_string().contains("manifest"), "{refused}");
+    }
+
+    /// The directory goes between the look before a put and the put itself.
+    #[tokio::test]
+    async fn what_a_put_made_meanwhile_is_taken_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, kept) = database(&directory).await;
+        let away = directory.path().join("away");
+        let location = Path::from("db/wal/00000000000000000002.sst");
+        let put = async {
+            std::fs::rename(root.join("db"), &away).unwrap();
+            let payload = PutPayload::from_static(b"x");
+            kept.inner.put(&location, payload).await
+        };
+        let refused = kept.guarded(&location, put).await.unwrap_err();
+        assert!(!is_final(&refused), "{refused}");
+        assert!(!root.join("db").exists());
+        std::fs::rename(&away, root.join("db")).unwrap();
+        kept.check(&location).await.unwrap();
+    }
+}
