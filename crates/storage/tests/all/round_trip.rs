@@ -44,7 +44,7 @@ async fn samples_come_back_from_head_buckets_and_after_restart() {
     drop(db);
     let mut taking_over = options(&location);
     taking_over.store.take_over = true;
-    let db = open(taking_over).await;
+    let db = open(taking_over.clone()).await;
     assert_eq!(
         read(&db, everything()).await,
         expected(&all),
@@ -57,7 +57,7 @@ async fn samples_come_back_from_head_buckets_and_after_restart() {
         "merged into buckets"
     );
     db.close().await.unwrap();
-    let db = open(options(&location)).await;
+    let db = open(taking_over).await;
     assert_eq!(
         read(&db, everything()).await,
         expected(&all),
