@@ -79,7 +79,10 @@ impl Args for SettingsArgs {
         command
             .arg(file)
             .arg(no_self_scrape)
-            .args(common.into_iter().rev().map(flag))
+            .args(common.into_iter().rev().map(|setting| {
+                // A switch is for one start, not for each.
+                flag(setting).hide_short_help(setting.kind == Kind::Bool)
+            }))
             .args(rest.into_iter().map(|setting| {
                 flag(setting)
                     .help_heading(heading(setting))
