@@ -1,4 +1,7 @@
 //! `icecore export`: slices of time, one after the other, appended to a file.
+//!
+//! Holds always: time without data costs a number of requests that grows with its logarithm. After an empty
+//! slice the next one that has something is looked for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write};
@@ -6,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
+use icecore_wire::native;
 use serde_json::{Value, json};
 
 use super::note::{Note, beside};
@@ -79,6 +83,18 @@ impl Format {
             Self::Native => "native",
         }
     }
+
+    /// The length of an answer in which there is nothing.
+    fn empty_bytes(self) -> u64 {
+        match self {
+            Self::Json => 0,
+            Self::Native => {
+                let mut stream = Vec::new();
+                native::Encoder::new(&mut stream).finish(&mut stream);
+                stream.len() as u64
+            }
+        }
+    }
 }
 
 impl Export {
@@ -121,15 +137,14 @@ impl Export {
             Some(noted) => Slices::noted(noted)?,
             None => {
                 let end = end.unwrap_or_else(|| times.of_now().saturating_add(AHEAD_MS));
-                let start = match start {
-                    Some(start) => start,
-                    None if slice_ms == 0 => 0,
-                    None => first_time(&connection, &selectors, end).await?,
-                };
-                if start > end {
+                if start.is_some_and(|start| start > end) {
                     bail!(WrongUsage("--start is after --end: exchange them".into()));
                 }
-                Slices::new(start, end, slice_ms)
+                let mut slices = Slices::new(start.unwrap_or(0), end, slice_ms);
+                if start.is_none() && slice_ms > 0 {
+                    slices.begin_with_data(&connection, &selectors).await?;
+                }
+                slices
             }
         };
         let mut target = match to_stdout {
@@ -145,27 +160,35 @@ impl Export {
                 ("format", self.format.name().into()),
             ];
             params.extend(selectors.iter().map(|s| ("match[]", s.clone())));
-            let copied = copy(
-                &connection,
-                &params,
-                compression,
-                &mut target,
-                &mut progress,
-                slices.done(),
-            );
-            let bytes = tokio::select! {
-                copied = copied => copied,
+            let step = async {
+                let done = slices.done();
+                let copied = copy(
+                    &connection,
+                    &params,
+                    compression,
+                    &mut target,
+                    &mut progress,
+                    done,
+                );
+                let copied = copied.await?;
+                slices.taken(to, copied.file_bytes);
+                if copied.plain_bytes <= self.format.empty_bytes() {
+                    slices.skip_to_data(&connection, &selectors).await?;
+                }
+                Ok::<_, anyhow::Error>(())
+            };
+            let stepped = tokio::select! {
+                stepped = step => stepped,
                 _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
             };
-            let bytes = bytes.with_context(|| match to_stdout {
+            progress.end();
+            stepped.with_context(|| match to_stdout {
                 true => "the export is not complete".into(),
                 false => format!(
                     "the export is not complete (--resume goes on at {})",
                     utc::format_ms(from)
                 ),
-            });
-            progress.end();
-            slices.taken(to, bytes?);
+            })?;
             if !to_stdout {
                 target.sync()?;
                 note.write(&slices.state())?;
@@ -244,43 +267,128 @@ impl Slices {
         self.bytes += bytes;
     }
 
+    /// Begins with the first slice that has something, or with the last if there is nothing.
+    async fn begin_with_data(
+        &mut self,
+        connection: &Connection,
+        selectors: &[String],
+    ) -> anyhow::Result<()> {
+        self.skip_to_data(connection, selectors).await?;
+        if self.next_ms > self.end_ms {
+            let last = self.end_ms.div_euclid(self.slice_ms);
+            self.next_ms = last.saturating_mul(self.slice_ms).max(self.start_ms);
+        }
+        self.start_ms = self.next_ms;
+        Ok(())
+    }
+
+    /// Passes over slices that have nothing.
+    async fn skip_to_data(
+        &mut self,
+        connection: &Connection,
+        selectors: &[String],
+    ) -> anyhow::Result<()> {
+        if self.slice_ms == 0 || self.next_ms > self.end_ms {
+            return Ok(());
+        }
+        let (next_ms, end_ms) = (self.next_ms, self.end_ms);
+        let slice_of = |ms: i64| ms.div_euclid(self.slice_ms);
+        let mut search = Search::new(slice_of(next_ms), slice_of(end_ms));
+        while let Some((first, last)) = search.asks() {
+            let start_ms = first.saturating_mul(self.slice_ms).max(next_ms);
+            let slices_end = last.saturating_add(1).saturating_mul(self.slice_ms);
+            let range = (start_ms, slices_end.saturating_sub(1).min(end_ms));
+            search.answered(has_series(connection, selectors, range).await?);
+        }
+        self.next_ms = match search.found() {
+            Some(slice) => slice.saturating_mul(self.slice_ms).max(next_ms),
+            None => end_ms.saturating_add(1),
+        };
+        Ok(())
+    }
+
     fn done(&self) -> f64 {
         let whole = self.end_ms.saturating_sub(self.start_ms).max(1) as f64;
         self.next_ms.saturating_sub(self.start_ms) as f64 / whole
     }
 }
 
-/// The beginning of the day of the first sample, found by asking for ever shorter times.
-async fn first_time(
-    connection: &Connection,
-    selectors: &[String],
-    end_ms: i64,
-) -> anyhow::Result<i64> {
-    // Nothing lies before `before` and something, if there is anything, before `after`.
-    let (mut before, mut after) = (0, end_ms.div_euclid(DAY_MS) + 1);
-    while after - before > 1 {
-        let middle = before + (after - before) / 2;
-        let mut params: Vec<(&'static str, String)> = vec![
-            ("start", "0".into()),
-            ("end", seconds(middle * DAY_MS - 1)),
-            ("limit", "1".into()),
-        ];
-        params.extend(selectors.iter().map(|s| ("match[]", s.clone())));
-        let body = connection.post("/api/v1/series", &params).await?;
-        let answer = Answer::parse(&body, connection.server())?;
-        match answer
-            .data
-            .as_array()
-            .is_some_and(|series| !series.is_empty())
-        {
-            true => after = middle,
-            false => before = middle,
-        }
-    }
-    Ok(before * DAY_MS)
+/// The first slice that has something, found by asking about ever more slices and then about ever fewer.
+struct Search {
+    /// Slices before it have nothing.
+    first: i64,
+    /// Something is in `first` or behind it, up to this slice, if that is known.
+    found_by: Option<i64>,
+    end: i64,
+    width: i64,
 }
 
-/// Copies one slice and says how many bytes it takes in the file.
+impl Search {
+    fn new(first: i64, end: i64) -> Self {
+        Self {
+            first,
+            found_by: None,
+            end,
+            width: 1,
+        }
+    }
+
+    /// The first and the last of the slices to ask about next; `None` at the end of the search.
+    fn asks(&self) -> Option<(i64, i64)> {
+        let last = match self.found_by {
+            Some(by) if by <= self.first => return None,
+            Some(by) => self.first + (by - self.first - 1) / 2,
+            None if self.first > self.end => return None,
+            None => self.first.saturating_add(self.width - 1).min(self.end),
+        };
+        Some((self.first, last))
+    }
+
+    /// Whether there was something in what was asked about.
+    fn answered(&mut self, something: bool) {
+        let Some((_, last)) = self.asks() else {
+            return;
+        };
+        match something {
+            true => self.found_by = Some(last),
+            false => {
+                self.first = last.saturating_add(1);
+                self.width = self.width.saturating_mul(2);
+            }
+        }
+    }
+
+    fn found(&self) -> Option<i64> {
+        self.found_by
+    }
+}
+
+async fn has_series(
+    connection: &Connection,
+    selectors: &[String],
+    (start_ms, end_ms): (i64, i64),
+) -> anyhow::Result<bool> {
+    let mut params: Vec<(&'static str, String)> = vec![
+        ("start", seconds(start_ms)),
+        ("end", seconds(end_ms)),
+        ("limit", "1".into()),
+    ];
+    params.extend(selectors.iter().map(|s| ("match[]", s.clone())));
+    let body = connection.post("/api/v1/series", &params).await?;
+    let answer = Answer::parse(&body, connection.server())?;
+    let series = answer.data.as_array();
+    Ok(series.is_some_and(|series| !series.is_empty()))
+}
+
+/// What a slice takes.
+struct Copied {
+    /// In the file, compressed.
+    file_bytes: u64,
+    /// As it was answered.
+    plain_bytes: u64,
+}
+
+/// Copies one slice.
 async fn copy(
     connection: &Connection,
     params: &[(&'static str, String)],
@@ -288,7 +396,7 @@ async fn copy(
     target: &mut Target,
     progress: &mut Progress,
     done: f64,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<Copied> {
     let mut response = connection.post_streamed("/api/v1/export", params).await?;
     if !response.status().is_success() {
         let status = response.status();
@@ -298,6 +406,7 @@ async fn copy(
     }
     let mut sink = Counting { target, bytes: 0 };
     let mut encoder = compression.encoder(&mut sink)?;
+    let mut plain_bytes = 0;
     while let Some(piece) = response
         .chunk()
         .await
@@ -305,11 +414,15 @@ async fn copy(
         .with_context(|| format!("the answer of {} broke off", connection.server()))?
     {
         encoder.write_all(&piece).context("cannot write")?;
+        plain_bytes += piece.len() as u64;
         progress.bytes += piece.len() as u64;
         progress.tell("exporting: ", Some(done));
     }
     encoder.finish().context("cannot write")?;
-    Ok(sink.bytes)
+    Ok(Copied {
+        file_bytes: sink.bytes,
+        plain_bytes,
+    })
 }
 
 enum Target {
@@ -428,6 +541,45 @@ impl<W: Write> Encoder<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_slice_with_data_is_found_with_few_questions() {
+        for (first, end, data) in [
+            (0, 0, None),
+            (0, 0, Some(0)),
+            (5, 4, None),
+            (-3, 10, Some(-3)),
+            (0, 20_000, Some(19_999)),
+            (0, 20_000, Some(20_000)),
+            (0, 20_000, Some(1)),
+            (0, 500_000, None),
+            (i64::MAX - 2, i64::MAX, Some(i64::MAX)),
+        ] {
+            let mut search = Search::new(first, end);
+            let mut questions = 0;
+            while let Some((from, to)) = search.asks() {
+                assert!(first <= from && from <= to && to <= end);
+                search.answered(data.is_some_and(|slice| (from..=to).contains(&slice)));
+                questions += 1;
+                assert!(questions < 100);
+            }
+            assert_eq!(search.found(), data, "{first} to {end}");
+            assert!(questions <= 40, "{questions} questions");
+        }
+    }
+
+    #[test]
+    fn the_first_of_several_is_found() {
+        for first in 0..30 {
+            let data = [7, 9, 10, 25];
+            let expected = data.into_iter().find(|slice| *slice >= first);
+            let mut search = Search::new(first, 29);
+            while let Some((from, to)) = search.asks() {
+                search.answered(data.iter().any(|slice| (from..=to).contains(slice)));
+            }
+            assert_eq!(search.found(), expected, "from {first}");
+        }
+    }
 
     #[test]
     fn slices_cover_the_range_once() {

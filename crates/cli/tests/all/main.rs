@@ -27,6 +27,7 @@ mod scrape;
 mod served;
 mod snapshot;
 mod transfer;
+mod web;
 
 use std::process::{Command, Output};
 

@@ -130,6 +130,55 @@ fn what_is_killed_in_the_middle_is_gone_on_with() {
     }
 }
 
+/// How many requests of a route were answered.
+fn answered(served: &Served, route: &str) -> u64 {
+    let metrics = client(served).get("/metrics").unwrap().text();
+    let line = format!("icecore_http_requests_total{{route=\"{route}\",code=\"200\"}} ");
+    let value = metrics.lines().find_map(|text| text.strip_prefix(&line));
+    value.map_or(0, |value| value.parse().unwrap())
+}
+
+#[test]
+fn years_without_data_cost_nothing() {
+    let workplace = Workplace::new();
+    let served = start(&workplace, "data");
+    let input = workplace.path("input.txt");
+    // 2005, two days in 2015, and 2023.
+    let times = [
+        1_120_000_000_000_i64,
+        1_430_000_000_000,
+        1_430_090_000_000,
+        1_700_000_000_000,
+    ];
+    let lines = times.map(|time| format!("moved_seldom {time} {time}\n"));
+    std::fs::write(&input, lines.concat()).unwrap();
+    succeeds(&served, &["import", input.to_str().unwrap()]);
+    for (name, format, since, slice) in [
+        ("all.json", "json", None, "1d"),
+        ("all.native", "native", None, "1d"),
+        ("hours.native", "native", Some("1990-01-01T00:00:00Z"), "1h"),
+    ] {
+        let (slices, questions) = (
+            answered(&served, "/api/v1/export"),
+            answered(&served, "/api/v1/series"),
+        );
+        let file = workplace.path(name);
+        let path = file.to_str().unwrap();
+        let mut export = vec!["export", "-o", path, "--match", ALL, "--format", format];
+        export.extend(["--slice", slice]);
+        export.extend(since.iter().flat_map(|since| ["--start", since]));
+        succeeds(&served, &export);
+        let slices = answered(&served, "/api/v1/export") - slices;
+        let questions = answered(&served, "/api/v1/series") - questions;
+        // Four with data, and an empty one in front of each gap.
+        assert!(slices <= 12, "{name}: {slices} slices");
+        assert!(questions <= 160, "{name}: {questions} questions");
+        let target = start(&workplace, &format!("{name}.data"));
+        succeeds(&target, &["import", path]);
+        assert_eq!(exported(&target), exported(&served), "{name}");
+    }
+}
+
 #[test]
 fn standard_streams_text_and_what_goes_wrong() {
     let workplace = Workplace::new();
