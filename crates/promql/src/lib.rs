@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod exec;
 mod functions;
+mod go_math;
 mod histogram;
 mod memory_source;
 mod operators;

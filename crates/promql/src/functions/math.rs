@@ -4,6 +4,7 @@
 
 use super::{CallContext, MapFunction};
 use crate::exec::{ABSENT, Row, is_absent};
+use crate::go_math;
 
 pub(super) fn function(name: &str) -> Option<MapFunction> {
     let function: MapFunction = match name {
@@ -21,11 +22,11 @@ pub(super) fn function(name: &str) -> Option<MapFunction> {
         "cos" => |_, row| each_float(row, f64::cos),
         "cosh" => |_, row| each_float(row, cosh),
         "deg" => |_, row| each_float(row, |v| v * 180.0 / std::f64::consts::PI),
-        "exp" => |_, row| each_float(row, f64::exp),
+        "exp" => |_, row| each_float(row, go_math::exp),
         "floor" => |_, row| each_float(row, f64::floor),
-        "ln" => |_, row| each_float(row, f64::ln),
-        "log10" => |_, row| each_float(row, f64::log10),
-        "log2" => |_, row| each_float(row, f64::log2),
+        "ln" => |_, row| each_float(row, go_math::ln),
+        "log10" => |_, row| each_float(row, go_math::log10),
+        "log2" => |_, row| each_float(row, go_math::log2),
         "rad" => |_, row| each_float(row, |v| v * std::f64::consts::PI / 180.0),
         "round" => round,
         "sgn" => |_, row| each_float(row, sign),
@@ -72,14 +73,14 @@ const HALF_EXPONENTIAL: f64 = 21.0;
 
 fn cosh(value: f64) -> f64 {
     match value.abs() > HALF_EXPONENTIAL {
-        true => value.abs().exp() * 0.5,
+        true => go_math::exp(value.abs()) * 0.5,
         false => value.cosh(),
     }
 }
 
 fn sinh(value: f64) -> f64 {
     match value.abs() > HALF_EXPONENTIAL {
-        true => (value.abs().exp() * 0.5).copysign(value),
+        true => (go_math::exp(value.abs()) * 0.5).copysign(value),
         false => value.sinh(),
     }
 }

@@ -7,6 +7,7 @@
 //! Observations of NaN are in the count but in no bucket; they make the sum NaN.
 
 use super::{Bucket, FloatHistogram};
+use crate::go_math::{exp2, log2};
 
 /// What NaN observations did to a quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +84,10 @@ impl FloatHistogram {
         if self.uses_custom_buckets() || (bucket.lower <= 0.0 && bucket.upper >= 0.0) {
             return bucket.lower + (bucket.upper - bucket.lower) * fraction;
         }
-        let (lower, upper) = (bucket.lower.abs().log2(), bucket.upper.abs().log2());
+        let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
         match bucket.lower > 0.0 {
-            true => (lower + (upper - lower) * fraction).exp2(),
-            false => -(upper + (lower - upper) * (1.0 - fraction)).exp2(),
+            true => exp2(lower + (upper - lower) * fraction),
+            false => -exp2(upper + (lower - upper) * (1.0 - fraction)),
         }
     }
 
@@ -180,8 +181,8 @@ impl FloatHistogram {
 
 /// Which part of an exponential bucket lies below a value within it.
 pub(super) fn exponential_fraction(bucket: &Bucket, value: f64) -> f64 {
-    let (lower, upper) = (bucket.lower.abs().log2(), bucket.upper.abs().log2());
-    let value_log = value.abs().log2();
+    let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
+    let value_log = log2(value.abs());
     match value > 0.0 {
         true => (value_log - lower) / (upper - lower),
         false => 1.0 - (value_log - upper) / (lower - upper),

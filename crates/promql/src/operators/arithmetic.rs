@@ -7,6 +7,7 @@ use icecore_model::CounterResetHint;
 use crate::annotations::{HistogramOperation, Note};
 use crate::exec::is_absent;
 use crate::functions::{go_max, go_min};
+use crate::go_math;
 use crate::histogram::FloatHistogram;
 use crate::parse::BinaryOp;
 
@@ -40,7 +41,7 @@ pub(super) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
         BinaryOp::Multiply => Some(lhs * rhs),
         BinaryOp::Divide => Some(lhs / rhs),
         BinaryOp::Modulo => Some(lhs % rhs),
-        BinaryOp::Power => Some(lhs.powf(rhs)),
+        BinaryOp::Power => Some(go_math::pow(lhs, rhs)),
         BinaryOp::Atan2 => Some(lhs.atan2(rhs)),
         BinaryOp::Equal => keep_if(lhs == rhs),
         BinaryOp::NotEqual => keep_if(lhs != rhs),

@@ -69,7 +69,7 @@ impl DurationExpr {
             DurationOp::Divide => a / b,
             DurationOp::Modulo if b == 0.0 => return Err(DurationError::ModuloByZero(self.span)),
             DurationOp::Modulo => a % b,
-            DurationOp::Power => a.powf(b),
+            DurationOp::Power => crate::go_math::pow(a, b),
         })
     }
 }
