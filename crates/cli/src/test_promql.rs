@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use icecore_promql::Engine;
 use icecore_promql::script::run_file;
+use icecore_promql::{Engine, EngineOptions};
 
 use crate::WrongUsage;
 use crate::output::Output;
@@ -32,6 +32,11 @@ struct Promql {
     /// Scripts, or directories whose files *.test are run
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Remove metric names at once, as a server does by default
+    ///
+    /// Scripts of Prometheus expect them to be removed when the answer is made.
+    #[arg(long)]
+    names_removed_at_once: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -55,7 +60,10 @@ impl Test {
 impl Promql {
     fn run(self) -> anyhow::Result<()> {
         let files = scripts(&self.files)?;
-        let engine = Engine::default();
+        let engine = Engine::new(EngineOptions {
+            delayed_name_removal: !self.names_removed_at_once,
+            ..EngineOptions::default()
+        });
         let mut output = Output::new();
         let (mut evaluations, mut failures, mut failed_files) = (0, 0, 0);
         for file in &files {

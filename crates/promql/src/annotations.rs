@@ -118,7 +118,7 @@ pub(crate) struct RaisedCounts {
     first_ms: i64,
     last_ms: i64,
     raised: ForcedMonotonic,
-    samples: u64,
+    samples: i64,
 }
 
 impl RaisedCounts {
@@ -139,7 +139,12 @@ impl RaisedCounts {
             highest: self.raised.highest.max(other.raised.highest),
             difference_max: self.raised.difference_max.max(other.raised.difference_max),
         };
-        self.samples += other.samples;
+        self.samples = self.samples.wrapping_add(other.samples);
+    }
+
+    /// The same with another number of samples.
+    pub(crate) fn of_samples(self, samples: i64) -> Self {
+        Self { samples, ..self }
     }
 }
 

@@ -29,6 +29,9 @@ pub struct EngineOptions {
     pub memory_max: usize,
     /// Most steps of a range query. Prometheus' 11 000: a week by the minute, and some.
     pub steps_max: usize,
+    /// Whether metric names that functions take away stay until the answer is made, as in Prometheus
+    /// with the feature `promql-delayed-name-removal`. Off there, so off here.
+    pub delayed_name_removal: bool,
     /// Which rewrites of the plan are applied. All, except to measure what one brings.
     pub rules: Rules,
 }
@@ -42,6 +45,7 @@ impl Default for EngineOptions {
             samples_max: 50_000_000,
             memory_max: 1 << 30,
             steps_max: 11_000,
+            delayed_name_removal: false,
             rules: Rules::ALL,
         }
     }
@@ -94,10 +98,11 @@ impl Engine {
         if truncated {
             warnings.push("results truncated due to limit".to_string());
         }
-        let (samples_touched, samples_per_step) = context.touched();
+        let (samples_touched, samples_per_step, samples_read_per_step) = context.touched();
         let stats = Stats {
             samples_touched,
             samples_per_step,
+            samples_read_per_step,
             samples_read: context.samples_read.load(Ordering::Relaxed),
             series_read: context.series_read.load(Ordering::Relaxed),
             memory_peak_bytes: context.memory_peak() as u64,
@@ -139,6 +144,7 @@ impl Engine {
             is_range,
             lookback_ms,
             default_step_ms: millis(self.options.default_step),
+            delayed_names: self.options.delayed_name_removal,
         };
         let mut plan = plan::build(context, expr, self.options.rules)?;
         plan::optimize(&mut plan, self.options.rules);
@@ -194,7 +200,9 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
         Root::Vector(node) => {
             let mut operator = operators::build(run, node);
             let (mut rows, _held) = operators::collect(run.context, &mut *operator).await?;
-            operators::drop_names(&mut rows);
+            if plan.delayed_names {
+                operators::drop_names(&mut rows);
+            }
             let rows = merge_equal_labels(rows)?;
             check_samples(&rows, run.context.limits.samples)?;
             Ok(match plan.is_range {

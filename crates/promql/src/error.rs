@@ -33,4 +33,11 @@ impl From<OutOfMemory> for Error {
     }
 }
 
+impl Error {
+    /// An answer would have one series twice.
+    pub(crate) fn same_labelset() -> Self {
+        Self::Execution("vector cannot contain metrics with the same labelset".to_string())
+    }
+}
+
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -140,6 +140,8 @@ pub struct Stats {
     pub samples_touched: u64,
     /// The same by step of the query.
     pub samples_per_step: Vec<(i64, u64)>,
+    /// By step the samples that the step before had not touched. Empty if nobody asked.
+    pub samples_read_per_step: Vec<(i64, u64)>,
     /// Samples read from the source.
     pub samples_read: u64,
     pub series_read: u64,

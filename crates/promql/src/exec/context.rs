@@ -29,8 +29,35 @@ pub(crate) struct Context<'q> {
 
 struct Touched {
     grid: Grid,
-    steps: Mutex<Vec<u64>>,
+    steps: Mutex<SampleCounts>,
     elsewhere: AtomicU64,
+}
+
+/// Samples by step.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SampleCounts {
+    /// Those that windows and look-backs had.
+    pub(crate) touched: Vec<u64>,
+    /// Those that the step before did not have.
+    pub(crate) read: Vec<u64>,
+}
+
+impl SampleCounts {
+    pub(crate) fn new(steps: usize) -> Self {
+        Self {
+            touched: vec![0; steps],
+            read: vec![0; steps],
+        }
+    }
+
+    /// Adds what each step touched and read, so many times.
+    pub(crate) fn add(&mut self, by_step: impl Iterator<Item = (u64, u64)>, times: u64) {
+        let steps = self.touched.iter_mut().zip(&mut self.read);
+        for ((touched, read), (more_touched, more_read)) in steps.zip(by_step) {
+            *touched += times * more_touched;
+            *read += times * more_read;
+        }
+    }
 }
 
 /// What one query may use.
@@ -64,36 +91,47 @@ impl<'q> Context<'q> {
     pub(crate) fn count_touched(&mut self, grid: Grid) {
         self.touched = Some(Touched {
             grid,
-            steps: Mutex::new(vec![0; grid.steps]),
+            steps: Mutex::new(SampleCounts::new(grid.steps)),
             elsewhere: AtomicU64::new(0),
         });
     }
 
     /// Takes note of samples touched at the steps of a grid. `counts` is only asked if it matters.
-    pub(crate) fn touch(&self, grid: Grid, counts: impl FnOnce() -> Vec<u64>) {
+    pub(crate) fn touch(&self, grid: Grid, counts: impl FnOnce() -> SampleCounts) {
         let Some(touched) = &self.touched else {
             return;
         };
         let counts = counts();
-        if grid != touched.grid {
-            let sum = counts.iter().sum();
-            touched.elsewhere.fetch_add(sum, Ordering::Relaxed);
+        let mut steps = touched.steps.lock();
+        if grid == touched.grid {
+            let by_step = counts.touched.into_iter().zip(counts.read);
+            steps.add(by_step, 1);
             return;
         }
-        for (step, count) in touched.steps.lock().iter_mut().zip(counts) {
-            *step += count;
+        let sum = counts.touched.iter().sum();
+        touched.elsewhere.fetch_add(sum, Ordering::Relaxed);
+        // What a subquery reads belongs to the first step that is not before it, or to the last one.
+        let (start_ms, step_ms) = (touched.grid.start_ms, touched.grid.step_ms.max(1));
+        let last = touched.grid.steps.saturating_sub(1);
+        for (time, read) in grid.times().zip(counts.read) {
+            let after = time.saturating_sub(start_ms).max(0) as u64;
+            let step = usize::try_from(after.div_ceil(step_ms as u64)).unwrap_or(last);
+            if let Some(sum) = steps.read.get_mut(step.min(last)) {
+                *sum += read;
+            }
         }
     }
 
-    /// The samples touched in all, and by step; those of subqueries belong to no step.
-    pub(crate) fn touched(&self) -> (u64, Vec<(i64, u64)>) {
+    /// The samples touched in all (those of subqueries belong to no step), and by step what was touched
+    /// and what was read.
+    pub(crate) fn touched(&self) -> (u64, Vec<(i64, u64)>, Vec<(i64, u64)>) {
         let Some(touched) = &self.touched else {
-            return (0, Vec::new());
+            return (0, Vec::new(), Vec::new());
         };
         let steps = touched.steps.lock();
-        let sum = steps.iter().sum::<u64>() + touched.elsewhere.load(Ordering::Relaxed);
-        let by_step = touched.grid.times().zip(steps.iter().copied());
-        (sum, by_step.collect())
+        let sum = steps.touched.iter().sum::<u64>() + touched.elsewhere.load(Ordering::Relaxed);
+        let by_step = |counts: &[u64]| touched.grid.times().zip(counts.iter().copied()).collect();
+        (sum, by_step(&steps.touched), by_step(&steps.read))
     }
 
     /// Whether to go on. Called once per batch.

@@ -1,6 +1,6 @@
 //! Rows that turn out to be the same series.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use icecore_model::Labels;
@@ -26,22 +26,37 @@ pub(crate) fn merge_equal_labels(rows: Vec<Row>) -> Result<Vec<Row>> {
     Ok(merged)
 }
 
+/// The same for what is evaluated step by step: the row that has the first value says whether the name
+/// is to be removed.
+pub(crate) fn merge_steps(mut rows: Vec<Row>) -> Result<Vec<Row>> {
+    if !has_equal_labels(&rows) {
+        return Ok(rows);
+    }
+    let first = |row: &Row| (0..row.values.floats.len()).find(|step| row.values.is_present(*step));
+    rows.sort_by_cached_key(first);
+    merge_equal_labels(rows)
+}
+
+/// Whether any two rows have the same labels.
+pub(crate) fn has_equal_labels(rows: &[Row]) -> bool {
+    let mut seen: HashSet<&Labels, BuildHasherDefault<Fingerprint>> =
+        HashSet::with_capacity_and_hasher(rows.len(), BuildHasherDefault::default());
+    !rows.iter().all(|row| seen.insert(&row.labels))
+}
+
 fn merge_into(target: &mut Row, row: Row) -> Result<()> {
     for step in 0..row.values.floats.len() {
         if !row.values.is_present(step) {
             continue;
         }
         if target.values.is_present(step) {
-            return Err(Error::Execution(
-                "vector cannot contain metrics with the same labelset".to_string(),
-            ));
+            return Err(Error::same_labelset());
         }
         match row.values.histogram(step) {
             Some(histogram) => target.values.set_histogram(step, histogram.clone()),
             None => target.values.set_float(step, row.values.floats[step]),
         }
     }
-    target.drop_name |= row.drop_name;
     Ok(())
 }
 

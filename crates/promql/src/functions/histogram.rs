@@ -14,6 +14,8 @@ mod series;
 
 use std::collections::BTreeMap;
 
+use icecore_model::METRIC_NAME;
+
 use super::labels::with_label;
 use super::{Argument, CallContext, MapFunction, VectorFunction};
 use crate::annotations::{GoFloat, Note};
@@ -97,10 +99,25 @@ fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>
             before: &shares[..place],
             grid: ctx.grid,
         };
-        let measured = series.measure(ctx, 0, &quantile);
+        let mut measured = series.measure(ctx, 0, &quantile);
+        if label == METRIC_NAME && !ctx.delayed_names {
+            measured.iter_mut().for_each(remove_name_now);
+        }
         label_rows(label, share, measured, &mut labelled)?;
     }
-    merge_equal_labels(labelled)
+    // Prometheus does not look for equal series here where names are removed late, but for range queries.
+    match ctx.delayed_names && ctx.grid.steps == 1 {
+        true => Ok(labelled),
+        false => merge_equal_labels(labelled),
+    }
+}
+
+/// Removes the name before it is given again.
+fn remove_name_now(row: &mut Row) {
+    for label in [METRIC_NAME, "__type__", "__unit__"] {
+        row.labels = with_label(&row.labels, label, "");
+    }
+    row.drop_name = false;
 }
 
 fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {
@@ -165,7 +182,7 @@ fn label_rows(
             if !values.is_empty() {
                 labelled.push(Row {
                     labels: with_label(&row.labels, label, text),
-                    drop_name: true,
+                    drop_name: row.drop_name,
                     values,
                 });
             }

@@ -108,6 +108,7 @@ impl Setup {
         CallContext {
             grid: self.grid,
             is_range_query: self.is_range_query,
+            delayed_names: true,
             call: &self.call,
             args: self.args.clone().into(),
             annotations: &self.annotations,

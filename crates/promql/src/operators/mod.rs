@@ -18,6 +18,7 @@ mod label_key;
 mod once;
 mod range_input;
 mod range_samples;
+mod remove_names;
 mod repeat;
 mod rows;
 mod scalar;
@@ -68,6 +69,15 @@ impl<'q> Run<'q> {
 
 /// The operator of a node.
 pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
+    remove_names::removing(run, node, of_kind(run, node), true)
+}
+
+/// The operator of a node for somebody who does not look at metric names.
+fn build_nameless<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
+    remove_names::removing(run, node, of_kind(run, node), false)
+}
+
+fn of_kind<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
     match &node.kind {
         VectorKind::Select { .. } => Box::new(select::Select::new(run, node)),
         VectorKind::Window { .. } => Box::new(window::Window::new(run, node)),

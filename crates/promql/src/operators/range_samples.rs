@@ -32,7 +32,9 @@ pub(crate) async fn range_samples<'q>(
     let mut reader = RangeReader::new(run, input);
     let mut held = run.context.reserve(0)?;
     let mut all: Vec<Samples> = Vec::new();
-    while let Some(series) = reader.next(0, |series| within(series, windows)).await? {
+    let delayed_names = run.plan.delayed_names;
+    let make = |series| within(series, windows, delayed_names);
+    while let Some(series) = reader.next(0, make).await? {
         run.context
             .grow(&mut held, series.iter().map(Samples::heap_bytes).sum())?;
         all.extend(series);
@@ -49,7 +51,7 @@ pub(crate) async fn range_samples<'q>(
 }
 
 /// The samples of a series that lie within the window; `None` where there are none.
-fn within(series: RangeSeries, windows: &Windows) -> Option<Samples> {
+fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option<Samples> {
     let (end_ms, _) = windows.ends();
     let after_ms = end_ms.saturating_sub(windows.range_ms);
     let is_within = |time: i64| time > after_ms && time <= end_ms;
@@ -66,7 +68,7 @@ fn within(series: RangeSeries, windows: &Windows) -> Option<Samples> {
         .filter(|point| is_within(point.time_ms))
         .map(|point| (point.time_ms, point.histogram))
         .collect();
-    let labels = match series.drop_name {
+    let labels = match series.drop_name && delayed_names {
         true => without_name(&series.labels),
         false => series.labels,
     };
@@ -129,9 +131,7 @@ impl Samples {
         let twice = self.floats.windows(2).any(|pair| pair[0].0 == pair[1].0)
             || (self.histograms.windows(2)).any(|pair| pair[0].0 == pair[1].0);
         match twice {
-            true => Err(Error::Execution(
-                "vector cannot contain metrics with the same labelset".to_string(),
-            )),
+            true => Err(Error::same_labelset()),
             false => Ok(()),
         }
     }

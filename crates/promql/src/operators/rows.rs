@@ -58,7 +58,8 @@ impl Operator for Map<'_> {
             };
             let context = CallContext {
                 grid: self.node.grid,
-                is_range_query: self.run.plan.is_range,
+                is_range_query: self.run.plan.is_range && self.node.grid == self.run.plan.grid,
+                delayed_names: self.run.plan.delayed_names,
                 call: self.call,
                 args: self.evaluated.clone().unwrap_or_default(),
                 annotations: &self.run.context.annotations,
@@ -88,7 +89,8 @@ pub(super) async fn whole<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<
     let (rows, _held) = collect(run.context, &mut *build(run, input)).await?;
     let context = CallContext {
         grid: node.grid,
-        is_range_query: run.plan.is_range,
+        is_range_query: run.plan.is_range && node.grid == run.plan.grid,
+        delayed_names: run.plan.delayed_names,
         call,
         args: args.into(),
         annotations: &run.context.annotations,

@@ -13,7 +13,7 @@ use super::scan::{ScanReader, Scanned};
 use super::{Operator, Run};
 use crate::annotations::{HistogramOperation, Note};
 use crate::error::Result;
-use crate::exec::{ABSENT, Grid, Row, Values, is_absent};
+use crate::exec::{ABSENT, Grid, Row, SampleCounts, Values, is_absent};
 use crate::functions::window::{HistogramPoint, histogram_points};
 use crate::histogram::{FloatHistogram, HistogramOpError};
 use crate::parse::Span;
@@ -72,9 +72,12 @@ impl Operator for Select<'_> {
                 // A look-back touches one sample at each step at which there is one.
                 let present = |step| rows.iter().filter(move |row| row.values.is_present(step));
                 let counts = || {
-                    (0..steps)
-                        .map(|step| present(step).count() as u64)
-                        .collect()
+                    let by_step = (0..steps).map(|step| present(step).count() as u64);
+                    let touched: Vec<u64> = by_step.collect();
+                    SampleCounts {
+                        read: touched.clone(),
+                        touched,
+                    }
                 };
                 self.run.context.touch(picker.grid, counts);
             }

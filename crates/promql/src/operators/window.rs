@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::exec::Row;
 use crate::functions::CallContext;
 use crate::functions::window::{RangeSeries, WindowEvaluator};
-use crate::plan::{Vector, VectorKind};
+use crate::plan::{RangeInput, Vector, VectorKind};
 
 pub(super) struct Window<'q> {
     run: &'q Run<'q>,
@@ -45,6 +45,7 @@ impl<'q> Window<'q> {
         let context = CallContext {
             grid: node.grid,
             is_range_query: run.plan.is_range,
+            delayed_names: run.plan.delayed_names,
             call,
             args: arguments(run, args).await?.into(),
             annotations: &run.context.annotations,
@@ -77,7 +78,21 @@ impl<'q> Window<'q> {
         match rows {
             Some(rows) => Ok(Some(rows.into_iter().collect::<Result<Vec<Row>>>()?)),
             None => {
-                let counts = || evaluator.samples_touched();
+                let of_subquery = matches!(
+                    &self.node.kind,
+                    VectorKind::Window {
+                        input: RangeInput::Subquery(_),
+                        ..
+                    }
+                );
+                let counts = || {
+                    let mut counts = evaluator.sample_counts();
+                    if of_subquery {
+                        // What was read for it has been counted below.
+                        counts.read.fill(0);
+                    }
+                    counts
+                };
                 self.run.context.touch(self.node.grid, counts);
                 Ok(None)
             }

@@ -181,6 +181,16 @@ pub enum AggregateOp {
     LimitRatio,
 }
 
+impl AggregateOp {
+    /// Whether rows come out as they are, with all their labels.
+    pub(crate) fn chooses(self) -> bool {
+        matches!(
+            self,
+            Self::TopK | Self::BottomK | Self::LimitK | Self::LimitRatio
+        )
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Binary {
     pub op: BinaryOp,

@@ -1,13 +1,13 @@
 //! A tree as the JSON of `/api/v1/parse_query`, in the shapes of Prometheus.
 //!
-//! As there, the value of a duration that is an expression is 0.
+//! As there, the value of a duration that is an expression is 0, and the expression stands beside it.
 
 use icecore_model::Matcher;
 use serde_json::{Value, json};
 
 use super::ast::{
-    Aggregate, At, Binary, Call, Duration, Expr, Subquery, TimeModifiers, VectorMatching,
-    VectorSelector,
+    Aggregate, At, Binary, Call, Duration, DurationExpr, DurationExprKind, Expr, Subquery,
+    TimeModifiers, VectorMatching, VectorSelector,
 };
 use super::display::sign;
 use super::literal::format_number;
@@ -28,6 +28,7 @@ fn node(expr: &Expr) -> Value {
         Expr::Matrix(matrix) => {
             let mut value = selector(&matrix.selector, "matrixSelector");
             value["range"] = json!(millis(&matrix.range));
+            value["rangeExpr"] = computed(&matrix.range);
             value
         }
         Expr::Subquery(subquery) => subquery_node(subquery),
@@ -49,6 +50,7 @@ fn selector(vector: &VectorSelector, kind: &str) -> Value {
         "type": kind,
         "name": vector.name.as_deref().unwrap_or(""),
         "offset": millis(&vector.time.offset),
+        "offsetExpr": computed(&vector.time.offset),
         "matchers": matchers,
         "timestamp": timestamp(&vector.time),
         "startOrEnd": start_or_end(&vector.time),
@@ -70,8 +72,11 @@ fn subquery_node(subquery: &Subquery) -> Value {
         "type": "subquery",
         "expr": node(&subquery.expr),
         "range": millis(&subquery.range),
+        "rangeExpr": computed(&subquery.range),
         "offset": millis(&subquery.time.offset),
+        "offsetExpr": computed(&subquery.time.offset),
         "step": subquery.step.as_ref().map_or(0, millis),
+        "stepExpr": subquery.step.as_ref().map_or(Value::Null, computed),
         "timestamp": timestamp(&subquery.time),
         "startOrEnd": start_or_end(&subquery.time),
     })
@@ -128,8 +133,58 @@ fn call_node(call: &Call) -> Value {
 fn millis(duration: &Duration) -> i64 {
     match duration {
         Duration::Millis(millis) => *millis,
-        Duration::Expr(_) => 0,
+        Duration::Expr(expr) => match constant(expr) {
+            Some((seconds, _)) => (seconds * 1000.0).round() as i64,
+            None => 0,
+        },
     }
+}
+
+/// The value of a number with signs and parentheses around it, and whether it is written as a duration.
+fn constant(expr: &DurationExpr) -> Option<(f64, bool)> {
+    match &expr.kind {
+        DurationExprKind::Number(number) => Some((number.value, number.is_duration)),
+        DurationExprKind::Plus(inner) => constant(inner),
+        DurationExprKind::Negate(inner) => {
+            constant(inner).map(|(value, is_duration)| (-value, is_duration))
+        }
+        _ => None,
+    }
+}
+
+/// The expression of a duration that is one.
+fn computed(duration: &Duration) -> Value {
+    match duration {
+        Duration::Expr(expr) if constant(expr).is_none() => duration_node(expr),
+        _ => Value::Null,
+    }
+}
+
+fn duration_node(expr: &DurationExpr) -> Value {
+    if let Some((value, is_duration)) = constant(expr) {
+        return json!({
+            "type": "numberLiteral",
+            "val": format_number(value),
+            "duration": is_duration,
+        });
+    }
+    let (op, lhs, rhs) = match &expr.kind {
+        DurationExprKind::Number(_) => return Value::Null,
+        DurationExprKind::Step => ("step", None, None),
+        DurationExprKind::Range => ("range", None, None),
+        DurationExprKind::Plus(inner) => ("+", None, Some(inner)),
+        DurationExprKind::Negate(inner) => ("-", None, Some(inner)),
+        DurationExprKind::Binary(op, lhs, rhs) => (op.symbol(), Some(lhs), Some(rhs)),
+        DurationExprKind::MinOf(lhs, rhs) => ("min_of", Some(lhs), Some(rhs)),
+        DurationExprKind::MaxOf(lhs, rhs) => ("max_of", Some(lhs), Some(rhs)),
+    };
+    json!({
+        "type": "durationExpr",
+        "op": op,
+        "lhs": lhs.map(|side| duration_node(side)),
+        "rhs": rhs.map(|side| duration_node(side)),
+        "wrapped": expr.wrapped,
+    })
 }
 
 fn timestamp(time: &TimeModifiers) -> Option<i64> {
@@ -165,7 +220,8 @@ mod tests {
         assert_eq!(
             tree("foo{a=~\"b.*\"} offset -5m @ 1.5"),
             json!({
-                "type": "vectorSelector", "name": "foo", "offset": -300_000, "matchers": matchers,
+                "type": "vectorSelector", "name": "foo", "offset": -300_000, "offsetExpr": null,
+                "matchers": matchers,
                 "timestamp": 1500, "startOrEnd": null, "anchored": false, "smoothed": false,
             })
         );
@@ -173,10 +229,46 @@ mod tests {
             tree("foo{a=~\"b.*\"}[1h] smoothed @ end()"),
             json!({
                 "type": "matrixSelector", "name": "foo", "range": 3_600_000, "offset": 0,
-                "matchers": matchers, "timestamp": null, "startOrEnd": "end",
+                "rangeExpr": null, "offsetExpr": null, "matchers": matchers, "timestamp": null, "startOrEnd": "end",
                 "anchored": false, "smoothed": true,
             })
         );
+    }
+
+    #[test]
+    fn durations_that_are_computed() {
+        let number = |value: &str, duration: bool| json!({"type": "numberLiteral", "val": value, "duration": duration});
+        let computed = |op: &str, lhs: Value, rhs: Value, wrapped: bool| json!({"type": "durationExpr", "op": op, "lhs": lhs, "rhs": rhs, "wrapped": wrapped});
+        let step = computed("step", Value::Null, Value::Null, false);
+        let matrix = tree("a[(5m+1s)*2] offset -(step()+3)");
+        let sum = computed("+", number("300", true), number("1", true), true);
+        assert_eq!(matrix["range"], json!(0));
+        assert_eq!(
+            matrix["rangeExpr"],
+            computed("*", sum, number("2", false), false)
+        );
+        let sum = computed("+", step.clone(), number("3", false), true);
+        assert_eq!(matrix["offsetExpr"], computed("-", Value::Null, sum, false));
+        let subquery = tree("a[min_of(step(), 5m):(1m / 2)] offset max_of(1, 2 ^ 3)");
+        assert_eq!(
+            subquery["rangeExpr"],
+            computed("min_of", step, number("300", true), false)
+        );
+        assert_eq!(
+            subquery["stepExpr"],
+            computed("/", number("60", true), number("2", false), true)
+        );
+        let power = computed("^", number("2", false), number("3", false), false);
+        assert_eq!(
+            subquery["offsetExpr"],
+            computed("max_of", number("1", false), power, false)
+        );
+        let known = tree("a[-(-5m):] offset -(5m)");
+        assert_eq!(known["range"], json!(300_000));
+        assert_eq!(known["offset"], json!(-300_000));
+        for key in ["rangeExpr", "offsetExpr", "stepExpr"] {
+            assert_eq!(known[key], Value::Null, "{key}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(crate) struct PlanContext<'q> {
     pub(crate) is_range: bool,
     pub(crate) lookback_ms: i64,
     pub(crate) default_step_ms: i64,
+    pub(crate) delayed_names: bool,
 }
 
 pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Result<Plan> {
@@ -50,6 +51,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         shared: builder.shared,
         grid: context.grid,
         is_range: context.is_range,
+        delayed_names: context.delayed_names,
         applied: Vec::new(),
     })
 }
@@ -214,8 +216,8 @@ impl<'q> Builder<'q> {
             parameter_span: aggregate
                 .parameter
                 .as_ref()
-                .map_or(aggregate.span, |parameter| parameter.span()),
-            input_span: aggregate.expr.span(),
+                .map_or(aggregate.span, |parameter| parameter.unwrapped().span()),
+            input_span: aggregate.expr.unwrapped().span(),
             span: aggregate.span,
             fused: false,
         })

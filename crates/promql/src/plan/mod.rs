@@ -11,8 +11,10 @@
 //! - A plan is only a description. It can be printed, rewritten and thrown away.
 
 mod build;
+mod distinct;
 mod explain;
 mod invariant;
+mod names;
 mod optimize;
 mod visit;
 
@@ -27,6 +29,7 @@ use crate::parse::{AggregateOp, BinaryOp, Call, Span, VectorMatching};
 
 pub(crate) use build::{PlanContext, build};
 pub(crate) use explain::explain;
+pub(crate) use names::{Collisions, Removal, RemovedLabels, is_blind_to_names};
 pub use optimize::Rules;
 pub(crate) use optimize::{Applied, optimize};
 
@@ -40,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) shared: Vec<Shared>,
     pub(crate) grid: Grid,
     pub(crate) is_range: bool,
+    /// Metric names go when the answer is made, not where a function takes them away.
+    pub(crate) delayed_names: bool,
     /// What the rules did, in their order.
     pub(crate) applied: Vec<Applied>,
 }

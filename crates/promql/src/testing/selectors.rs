@@ -37,6 +37,12 @@ impl QueryGenerator {
     pub(super) fn series(&mut self, kind: Option<MetricKind>) -> String {
         let mut matchers = self.matchers();
         let name = self.metric(kind);
+        if self.knows_everything() && self.random.one_in(25) {
+            // Several metrics, whose series may be told apart by nothing but their names.
+            let other = self.metric(kind);
+            matchers.insert(0, format!("__name__=~\"{name}|{other}\""));
+            return format!("{{{}}}", matchers.join(", "));
+        }
         match self.random.one_in(20) {
             // The name as a matcher, which is the same series in other words.
             true => {
@@ -97,9 +103,10 @@ impl QueryGenerator {
     }
 
     pub(super) fn label(&mut self) -> String {
-        match self.random.one_in(30) {
-            true => "missing".to_string(),
-            false => self.label_and_values().0,
+        match self.random.below(30) {
+            0 => "missing".to_string(),
+            1 | 2 if self.knows_everything() => "__name__".to_string(),
+            _ => self.label_and_values().0,
         }
     }
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use icecore_promql::Engine;
 use icecore_promql::script::{Script, run_file};
+use icecore_promql::{Engine, EngineOptions};
 
 /// How many evaluations the scripts of the Prometheus project ask for. Their README counts one less:
 /// one `eval` is indented.
@@ -34,6 +34,18 @@ pub(crate) fn given_scripts() -> Option<PathBuf> {
 /// Our own scripts.
 pub(crate) fn own_scripts() -> PathBuf {
     project_root().join("testdata/promql")
+}
+
+/// An engine as the scripts want it, which expect names to be removed late.
+pub(crate) fn script_engine() -> Engine {
+    Engine::new(script_options())
+}
+
+pub(crate) fn script_options() -> EngineOptions {
+    EngineOptions {
+        delayed_name_removal: true,
+        ..EngineOptions::default()
+    }
 }
 
 /// Name and text of all scripts in a directory.
@@ -86,13 +98,22 @@ fn given_scripts_parse() {
 #[test]
 fn given_scripts_pass() {
     if let Some(directory) = given_scripts() {
-        run_all(&directory, &Engine::default());
+        run_all(&directory, &script_engine());
     }
 }
 
 #[test]
 fn own_scripts_pass() {
-    run_all(&own_scripts(), &Engine::default());
+    run_all(&own_scripts(), &script_engine());
+}
+
+/// What Prometheus answers as it comes: names are removed at once.
+#[test]
+fn own_scripts_of_names_removed_at_once_pass() {
+    run_all(
+        &own_scripts().join("names_removed_at_once"),
+        &Engine::default(),
+    );
 }
 
 /// A runner that finds no difference would pass everything.
@@ -119,7 +140,7 @@ fn differences_are_found() {
     ];
     for (command, expectation) in wrong {
         let text = format!("load 1m\n  m 1 2\n\n{command}\n{expectation}\n");
-        let report = run_file("wrong", &text, &Engine::default());
+        let report = run_file("wrong", &text, &script_engine());
         assert_eq!(report.failures.len(), 1, "{text}");
         assert_eq!(report.failures[0].line, 4, "{text}");
         assert_eq!(report.passed, 0, "{text}");

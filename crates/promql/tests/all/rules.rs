@@ -9,7 +9,7 @@ use icecore_promql::script::{LoadedSample, LoadedValue};
 use icecore_promql::{Engine, EngineOptions, MemorySource, QueryTime, Request, Rules};
 use proptest::prelude::*;
 
-use crate::conformance::{given_scripts, own_scripts, run_all};
+use crate::conformance::{given_scripts, own_scripts, run_all, script_options};
 
 /// Queries in which a careless rule would change the answer. The metrics are `a`, `b` and `c_total`.
 const QUERIES: [&str; 57] = [
@@ -232,7 +232,7 @@ fn little_memory_changes_no_answer() {
 fn scripts_pass_without_rules() {
     let engine = Engine::new(EngineOptions {
         rules: Rules::NONE,
-        ..EngineOptions::default()
+        ..script_options()
     });
     if let Some(directory) = given_scripts() {
         run_all(&directory, &engine);

@@ -344,6 +344,12 @@ pub static SETTINGS: &[Setting] = &[
         "Samples that one query may hold in memory at once; more is an error. Prometheus' limit, so that what ran there runs here."),
     setting!("query.max_memory", Size, query.engine.memory_max, "1MiB" to "",
         "Memory that one query, or another request that reads, may hold; more is an error. Room for 11000 steps of ten thousand series, and one query cannot take a small host down."),
+    setting!(
+        "query.delayed_name_removal",
+        Bool,
+        query.engine.delayed_name_removal,
+        "Whether metric names that functions take away stay until the answer is made, so that aggregations by __name__ and label_replace still see them: Prometheus' feature promql-delayed-name-removal. Off as there, so that queries mean the same."
+    ),
     setting!("query.max_concurrency", Integer, query.max_concurrency, "1" to "1000000",
         "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",

@@ -112,6 +112,7 @@ impl QueryAnswer {
         let Stats {
             samples_touched,
             samples_per_step,
+            samples_read_per_step,
             memory_peak_bytes,
             parse_seconds,
             plan_seconds,
@@ -121,6 +122,10 @@ impl QueryAnswer {
         let queue_seconds = self.queued.as_secs_f64();
         let preparation_seconds = parse_seconds + plan_seconds;
         let eval_total_seconds = preparation_seconds + execute_seconds;
+        let per_step = |counts: &[(i64, u64)]| match shown {
+            StatsShown::Totals => Vec::new(),
+            StatsShown::PerStep => counts.to_vec(),
+        };
         QueryStats {
             eval_total_seconds,
             result_sort_seconds: 0.0,
@@ -128,11 +133,10 @@ impl QueryAnswer {
             inner_eval_seconds: *execute_seconds,
             queue_seconds,
             exec_total_seconds: queue_seconds + eval_total_seconds,
-            samples_per_step: match shown {
-                StatsShown::Totals => Vec::new(),
-                StatsShown::PerStep => samples_per_step.clone(),
-            },
+            samples_per_step: per_step(samples_per_step),
             samples: *samples_touched,
+            samples_read_per_step: per_step(samples_read_per_step),
+            samples_read: samples_read_per_step.iter().map(|(_, read)| read).sum(),
             // Rows have a float for each sample.
             samples_peak: memory_peak_bytes / size_of::<f64>() as u64,
         }

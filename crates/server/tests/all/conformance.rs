@@ -11,8 +11,8 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use icecore_model::{Labels, RawLabels, Sample, SampleSink as _, SeriesSource, push_raw_label};
-use icecore_promql::Engine;
 use icecore_promql::script::{Backend, LoadedSeries, LoadedValue, Report, Script, run};
+use icecore_promql::{Engine, EngineOptions};
 use icecore_storage::{Database, Environment, Options, WriteBatch};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -141,10 +141,15 @@ fn raw(labels: &Labels) -> Vec<u8> {
 /// Runs one script; how many samples its queries read from buckets, which is where all of them are.
 fn run_stored(name: &str, text: &str, runtime: &Handle) -> (Report, u64) {
     let script = Script::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    // Scripts expect metric names to be removed late.
+    let engine = Engine::new(EngineOptions {
+        delayed_name_removal: true,
+        ..EngineOptions::default()
+    });
     let mut backend = StoredBackend::new(runtime.clone());
     // The engine's futures are polled on this thread, storage's tasks belong to the runtime.
     let _runtime = runtime.enter();
-    let mut report = run(&script, &Engine::default(), &mut backend);
+    let mut report = run(&script, &engine, &mut backend);
     report.name = name.to_owned();
     backend.stop_reading();
     backend.stop_writing();

@@ -215,10 +215,14 @@ async fn stats_and_plan() {
     let per_step = json!([[1_699_999_200, 2], [1_699_999_215, 2], [1_699_999_230, 2]]);
     assert_eq!(samples["totalQueryableSamplesPerStep"], per_step);
     assert_eq!(samples["totalQueryableSamples"], 6);
+    assert_eq!(samples["samplesReadPerStep"], per_step);
+    assert_eq!(samples["samplesRead"], 6);
     assert!(samples["peakSamples"].as_u64().unwrap() > 0, "{samples}");
     let some = ask(&[("stats", "true")]).await;
     let samples = &some["stats"]["samples"];
     assert_eq!(samples.get("totalQueryableSamplesPerStep"), None);
+    assert_eq!(samples.get("samplesReadPerStep"), None);
+    assert_eq!(samples["samplesRead"], 6);
     assert_eq!(samples["totalQueryableSamples"], 6);
     let explained = ask(&[("explain", "true")]).await;
     let plan = explained["explain"].as_str().unwrap();

@@ -3,7 +3,7 @@
 use crate::annotations::{Annotations, ForMetric, Note, RaisedCounts};
 use crate::exec::{Grid, ScalarColumn};
 use crate::histogram::{
-    ClassicBucket, FloatHistogram, QuantileNote, bucket_fraction, bucket_quantile,
+    ClassicBucket, FloatHistogram, ForcedMonotonic, QuantileNote, bucket_fraction, bucket_quantile,
 };
 use crate::parse::Span;
 
@@ -20,24 +20,65 @@ pub(super) trait Measure: Sync {
 pub(super) struct Remarks {
     /// Classic and native at the same step.
     pub(super) mixed: bool,
-    /// Counts that had to be raised, at all steps together.
-    raised: Option<RaisedCounts>,
+    /// Counts that had to be raised.
+    raised: Option<Raised>,
     quantile_nan_result: bool,
     quantile_nan_skew: bool,
     fraction_nans: bool,
 }
 
+/// Counts that had to be raised, at all steps together, and of how many histograms at each step.
+#[derive(Clone, Debug)]
+pub(super) struct Raised {
+    counts: RaisedCounts,
+    histograms: Vec<u32>,
+}
+
+impl Raised {
+    fn at(step: usize, grid: Grid, forced: ForcedMonotonic) -> Self {
+        let mut raised = Self {
+            counts: RaisedCounts::at(grid.time(step), forced),
+            histograms: vec![0; grid.steps],
+        };
+        raised.histograms[step] = 1;
+        raised
+    }
+
+    fn add(&mut self, step: usize, grid: Grid, forced: ForcedMonotonic) {
+        self.counts
+            .merge(&RaisedCounts::at(grid.time(step), forced));
+        self.histograms[step] += 1;
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        let steps = self.histograms.iter_mut().zip(&other.histograms);
+        steps.for_each(|(sum, more)| *sum += more);
+    }
+
+    /// With the number of samples as Prometheus gives it. It adds what was found at a step to what was
+    /// found before, and this to itself, at every step behind the first one, so that the number doubles
+    /// from step to step until it is too large for an integer. It is right for instant queries.
+    pub(super) fn as_prometheus_counts(&self) -> RaisedCounts {
+        let mut found = self.histograms.iter().map(|found| i64::from(*found));
+        let first = found.find(|found| *found > 0).unwrap_or_default();
+        let samples = found.fold(first, |sum, found| sum.wrapping_add(found).wrapping_mul(2));
+        self.counts.of_samples(samples)
+    }
+}
+
 type Wording = fn(ForMetric) -> Note;
 
 impl Remarks {
-    /// Says it all.
+    /// Says everything but which counts were raised, which is for whoever knows all series to say.
     pub(super) fn say(&self, annotations: &Annotations, span: Span, metric: &ForMetric) {
         for note in self.notes(metric) {
             annotations.add(span, note);
         }
-        if let Some(raised) = self.raised {
-            annotations.add_raised(span, metric.clone(), raised);
-        }
+    }
+
+    pub(super) fn raised(&self) -> Option<&Raised> {
+        self.raised.as_ref()
     }
 
     fn notes(&self, metric: &ForMetric) -> impl Iterator<Item = Note> {
@@ -80,10 +121,9 @@ impl Measure for Quantile<'_> {
         if let Some(forced) = quantile.forced_monotonic
             && !self.before.iter().any(is_quantile)
         {
-            let raised = RaisedCounts::at(self.grid.time(step), forced);
             match &mut remarks.raised {
-                Some(sum) => sum.merge(&raised),
-                None => remarks.raised = Some(raised),
+                Some(raised) => raised.add(step, self.grid, forced),
+                None => remarks.raised = Some(Raised::at(step, self.grid, forced)),
             }
         }
         quantile.value

@@ -3,13 +3,13 @@
 //! Holds always: rows are grouped and bounds are read once, before the first step; a step then only
 //! copies floats.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use icecore_model::Labels;
 use rayon::prelude::*;
 
 use super::bound::bucket_bound;
-use super::measure::{Measure, Remarks};
+use super::measure::{Measure, Raised, Remarks};
 use crate::annotations::{ForMetric, Note};
 use crate::exec::{Row, Values, is_absent};
 use crate::functions::CallContext;
@@ -68,7 +68,7 @@ impl HistogramSeries {
                     ctx.arg_span(vector),
                     Note::BadBucketLabel {
                         value: text.to_string(),
-                        metric: ForMetric(row.labels.metric_name().to_string()),
+                        metric: metric_of(ctx, &row.labels),
                     },
                 ),
             }
@@ -86,18 +86,34 @@ impl HistogramSeries {
         vector: usize,
         measure: &impl Measure,
     ) -> Vec<Row> {
+        let span = ctx.arg_span(vector);
         let measured = self.series.par_iter().map(|series| {
             let mut remarks = Remarks::default();
             let values = series.values(&self.rows, ctx.grid.steps, measure, &mut remarks);
-            let metric = ForMetric(series.labels.metric_name().to_string());
-            remarks.say(ctx.annotations, ctx.arg_span(vector), &metric);
-            Row {
+            let metric = metric_of(ctx, &series.labels);
+            remarks.say(ctx.annotations, span, &metric);
+            let row = Row {
                 labels: series.labels.clone(),
                 drop_name: true,
                 values,
-            }
+            };
+            (row, metric, remarks)
         });
-        measured.filter(|row| !row.values.is_empty()).collect()
+        let measured: Vec<(Row, ForMetric, Remarks)> = measured.collect();
+        let mut raised: BTreeMap<&ForMetric, Raised> = BTreeMap::new();
+        for (_, metric, remarks) in &measured {
+            if let Some(more) = remarks.raised() {
+                let sum = raised.entry(metric);
+                sum.and_modify(|sum| sum.merge(more))
+                    .or_insert_with(|| more.clone());
+            }
+        }
+        for (metric, raised) in raised {
+            let counts = raised.as_prometheus_counts();
+            ctx.annotations.add_raised(span, metric.clone(), counts);
+        }
+        let rows = measured.into_iter().map(|(row, ..)| row);
+        rows.filter(|row| !row.values.is_empty()).collect()
     }
 }
 
@@ -139,6 +155,14 @@ impl Series {
         }
         values
     }
+}
+
+/// What notes call a histogram. Where names go at once its own has gone before anything is said.
+fn metric_of(ctx: &CallContext<'_>, labels: &Labels) -> ForMetric {
+    ForMetric(match ctx.delayed_names {
+        true => labels.metric_name().to_string(),
+        false => String::new(),
+    })
 }
 
 fn without_bound(labels: &Labels) -> Labels {

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use icecore_model::{TimeColumn, TimeColumnIdentity};
 use parking_lot::{Mutex, RwLock};
 
-use super::windows::Bounds;
+use super::windows::{Bounds, Slot};
+use crate::exec::SampleCounts;
 
 /// Most windows kept, 24 bytes each at most: 2900 columns of a query with 361 steps.
 const CACHED_WINDOWS_MAX: usize = 1 << 20;
@@ -24,7 +25,7 @@ pub(super) struct BoundsCache {
     hits: AtomicU64,
     misses: AtomicU64,
     /// Samples by step of the windows that no entry counts.
-    others_touched: Mutex<Vec<u64>>,
+    others: Mutex<SampleCounts>,
 }
 
 /// The windows on one column.
@@ -44,7 +45,7 @@ impl BoundsCache {
             entries_max: (CACHED_WINDOWS_MAX / steps.max(1)).min(CACHED_COLUMNS_MAX),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
-            others_touched: Mutex::new(vec![0; steps]),
+            others: Mutex::new(SampleCounts::new(steps)),
         }
     }
 
@@ -76,28 +77,25 @@ impl BoundsCache {
                 return made;
             }
         }
-        self.touch(made.bounds.slots.iter().map(|slot| slot.len() as u64));
+        self.others
+            .lock()
+            .add(counts_of(&made.bounds.slots, u64::from), 1);
         made
     }
 
-    /// Counts samples of windows that have no entry.
-    pub(super) fn touch(&self, by_step: impl Iterator<Item = u64>) {
-        let mut touched = self.others_touched.lock();
-        for (touched, samples) in touched.iter_mut().zip(by_step) {
-            *touched += samples;
-        }
+    /// Counts samples of windows that have no entry; `before` says how many there are before a place.
+    pub(super) fn touch(&self, slots: &[Slot], before: impl Fn(u32) -> u64) {
+        self.others.lock().add(counts_of(slots, before), 1);
     }
 
-    /// Samples that windows touched, by step.
-    pub(super) fn samples_touched(&self) -> Vec<u64> {
-        let mut touched = self.others_touched.lock().clone();
+    /// Samples of windows, by step.
+    pub(super) fn sample_counts(&self) -> SampleCounts {
+        let mut counts = self.others.lock().clone();
         for entry in self.entries.read().values() {
             let uses = entry.uses.load(Ordering::Relaxed);
-            for (touched, slot) in touched.iter_mut().zip(&entry.bounds.slots) {
-                *touched += uses * slot.len() as u64;
-            }
+            counts.add(counts_of(&entry.bounds.slots, u64::from), uses);
         }
-        touched
+        counts
     }
 
     /// Series come in the order of their labels, so thousands of targets may pass before one comes
@@ -106,4 +104,17 @@ impl BoundsCache {
         let misses = self.misses.load(Ordering::Relaxed);
         misses < self.entries_max as u64 || self.hits.load(Ordering::Relaxed) >= misses / 4
     }
+}
+
+/// For each window how many samples it has, and how many of them the one before did not have.
+fn counts_of(slots: &[Slot], before: impl Fn(u32) -> u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut end = 0;
+    slots.iter().map(move |slot| {
+        let first_new = slot.lo.max(end).min(slot.hi);
+        end = end.max(slot.hi);
+        (
+            before(slot.hi) - before(slot.lo.min(slot.hi)),
+            before(slot.hi) - before(first_new),
+        )
+    })
 }

@@ -39,7 +39,7 @@ mod tests;
 
 use crate::annotations::{NO_PLACE, Note};
 use crate::error::Result;
-use crate::exec::{Context, Values, is_absent};
+use crate::exec::{Context, SampleCounts, Values, is_absent};
 use crate::functions::CallContext;
 use crate::parse::{Expr, Span};
 use crate::value::SampleValue;
@@ -124,9 +124,9 @@ impl<'a> WindowEvaluator<'a> {
         self.function.keeps_name
     }
 
-    /// How many samples windows touched so far, by step.
-    pub(crate) fn samples_touched(&self) -> Vec<u64> {
-        self.cache.samples_touched()
+    /// How many samples windows had so far, by step.
+    pub(crate) fn sample_counts(&self) -> SampleCounts {
+        self.cache.sample_counts()
     }
 
     fn bounds(&self, times: &[i64]) -> Bounds {
@@ -151,9 +151,7 @@ impl<'a> WindowEvaluator<'a> {
             *sum += weight;
             Some(*sum)
         }));
-        let slots = bounds.slots.iter();
-        let touched = slots.map(|slot| running[slot.hi as usize] - running[slot.lo as usize]);
-        self.cache.touch(touched);
+        self.cache.touch(&bounds.slots, |at| running[at as usize]);
         bounds
     }
 

@@ -108,6 +108,7 @@ fn evaluator<T>(
     let ctx = CallContext {
         grid: windows.grid,
         is_range_query: true,
+        delayed_names: true,
         call: &call,
         args: args.into(),
         annotations: &annotations,

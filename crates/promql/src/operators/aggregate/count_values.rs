@@ -77,7 +77,8 @@ impl CountValues {
             }
             self.rows.push(Row {
                 labels,
-                drop_name: group.drop_name,
+                // A name that is to be removed is none here, as in Prometheus: it is a value like others.
+                drop_name: false,
                 values: Values::absent(self.steps),
             });
         }

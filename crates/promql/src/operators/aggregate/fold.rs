@@ -18,6 +18,7 @@ pub(super) struct Folds<'a> {
     groups: Groups,
     op: AggregateOp,
     steps: usize,
+    delayed_names: bool,
     /// As groups appear, blocks are added. One growing list would be copied again and again.
     blocks: Vec<State>,
     groups_of_block: usize,
@@ -25,11 +26,18 @@ pub(super) struct Folds<'a> {
 }
 
 impl<'a> Folds<'a> {
-    pub(super) fn new(groups: Groups, op: AggregateOp, steps: usize, say: Say<'a>) -> Self {
+    pub(super) fn new(
+        groups: Groups,
+        op: AggregateOp,
+        steps: usize,
+        delayed_names: bool,
+        say: Say<'a>,
+    ) -> Self {
         Self {
             groups,
             op,
             steps,
+            delayed_names,
             blocks: Vec::new(),
             groups_of_block: (BLOCK_PLACES / steps.max(1)).max(1),
             say,
@@ -51,7 +59,15 @@ impl Fold for Folds<'_> {
             if state.counts.len() < places.end {
                 state.grow(places.end);
             }
-            state.add(self.op, places, &row, self.say);
+            state.add(self.op, places.clone(), &row);
+            if row.values.has_histograms() {
+                // A name that was left on the row may be gone already.
+                let metric = match row.drop_name && !self.delayed_names {
+                    true => "",
+                    false => row.labels.metric_name(),
+                };
+                state.add_histograms(self.op, places.start, &row, metric, self.say);
+            }
         }
         Ok(())
     }
@@ -139,7 +155,7 @@ impl State {
     }
 
     /// Folds a row into the group that has `places`.
-    fn add(&mut self, op: AggregateOp, places: Range<usize>, row: &Row, say: Say<'_>) {
+    fn add(&mut self, op: AggregateOp, places: Range<usize>, row: &Row) {
         let floats = &row.values.floats;
         match op {
             AggregateOp::Sum => self.add_to_sums(places.clone(), floats),
@@ -150,9 +166,6 @@ impl State {
                 self.add_to_deviations(places.clone(), floats);
             }
             _ => count(&mut self.counts[places.clone()], floats),
-        }
-        if row.values.has_histograms() {
-            self.add_histograms(op, places.start, row, say);
         }
     }
 
@@ -248,8 +261,14 @@ impl State {
         }
     }
 
-    fn add_histograms(&mut self, op: AggregateOp, first: usize, row: &Row, say: Say<'_>) {
-        let metric = row.labels.metric_name();
+    fn add_histograms(
+        &mut self,
+        op: AggregateOp,
+        first: usize,
+        row: &Row,
+        metric: &str,
+        say: Say<'_>,
+    ) {
         for (step, histogram) in row.values.histograms.iter().enumerate() {
             let Some(histogram) = histogram else {
                 continue;

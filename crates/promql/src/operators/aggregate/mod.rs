@@ -17,11 +17,11 @@ mod quantile;
 
 use std::sync::Arc;
 
-use super::{Operator, Run, build, scalar};
+use super::{Operator, Run, build, build_nameless, scalar};
 use crate::error::Result;
 use crate::exec::{Context, Row, ScalarColumn};
 use crate::parse::AggregateOp;
-use crate::plan::{Parameter, Vector, VectorKind};
+use crate::plan::{Parameter, Vector, VectorKind, is_blind_to_names};
 
 use groups::Groups;
 
@@ -51,7 +51,10 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         Some(Parameter::Text(text)) => (ScalarColumn::Constant(f64::NAN), text.as_str()),
         None => (ScalarColumn::Constant(f64::NAN), ""),
     };
-    let mut input = build(run, input);
+    let mut input = match is_blind_to_names(*op, grouping) {
+        true => build_nameless(run, input),
+        false => build(run, input),
+    };
     let groups = Groups::new(grouping);
     let mut fold: Box<dyn Fold> = match op {
         AggregateOp::TopK | AggregateOp::BottomK => {
@@ -91,7 +94,10 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             steps,
             Arc::clone(&context.memory),
         )),
-        _ => Box::new(fold::Folds::new(groups, *op, steps, &note)),
+        _ => {
+            let delayed_names = run.plan.delayed_names;
+            Box::new(fold::Folds::new(groups, *op, steps, delayed_names, &note))
+        }
     };
     let mut held = context.reserve(0)?;
     while let Some(rows) = input.next().await? {

@@ -20,6 +20,8 @@ pub(super) struct Join<'a> {
     pub(super) matching: &'a VectorMatching,
     pub(super) keys: &'a LabelKey,
     pub(super) steps: usize,
+    /// Results are another metric.
+    pub(super) removes_names: bool,
     pub(super) note: &'a dyn Fn(Note),
 }
 
@@ -115,27 +117,23 @@ impl Join<'_> {
                 let many_side = Side::Values(&many_row.values);
                 let values = self.values(sides, many_side, Side::Values(&one_row.values));
                 match labels.get(place) {
-                    Some(labels) => self.push_as(rows, many_row, labels.clone(), values),
-                    None => self.push(rows, many_row, &one_row.labels, values),
+                    Some(labels) => self.push_as(rows, labels.clone(), values),
+                    None => self.push(rows, &many_row.labels, &one_row.labels, values),
                 }
             }
             if let Some(fill) = fill_one {
                 let lonely = without_steps_of(&many_row.values, &one);
                 let values = self.values(sides, Side::Values(&lonely), Side::Fill(fill));
                 let group = self.keys.project(&many_row.labels);
-                self.push(rows, many_row, &group, values);
+                self.push(rows, &many_row.labels, &group, values);
             }
         }
         if let Some(fill) = fill_many {
             for one_row in &one {
                 let lonely = without_steps_of(&one_row.values, &many);
                 let values = self.values(sides, Side::Fill(fill), Side::Values(&lonely));
-                let stand_in = Row {
-                    labels: self.keys.project(&one_row.labels),
-                    drop_name: false,
-                    values: Values::default(),
-                };
-                self.push(rows, &stand_in, &one_row.labels, values);
+                let group = self.keys.project(&one_row.labels);
+                self.push(rows, &group, &one_row.labels, values);
             }
         }
         Ok(())
@@ -146,18 +144,19 @@ impl Join<'_> {
         values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
     }
 
-    fn push(&self, rows: &mut Vec<Row>, many: &Row, one_labels: &Labels, values: Values) {
+    fn push(&self, rows: &mut Vec<Row>, many: &Labels, one: &Labels, values: Values) {
         if !values.is_empty() {
-            let labels = self.result_labels(&many.labels, one_labels);
-            self.push_as(rows, many, labels, values);
+            let labels = self.result_labels(many, one);
+            self.push_as(rows, labels, values);
         }
     }
 
-    fn push_as(&self, rows: &mut Vec<Row>, many: &Row, labels: Labels, values: Values) {
+    /// Whether a name was to be removed from one of the sides is forgotten, as in Prometheus.
+    fn push_as(&self, rows: &mut Vec<Row>, labels: Labels, values: Values) {
         if !values.is_empty() {
             rows.push(Row {
                 labels,
-                drop_name: self.return_bool || many.drop_name,
+                drop_name: self.return_bool,
                 values,
             });
         }
@@ -226,7 +225,6 @@ impl Join<'_> {
 
     fn result_labels(&self, many: &Labels, one: &Labels) -> Labels {
         let matching = self.matching;
-        let drops_name = self.op.is_arithmetic();
         let is_kept = |name: &str| {
             let joined = match matching.cardinality {
                 Cardinality::OneToOne => {
@@ -237,7 +235,7 @@ impl Join<'_> {
                 }
                 _ => true,
             };
-            joined && !(drops_name && is_metric_label(name))
+            joined && !(self.removes_names && is_metric_label(name))
         };
         let kept = many.iter().filter(|(name, _)| is_kept(name));
         if matching.include.is_empty() {

@@ -15,7 +15,8 @@ mod set;
 use super::label_key::{KeyNumbers, LabelKey};
 use super::{Run, build, collect};
 use crate::error::Result;
-use crate::exec::Row;
+use crate::exec::{Row, merge_steps};
+use crate::parse::BinaryOp;
 use crate::plan::{Vector, VectorKind};
 
 /// The rows of a join.
@@ -35,8 +36,16 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let (lhs, _lhs_held) = collect(context, &mut *build(run, lhs)).await?;
     let (rhs, _rhs_held) = collect(context, &mut *build(run, rhs)).await?;
     let keys = LabelKey::new(&matching.labels, !matching.on);
-    let rows = match op.is_set() {
-        true => set::join(*op, &keys, lhs, rhs),
+    let delayed_names = run.plan.delayed_names;
+    match op.is_set() {
+        true => {
+            let rows = set::join(*op, &keys, lhs, rhs);
+            // Both sides may have a series, at different steps.
+            match *op == BinaryOp::Or && node.grid.steps > 1 {
+                true => merge_steps(rows),
+                false => Ok(rows),
+            }
+        }
         false => {
             let note = |note| context.annotations.add(*span, note);
             let join = arithmetic::Join {
@@ -45,12 +54,18 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
                 matching,
                 keys: &keys,
                 steps: node.grid.steps,
+                removes_names: op.is_arithmetic() || (*return_bool && !delayed_names),
                 note: &note,
             };
-            join.rows(lhs, rhs)?
+            let rows = join.rows(lhs, rhs)?;
+            // Prometheus looks for equal series at each node of a range query, and of an instant query
+            // unless names are removed at its end.
+            match delayed_names && node.grid.steps == 1 {
+                true => Ok(rows),
+                false => merge_steps(rows),
+            }
         }
-    };
-    Ok(rows)
+    }
 }
 
 /// Rows with the numbers of their join labels; equal labels, equal numbers.

@@ -8,33 +8,36 @@
 //!   not to a side that `fill` or `or` keeps, not from the right side of `unless`.
 //! - Narrowing only takes rows away. Where rows of one input keep out those of another (`unless`, `or`)
 //!   the keeping side stays as it is, because what it kept out could come back.
+//! - A query that fails goes on failing: a side is narrowed only where the rows left out cannot be what
+//!   it fails by, be it for several partners or for names that are removed (`plan/distinct.rs`).
 //!
-//! One difference to evaluating everything remains: what is wrong or odd about rows that match nothing
-//! (duplicates on one side, say) is not noticed.
+//! One difference to evaluating everything remains: warnings and infos about rows that match nothing
+//! are not given.
 
 use icecore_model::{METRIC_NAME, Matcher};
 
 use crate::parse::{AggregateOp, BinaryOp, Cardinality, VectorMatching};
-use crate::plan::visit::{Place, each_place};
+use crate::plan::visit::each_join;
 use crate::plan::{Grouping, Parameter, Plan, RangeInput, Scan, Vector, VectorKind};
 
 /// Narrows scans and says by which matchers.
 pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     let mut narrowing = Narrowing {
-        scans: std::mem::take(&mut plan.scans),
+        scans: plan.scans.clone(),
         pushed: Vec::new(),
+        plan: &*plan,
     };
-    each_place(plan, &mut |place| {
-        if let Place::Vector(vector) = place
-            && let VectorKind::Join {
-                op,
-                matching,
-                lhs,
-                rhs,
-                ..
-            } = &mut vector.kind
+    each_join(plan, &mut |vector| {
+        if let VectorKind::Join {
+            op,
+            matching,
+            lhs,
+            rhs,
+            ..
+        } = &vector.kind
             && !fills(matching)
             && *op != BinaryOp::Or
+            && narrowing.is_safe(*op, matching, lhs, rhs)
         {
             let from_left = joined(provided(lhs, &narrowing.scans), matching);
             let from_right = match op {
@@ -45,8 +48,8 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
             from_right.iter().for_each(|m| narrowing.restrict(lhs, m));
         }
     });
-    plan.scans = narrowing.scans;
-    let pushed = narrowing.pushed;
+    let Narrowing { scans, pushed, .. } = narrowing;
+    plan.scans = scans;
     (!pushed.is_empty()).then(|| {
         let pushed: Vec<String> = pushed.iter().map(Matcher::to_string).collect();
         format!("{} narrows the other side of a join", pushed.join(", "))
@@ -89,7 +92,7 @@ fn provided(vector: &Vector, scans: &[Scan]) -> Vec<Matcher> {
             ..
         } => {
             let mut matchers = provided(input, scans);
-            if !chooses(*op) {
+            if !op.chooses() {
                 matchers.retain(|m| keeps(grouping, m.name()));
             }
             // `count_values` writes a label, maybe over one of the group's.
@@ -143,17 +146,31 @@ fn provided_by_join(
 }
 
 /// Scans while they are narrowed.
-struct Narrowing {
+struct Narrowing<'p> {
+    plan: &'p Plan,
     scans: Vec<Scan>,
     pushed: Vec<Matcher>,
 }
 
-impl Narrowing {
+impl Narrowing<'_> {
+    /// Whether a join cannot fail by rows without partners. It fails by several rows of the "one" side
+    /// with the same join labels, at steps where the other side has any row.
+    fn is_safe(&self, op: BinaryOp, matching: &VectorMatching, lhs: &Vector, rhs: &Vector) -> bool {
+        let one = match matching.cardinality {
+            Cardinality::OneToMany => lhs,
+            _ => rhs,
+        };
+        op.is_set() || self.plan.is_distinct(one, matching)
+    }
+
     /// Lets a vector read only rows that satisfy a matcher, where that changes nothing but to leave out
     /// the others.
-    fn restrict(&mut self, vector: &mut Vector, matcher: &Matcher) {
+    fn restrict(&mut self, vector: &Vector, matcher: &Matcher) {
+        if self.plan.can_fail_by_rows(vector) {
+            return;
+        }
         let label = matcher.name();
-        match &mut vector.kind {
+        match &vector.kind {
             VectorKind::Select { from, .. } => self.restrict_scan(from.scan, matcher),
             VectorKind::Window { input, .. } => match input {
                 RangeInput::Scan(from) => self.restrict_scan(from.scan, matcher),
@@ -218,14 +235,6 @@ impl Narrowing {
             self.pushed.push(matcher.clone());
         }
     }
-}
-
-/// Whether rows come out with all their labels.
-fn chooses(op: AggregateOp) -> bool {
-    matches!(
-        op,
-        AggregateOp::TopK | AggregateOp::BottomK | AggregateOp::LimitK | AggregateOp::LimitRatio
-    )
 }
 
 /// Whether a label tells groups apart.

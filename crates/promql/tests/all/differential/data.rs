@@ -23,6 +23,8 @@ const BOUNDS: [&str; 6] = ["0.1", "0.5", "1", "2.5", "10", "+Inf"];
 
 pub(crate) type Series = BTreeMap<Labels, Vec<(i64, f64)>>;
 
+pub(crate) type Histograms = BTreeMap<Labels, Vec<(i64, Histogram)>>;
+
 pub(crate) fn vocabulary() -> Vocabulary {
     let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
     let metric = |name: &str, kind| (name.to_string(), kind);
@@ -79,7 +81,7 @@ pub(crate) fn series(seed: u64) -> Series {
 }
 
 /// Native histograms that grow, are reset and change their resolution.
-pub(crate) fn native_histograms(seed: u64) -> BTreeMap<Labels, Vec<(i64, Histogram)>> {
+pub(crate) fn native_histograms(seed: u64) -> Histograms {
     let random = &mut Random::new(seed);
     let mut all = BTreeMap::new();
     for job in JOBS {

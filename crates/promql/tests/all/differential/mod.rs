@@ -1,14 +1,19 @@
 //! Our answers against those of a real Prometheus, for random queries over random data.
 //!
 //! ```text
-//! seed ─► data ─┬─► Prometheus 2.42 ─┐
-//!               └─► our engine ──────┴─ same answer? ─ known difference? ─► report
+//!               ┌─► Prometheus 3.14, names removed at once ─┐
+//! seed ─► data ─┼─► Prometheus 3.14, names removed late ────┤ same answer, same warnings and infos?
+//!               └─► our engine, in either mode ─────────────┴─ known difference? ─► report
 //! ```
+//!
+//! The program is the newest that `PATH` and `~/go/bin` have, or the one that `ICECORE_PROMETHEUS` names.
+//! An older one knows a smaller language, in one mode, and more differences are excused; without any
+//! nothing is compared. The test says which it was.
 //!
 //! `DIFFERENTIAL_QUERIES`, `DIFFERENTIAL_DEPTH` and `DIFFERENTIAL_SEED` make a run longer or another one;
 //! `DIFFERENTIAL_ADDRESS` names a running `icecore serve` with an empty storage, which is then asked
-//! instead of the engine. `DIFFERENTIAL_QUERY` with `DIFFERENTIAL_TIME` (milliseconds: a time, or start,
-//! end and step with commas between) shows both answers to one query. Without a `prometheus` binary nothing is compared, and the test says so.
+//! instead of the engine (in its default mode). `DIFFERENTIAL_QUERY` with `DIFFERENTIAL_TIME`
+//! (milliseconds: a time, or start, end and step with commas between) shows both answers to one query.
 
 mod data;
 mod known;
@@ -23,21 +28,17 @@ use icecore_promql::script::{LoadedSample, LoadedValue};
 use icecore_promql::testing::{Language, MetricKind, Options, QueryGenerator, Random};
 use icecore_promql::{Engine, EngineOptions, MemorySource, QueryTime, Request, Rules};
 
-use known::{KNOWN, in_old_words};
+use known::{KNOWN, KNOWN_OLD, Known, in_old_words};
 use outcome::Outcome;
-use prometheus::{Api, Prometheus};
+use prometheus::{Api, Binary, Prometheus};
 
-/// Takes about two seconds.
+/// Takes some seconds.
 const QUERIES: u64 = 2000;
 const SEED: u64 = 42;
 const DEPTH: u64 = 3;
 
-/// The one difference that rewriting makes, on purpose (rfcs/0002).
-const UNSAID: &str =
-    "we read only what can match, and do not see what is wrong about rows that match nothing";
-
 /// Excused where both agree once the end is a step, see `as_of_last_step`.
-const BEYOND: &str = "subqueries of Prometheus go on to the end asked for, behind the last step, and \
+const BEYOND: &str = "subqueries of old versions go on to the end asked for, behind the last step, and \
                       may fail where no step looks";
 
 /// Differences that are printed in full.
@@ -45,33 +46,68 @@ const SHOWN: usize = 40;
 
 #[test]
 fn answers_are_those_of_prometheus() {
-    let queries = number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES);
-    let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
-    let Some(prometheus) = Prometheus::start() else {
-        println!("SKIPPED: there is no prometheus binary to compare with");
+    let Some(binary) = Binary::find() else {
+        println!("SKIPPED: there is no prometheus binary to compare with (see ICECORE_PROMETHEUS)");
         return;
     };
+    if !binary.is_current() {
+        println!(
+            "FALLBACK: compared with Prometheus {}, not 3.14: less of the language, more is excused",
+            binary.version
+        );
+    }
+    let served = std::env::var("DIFFERENTIAL_ADDRESS").is_ok();
+    let modes: &[bool] = match binary.is_current() && !served {
+        true => &[false, true],
+        false => &[false],
+    };
+    let failed: usize = modes.iter().map(|delayed| compare(&binary, *delayed)).sum();
+    assert_eq!(failed, 0, "answers differ");
+}
+
+/// Compares in one mode; says how many answers differ.
+fn compare(binary: &Binary, delayed_names: bool) -> usize {
+    let queries = number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES);
+    let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
+    let prometheus = Prometheus::start(binary, delayed_names);
     let data = data::series(seed);
-    prometheus.api.write(&data);
-    let subject = Subject::new(&data);
+    let mut vocabulary = data::vocabulary();
+    let histograms = match binary.is_current() {
+        true => {
+            let native = ("duration".to_string(), MetricKind::NativeHistogram);
+            vocabulary.metrics.push(native);
+            data::native_histograms(seed)
+        }
+        false => data::Histograms::new(),
+    };
+    prometheus.api.write(&data, &histograms);
+    let subject = Subject::new(&data, &histograms, delayed_names);
+    let (language, excuses) = match binary.is_current() {
+        true => (Language::Everything, KNOWN),
+        false => (Language::Prometheus2, KNOWN_OLD),
+    };
+    let ask = |query: &str, time| {
+        let answer = match binary.is_current() {
+            true => prometheus.api.query(query, time),
+            false => prometheus.api.query(&in_old_words(query), time),
+        };
+        Outcome::of_json(&answer)
+    };
     if let Ok(query) = std::env::var("DIFFERENTIAL_QUERY") {
         let time = asked_time();
+        println!("names removed {}", mode(delayed_names));
         println!("ours: {:#?}", subject.answer(&query, time));
-        let theirs = Outcome::of_json(&prometheus.api.query(&in_old_words(&query), time));
-        println!("theirs: {theirs:#?}");
-        return;
+        println!("theirs: {:#?}", ask(&query, time));
+        return 0;
     }
-    let mut generator = QueryGenerator::new(
-        seed,
-        data::vocabulary(),
-        Options {
-            language: Language::Prometheus2,
-            depth: number("DIFFERENTIAL_DEPTH").unwrap_or(DEPTH) as usize,
-            hostile: false,
-        },
-    );
+    let options = Options {
+        language,
+        depth: number("DIFFERENTIAL_DEPTH").unwrap_or(DEPTH) as usize,
+        hostile: false,
+    };
+    let mut generator = QueryGenerator::new(seed, vocabulary, options);
     let mut times = Random::new(seed ^ 1);
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(excuses, binary.is_current());
     for _ in 0..queries {
         let time = query_time(&mut times);
         let query = match (time, times.one_in(30)) {
@@ -79,12 +115,12 @@ fn answers_are_those_of_prometheus() {
             _ => generator.query(),
         };
         let ours = subject.answer(&query, time);
-        let theirs = Outcome::of_json(&prometheus.api.query(&in_old_words(&query), time));
+        let theirs = ask(&query, time);
         let as_written = subject.answer_as_written(&query, time);
-        if theirs.is_failure() && !ours.is_failure() && as_of_last_step(time) != time {
+        let ends_between = as_of_last_step(time) != time;
+        if !binary.is_current() && theirs.is_failure() && !ours.is_failure() && ends_between {
             let time = as_of_last_step(time);
-            let ours = subject.answer(&query, time);
-            let theirs = Outcome::of_json(&prometheus.api.query(&in_old_words(&query), time));
+            let (ours, theirs) = (subject.answer(&query, time), ask(&query, time));
             if ours.difference(&theirs, false).is_none() {
                 *tally.excused.entry(BEYOND).or_default() += 1;
                 continue;
@@ -92,50 +128,51 @@ fn answers_are_those_of_prometheus() {
         }
         tally.add(&query, time, &ours, &theirs, &as_written);
     }
+    println!(
+        "Prometheus {}, names removed {}:",
+        binary.version,
+        mode(delayed_names)
+    );
     tally.print(seed);
-    assert_eq!(tally.different, 0, "answers differ");
     assert!(
         tally.with_values * 2 > tally.compared,
         "most queries should have an answer"
     );
+    tally.different
+}
+
+fn mode(delayed_names: bool) -> &'static str {
+    if delayed_names { "late" } else { "at once" }
 }
 
 /// The whole language: whatever a query means, rewriting its plan does not change it.
 #[test]
 fn rewriting_changes_no_answer() {
     let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
-    let mut source = memory_source(&data::series(seed));
-    for (labels, samples) in data::native_histograms(seed) {
-        for (timestamp_ms, histogram) in samples {
-            let sample = LoadedSample {
-                timestamp_ms,
-                value: LoadedValue::Histogram(histogram.into()),
-                start_ms: None,
-            };
-            source.add(&labels, sample);
-        }
-    }
     let mut vocabulary = data::vocabulary();
     let native = ("duration".to_string(), MetricKind::NativeHistogram);
     vocabulary.metrics.push(native);
-    let options = Options {
-        language: Language::Everything,
-        depth: number("DIFFERENTIAL_DEPTH").unwrap_or(DEPTH) as usize,
-        hostile: false,
-    };
-    let mut generator = QueryGenerator::new(seed, vocabulary, options);
-    let mut times = Random::new(seed ^ 2);
-    let subject = Subject::Engine(Box::new((Engine::default(), source)));
-    let mut tally = Tally::default();
-    for _ in 0..number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES) {
-        let (query, time) = (generator.query(), query_time(&mut times));
-        let rewritten = subject.answer(&query, time);
-        let as_written = subject.answer_as_written(&query, time);
-        tally.add(&query, time, &rewritten, &as_written, &as_written);
+    for delayed_names in [false, true] {
+        let options = Options {
+            language: Language::Everything,
+            depth: number("DIFFERENTIAL_DEPTH").unwrap_or(DEPTH) as usize,
+            hostile: false,
+        };
+        let mut generator = QueryGenerator::new(seed, vocabulary.clone(), options);
+        let mut times = Random::new(seed ^ 2);
+        let source = memory_source(&data::series(seed), &data::native_histograms(seed));
+        let subject = Subject::of_engine(source, delayed_names);
+        let mut tally = Tally::new(&[], false);
+        for _ in 0..number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES) {
+            let (query, time) = (generator.query(), query_time(&mut times));
+            let rewritten = subject.answer(&query, time);
+            let as_written = subject.answer_as_written(&query, time);
+            tally.add(&query, time, &rewritten, &as_written, &as_written);
+        }
+        tally.print(seed);
+        assert_eq!(tally.different, 0, "rewriting changes answers");
+        assert!(tally.with_values * 2 > tally.compared);
     }
-    tally.print(seed);
-    assert_eq!(tally.different, 0, "rewriting changes answers");
-    assert!(tally.with_values * 2 > tally.compared);
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -159,27 +196,45 @@ fn asked_time() -> QueryTime {
 
 /// What is tested.
 enum Subject {
-    Engine(Box<(Engine, MemorySource)>),
+    Engine {
+        source: Box<MemorySource>,
+        engine: Engine,
+        as_written: Engine,
+    },
     Served(Api),
 }
 
 impl Subject {
-    fn new(data: &data::Series) -> Self {
+    fn new(data: &data::Series, histograms: &data::Histograms, delayed_names: bool) -> Self {
         if let Ok(address) = std::env::var("DIFFERENTIAL_ADDRESS") {
             let api = Api {
                 address: address.parse().unwrap(),
             };
-            api.write(data);
+            api.write(data, histograms);
             return Self::Served(api);
         }
-        let source = memory_source(data);
-        Self::Engine(Box::new((Engine::default(), source)))
+        Self::of_engine(memory_source(data, histograms), delayed_names)
+    }
+
+    fn of_engine(source: MemorySource, delayed_name_removal: bool) -> Self {
+        let engine = |rules| {
+            Engine::new(EngineOptions {
+                rules,
+                delayed_name_removal,
+                ..EngineOptions::default()
+            })
+        };
+        Self::Engine {
+            source: Box::new(source),
+            engine: engine(Rules::ALL),
+            as_written: engine(Rules::NONE),
+        }
     }
 
     fn answer(&self, query: &str, time: QueryTime) -> Outcome {
         match self {
             Self::Served(api) => Outcome::of_json(&api.query(query, time)),
-            Self::Engine(parts) => answer_of(&parts.0, &parts.1, query, time),
+            Self::Engine { source, engine, .. } => answer_of(engine, source, query, time),
         }
     }
 
@@ -187,24 +242,30 @@ impl Subject {
     fn answer_as_written(&self, query: &str, time: QueryTime) -> Outcome {
         match self {
             Self::Served(_) => self.answer(query, time),
-            Self::Engine(parts) => {
-                let options = EngineOptions {
-                    rules: Rules::NONE,
-                    ..EngineOptions::default()
-                };
-                answer_of(&Engine::new(options), &parts.1, query, time)
-            }
+            Self::Engine {
+                source, as_written, ..
+            } => answer_of(as_written, source, query, time),
         }
     }
 }
 
-fn memory_source(data: &data::Series) -> MemorySource {
+fn memory_source(data: &data::Series, histograms: &data::Histograms) -> MemorySource {
     let mut source = MemorySource::default();
     for (labels, samples) in data {
         for (timestamp_ms, value) in samples.iter().copied() {
             let sample = LoadedSample {
                 timestamp_ms,
                 value: LoadedValue::Float(value),
+                start_ms: None,
+            };
+            source.add(labels, sample);
+        }
+    }
+    for (labels, samples) in histograms {
+        for (timestamp_ms, histogram) in samples {
+            let sample = LoadedSample {
+                timestamp_ms: *timestamp_ms,
+                value: LoadedValue::Histogram(histogram.clone().into()),
                 start_ms: None,
             };
             source.add(labels, sample);
@@ -223,8 +284,7 @@ fn answer_of(engine: &Engine, source: &MemorySource, query: &str, time: QueryTim
         counts_touched: false,
     };
     let never = AtomicBool::new(false);
-    let answer = block_on(engine.execute(source, &request, &never));
-    Outcome::of_engine(answer.map(|answer| answer.value))
+    Outcome::of_engine(block_on(engine.execute(source, &request, &never)))
 }
 
 /// Times end in half a second, where no sample is; now and then they are beside the data.
@@ -264,8 +324,11 @@ fn as_of_last_step(time: QueryTime) -> QueryTime {
     }
 }
 
-#[derive(Default)]
 struct Tally {
+    excuses: &'static [Known],
+    /// Whether warnings and infos are compared. Rewriting may leave some unsaid, those of rows that
+    /// match nothing: so they are compared as of the plan that is as written.
+    compares_notes: bool,
     /// Without those excused before they were compared.
     compared: usize,
     /// Queries that both answered with something.
@@ -276,6 +339,18 @@ struct Tally {
 }
 
 impl Tally {
+    fn new(excuses: &'static [Known], compares_notes: bool) -> Self {
+        Self {
+            excuses,
+            compares_notes,
+            compared: 0,
+            with_values: 0,
+            failed: 0,
+            different: 0,
+            excused: BTreeMap::new(),
+        }
+    }
+
     fn add(
         &mut self,
         query: &str,
@@ -290,27 +365,19 @@ impl Tally {
         let is_ordered = ["sort(", "sort_desc("]
             .iter()
             .any(|start| query.starts_with(start));
-        let unsaid = (as_written.failed_with("found duplicate series")
-            || as_written.failed_with("multiple matches for labels"))
-            && !ours.is_failure();
-        let rewriting = match unsaid {
-            true => None,
-            false => ours.difference(as_written, is_ordered),
-        };
-        if let Some(difference) = rewriting {
+        if let Some(difference) = ours.difference(as_written, is_ordered) {
             self.show(&format!("by rewriting: {query}"), time, &difference);
         }
-        let Some(difference) = ours.difference(theirs, is_ordered) else {
+        let difference = ours.difference(theirs, is_ordered);
+        let difference = difference.or_else(|| match self.compares_notes {
+            true => as_written.notes_differ(theirs),
+            false => None,
+        });
+        let Some(difference) = difference else {
             return;
         };
-        if unsaid {
-            *self.excused.entry(UNSAID).or_default() += 1;
-            return;
-        }
-        if let Some(known) = KNOWN
-            .iter()
-            .find(|known| (known.excuses)(query, ours, theirs))
-        {
+        let mut excuses = self.excuses.iter();
+        if let Some(known) = excuses.find(|known| (known.excuses)(query, ours, theirs)) {
             *self.excused.entry(known.reason).or_default() += 1;
             return;
         }

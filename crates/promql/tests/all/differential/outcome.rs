@@ -1,8 +1,8 @@
 //! What a query came to, in a form that both engines can be brought to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_promql::{Error, QueryValue, SampleValue};
+use icecore_promql::{Answer, Error, FloatHistogram, QueryValue, SampleValue};
 use serde_json::Value;
 
 /// Values may differ by this part of themselves: sums are made in other orders, and with compensation.
@@ -20,19 +20,92 @@ pub(crate) enum Outcome {
         kind: &'static str,
         /// By their labels as text.
         series: BTreeMap<String, Points>,
-        /// Native histograms as text, by the labels of their series and their time.
-        histograms: BTreeMap<(String, i64), String>,
+        /// Native histograms, by the labels of their series and their time.
+        histograms: BTreeMap<(String, i64), Shown>,
         /// The values of an instant vector in the order of the answer.
         in_order: Vec<f64>,
+        /// Warnings and infos with their places.
+        notes: BTreeSet<String>,
     },
 }
 
+/// A native histogram as answers show it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// All there is to know, where it is known.
+    text: Option<String>,
+    count: f64,
+    sum: f64,
+    /// Which bounds belong to it, the lower and the upper one, and the count.
+    buckets: Vec<(u64, f64, f64, f64)>,
+}
+
+impl Shown {
+    fn of_engine(histogram: &FloatHistogram) -> Self {
+        let buckets = histogram.all_buckets().filter(|b| b.count != 0.0);
+        let shown = buckets.map(|b| {
+            let rule = match (b.lower_inclusive, b.upper_inclusive) {
+                (false, true) => 0,
+                (true, false) => 1,
+                (false, false) => 2,
+                (true, true) => 3,
+            };
+            (rule, b.lower, b.upper, b.count)
+        });
+        Self {
+            text: Some(histogram.to_string()),
+            count: histogram.count,
+            sum: histogram.sum,
+            buckets: shown.collect(),
+        }
+    }
+
+    fn of_json(histogram: &Value) -> Self {
+        let buckets = histogram["buckets"].as_array().into_iter().flatten();
+        let shown = buckets.map(|bucket| {
+            let rule = bucket[0].as_u64().unwrap();
+            (
+                rule,
+                number(&bucket[1]),
+                number(&bucket[2]),
+                number(&bucket[3]),
+            )
+        });
+        Self {
+            text: None,
+            count: number(&histogram["count"]),
+            sum: number(&histogram["sum"]),
+            buckets: shown.collect(),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        if let (Some(a), Some(b)) = (&self.text, &other.text) {
+            return a == b;
+        }
+        let buckets = self.buckets.iter().zip(&other.buckets);
+        same(self.count, other.count)
+            && same(self.sum, other.sum)
+            && self.buckets.len() == other.buckets.len()
+            && buckets
+                .into_iter()
+                .all(|(a, b)| a.0 == b.0 && same(a.1, b.1) && same(a.2, b.2) && same(a.3, b.3))
+    }
+}
+
+/// Most warnings, and most infos, that Prometheus shows; the rest it counts.
+const NOTES_SHOWN: usize = 10;
+
 impl Outcome {
-    pub(crate) fn of_engine(answer: Result<QueryValue, Error>) -> Self {
-        let value = match answer {
-            Ok(value) => value,
+    pub(crate) fn of_engine(answer: Result<Answer, Error>) -> Self {
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(error) => return Self::Failed(error.to_string()),
         };
+        let (value, notes) = (
+            answer.value,
+            answer.warnings.into_iter().chain(answer.infos),
+        );
         let mut series = BTreeMap::new();
         let mut histograms = BTreeMap::new();
         let mut in_order = Vec::new();
@@ -47,7 +120,8 @@ impl Outcome {
                     let labels = labels_text(sample.labels.iter());
                     match sample.value {
                         SampleValue::Histogram(histogram) => {
-                            histograms.insert((labels, sample.time_ms), histogram.to_string());
+                            histograms
+                                .insert((labels, sample.time_ms), Shown::of_engine(&histogram));
                         }
                         SampleValue::Float(value) => {
                             let points = Points::from([(sample.time_ms, value)]);
@@ -63,9 +137,12 @@ impl Outcome {
                 for one in matrix {
                     let labels = labels_text(one.labels.iter());
                     for (time_ms, histogram) in one.histograms() {
-                        histograms.insert((labels.clone(), time_ms), histogram.to_string());
+                        histograms.insert((labels.clone(), time_ms), Shown::of_engine(histogram));
                     }
                     let floats: Points = one.floats().collect();
+                    if floats.is_empty() {
+                        continue;
+                    }
                     let before = series.insert(labels, floats);
                     assert!(before.is_none(), "twice {}", one.labels);
                 }
@@ -77,6 +154,7 @@ impl Outcome {
             series,
             histograms,
             in_order,
+            notes: notes.collect(),
         }
     }
 
@@ -87,6 +165,7 @@ impl Outcome {
         }
         let result = &answer["data"]["result"];
         let mut series = BTreeMap::new();
+        let mut histograms = BTreeMap::new();
         let mut in_order = Vec::new();
         let listed = || result.as_array().into_iter().flatten();
         let kind = match answer["data"]["resultType"].as_str() {
@@ -96,6 +175,12 @@ impl Outcome {
             }
             Some("vector") => {
                 for sample in listed() {
+                    if let Some(histogram) = sample.get("histogram") {
+                        let shown = Shown::of_json(&histogram[1]);
+                        let labels = json_labels(&sample["metric"]);
+                        histograms.insert((labels, time_of(histogram)), shown);
+                        continue;
+                    }
                     let (time, value) = point(&sample["value"]);
                     series.insert(
                         json_labels(&sample["metric"]),
@@ -107,18 +192,28 @@ impl Outcome {
             }
             Some("matrix") => {
                 for one in listed() {
+                    for histogram in one["histograms"].as_array().into_iter().flatten() {
+                        let key = (json_labels(&one["metric"]), time_of(histogram));
+                        histograms.insert(key, Shown::of_json(&histogram[1]));
+                    }
                     let points = one["values"].as_array().into_iter().flatten().map(point);
-                    series.insert(json_labels(&one["metric"]), points.collect());
+                    let points: Points = points.collect();
+                    if !points.is_empty() {
+                        series.insert(json_labels(&one["metric"]), points);
+                    }
                 }
                 "matrix"
             }
             _ => "string",
         };
+        let notes = ["warnings", "infos"].map(|key| answer[key].as_array().into_iter().flatten());
+        let notes = notes.into_iter().flatten().filter_map(Value::as_str);
         Self::Value {
             kind,
             series,
-            histograms: BTreeMap::new(),
+            histograms,
             in_order,
+            notes: notes.map(str::to_string).collect(),
         }
     }
 
@@ -173,6 +268,25 @@ impl Outcome {
             if series.is_empty() && histograms.is_empty())
     }
 
+    /// What is said otherwise: warnings and infos with their places.
+    pub(crate) fn notes_differ(&self, other: &Self) -> Option<String> {
+        let (Self::Value { notes: ours, .. }, Self::Value { notes: theirs, .. }) = (self, other)
+        else {
+            return None;
+        };
+        let is_count = |note: &&String| {
+            note.ends_with(" more warning annotations omitted")
+                || note.ends_with(" more info annotations omitted")
+        };
+        let mut only_ours = ours.difference(theirs).collect::<Vec<_>>();
+        let only_theirs: Vec<_> = theirs.difference(ours).filter(|n| !is_count(n)).collect();
+        if theirs.iter().any(|note| is_count(&note)) && ours.len() > NOTES_SHOWN {
+            only_ours.clear();
+        }
+        (!only_ours.is_empty() || !only_theirs.is_empty())
+            .then(|| format!("only we say {only_ours:#?}, only they say {only_theirs:#?}"))
+    }
+
     /// The first difference, in words; `is_ordered` where the order of a vector has a meaning.
     pub(crate) fn difference(&self, other: &Self, is_ordered: bool) -> Option<String> {
         let (ours, theirs) = match (self, other) {
@@ -215,7 +329,10 @@ impl Outcome {
         else {
             return None;
         };
-        if our_histograms != their_histograms {
+        let same_histograms = our_histograms.keys().eq(their_histograms.keys())
+            && (our_histograms.values().zip(their_histograms.values()))
+                .all(|(ours, theirs)| ours.is_same(theirs));
+        if !same_histograms {
             return Some(format!("{our_histograms:?} and {their_histograms:?}"));
         }
         if let Some(more) = ours.keys().find(|labels| !theirs.contains_key(*labels)) {
@@ -251,8 +368,15 @@ fn same(a: f64, b: f64) -> bool {
 }
 
 fn point(pair: &Value) -> (i64, f64) {
-    let time_ms = (pair[0].as_f64().unwrap() * 1000.0).round() as i64;
-    (time_ms, pair[1].as_str().unwrap().parse().unwrap())
+    (time_of(pair), number(&pair[1]))
+}
+
+fn time_of(pair: &Value) -> i64 {
+    (pair[0].as_f64().unwrap() * 1000.0).round() as i64
+}
+
+fn number(text: &Value) -> f64 {
+    text.as_str().unwrap().parse().unwrap()
 }
 
 fn json_labels(metric: &Value) -> String {

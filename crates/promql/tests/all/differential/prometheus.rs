@@ -2,15 +2,73 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use icecore_model::{Histogram, HistogramCounts, Span};
 use icecore_promql::QueryTime;
 use serde_json::Value;
 
-use super::data::Series;
+use super::data::{Histograms, Series};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the newest Prometheus is asked for beside names that are removed late: the whole language.
+const FEATURES: &str = "promql-experimental-functions,promql-duration-expr,\
+                        promql-extended-range-selectors,promql-binop-fill-modifiers,\
+                        use-start-timestamps";
+
+/// The version of a program that does not say it.
+const UNNAMED_VERSION: &str = "3.14 (unnamed)";
+
+/// A program to compare with.
+#[derive(Clone, Debug)]
+pub(crate) struct Binary {
+    path: PathBuf,
+    pub(crate) version: String,
+}
+
+impl Binary {
+    /// The one that `ICECORE_PROMETHEUS` names, or the newest in the directories of `PATH` and in
+    /// `~/go/bin`, where `go install` puts it.
+    pub(crate) fn find() -> Option<Self> {
+        if let Some(path) = std::env::var_os("ICECORE_PROMETHEUS") {
+            let named = Self::at(PathBuf::from(&path));
+            return Some(named.unwrap_or_else(|| panic!("{path:?} is no Prometheus")));
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin"));
+        let directories = std::env::split_paths(&path).chain(home);
+        let found = directories.filter_map(|directory| Self::at(directory.join("prometheus")));
+        found.max_by_key(Self::number)
+    }
+
+    fn at(path: PathBuf) -> Option<Self> {
+        let said = Command::new(&path).arg("--version").output().ok()?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let version = said.strip_prefix("prometheus, version ")?;
+        // A plain `go build` does not say which version it is of; such a one is built to be compared with.
+        let version = match version.split_once(" (") {
+            Some(("", _)) => UNNAMED_VERSION,
+            Some((version, _)) => version,
+            None => version.split_whitespace().next()?,
+        };
+        let version = version.to_string();
+        Some(Self { path, version })
+    }
+
+    fn number(&self) -> (u64, u64) {
+        let digits = self.version.split(|c: char| !c.is_ascii_digit());
+        let mut parts = digits.map(|part| part.parse().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    }
+
+    /// Whether it speaks the language that we do.
+    pub(crate) fn is_current(&self) -> bool {
+        self.number() >= (3, 14)
+    }
+}
 
 /// A process that ends with this value.
 pub(crate) struct Prometheus {
@@ -20,15 +78,15 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// `None` where it is not installed.
-    pub(crate) fn start() -> Option<Self> {
+    pub(crate) fn start(binary: &Binary, delayed_names: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = directory.path().join("prometheus.yml");
         std::fs::write(&config, "global: {}\n").unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let child = Command::new("prometheus")
+        let mut command = Command::new(&binary.path);
+        command
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
@@ -36,9 +94,14 @@ impl Prometheus {
             ))
             .arg(format!("--web.listen-address={address}"))
             .args(["--web.enable-remote-write-receiver", "--log.level=error"])
-            .stdin(Stdio::null())
-            .spawn()
-            .ok()?;
+            .stdin(Stdio::null());
+        if binary.is_current() {
+            command.arg(format!("--enable-feature={FEATURES}"));
+        }
+        if delayed_names {
+            command.arg("--enable-feature=promql-delayed-name-removal");
+        }
+        let child = command.spawn().unwrap();
         let started = Self {
             child,
             api: Api { address },
@@ -52,7 +115,7 @@ impl Prometheus {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
-        Some(started)
+        started
     }
 }
 
@@ -76,13 +139,18 @@ impl Api {
             .is_some_and(|(status, _)| status == 200)
     }
 
-    pub(crate) fn write(&self, series: &Series) {
+    pub(crate) fn write(&self, series: &Series, histograms: &Histograms) {
         let headers = [
             "Content-Type: application/x-protobuf",
             "Content-Encoding: snappy",
             "X-Prometheus-Remote-Write-Version: 0.1.0",
         ];
-        let answer = self.request("POST", "/api/v1/write", &headers, &remote_write(series));
+        let answer = self.request(
+            "POST",
+            "/api/v1/write",
+            &headers,
+            &remote_write(series, histograms),
+        );
         let (status, body) = answer.expect("the process answers");
         assert_eq!(status / 100, 2, "{}", String::from_utf8_lossy(&body));
     }
@@ -149,26 +217,86 @@ fn escape(value: &str) -> String {
 }
 
 /// A request of remote write 1.0, in snappy.
-fn remote_write(all: &Series) -> Vec<u8> {
+fn remote_write(all: &Series, histograms: &Histograms) -> Vec<u8> {
     let mut request = Vec::new();
     for (labels, samples) in all {
-        let mut series = Vec::new();
-        for (name, value) in labels.iter() {
-            let mut label = Vec::new();
-            put_bytes(&mut label, 1, name.as_bytes());
-            put_bytes(&mut label, 2, value.as_bytes());
-            put_bytes(&mut series, 1, &label);
-        }
+        let mut series = labels_of(labels);
         for (time, value) in samples {
-            let mut sample = vec![1 << 3 | 1];
-            sample.extend_from_slice(&value.to_bits().to_le_bytes());
-            sample.push(2 << 3);
-            put_varint(&mut sample, *time as u64);
+            let mut sample = Vec::new();
+            put_double(&mut sample, 1, *value);
+            put_number(&mut sample, 2, *time as u64);
             put_bytes(&mut series, 2, &sample);
         }
         put_bytes(&mut request, 1, &series);
     }
+    for (labels, samples) in histograms {
+        let mut series = labels_of(labels);
+        for (time, histogram) in samples {
+            put_bytes(&mut series, 4, &histogram_of(*time, histogram));
+        }
+        put_bytes(&mut request, 1, &series);
+    }
     snap::raw::Encoder::new().compress_vec(&request).unwrap()
+}
+
+fn labels_of(labels: &icecore_model::Labels) -> Vec<u8> {
+    let mut series = Vec::new();
+    for (name, value) in labels.iter() {
+        let mut label = Vec::new();
+        put_bytes(&mut label, 1, name.as_bytes());
+        put_bytes(&mut label, 2, value.as_bytes());
+        put_bytes(&mut series, 1, &label);
+    }
+    series
+}
+
+fn histogram_of(time: i64, histogram: &Histogram) -> Vec<u8> {
+    let HistogramCounts::Float {
+        count,
+        zero_count,
+        positive,
+        negative,
+    } = &histogram.counts
+    else {
+        panic!("histograms of tests have floats");
+    };
+    let mut out = Vec::new();
+    put_double(&mut out, 2, *count);
+    put_double(&mut out, 3, histogram.sum);
+    put_number(&mut out, 4, zigzag(histogram.schema.into()));
+    put_double(&mut out, 5, histogram.zero_threshold);
+    put_double(&mut out, 7, *zero_count);
+    let sides = [
+        (8, &histogram.negative_spans, 10, negative),
+        (11, &histogram.positive_spans, 13, positive),
+    ];
+    for (spans_field, spans, counts_field, counts) in sides {
+        for Span { offset, length } in spans {
+            let mut span = Vec::new();
+            put_number(&mut span, 1, zigzag((*offset).into()));
+            put_number(&mut span, 2, (*length).into());
+            put_bytes(&mut out, spans_field, &span);
+        }
+        for count in counts {
+            put_double(&mut out, counts_field, *count);
+        }
+    }
+    put_number(&mut out, 15, time as u64);
+    out
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+fn put_double(out: &mut Vec<u8>, field: u8, value: f64) {
+    out.push(field << 3 | 1);
+    out.extend_from_slice(&value.to_bits().to_le_bytes());
+}
+
+fn put_number(out: &mut Vec<u8>, field: u8, value: u64) {
+    out.push(field << 3);
+    put_varint(out, value);
 }
 
 fn put_bytes(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {

@@ -16,6 +16,9 @@ pub struct QueryStats {
     /// Empty where the caller did not ask for it.
     pub samples_per_step: Vec<(i64, u64)>,
     pub samples: u64,
+    /// Empty where the caller did not ask for it.
+    pub samples_read_per_step: Vec<(i64, u64)>,
+    pub samples_read: u64,
     pub samples_peak: u64,
 }
 
@@ -39,20 +42,30 @@ pub(super) fn write_stats(out: &mut Vec<u8>, stats: &QueryStats) {
         push_sample_number(out, if seconds.is_finite() { seconds } else { 0.0 });
     }
     out.extend_from_slice(b"},\"samples\":{");
-    if !stats.samples_per_step.is_empty() {
-        out.extend_from_slice(b"\"totalQueryableSamplesPerStep\":");
-        write_list(out, &stats.samples_per_step, |out, (time_ms, count)| {
-            out.push(b'[');
-            push_short_timestamp(out, *time_ms);
-            push_formatted(out, format_args!(",{count}]"));
-        });
-        out.push(b',');
-    }
+    write_per_step(out, "totalQueryableSamplesPerStep", &stats.samples_per_step);
+    push_formatted(
+        out,
+        format_args!("\"totalQueryableSamples\":{},", stats.samples),
+    );
+    write_per_step(out, "samplesReadPerStep", &stats.samples_read_per_step);
     push_formatted(
         out,
         format_args!(
-            "\"totalQueryableSamples\":{},\"peakSamples\":{}}}}}",
-            stats.samples, stats.samples_peak
+            "\"samplesRead\":{},\"peakSamples\":{}}}}}",
+            stats.samples_read, stats.samples_peak
         ),
     );
+}
+
+fn write_per_step(out: &mut Vec<u8>, key: &str, steps: &[(i64, u64)]) {
+    if steps.is_empty() {
+        return;
+    }
+    push_formatted(out, format_args!("\"{key}\":"));
+    write_list(out, steps, |out, (time_ms, count)| {
+        out.push(b'[');
+        push_short_timestamp(out, *time_ms);
+        push_formatted(out, format_args!(",{count}]"));
+    });
+    out.push(b',');
 }

@@ -170,6 +170,8 @@ fn envelopes() {
         queue_seconds: 1e-7,
         samples_per_step: vec![(1500, 2), (2000, 3)],
         samples: 5,
+        samples_read_per_step: vec![(1500, 1), (2000, 2)],
+        samples_read: 3,
         samples_peak: 4,
         ..QueryStats::default()
     };
@@ -191,7 +193,8 @@ fn envelopes() {
     });
     let samples = json!({
         "totalQueryableSamplesPerStep": [[1.5, 2], [2, 3]],
-        "totalQueryableSamples": 5, "peakSamples": 4,
+        "totalQueryableSamples": 5,
+        "samplesReadPerStep": [[1.5, 1], [2, 2]], "samplesRead": 3, "peakSamples": 4,
     });
     let data = json!({
         "resultType": "scalar", "result": [0, "1"],

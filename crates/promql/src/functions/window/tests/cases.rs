@@ -318,10 +318,9 @@ fn bounds_are_shared_and_samples_counted() {
                 assert_eq!(series.times.len(), 10);
                 evaluator.evaluate(series).expect("values");
             }
-            assert_eq!(
-                evaluator.samples_touched(),
-                one.map(|samples| samples * times)
-            );
+            let counts = evaluator.sample_counts();
+            assert_eq!(counts.touched, one.map(|samples| samples * times));
+            assert_eq!(counts.read, [3, 2, 2].map(|samples| samples * times));
         });
     }
     assert_eq!(
