@@ -42,7 +42,6 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let (infos, rest): (Vec<Row>, Vec<Row>) =
         (merge_equal_labels(rows)?.into_iter()).partition(|row| wanted.is_info_metric(&row.labels));
     let mut enriched = infos;
-    enriched.iter_mut().for_each(|row| row.drop_name = false);
     let picker = Picker::new(grid, *offset_ms, *lookback_ms, Picked::Timestamp);
     let at = |time: i64| time.saturating_sub(*offset_ms);
     let selection = Selection {
@@ -123,13 +122,11 @@ impl Wanted {
     fn selection(&self, rows: &[Row]) -> Vec<Matcher> {
         let mut matchers: Vec<Matcher> = self.names.iter().chain(&self.data).cloned().collect();
         for name in IDENTIFYING {
-            let values: BTreeSet<&str> =
-                rows.iter().filter_map(|row| row.labels.get(name)).collect();
-            // A label that no row has is not asked for, and series without it are not found, as in
-            // Prometheus.
-            if values.is_empty() {
-                continue;
-            }
+            let values: BTreeSet<&str> = rows
+                .iter()
+                .filter(|row| has_target(row))
+                .map(|row| row.labels.get(name).unwrap_or_default())
+                .collect();
             let escaped: Vec<String> = values.into_iter().map(escaped).collect();
             // A pattern that is too large is left out: targets are compared again below.
             if let Ok(matcher) = Matcher::new(MatchOp::Regex, name, escaped.join("|")) {
@@ -196,8 +193,7 @@ impl<'r> Targets<'r> {
                 let labels = labels_with(&row.labels, &chosen, infos, wanted)?;
                 let with_labels = Row {
                     labels,
-                    // Whether the name was to be removed is forgotten, as in Prometheus.
-                    drop_name: false,
+                    drop_name: row.drop_name,
                     values: Values::absent(steps),
                 };
                 enriched.insert(chosen.clone(), with_labels);

@@ -22,6 +22,11 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
+        reason: "info() forgets that a name is to be removed late, against its own scripts, and reads series of \
+                 other targets where no row has a job",
+        excuses: |query, _, _| query.contains("info("),
+    },
+    Known {
         reason: "timestamp(x @ t offset d) forgets the offset but not where it would have read",
         excuses: |query, _, _| {
             query.contains("timestamp(") && query.contains(" @ ") && query.contains(" offset ")
