@@ -29,7 +29,9 @@ use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Durable, Journal, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
-use crate::maintenance::{self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites};
+use crate::maintenance::{
+    self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites, Skipped,
+};
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pause::Pauses;
@@ -230,6 +232,7 @@ impl Database {
             hold: Hold::new(Arc::clone(&metrics)),
             recent: RecentWrites::default(),
             jobs: Jobs::default(),
+            skipped: Skipped::default(),
             metrics,
             clock,
             started_ms: now_ms,
@@ -417,7 +420,7 @@ impl Database {
         let work = tokio::spawn(async move {
             let _one_at_a_time = inner.cleaning.lock().await;
             let watch = maintenance::pace::Watch::unpaced(&inner);
-            clean_all(&inner, &watch).await.map(drop)
+            clean_all(&inner, &watch).await
         });
         let ended = work.await;
         ended.map_err(|cause| Error::Unavailable(format!("cleaning ended abnormally: {cause}")))?

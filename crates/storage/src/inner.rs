@@ -16,7 +16,7 @@ use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
 use crate::journal::Journal;
 use crate::lease::Leases;
 use crate::maintenance::retire::Retired;
-use crate::maintenance::{Hold, Jobs, RecentWrites};
+use crate::maintenance::{Hold, Jobs, RecentWrites, Skipped};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pause::Pauses;
@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) recent: RecentWrites,
     /// The job that is under way, and the run that somebody asked for.
     pub(crate) jobs: Jobs,
+    /// Jobs that failed and are left alone for a while.
+    pub(crate) skipped: Skipped,
     /// Wakes the maintenance task before its next tick.
     pub(crate) nudge: tokio::sync::Notify,
     /// Where tests of interleavings hold this database still.

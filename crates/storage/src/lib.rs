@@ -23,6 +23,7 @@ mod inner;
 pub mod inspect;
 mod journal;
 mod lease;
+mod listed;
 mod maintenance;
 mod metrics;
 mod options;
@@ -41,7 +42,7 @@ pub use error::{Error, Result};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use flush::QuarantinedHour;
 pub use head::{Rejection, WriteBatch};
-pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
+pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
 pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};
 pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,

@@ -5,11 +5,12 @@
 mod content;
 mod jobs;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 use icecore_model::{BucketSize, BucketStart};
-use icecore_records::Bucket;
+use icecore_records::{Bucket, bucket_list, key};
 use slatedb::WriteBatch;
 
 pub use crate::maintenance::coarsen::Outcome as CoarsenOutcome;
@@ -21,8 +22,9 @@ pub use jobs::{HeldBack, JobHooks};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::journal::drain_epochs;
+use crate::listed::Overlap;
 use crate::maintenance;
-use crate::maintenance::coarsen::coarsen_until;
+use crate::maintenance::coarsen::{coarsen_until, mend_until};
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
@@ -65,8 +67,27 @@ pub trait Hooks {
     /// Begins a new epoch.
     fn roll_epoch(&self);
 
+    /// The same out of the given buckets, as a plan may have them that is no longer true.
+    fn coarsen_these(
+        &self,
+        target: Bucket,
+        sources: &[Bucket],
+    ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// Lets a bucket join the larger one around it. With `writes_max` the job is interrupted before it
+    /// writes once more. Returns how many series it added something to.
+    fn mend_now(
+        &self,
+        inside: Bucket,
+        around: Bucket,
+        writes_max: Option<u64>,
+    ) -> impl Future<Output = Result<u64>> + Send;
+
     /// The buckets that are listed.
     fn listed(&self) -> Vec<Bucket>;
+
+    /// Makes these the buckets that are listed, durably, whatever lies in the store.
+    fn set_listed(&self, buckets: Vec<Bucket>) -> impl Future<Output = Result<()>> + Send;
 
     /// What all listed buckets hold, decoded without the help of the read path.
     fn stored_content(&self) -> impl Future<Output = Result<StoredContent>> + Send;
@@ -147,6 +168,31 @@ impl Hooks for Database {
     fn roll_epoch(&self) {
         let now_ms = self.inner().clock.now_ms();
         self.inner().head.sequencer.lock().roll_epoch(now_ms);
+    }
+
+    async fn coarsen_these(&self, target: Bucket, sources: &[Bucket]) -> Result<CoarsenOutcome> {
+        let watch = Watch::unpaced(self.inner());
+        coarsen_until(self.inner(), target, sources, &watch, None).await
+    }
+
+    async fn mend_now(
+        &self,
+        inside: Bucket,
+        around: Bucket,
+        writes_max: Option<u64>,
+    ) -> Result<u64> {
+        let watch = Watch::unpaced(self.inner());
+        let overlap = Overlap { inside, around };
+        mend_until(self.inner(), overlap, &watch, writes_max).await
+    }
+
+    async fn set_listed(&self, buckets: Vec<Bucket>) -> Result<()> {
+        let listed: BTreeSet<Bucket> = buckets.into_iter().collect();
+        let list = bucket_list::encode(&listed);
+        self.replace_records(vec![(key::bucket_list(), Some(list))])
+            .await?;
+        *self.inner().buckets.write() = listed;
+        Ok(())
     }
 
     fn listed(&self) -> Vec<Bucket> {

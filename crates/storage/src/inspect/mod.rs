@@ -147,8 +147,8 @@ impl Inspector {
     }
 }
 
-/// Whether work failed only because the writer deleted a file meanwhile.
-fn has_vanished(error: &Error) -> bool {
+/// Whether work failed only because a file is not there: the writer deleted it meanwhile, or it is lost.
+pub(crate) fn has_vanished(error: &Error) -> bool {
     matches!(error, Error::Store { source, .. } if is_vanished(source))
 }
 

@@ -39,6 +39,10 @@ use crate::tombstones::clean_bucket;
 /// Bytes that are looked through between two yield points.
 const SCAN_BYTES: usize = 1 << 20;
 
+/// BucketMetas that are read at once. Each lies in a file of its own, so it is the latency of the store
+/// that counts: ten years have 5 500 of them.
+const CONCURRENT_METAS: usize = 64;
+
 /// Records that are folded in one go: as long as it takes, flushes wait.
 const BATCH_RECORDS: usize = 256;
 
@@ -293,19 +297,24 @@ fn decode_meta(bucket: Bucket, value: &[u8]) -> Result<bucket_meta::BucketMeta> 
 
 /// Finds out which coarse buckets hold late samples, as their metas say.
 pub(crate) async fn load_dirty(inner: &Inner) -> Result<()> {
-    let listed: Vec<Bucket> = inner.buckets.read().iter().copied().collect();
+    let listed = inner.buckets.read().clone();
     let view = inner.engine.live_view();
-    for bucket in listed {
-        if bucket.size == BucketSize::HOUR {
-            continue;
-        }
-        // One that cannot be read is left alone: flushes into it, and `icecore check`, say so.
-        if let Some(value) = view.get(&key::bucket_meta(bucket)).await?
-            && let Ok(meta) = bucket_meta::decode(&value)
-            && !meta.dirty_hours.is_empty()
-        {
-            inner.recent.note_dirty(bucket);
-        }
+    let coarse = listed
+        .iter()
+        .filter(|bucket| bucket.size > BucketSize::HOUR);
+    let reads = coarse.map(|bucket| note_if_dirty(inner, &view, *bucket));
+    join_bounded(reads.collect(), CONCURRENT_METAS)
+        .await
+        .map(drop)
+}
+
+async fn note_if_dirty(inner: &Inner, view: &View, bucket: Bucket) -> Result<()> {
+    // One that cannot be read is left alone: flushes into it, and `icecore check`, say so.
+    if let Some(value) = view.get(&key::bucket_meta(bucket)).await?
+        && let Ok(meta) = bucket_meta::decode(&value)
+        && !meta.dirty_hours.is_empty()
+    {
+        inner.recent.note_dirty(bucket);
     }
     Ok(())
 }

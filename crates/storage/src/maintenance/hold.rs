@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - One window at a time, as there is one job at a time.
+//! - One window at a time: who holds one back has the turn. Turns are taken in the order in which they
+//!   were asked for, so a deletion that waits for a job goes before the next job.
 //! - An hour that a failed flush left half written is never part of a window: the job would copy that
 //!   half. Such a hold is refused until a flush has succeeded.
 
@@ -30,11 +31,19 @@ pub(crate) struct Hold {
     wanted: Mutex<BTreeSet<u32>>,
     /// Who waits for the end of a hold.
     waiting: AtomicUsize,
+    /// Fair: waiters are served in order.
+    turn: tokio::sync::Mutex<()>,
     metrics: Arc<Metrics>,
 }
 
+/// While somebody has the turn nobody else begins to hold a window back.
+pub(crate) struct Turn<'h> {
+    hold: &'h Hold,
+    _turn: tokio::sync::MutexGuard<'h, ()>,
+}
+
 /// Flushes of a window are held back until this is dropped.
-pub(crate) struct Held<'h>(&'h Hold);
+pub(crate) struct Held<'h>(Turn<'h>);
 
 impl Hold {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
@@ -42,27 +51,17 @@ impl Hold {
             window: watch::channel(None).0,
             wanted: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::default(),
             metrics,
         }
     }
 
-    /// Holds back the hours of a window. The caller holds the flush lock, whose content says which
-    /// hours a failed flush has left.
-    pub(crate) fn begin(&self, window: Bucket, frozen: &FrozenHours) -> Result<Held<'_>> {
-        if let Some(hour) = frozen.keys().find(|hour| holds(window, **hour)) {
-            return Err(Error::Unavailable(format!(
-                "a flush of hour {hour} failed, so {window} cannot be copied yet"
-            )));
-        }
-        let mut taken = false;
-        self.window.send_if_modified(|held| {
-            taken = held.is_some();
-            *held = held.or(Some(window));
-            !taken
-        });
-        match taken {
-            true => Err(Error::Unavailable("another job is under way".into())),
-            false => Ok(Held(self)),
+    /// Waits for the turn. The job that has it is told that somebody waits.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        let _waiting = Waiting::new(&self.waiting);
+        Turn {
+            hold: self,
+            _turn: self.turn.lock().await,
         }
     }
 
@@ -102,11 +101,27 @@ impl Hold {
     }
 }
 
+impl<'h> Turn<'h> {
+    /// Holds back the hours of a window. The caller holds the flush lock, whose content says which
+    /// hours a failed flush has left.
+    pub(crate) fn begin(self, window: Bucket, frozen: &FrozenHours) -> Result<Held<'h>> {
+        if let Some(hour) = frozen.keys().find(|hour| holds(window, **hour)) {
+            return Err(Error::Unavailable(format!(
+                "a flush of hour {hour} failed, so {window} cannot be copied yet"
+            )));
+        }
+        self.hold.window.send_replace(Some(window));
+        Ok(Held(self))
+    }
+}
+
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let wanted = std::mem::take(&mut *self.0.wanted.lock());
-        self.0.metrics.held_hours.add(wanted.len() as u64);
-        self.0.window.send_replace(None);
+        // Before the turn goes to the next one.
+        let hold = self.0.hold;
+        let wanted = std::mem::take(&mut *hold.wanted.lock());
+        hold.metrics.held_hours.add(wanted.len() as u64);
+        hold.window.send_replace(None);
     }
 }
 
@@ -142,13 +157,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn hours_of_the_window_are_taken_out_until_it_ends() {
+    #[tokio::test]
+    async fn hours_of_the_window_are_taken_out_until_it_ends() {
         let hold = Hold::new(Arc::default());
         let mut hours = BTreeSet::from([180, 240, 420, 480]);
         assert!(hold.take_out(&mut hours).is_empty());
-        let held = hold.begin(window(240), &FrozenHours::new()).unwrap();
-        assert!(hold.begin(window(480), &FrozenHours::new()).is_err());
+        let turn = hold.turn().await;
+        let held = turn.begin(window(240), &FrozenHours::new()).unwrap();
+        assert_eq!(hold.window(), Some(window(240)));
         let held_back = hold.take_out(&mut hours);
         assert_eq!(held_back, BTreeSet::from([240, 420]));
         assert_eq!(hours, BTreeSet::from([180, 480]));
@@ -164,7 +180,8 @@ mod tests {
         let hold = Arc::new(Hold::new(Arc::default()));
         let hours = BTreeSet::from([240]);
         hold.ended(&hours).await;
-        let held = hold.begin(window(240), &FrozenHours::new()).unwrap();
+        let turn = hold.turn().await;
+        let held = turn.begin(window(240), &FrozenHours::new()).unwrap();
         hold.ended(&BTreeSet::from([480])).await;
         let waiter = tokio::spawn({
             let hold = Arc::clone(&hold);
@@ -176,5 +193,41 @@ mod tests {
         drop(held);
         waiter.await.unwrap();
         assert!(!hold.is_waited_for());
+    }
+
+    /// Jobs that follow one another without a pause let who waits go first, and go on behind it.
+    #[tokio::test]
+    async fn turns_are_taken_in_order() {
+        let hold = Arc::new(Hold::new(Arc::default()));
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let first = hold.turn().await;
+        let first = first.begin(window(0), &FrozenHours::new()).unwrap();
+        let spawn = |name: &'static str| {
+            let (hold, order) = (Arc::clone(&hold), Arc::clone(&order));
+            tokio::spawn(async move {
+                let _turn = hold.turn().await;
+                order.lock().push((name, hold.window()));
+            })
+        };
+        let mut waiters = Vec::new();
+        for (count, name) in ["deletion", "next job", "later deletion"]
+            .iter()
+            .enumerate()
+        {
+            waiters.push(spawn(name));
+            while hold.waiting.load(Relaxed) <= count {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(first);
+        for waiter in waiters {
+            waiter.await.unwrap();
+        }
+        let expected = [
+            ("deletion", None),
+            ("next job", None),
+            ("later deletion", None),
+        ];
+        assert_eq!(*order.lock(), expected);
     }
 }

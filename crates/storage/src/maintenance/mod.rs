@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! one task    each second: epochs roll, hours are flushed, epochs are drained, idle series are forgotten
-//! another     jobs: buckets are coarsened, late samples folded in, what was replaced is dropped
+//! another     jobs: buckets are mended and coarsened, late samples folded in, what was replaced is dropped
 //! ```
 //!
 //! Holds always:
@@ -20,6 +20,7 @@ pub(crate) mod plan;
 mod recent;
 pub(crate) mod retire;
 pub(crate) mod settle;
+mod skipped;
 mod status;
 pub(crate) mod sweep;
 mod task;
@@ -34,8 +35,9 @@ pub(crate) use flushes::{flush_all, flush_and_drain, flush_due};
 pub(crate) use hold::Hold;
 pub(crate) use jobs::Jobs;
 pub(crate) use recent::RecentWrites;
+pub(crate) use skipped::Skipped;
 pub(crate) use status::status;
-pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount};
+pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
 pub(crate) use task::run as run_jobs;
 
 use crate::error::Result;

@@ -40,6 +40,7 @@ pub(crate) struct Watch {
     write_rate: Option<Mutex<Rate>>,
     store: Mutex<StorePressure>,
     gave_way: AtomicBool,
+    is_stale: AtomicBool,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
 }
@@ -71,6 +72,7 @@ impl Watch {
             write_rate: None,
             store: Mutex::default(),
             gave_way: AtomicBool::new(false),
+            is_stale: AtomicBool::new(false),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
         }
@@ -111,6 +113,17 @@ impl Watch {
     /// Whether the job was given up so that the head can flush.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way.load(Relaxed)
+    }
+
+    /// What the job was planned from is not what there is any more: the error with which it ends.
+    pub(crate) fn stale(&self, reason: String) -> Error {
+        self.is_stale.store(true, Relaxed);
+        Error::Unavailable(format!("{reason}: planning again"))
+    }
+
+    /// Whether the job was given up because it has to be planned again.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.is_stale.load(Relaxed)
     }
 
     /// Bytes read and written so far.

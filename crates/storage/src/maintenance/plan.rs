@@ -8,16 +8,17 @@
 //! Holds always:
 //! - A target is built once: it is never planned while it, or a bucket that covers it, is listed.
 //! - Its sources are all listed raw buckets in its window, each smaller than it, so that buckets never
-//!   overlap and every hour stays covered.
+//!   overlap and every hour stays covered. Where they do overlap the window has to be mended first.
 //! - A window that has not ended is left alone; asked for, the smaller windows in it that have ended
 //!   are not.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_model::BucketSize;
+use icecore_model::{BucketSize, MINUTE_MS};
 use icecore_records::Bucket;
 
-use super::hold::holds;
+use crate::listed;
 
 /// Windows, as exponents of their size, and how many sources each must have. By itself maintenance makes
 /// 4 h and then 16 h buckets.
@@ -50,12 +51,42 @@ pub(crate) struct Piece {
 
 /// Everything that could be done now, without what a larger window takes along: the largest windows
 /// first, of those the oldest.
+///
+/// The list may have the hours of ten years: it is sorted by time once, and walked once for each size of
+/// windows.
 pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
-    let mut all: Vec<Piece> = Vec::new();
-    for (size, sources_min) in situation.windows() {
-        let mut fresh = situation.pieces(size, sources_min);
-        fresh.retain(|piece| !all.iter().any(|larger| covers(larger.target, piece.target)));
-        all.append(&mut fresh);
+    let windows: Vec<(BucketSize, usize)> = situation.windows().collect();
+    let largest = windows.iter().map(|(size, _)| *size).max();
+    let small = situation.buckets.iter().copied();
+    let mut small: Vec<Bucket> = small.take_while(|b| Some(b.size) < largest).collect();
+    // Of one start the largest first, so that of buckets that overlap two are neighbours.
+    small.sort_by_key(|bucket| (bucket.start, Reverse(bucket.size)));
+    let mut taken = vec![false; small.len()];
+    let mut all = Vec::new();
+    for (size, sources_min) in windows {
+        let mut next = 0;
+        while let Some(first) = small.get(next) {
+            let from = next;
+            next += 1;
+            let Some(start) = size.bucket_of(first.start_ms()) else {
+                continue;
+            };
+            let target = Bucket { size, start };
+            while small
+                .get(next)
+                .is_some_and(|b| b.start_ms() < target.end_ms())
+            {
+                next += 1;
+            }
+            if taken[from..next].contains(&true) {
+                continue;
+            }
+            let sources = situation.sources(target, &small[from..next]);
+            if sources.len() >= sources_min && situation.is_ready(target, &sources) {
+                taken[from..next].fill(true);
+                all.push(Piece { target, sources });
+            }
+        }
     }
     all
 }
@@ -72,25 +103,17 @@ impl Situation<'_> {
             .filter_map(move |(exponent, sources_min)| Some((size(*exponent)?, *sources_min)))
     }
 
-    /// The buckets of a size that can be built now, oldest first.
-    fn pieces(&self, size: BucketSize, sources_min: usize) -> Vec<Piece> {
-        let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
-        for source in self.buckets.iter().filter(|bucket| bucket.size < size) {
-            if let Some(start) = size.bucket_of(source.start_ms()) {
-                windows
-                    .entry(Bucket { size, start })
-                    .or_default()
-                    .push(*source);
-            }
-        }
-        let ready = windows.into_iter().filter(|(target, sources)| {
-            sources.len() >= sources_min
-                && self.is_quiet(*target, sources)
-                && !self.buckets.iter().any(|listed| covers(*listed, *target))
-        });
-        ready
-            .map(|(target, sources)| Piece { target, sources })
-            .collect()
+    /// What a target would be made from, out of all that begins in its window.
+    fn sources(&self, target: Bucket, found: &[Bucket]) -> Vec<Bucket> {
+        let smaller = found.iter().filter(|bucket| bucket.size < target.size);
+        smaller.copied().collect()
+    }
+
+    fn is_ready(&self, target: Bucket, sources: &[Bucket]) -> bool {
+        let overlap = |pair: &[Bucket]| pair[0].end_ms() > pair[1].start_ms();
+        self.is_quiet(target, sources)
+            && !sources.windows(2).any(overlap)
+            && listed::covering(self.buckets, target).is_none()
     }
 
     fn is_quiet(&self, target: Bucket, sources: &[Bucket]) -> bool {
@@ -98,7 +121,7 @@ impl Situation<'_> {
         let quiet_since_ms = self.now_ms.saturating_sub(delay_ms);
         let written = |source: &Bucket| self.written_ms.get(source).copied();
         target.end_ms() <= quiet_since_ms
-            && !self.busy_hours.iter().any(|hour| holds(target, *hour))
+            && hours_in(self.busy_hours, target).next().is_none()
             && (self.everything
                 || sources
                     .iter()
@@ -107,9 +130,12 @@ impl Situation<'_> {
     }
 }
 
-/// Whether a bucket is, or lies in, another one.
-fn covers(larger: Bucket, smaller: Bucket) -> bool {
-    larger.size >= smaller.size && larger.contains(smaller.start_ms())
+/// The hours that lie in a window.
+pub(crate) fn hours_in(hours: &BTreeSet<u32>, window: Bucket) -> impl Iterator<Item = u32> {
+    let first = window.start.minutes();
+    let minutes = window.size.duration_ms() / MINUTE_MS;
+    let after = first.saturating_add(u32::try_from(minutes).unwrap_or(u32::MAX));
+    hours.range(first..after).copied()
 }
 
 #[cfg(test)]

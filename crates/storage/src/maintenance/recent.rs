@@ -42,11 +42,21 @@ impl RecentWrites {
         self.0.lock().dirty.remove(&bucket);
     }
 
-    /// What is known of the buckets that are listed; the rest is forgotten.
-    pub(crate) fn of(&self, listed: &BTreeSet<Bucket>) -> Known {
+    /// What is known of the buckets that are listed, of writes only those behind `since_ms`; the rest is
+    /// forgotten, so that it does not grow with all that was ever written.
+    pub(crate) fn of(&self, listed: &BTreeSet<Bucket>, since_ms: i64) -> Known {
         let mut known = self.0.lock();
-        known.written_ms.retain(|bucket, _| listed.contains(bucket));
+        known
+            .written_ms
+            .retain(|bucket, at_ms| *at_ms > since_ms && listed.contains(bucket));
         known.dirty.retain(|bucket| listed.contains(bucket));
         known.clone()
+    }
+
+    /// How many of the listed buckets hold late samples.
+    pub(crate) fn dirty(&self, listed: &BTreeSet<Bucket>) -> usize {
+        let known = self.0.lock();
+        let is_listed = |bucket: &&Bucket| listed.contains(bucket);
+        known.dirty.iter().filter(is_listed).count()
     }
 }

@@ -12,7 +12,7 @@
 //! - A prefix is drained only until its segment is gone: a bucket of the same name that is written
 //!   later stays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,8 +59,9 @@ pub(crate) async fn load_retired(view: &View) -> Result<Retired> {
     Ok(retired)
 }
 
-/// What a commit that is durable means for this process: `target` is listed, and the buckets it took
-/// the place of are listed no more.
+/// What a commit means for this process: `target` is listed, and the buckets it took the place of are
+/// listed no more. Their records are dropped after the next file of SlateDB is written, which has the
+/// commit.
 pub(crate) fn take_place(inner: &Inner, target: Bucket, sources: &[Bucket], now_ms: i64) {
     // Before they leave the list: a bucket that is neither listed nor retired is an orphan.
     let mut retired = inner.retired.write();
@@ -73,6 +74,17 @@ pub(crate) fn take_place(inner: &Inner, target: Bucket, sources: &[Bucket], now_
     drop((listed, retired));
     for source in sources {
         forget_cached(inner, *source);
+    }
+}
+
+/// The same where only the store knows what was written: these buckets are listed and those retired.
+pub(crate) fn follow_store(inner: &Inner, listed: BTreeSet<Bucket>, retired: Retired) {
+    let mut known_retired = inner.retired.write();
+    let before = std::mem::replace(&mut *inner.buckets.write(), listed.clone());
+    *known_retired = retired;
+    drop(known_retired);
+    for gone in before.difference(&listed) {
+        forget_cached(inner, *gone);
     }
 }
 
@@ -132,7 +144,7 @@ pub(crate) async fn empty_buckets(
     let give_up = tokio::time::Instant::now() + patience;
     let mut gone = Vec::new();
     loop {
-        let held = engine.segments_in_files();
+        let held = engine.having_files(&all);
         left.retain(|bucket, segments| {
             segments.retain(|segment| held.contains(segment));
             let empty = segments.is_empty();

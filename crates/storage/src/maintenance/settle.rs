@@ -22,34 +22,44 @@ use crate::inner::Inner;
 const READERS_POLL: Duration = Duration::from_millis(50);
 
 /// Brings the store to rest. False when it is not by `deadline`, or when a program beside this one
-/// reads the database; what is left then follows within minutes.
-pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant) -> Result<bool> {
+/// reads the database; what is left then follows within minutes. The same goes for manifests and files
+/// of the log, which have to be older than others before they may go, if those are less than
+/// `log_bytes`: nobody waits for a few kilobytes.
+pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant, log_bytes: u64) -> Result<bool> {
     let started = Instant::now();
-    let joined = inner.engine.join(deadline).await?;
+    let engine = &inner.engine;
+    let joined = engine.join(deadline).await?;
     begin_file(inner).await?;
-    let Some(age) = inner.engine.release_files().await? else {
+    let Some(ages) = engine.release_files().await? else {
         return Ok(false);
     };
-    tokio::time::sleep(age).await;
+    tokio::time::sleep(ages.records).await;
     if !readers_end(inner, deadline).await {
         debug!("a reader keeps old files");
         return Ok(false);
     }
-    inner.engine.delete_garbage().await;
+    engine.delete_garbage().await;
+    let rest = ages.logs.saturating_sub(ages.records);
+    if engine.log_garbage_bytes().await? >= log_bytes.max(1) && !rest.is_zero() {
+        tokio::time::sleep(rest).await;
+        engine.delete_garbage().await;
+    }
     let seconds = started.elapsed().as_secs_f64();
     info!(joined, seconds, "the store is settled");
     Ok(joined)
 }
 
 /// Writes a memtable out that has next to nothing in it: no file that is newer than the newest of
-/// them is ever deleted, and the newest may be one that was just replaced.
+/// them is ever deleted, and the newest may be one that was just replaced. Before that a file of the
+/// log: a memtable remembers the last one that was complete when it was closed, and that one is kept.
 async fn begin_file(inner: &Inner) -> Result<()> {
     let mark = inner.head.sequencer.lock().watermark();
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
     let written = inner.engine.db().write(batch).await;
-    // Durable with the file.
     let _handle = written.map_err(Error::store("settling"))?;
+    let logged = inner.engine.db().flush().await;
+    logged.map_err(Error::store("settling"))?;
     inner.engine.flush_memtable().await
 }
 

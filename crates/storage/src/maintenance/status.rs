@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::task::waiting;
+use super::task::Prospect;
 use crate::flush::QuarantinedHour;
 use crate::inner::Inner;
+use crate::listed;
 
 /// The state of maintenance now, from memory alone.
 pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
@@ -14,7 +15,8 @@ pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
         |_| BTreeSet::new(),
         |frozen| frozen.keys().copied().collect(),
     );
-    let waiting = waiting(inner, frozen, false);
+    let prospect = Prospect::of(inner, frozen, false);
+    let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let oldest_ms = waiting.iter().map(|piece| piece.target.end_ms()).min();
     let lag_ms = oldest_ms.map_or(0, |end_ms| inner.clock.now_ms() - end_ms);
     // One after the other: others lock the retired ones before the list.
@@ -24,7 +26,8 @@ pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
     for bucket in listed.iter() {
         *sizes.entry(1 << (bucket.size.exponent() - 1)).or_default() += 1;
     }
-    let dirty = inner.recent.of(&listed).dirty.len();
+    let dirty = inner.recent.dirty(&listed);
+    let overlapping = listed::overlaps(&listed).len();
     drop(listed);
     MaintenanceStatus {
         enabled: inner.options.maintenance.enabled,
@@ -40,6 +43,8 @@ pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
         dirty,
         tombstones: inner.tombstones.len(),
         quarantined: inner.quarantine.list(),
+        overlapping,
+        skipped: inner.skipped.list(),
         last_error: inner.jobs.last_error(),
     }
 }
@@ -66,19 +71,37 @@ pub struct MaintenanceStatus {
     pub tombstones: usize,
     /// Hours that cannot be flushed, and why.
     pub quarantined: Vec<QuarantinedHour>,
+    /// Buckets that lie inside another one and still have to join it.
+    pub overlapping: usize,
+    /// Jobs that failed and are left alone for a while, those that are tried next first.
+    pub skipped: Vec<SkippedJob>,
     /// The last failure, if nothing has succeeded since.
     pub last_error: Option<String>,
+}
+
+/// A job that failed and is left alone for a while.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkippedJob {
+    /// `mend`, `coarsen`, `fold` or `clean`.
+    pub kind: &'static str,
+    /// Of the bucket that is written, or that joins a larger one.
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub cause: String,
+    /// How often it has failed in a row.
+    pub failures: u32,
+    pub next_try_ms: i64,
 }
 
 /// The job that is under way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobStatus {
-    /// `coarsen`, `fold` or `clean`.
+    /// `mend`, `coarsen`, `fold` or `clean`.
     pub kind: &'static str,
     pub start_ms: i64,
     pub end_ms: i64,
     pub sources: usize,
-    /// `series`, `index`, `samples`, `commit`, or `fold`.
+    /// `series`, `index`, `samples`, `commit`, `fold`, or `mend`.
     pub phase: &'static str,
     pub series_done: u64,
     pub series_total: u64,
@@ -106,6 +129,10 @@ pub struct MaintenanceReport {
     pub folded: usize,
     /// Hours that cannot be flushed, and so were left as they are.
     pub quarantined: Vec<QuarantinedHour>,
+    /// Buckets that joined a larger one around them.
+    pub mended: usize,
+    /// What failed and was left as it is.
+    pub skipped: Vec<SkippedJob>,
     /// Bytes of values read and written.
     pub bytes_read: u64,
     pub bytes_written: u64,

@@ -1,15 +1,17 @@
-//! The task that does the jobs: coarsening, folding, dropping what was replaced, sweeping.
+//! The task that does the jobs: mending, coarsening, folding, dropping what was replaced, sweeping.
 //!
 //! ```text
-//! asked for a run?  flush ─► coarsen until nothing is left ─► fold, clean ─► drop ─► settle ─► answer
-//! by itself         drop what is retired ─► coarsen one window, else fold or clean one bucket ─► look again
+//! asked for a run?  flush ─► mend, coarsen until nothing is left ─► fold, clean ─► drop ─► settle ─► answer
+//! by itself         drop what is retired ─► mend or coarsen one window, else fold or clean one bucket ─► look again
 //! ```
 //!
 //! Holds always:
 //! - One job at a time, beside the flushes and never in their way: what a job holds back is due again
 //!   when it ends, and a job ends when the head needs the room.
-//! - A job that fails is logged, shown in the status and tried again.
+//! - A job that fails is logged, shown in the status and tried again later; the others go on. A run
+//!   tries each once and reports those that failed.
 //! - Jobs end at their next yield point when the database closes.
+//! - Planning is done on the pool, on a copy that was taken under the flush lock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::coarsen::{coarsen, stored_job};
+use super::coarsen::{coarsen, mend, stored_job};
 use super::flushes::{flush_all, flush_and_drain, flush_due};
 use super::fold::{fold, load_dirty};
 use super::pace::Watch;
@@ -28,12 +30,14 @@ use super::plan::{self, Piece, Situation};
 use super::recent::Known;
 use super::retire::drop_retired;
 use super::settle::settle;
-use super::status::{JobStatus, MaintenanceReport};
+use super::skipped::{Kind, is_of_the_job};
+use super::status::{JobStatus, MaintenanceReport, SkippedJob};
 use super::sweep::sweep;
 use crate::error::{Error, Result};
 use crate::head::CATALOG_HOUR;
 use crate::inner::Inner;
-use crate::tombstones::{clean_all, clean_bucket};
+use crate::listed::{self, Overlap};
+use crate::tombstones::clean_bucket;
 
 /// How often it is looked for work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -41,17 +45,68 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long after a failure it is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(15);
 
+/// How long after a plan turned out to be old a new one is made: a flush or deletion is under way.
+const PLAN_AGAIN: Duration = Duration::from_millis(100);
+
 /// How often orphans are looked for, beside at start-up.
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a run waits for the store to come to rest. What is left then follows by itself.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// How often a run starts a job again that had to give way to the head.
-const GIVE_WAY_MAX: usize = 8;
+/// Bytes of manifests and of the log that a run waits for. What is less goes with the next collection.
+const LOG_BYTES: u64 = 4 << 20;
+
+/// How often a run starts jobs again that had to give way to the head, or that were planned from what
+/// has changed since.
+const AGAIN_MAX: usize = 64;
 
 /// The size that buckets end up with.
 const LARGEST: u8 = 5;
+
+/// A job that can be done now.
+#[derive(Clone, Debug)]
+enum Job {
+    Mend(Overlap),
+    Coarsen(Piece),
+    Fold(Bucket),
+    Clean(Bucket),
+}
+
+/// How a job ended.
+enum Ended {
+    Done,
+    /// The head needed what it held back, or it has to be planned again.
+    Again(Again, Error),
+    /// It failed and is left alone for a while.
+    Skipped(SkippedJob),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    Later,
+    AtOnce,
+}
+
+impl Job {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Mend(_) => Kind::Mend,
+            Self::Coarsen(_) => Kind::Coarsen,
+            Self::Fold(_) => Kind::Fold,
+            Self::Clean(_) => Kind::Clean,
+        }
+    }
+
+    /// What it is known by when it fails.
+    fn bucket(&self) -> Bucket {
+        match self {
+            Self::Mend(Overlap { inside, .. }) => *inside,
+            Self::Coarsen(piece) => piece.target,
+            Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
+        }
+    }
+}
 
 /// Runs until it is told to stop.
 pub(crate) async fn run(inner: Arc<Inner>) {
@@ -70,7 +125,13 @@ pub(crate) async fn run(inner: Arc<Inner>) {
                 Ok(()) => everything(&inner).await,
                 Err(cause) => Err(cause),
             };
-            note(&inner, ran.as_ref().map(|_| true));
+            match &ran {
+                Ok(report) => match report.skipped.last() {
+                    Some(skipped) => inner.jobs.set_error(Some(skipped.cause.clone())),
+                    None => inner.jobs.set_error(None),
+                },
+                Err(cause) => note_failure(&inner, cause),
+            }
             run.answer(ran);
             continue;
         }
@@ -78,8 +139,12 @@ pub(crate) async fn run(inner: Arc<Inner>) {
         if worked.is_ok() && inner.options.maintenance.enabled {
             worked = by_itself(&inner, &mut next_sweep).await;
         }
-        // That there is nothing to do says that what failed before did not fail again.
-        note(&inner, worked.as_ref().map(|worked| *worked || failing));
+        match &worked {
+            // That there is nothing to do says that what failed before did not fail again.
+            Ok(false) if failing && inner.skipped.list().is_empty() => inner.jobs.set_error(None),
+            Ok(_) => {}
+            Err(cause) => note_failure(&inner, cause),
+        }
         failing = worked.is_err();
         let wait = match worked {
             Ok(true) => continue,
@@ -96,15 +161,10 @@ pub(crate) async fn run(inner: Arc<Inner>) {
 }
 
 /// Shows a failure until something succeeds.
-fn note(inner: &Inner, succeeded: Result<bool, &Error>) {
-    match succeeded {
-        Ok(true) => inner.jobs.set_error(None),
-        Ok(false) => {}
-        Err(_) if inner.jobs.is_stopped() => {}
-        Err(cause) => {
-            warn!(%cause, "maintenance failed; trying again");
-            inner.jobs.set_error(Some(cause.to_string()));
-        }
+fn note_failure(inner: &Inner, cause: &Error) {
+    if !inner.jobs.is_stopped() {
+        warn!(%cause, "maintenance failed; trying again");
+        inner.jobs.set_error(Some(cause.to_string()));
     }
 }
 
@@ -116,64 +176,133 @@ async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut Instant) -> Result<bool>
     }
     let grace = inner.options.maintenance.grace;
     unless_stopped(inner, drop_retired(inner, grace)).await?;
-    if let Some(piece) = next_piece(inner, false).await? {
-        let watch = Watch::paced(inner);
-        return match build(inner, &piece, &watch).await {
-            Ok(()) => Ok(true),
-            // The hours it held back are flushed by the next tick, and the window is quiet later.
-            Err(_) if watch.gave_way() => Ok(false),
-            Err(cause) => Err(cause),
-        };
-    }
-    if let Some(bucket) = next_fold(inner, false) {
-        let watch = Watch::paced(inner);
-        return refresh(inner, bucket, &watch).await.map(|()| true);
-    }
-    let Some(bucket) = next_clean(inner) else {
+    inner.skipped.forget_gone(&inner.buckets.read());
+    let now_ms = inner.clock.now_ms();
+    let may_run = |kind, bucket| inner.skipped.may_run(kind, bucket, now_ms);
+    let Some(job) = next_job(inner, false, may_run).await? else {
         return Ok(false);
     };
-    let _shown = Shown::new(inner, "clean", bucket, 1);
     let watch = Watch::paced(inner);
-    clean_bucket(inner, bucket, &watch).await.map(|()| true)
+    match run_job(inner, &job, &watch).await? {
+        // What was held back is flushed by the next tick, and the window is quiet later.
+        Ended::Again(Again::Later, _) => Ok(false),
+        Ended::Again(Again::AtOnce, _) => {
+            tokio::time::sleep(PLAN_AGAIN).await;
+            Ok(true)
+        }
+        // A job that failed leaves the others to be done.
+        Ended::Done | Ended::Skipped(_) => Ok(true),
+    }
 }
 
-/// A bucket with tombstones that nobody will rewrite for another reason.
-fn next_clean(inner: &Inner) -> Option<Bucket> {
+/// What to do next, among what `may_run`.
+async fn next_job(
+    inner: &Arc<Inner>,
+    everything: bool,
+    may_run: impl Fn(Kind, Bucket) -> bool,
+) -> Result<Option<Job>> {
+    let overlaps = listed::overlaps(&inner.buckets.read());
+    let overlap = overlaps.into_iter().find(|o| may_run(Kind::Mend, o.inside));
+    if let Some(overlap) = overlap {
+        return Ok(Some(Job::Mend(overlap)));
+    }
+    let wanted = |target| may_run(Kind::Coarsen, target);
+    if let Some(piece) = next_piece(inner, everything, wanted).await? {
+        return Ok(Some(Job::Coarsen(piece)));
+    }
+    let wanted = |bucket: &Bucket| may_run(Kind::Fold, *bucket);
+    if let Some(bucket) = to_fold(inner, everything).into_iter().find(wanted) {
+        return Ok(Some(Job::Fold(bucket)));
+    }
+    let wanted = |bucket: &Bucket| may_run(Kind::Clean, *bucket);
+    let bucket = to_clean(inner, everything).into_iter().find(wanted);
+    Ok(bucket.map(Job::Clean))
+}
+
+/// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
+fn to_clean(inner: &Inner, everything: bool) -> Vec<Bucket> {
     let largest = BucketSize::from_exponent(LARGEST);
-    let mut buckets = inner.tombstones.buckets().into_iter();
-    buckets.find(|bucket| Some(bucket.size) >= largest)
+    let mut buckets = inner.tombstones.buckets();
+    buckets.retain(|bucket| everything || Some(bucket.size) >= largest);
+    buckets
+}
+
+/// Does a job. Fails when others would fail in the same way.
+async fn run_job(inner: &Arc<Inner>, job: &Job, watch: &Watch) -> Result<Ended> {
+    let (kind, bucket) = (job.kind(), job.bucket());
+    let ended = match job {
+        Job::Mend(overlap) => join_larger(inner, *overlap, watch).await,
+        Job::Coarsen(piece) => build(inner, piece, watch).await,
+        Job::Fold(bucket) => refresh(inner, *bucket, watch).await,
+        Job::Clean(bucket) => {
+            let _shown = Shown::new(inner, kind, *bucket, 1);
+            clean_bucket(inner, *bucket, watch).await
+        }
+    };
+    match ended {
+        Ok(()) => {
+            inner.skipped.succeeded(kind, bucket);
+            inner.jobs.set_error(None);
+            Ok(Ended::Done)
+        }
+        Err(cause) if watch.gave_way() => Ok(Ended::Again(Again::Later, cause)),
+        Err(cause) if watch.is_stale() => Ok(Ended::Again(Again::AtOnce, cause)),
+        Err(cause) if inner.jobs.is_stopped() || !is_of_the_job(&cause) => Err(cause),
+        Err(cause) => Ok(Ended::Skipped(skip(inner, kind, bucket, &cause))),
+    }
+}
+
+/// Leaves a job alone for a while.
+fn skip(inner: &Inner, kind: Kind, bucket: Bucket, cause: &Error) -> SkippedJob {
+    let now_ms = inner.clock.now_ms();
+    let skipped = inner.skipped.failed(kind, bucket, cause, now_ms);
+    let (kind, failures) = (kind.name(), skipped.failures);
+    let seconds = (skipped.next_try_ms - now_ms) / 1000;
+    warn!(
+        kind, %bucket, %cause, failures, seconds,
+        "a job of maintenance failed: it is skipped for a while, the others go on"
+    );
+    inner.jobs.set_error(Some(skipped.cause.clone()));
+    skipped
 }
 
 /// Brings everything that is closed into its final form.
 async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
     let started = std::time::Instant::now();
     let mut report = MaintenanceReport::default();
-    let watch = Watch::unpaced(inner);
     flush_all(inner).await?;
-    let mut gave_way = 0;
-    while let Some(piece) = next_piece(inner, true).await? {
+    inner.skipped.forget_gone(&inner.buckets.read());
+    // What failed, and what is done once: a bucket may be dirty again after a fold.
+    let mut over: BTreeSet<(Kind, Bucket)> = BTreeSet::new();
+    let mut again = 0;
+    while let Some(job) = next_job(inner, true, |k, b| !over.contains(&(k, b))).await? {
         let watch = Watch::unpaced(inner);
-        let built = build(inner, &piece, &watch).await;
+        let ended = run_job(inner, &job, &watch).await;
         report.add(&watch);
-        match built {
-            Ok(()) => {
-                report.coarsened += 1;
-                report.retired += piece.sources.len();
+        let (kind, bucket) = (job.kind(), job.bucket());
+        match ended? {
+            Ended::Done => {
+                report.count(&job);
+                if matches!(kind, Kind::Fold | Kind::Clean) {
+                    over.insert((kind, bucket));
+                }
             }
-            Err(_) if watch.gave_way() && gave_way < GIVE_WAY_MAX => {
-                gave_way += 1;
-                flush_due(inner).await?;
+            Ended::Again(when, _) if again < AGAIN_MAX => {
+                again += 1;
+                if when == Again::Later {
+                    flush_due(inner).await?;
+                }
             }
-            Err(cause) => return Err(cause),
+            Ended::Again(_, cause) => {
+                report.skipped.push(skip(inner, kind, bucket, &cause));
+                over.insert((kind, bucket));
+            }
+            Ended::Skipped(skipped) => {
+                report.skipped.push(skipped);
+                over.insert((kind, bucket));
+            }
         }
     }
-    let mut tried = BTreeSet::new();
-    while let Some(bucket) = next_fold(inner, true).filter(|bucket| tried.insert(*bucket)) {
-        refresh(inner, bucket, &watch).await?;
-        report.folded += 1;
-    }
-    clean_all(inner, &watch).await?;
-    report.add(&watch);
     sweep(inner).await?;
     unless_stopped(inner, rest(inner)).await?;
     report.quarantined = inner.quarantine.list();
@@ -182,6 +311,8 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
         coarsened = report.coarsened,
         retired = report.retired,
         folded = report.folded,
+        mended = report.mended,
+        skipped = report.skipped.len(),
         bytes_read = report.bytes_read,
         bytes_written = report.bytes_written,
         seconds = report.seconds,
@@ -202,7 +333,7 @@ async fn rest(inner: &Arc<Inner>) -> Result<()> {
     info!("bringing the store to rest");
     flush_and_drain(inner).await?;
     let deadline = Instant::now() + SETTLE_PATIENCE;
-    settle(inner, deadline).await.map(drop)
+    settle(inner, deadline, LOG_BYTES).await.map(drop)
 }
 
 /// Waiting for the compactor ends when the database closes. Only for what may be cut anywhere.
@@ -213,72 +344,107 @@ async fn unless_stopped<T>(inner: &Inner, work: impl Future<Output = Result<T>>)
     }
 }
 
-/// What to coarsen next. A job that was interrupted comes first, if it still makes sense.
-async fn next_piece(inner: &Arc<Inner>, everything: bool) -> Result<Option<Piece>> {
-    let pieces = {
+/// What to coarsen next, among what is wanted. A job that was interrupted comes first, if it still makes
+/// sense.
+async fn next_piece(
+    inner: &Arc<Inner>,
+    everything: bool,
+    wanted: impl Fn(Bucket) -> bool,
+) -> Result<Option<Piece>> {
+    let prospect = {
         // Under the flush lock, so that no flush is half done.
         let frozen = inner.flushing.lock().await;
         let frozen: BTreeSet<u32> = frozen.keys().copied().collect();
-        waiting(inner, frozen, everything)
+        Prospect::of(inner, frozen, everything)
     };
-    let Some(first) = pieces.first() else {
+    let Some(prospect) = prospect else {
         return Ok(None);
     };
-    let unfinished = stored_job(inner).await?.map(|job| job.target);
-    let resumed = pieces.iter().find(|piece| Some(piece.target) == unfinished);
-    Ok(Some(resumed.unwrap_or(first).clone()))
-}
-
-/// What could be coarsened now. `frozen` are hours that a flush has not finished with.
-pub(super) fn waiting(inner: &Inner, frozen: BTreeSet<u32>, everything: bool) -> Vec<Piece> {
-    let mut busy_hours = frozen;
-    let now_ms = inner.clock.now_ms();
-    let delay_ms = inner.options.maintenance.delay_ms();
-    if !everything {
-        // When buckets were written before this process began is not known to it.
-        if now_ms - inner.started_ms < delay_ms {
-            return Vec::new();
-        }
-        let sequencer = inner.head.sequencer.lock();
-        busy_hours.extend(sequencer.open_hours.keys());
+    let mut pieces = inner.job_pool.run(move || prospect.pieces()).await?;
+    pieces.retain(|piece| wanted(piece.target));
+    if pieces.is_empty() {
+        return Ok(None);
     }
-    busy_hours.remove(&CATALOG_HOUR);
-    let (buckets, Known { written_ms, .. }) = known(inner);
-    plan::waiting(&Situation {
-        buckets: &buckets,
-        written_ms: &written_ms,
-        busy_hours: &busy_hours,
-        now_ms,
-        delay_ms,
-        everything,
-    })
+    let unfinished = stored_job(inner).await?.map(|job| job.target);
+    let resumed = pieces.iter().position(|p| Some(p.target) == unfinished);
+    Ok(Some(pieces.swap_remove(resumed.unwrap_or(0))))
 }
 
-fn known(inner: &Inner) -> (BTreeSet<Bucket>, Known) {
-    let listed = inner.buckets.read();
-    let known = inner.recent.of(&listed);
-    (listed.clone(), known)
+/// What a plan is made from, copied.
+pub(super) struct Prospect {
+    buckets: BTreeSet<Bucket>,
+    known: Known,
+    busy_hours: BTreeSet<u32>,
+    now_ms: i64,
+    delay_ms: i64,
+    everything: bool,
 }
 
-/// A bucket whose late samples should be folded in. Smaller ones than the largest are on their way into
+impl Prospect {
+    /// `frozen` are hours that a flush has not finished with. `None`: it is too early for any plan.
+    pub(super) fn of(inner: &Inner, frozen: BTreeSet<u32>, everything: bool) -> Option<Self> {
+        let mut busy_hours = frozen;
+        let now_ms = inner.clock.now_ms();
+        let delay_ms = inner.options.maintenance.delay_ms();
+        if !everything {
+            // When buckets were written before this process began is not known to it.
+            if now_ms - inner.started_ms < delay_ms {
+                return None;
+            }
+            let sequencer = inner.head.sequencer.lock();
+            busy_hours.extend(sequencer.open_hours.keys());
+        }
+        busy_hours.remove(&CATALOG_HOUR);
+        let listed = inner.buckets.read();
+        let known = inner.recent.of(&listed, now_ms.saturating_sub(delay_ms));
+        Some(Self {
+            buckets: listed.clone(),
+            known,
+            busy_hours,
+            now_ms,
+            delay_ms,
+            everything,
+        })
+    }
+
+    /// What could be coarsened now.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        plan::waiting(&Situation {
+            buckets: &self.buckets,
+            written_ms: &self.known.written_ms,
+            busy_hours: &self.busy_hours,
+            now_ms: self.now_ms,
+            delay_ms: self.delay_ms,
+            everything: self.everything,
+        })
+    }
+}
+
+/// Buckets whose late samples should be folded in. Smaller ones than the largest are on their way into
 /// one, which folds them anyway, unless somebody asks for everything.
-fn next_fold(inner: &Inner, everything: bool) -> Option<Bucket> {
-    let (_, Known { written_ms, dirty }) = known(inner);
+fn to_fold(inner: &Inner, everything: bool) -> BTreeSet<Bucket> {
     let now_ms = inner.clock.now_ms();
     let quiet_since_ms = now_ms.saturating_sub(inner.options.maintenance.delay_ms());
+    let Known { written_ms, dirty } = inner.recent.of(&inner.buckets.read(), quiet_since_ms);
     let largest = BucketSize::from_exponent(LARGEST);
-    let mut due = dirty.into_iter().filter(|bucket| {
-        let quiet = written_ms
-            .get(bucket)
-            .is_none_or(|at| *at <= quiet_since_ms);
+    let due = dirty.into_iter().filter(|bucket| {
+        let quiet = !written_ms.contains_key(bucket);
         everything || (quiet && Some(bucket.size) >= largest)
     });
-    due.next()
+    due.collect()
+}
+
+/// Lets a bucket join the larger one around it.
+async fn join_larger(inner: &Arc<Inner>, overlap: Overlap, watch: &Watch) -> Result<()> {
+    let _shown = Shown::new(inner, Kind::Mend, overlap.inside, 1);
+    mend(inner, overlap, watch).await?;
+    inner.metrics.mended_buckets.add(1);
+    Ok(())
 }
 
 /// Builds one bucket.
 async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(inner, "coarsen", piece.target, piece.sources.len());
+    let _shown = Shown::new(inner, Kind::Coarsen, piece.target, piece.sources.len());
     let started = std::time::Instant::now();
     let built = coarsen(inner, piece.target, &piece.sources, watch).await;
     let metrics = &inner.metrics;
@@ -291,7 +457,9 @@ async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
             metrics.coarsened_samples.add(outcome.samples);
             metrics.coarsened_series.add(outcome.series);
         }
-        Err(_) if watch.gave_way() || inner.jobs.is_stopped() => metrics.coarsen_given_up.add(1),
+        Err(_) if watch.gave_way() || watch.is_stale() || inner.jobs.is_stopped() => {
+            metrics.coarsen_given_up.add(1);
+        }
         Err(_) => metrics.coarsen_failed.add(1),
     }
     built.map(drop)
@@ -299,7 +467,7 @@ async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
 
 /// Folds the late samples of one bucket in.
 async fn refresh(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(inner, "fold", bucket, 1);
+    let _shown = Shown::new(inner, Kind::Fold, bucket, 1);
     let started = std::time::Instant::now();
     let folded = fold(inner, bucket, watch).await;
     let metrics = &inner.metrics;
@@ -318,9 +486,9 @@ async fn refresh(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<()
 struct Shown<'i>(&'i Inner);
 
 impl<'i> Shown<'i> {
-    fn new(inner: &'i Inner, kind: &'static str, bucket: Bucket, sources: usize) -> Self {
+    fn new(inner: &'i Inner, kind: Kind, bucket: Bucket, sources: usize) -> Self {
         inner.jobs.set_running(Some(JobStatus {
-            kind,
+            kind: kind.name(),
             start_ms: bucket.start_ms(),
             end_ms: bucket.end_ms(),
             sources,
@@ -339,6 +507,18 @@ impl Drop for Shown<'_> {
 }
 
 impl MaintenanceReport {
+    fn count(&mut self, job: &Job) {
+        match job {
+            Job::Mend(_) => self.mended += 1,
+            Job::Coarsen(piece) => {
+                self.coarsened += 1;
+                self.retired += piece.sources.len();
+            }
+            Job::Fold(_) => self.folded += 1,
+            Job::Clean(_) => {}
+        }
+    }
+
     fn add(&mut self, watch: &Watch) {
         let (read, written) = watch.bytes();
         self.bytes_read += read;

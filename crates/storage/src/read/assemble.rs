@@ -218,7 +218,7 @@ fn add_starts(
     starts: &mut Vec<(i64, i64)>,
 ) -> Result<(), DecodeError> {
     let span = Span {
-        stored,
+        stored: stored.into_iter().collect(),
         head,
         start_ms,
         end_ms,

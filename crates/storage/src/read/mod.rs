@@ -9,7 +9,8 @@
 //! Holds always:
 //! - The head is copied before the list of buckets is read, and that before the snapshot is taken: a
 //!   flush in between shows a sample twice, never not at all.
-//! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part.
+//! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part. Where
+//!   buckets overlap, which none should, the larger one is the newer.
 //! - What is read is leased together with the list of buckets, until the reader is dropped.
 //! - Label sets are resolved once per selection and shared across buckets.
 
@@ -48,6 +49,7 @@ use icecore_records::Bucket;
 use crate::error::Result;
 use crate::inner::Inner;
 use crate::lease::Lease;
+use crate::listed;
 
 /// Runs futures with at most `concurrent` of them under way; results are in order.
 pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
@@ -62,17 +64,15 @@ pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
 
 /// Buckets to read, with the lease that keeps them.
 pub(crate) struct Leased {
-    /// Oldest first.
+    /// Oldest first, of one start the smallest first.
     buckets: Vec<Bucket>,
     lease: Arc<Lease>,
 }
 
-/// Buckets that overlap a time range, of whatever sizes: listed ones do not overlap each other.
+/// Buckets that have something of a time range, of whatever sizes.
 pub(crate) fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Leased {
-    let buckets = inner.buckets.read();
-    let overlaps = |b: &&Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;
-    let mut found: Vec<Bucket> = buckets.iter().filter(overlaps).copied().collect();
-    found.sort_by_key(|b| b.start);
+    let listed = inner.buckets.read();
+    let found = listed::in_range(&listed, start_ms, end_ms);
     // While the list is locked: a commit in between could retire and drain what was found.
     let lease = Arc::new(inner.leases.take(&found));
     Leased {

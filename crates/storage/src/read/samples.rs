@@ -51,11 +51,11 @@ pub(super) fn gather(
 ) -> Result<Samples, DecodeError> {
     let mut series = Samples::default();
     let mut head = head.into_iter().peekable();
-    let mut add = |stored: Option<&StoredPart<'_>>, head: Vec<HeadPart<'_>>| {
+    let mut add = |stored: &[StoredPart<'_>], head: Vec<HeadPart<'_>>| {
         let before = series.count();
-        let from_bucket = stored.is_some();
+        let from_bucket = !stored.is_empty();
         let span = Span {
-            stored: stored.map(|stored| stored.chunk),
+            stored: stored.iter().map(|stored| stored.chunk).collect(),
             head,
             start_ms,
             end_ms,
@@ -66,22 +66,43 @@ pub(super) fn gather(
         }
         Ok::<(), DecodeError>(())
     };
-    for stored in stored {
-        while let Some(first) = head.next_if(|h| h.part.hour < stored.bucket.start) {
-            add(None, same_hour(first, &mut head))?;
+    for together in together(stored) {
+        let start = together.iter().map(|stored| stored.bucket.start).min();
+        let end_ms = together.iter().map(|stored| stored.bucket.end_ms()).max();
+        while let Some(first) = head.next_if(|h| Some(h.part.hour) < start) {
+            add(&[], same_hour(first, &mut head))?;
         }
         // Of a bucket larger than an hour these may be of several hours. Those lie one after the other,
         // so the order of writes within each of them still decides.
         let mut same = Vec::new();
-        while let Some(next) = head.next_if(|h| h.part.hour.start_ms() < stored.bucket.end_ms()) {
+        while let Some(next) = head.next_if(|h| Some(h.part.hour.start_ms()) < end_ms) {
             same.push(next);
         }
-        add(Some(&stored), same)?;
+        add(&together, same)?;
     }
     while let Some(first) = head.next() {
-        add(None, same_hour(first, &mut head))?;
+        add(&[], same_hour(first, &mut head))?;
     }
     Ok(series)
+}
+
+/// Buckets that overlap one another, which none should, are read as one; older writes first, and a
+/// larger bucket is the newer: late samples go to it.
+fn together(stored: Vec<StoredPart<'_>>) -> Vec<Vec<StoredPart<'_>>> {
+    let mut all: Vec<Vec<StoredPart<'_>>> = Vec::with_capacity(stored.len());
+    let mut end_ms = i64::MIN;
+    for part in stored {
+        let overlaps = part.bucket.start_ms() < end_ms;
+        end_ms = end_ms.max(part.bucket.end_ms());
+        match all.last_mut().filter(|_| overlaps) {
+            Some(last) => last.push(part),
+            None => all.push(vec![part]),
+        }
+    }
+    for parts in &mut all {
+        parts.sort_by_key(|part| part.bucket.size);
+    }
+    all
 }
 
 /// All parts of the hour that `first` is of.
@@ -99,7 +120,7 @@ fn same_hour<'s>(
 
 /// All parts within one hour or one larger bucket, older writes first.
 pub(super) struct Span<'s> {
-    pub(super) stored: Option<&'s Chunk>,
+    pub(super) stored: Vec<&'s Chunk>,
     pub(super) head: Vec<HeadPart<'s>>,
     pub(super) start_ms: i64,
     pub(super) end_ms: i64,
@@ -112,11 +133,9 @@ enum Value {
 
 impl Span<'_> {
     fn add_to(&self, series: &mut Samples) -> Result<(), DecodeError> {
-        let histograms = !self.stored_histograms().is_empty()
-            || self
-                .head
-                .iter()
-                .any(|head| !head.part.histograms().is_empty());
+        let stored = self.stored.iter().map(|chunk| histograms_of(chunk));
+        let head = self.head.iter().map(|head| head.part.histograms());
+        let histograms = stored.chain(head).any(|entries| !entries.is_empty());
         match histograms {
             true => self.add_mixed(series)?,
             false => self.add_floats(series)?,
@@ -126,7 +145,7 @@ impl Span<'_> {
 
     fn add_floats(&self, floats: &mut Samples) -> Result<(), DecodeError> {
         let mut all: Vec<(i64, f64)> = Vec::new();
-        if let Some(stored) = self.stored {
+        for stored in &self.stored {
             all.extend(self.floats_of(stored)?);
         }
         for head in &self.head {
@@ -146,9 +165,9 @@ impl Span<'_> {
     /// Floats and histograms: layer by layer, the newer one decides.
     fn add_mixed(&self, series: &mut Samples) -> Result<(), DecodeError> {
         let mut values: BTreeMap<i64, Value> = BTreeMap::new();
-        if let Some(stored) = self.stored {
+        for stored in &self.stored {
             let floats = self.floats_of(stored)?;
-            self.lay(&mut values, floats, self.stored_histograms());
+            self.lay(&mut values, floats, histograms_of(stored));
         }
         for head in &self.head {
             self.lay(&mut values, self.layer(head)?, head.part.histograms());
@@ -195,12 +214,23 @@ impl Span<'_> {
     }
 
     pub(super) fn add_starts(&self, found: &mut Vec<(i64, i64)>) -> Result<(), DecodeError> {
-        let stored = self.stored.and_then(|chunk| chunk.side.as_ref());
-        let stored = stored.map_or(&[][..], |side| &side.starts);
-        if stored.is_empty() && self.head.iter().all(|head| head.part.starts().is_empty()) {
+        let stored = self.stored.iter().any(|chunk| !starts_of(chunk).is_empty());
+        if !stored && self.head.iter().all(|head| head.part.starts().is_empty()) {
             return Ok(());
         }
-        let mut starts: BTreeMap<i64, i64> = stored.iter().copied().collect();
+        let mut starts: BTreeMap<i64, i64> = BTreeMap::new();
+        for stored in &self.stored {
+            if !starts.is_empty() {
+                // As below, of buckets that overlap.
+                for (time, _) in self.floats_of(stored)? {
+                    starts.remove(&time);
+                }
+                for entry in histograms_of(stored) {
+                    starts.remove(&entry.timestamp_ms);
+                }
+            }
+            starts.extend(starts_of(stored).iter().copied());
+        }
         for head in &self.head {
             if !starts.is_empty() {
                 // A newer sample takes the place of an older one together with its start.
@@ -217,11 +247,6 @@ impl Span<'_> {
             .filter(|(time, start)| *start != 0 && self.wants(*time));
         found.extend(known);
         Ok(())
-    }
-
-    fn stored_histograms(&self) -> &[HistogramEntry] {
-        let side = self.stored.and_then(|chunk| chunk.side.as_ref());
-        side.map_or(&[], |side| &side.histograms)
     }
 
     /// The floats of a part of the head that lie in the range, in the order in which they count.
@@ -246,4 +271,12 @@ impl Span<'_> {
     fn wants(&self, timestamp_ms: i64) -> bool {
         (self.start_ms..=self.end_ms).contains(&timestamp_ms)
     }
+}
+
+fn histograms_of(chunk: &Chunk) -> &[HistogramEntry] {
+    chunk.side.as_ref().map_or(&[], |side| &side.histograms)
+}
+
+fn starts_of(chunk: &Chunk) -> &[(i64, i64)] {
+    chunk.side.as_ref().map_or(&[], |side| &side.starts)
 }

@@ -224,6 +224,18 @@ impl Engine {
             .collect()
     }
 
+    /// Those of the given prefixes whose segments have files. Nothing is copied: a manifest may name
+    /// hundreds of thousands of segments.
+    pub(crate) fn having_files(&self, prefixes: &[Bytes]) -> BTreeSet<Bytes> {
+        let status = self.db.subscribe();
+        let status = status.borrow();
+        let has_files = |prefix: &&Bytes| {
+            let segment = status.current_manifest.segment(prefix);
+            segment.is_some_and(|s| !s.l0().is_empty() || !s.compacted().is_empty())
+        };
+        prefixes.iter().filter(has_files).cloned().collect()
+    }
+
     /// Prefixes of the segments that hold anything, in files or still in memory.
     pub(crate) fn segments(&self) -> Vec<Bytes> {
         self.db

@@ -19,15 +19,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::TimeDelta;
+use futures::StreamExt;
 use slatedb::admin::Admin;
 use slatedb::compactor::SourceId;
+use slatedb::object_store::path::Path;
 use slatedb::{Checkpoint, GarbageCollectorBuilder};
 use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::joins::is_joined;
 use super::scheduler::is_journal;
-use super::tuning;
+use super::tuning::{self, HurriedAges};
 use crate::error::{Error, Result};
 
 /// How often to look whether the compactor is done.
@@ -109,10 +111,10 @@ impl Engine {
         Ok(own.then_some(unnamed))
     }
 
-    /// Gives up what the compactor keeps for readers, and returns the age that files must have before
+    /// Gives up what the compactor keeps for readers, and returns the ages that files must have before
     /// [`Engine::delete_garbage`] may delete them. `None` when somebody else reads the database, who
     /// may need them.
-    pub(crate) async fn release_files(&self) -> Result<Option<Duration>> {
+    pub(crate) async fn release_files(&self) -> Result<Option<HurriedAges>> {
         if !self.options.compaction {
             return Ok(None);
         }
@@ -125,7 +127,7 @@ impl Engine {
             let deleted = admin.delete_checkpoint(checkpoint.id).await;
             deleted.map_err(failed())?;
         }
-        Ok(Some(tuning::hurried_age(&self.options, &self.location)))
+        Ok(Some(tuning::hurried_ages(&self.options, &self.location)))
     }
 
     /// Whether the compactor of this database made a checkpoint.
@@ -138,6 +140,37 @@ impl Engine {
             .expire_time
             .map(|expires| (expires - checkpoint.create_time - lifetime).abs());
         checkpoint.name.is_none() && lasts.is_some_and(|off| off <= CHECKPOINT_PRECISION)
+    }
+
+    /// Bytes of manifests and of files of the log that nothing refers to.
+    pub(crate) async fn log_garbage_bytes(&self) -> Result<u64> {
+        let replayed = self.db.manifest().replay_after_wal_id();
+        let logs = self.numbered_files("wal").await?;
+        let logs = logs.iter().filter(|(number, _)| *number < replayed);
+        let logs: u64 = logs.map(|(_, bytes)| bytes).sum();
+        let mut manifests = self.numbered_files("manifest").await?;
+        manifests.sort_unstable();
+        manifests.pop();
+        let manifests: u64 = manifests.iter().map(|(_, bytes)| bytes).sum();
+        Ok(logs.saturating_add(manifests))
+    }
+
+    /// Files of a directory that are named by their number, with their sizes.
+    async fn numbered_files(&self, directory: &str) -> Result<Vec<(u64, u64)>> {
+        let directory = Path::from(format!("{}/{directory}", self.path));
+        let mut listing = self.store.list(Some(&directory));
+        let mut files = Vec::new();
+        while let Some(file) = listing.next().await {
+            let file = file.map_err(|cause| {
+                Error::Unavailable(format!(
+                    "the files of the database cannot be listed: {cause}"
+                ))
+            })?;
+            let name = file.location.filename().unwrap_or_default();
+            let number = name.split('.').next().and_then(|name| name.parse().ok());
+            files.extend(number.map(|number| (number, file.size)));
+        }
+        Ok(files)
     }
 
     /// Deletes what nothing refers to and is old enough. No reader of this process may use files that

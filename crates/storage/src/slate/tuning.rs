@@ -102,14 +102,29 @@ fn worker(options: &StoreOptions, location: &StoreLocation) -> CompactionWorkerO
     }
 }
 
-/// The age at which files that nothing refers to may be deleted when somebody waits for it and no
+/// The ages at which files that nothing refers to may be deleted when somebody waits for it and no
 /// reader of this process is left that could need them.
-///
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HurriedAges {
+    /// Of files with records. SlateDB itself keeps those that may be about to be listed; two polls are
+    /// for what this process has read of a manifest and not used yet.
+    pub(crate) records: Duration,
+    /// Of manifests and files of the log.
+    pub(crate) logs: Duration,
+}
+
+pub(super) fn hurried_ages(options: &StoreOptions, location: &StoreLocation) -> HurriedAges {
+    HurriedAges {
+        records: poll_interval(location) * 2,
+        logs: hurried_log_age(options, location),
+    }
+}
+
 /// SlateDB writes a manifest as the next number after the one it knows. Were that one deleted already
 /// because others came after it, a writer that lags behind would succeed and its write be lost. It
 /// learns of others at every poll, so ten of them are safe by far; and where writes may hang (a
 /// remote store) boundary files keep it from happening at all.
-pub(super) fn hurried_age(options: &StoreOptions, location: &StoreLocation) -> Duration {
+fn hurried_log_age(options: &StoreOptions, location: &StoreLocation) -> Duration {
     let poll = poll_interval(location);
     options.gc_min_age.min(poll * 10).max(poll * 2)
 }
@@ -118,11 +133,16 @@ pub(super) fn hurried_garbage(
     options: &StoreOptions,
     location: &StoreLocation,
 ) -> GarbageCollectorOptions {
+    let ages = hurried_ages(options, location);
     let hurried = StoreOptions {
-        gc_min_age: hurried_age(options, location),
+        gc_min_age: ages.logs,
         ..options.clone()
     };
-    garbage(&hurried, location)
+    let mut garbage = garbage(&hurried, location);
+    if let Some(files) = &mut garbage.compacted_options {
+        files.min_age = ages.records;
+    }
+    garbage
 }
 
 fn garbage(options: &StoreOptions, location: &StoreLocation) -> GarbageCollectorOptions {

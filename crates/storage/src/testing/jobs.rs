@@ -1,5 +1,7 @@
 //! What tests may do to the jobs of an open database.
 
+use std::time::Duration;
+
 use icecore_records::Bucket;
 
 use crate::database::Database;
@@ -7,6 +9,10 @@ use crate::error::Result;
 use crate::maintenance::fold::{self, Folded};
 use crate::maintenance::hold::Held;
 use crate::maintenance::pace::Watch;
+use crate::maintenance::settle::settle;
+
+/// How long a test waits for the compactor.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Hooks on [`Database`] that stand in for a job.
 pub trait JobHooks {
@@ -18,6 +24,9 @@ pub trait JobHooks {
 
     /// Passes a yield point of a job; says whether the job had to give way to the head.
     fn pass_yield_point(&self) -> impl Future<Output = (Result<()>, bool)> + Send;
+
+    /// Joins all segments and deletes every file that nothing refers to. False when a reader keeps some.
+    fn settle_store(&self) -> impl Future<Output = Result<bool>> + Send;
 
     /// Folds the late samples of a bucket in. Returns how many records had some, and whether the bucket
     /// is without any now.
@@ -31,8 +40,9 @@ pub struct HeldBack<'h> {
 
 impl JobHooks for Database {
     async fn hold_back(&self, window: Bucket) -> Result<HeldBack<'_>> {
+        let turn = self.inner().hold.turn().await;
         let frozen = self.inner().flushing.lock().await;
-        let held = self.inner().hold.begin(window, &frozen)?;
+        let held = turn.begin(window, &frozen)?;
         Ok(HeldBack { _held: held })
     }
 
@@ -44,6 +54,11 @@ impl JobHooks for Database {
         let watch = Watch::unpaced(self.inner());
         let passed = watch.read(0).await;
         (passed, watch.gave_way())
+    }
+
+    async fn settle_store(&self) -> Result<bool> {
+        let deadline = tokio::time::Instant::now() + SETTLE_PATIENCE;
+        settle(self.inner(), deadline, 0).await
     }
 
     async fn fold_now(&self, bucket: Bucket) -> Result<(u64, bool)> {

@@ -24,7 +24,7 @@ use icecore_records::{
 };
 use roaring::RoaringBitmap;
 use slatedb::WriteBatch;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::contents;
 use super::put;
@@ -40,13 +40,21 @@ use crate::slate::read_view::ScanKind;
 const PAGE_RECORDS: usize = 2048;
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Cleans all buckets that have tombstones now. Returns how many there were.
-pub(crate) async fn clean_all(inner: &Arc<Inner>, watch: &Watch) -> Result<usize> {
-    let buckets = inner.tombstones.buckets();
-    for bucket in &buckets {
-        clean_bucket(inner, *bucket, watch).await?;
+/// Cleans all buckets that have tombstones now. One that cannot be cleaned does not keep the others
+/// from it; its failure is returned.
+pub(crate) async fn clean_all(inner: &Arc<Inner>, watch: &Watch) -> Result<()> {
+    let mut result = Ok(());
+    for bucket in inner.tombstones.buckets() {
+        match clean_bucket(inner, bucket, watch).await {
+            Ok(()) => {}
+            Err(cause @ (Error::Closed(_) | Error::Store { .. })) => return Err(cause),
+            Err(cause) => {
+                warn!(%bucket, %cause, "what was deleted from a bucket cannot be removed");
+                result = result.and(Err(cause));
+            }
+        }
     }
-    Ok(buckets.len())
+    result
 }
 
 /// Cleans a bucket, if it has tombstones.

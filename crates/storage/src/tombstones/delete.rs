@@ -83,43 +83,39 @@ pub(crate) async fn delete_series(inner: &Arc<Inner>, deletion: Deletion) -> Res
 
 async fn delete(inner: &Arc<Inner>, deletion: Arc<Deletion>) -> Result<()> {
     let started = std::time::Instant::now();
+    let mut turn = None;
     loop {
-        flush_matching(inner, &deletion).await?;
-        inner.pauses.pass("delete.flushed").await;
-        let frozen = inner.flushing.lock().await;
-        let window = inner
-            .hold
-            .window()
-            .filter(|window| deletion.touches(*window));
-        let Some(window) = window else {
-            refuse_quarantined(inner, &deletion).await?;
-            let buckets = erase(inner, &deletion, &frozen).await?;
-            drop(frozen);
-            let seconds = started.elapsed().as_secs_f64();
-            let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
-            let selectors = deletion.selectors.len();
-            info!(
-                selectors,
-                start_ms, end_ms, buckets, seconds, "series deleted"
-            );
-            inner.metrics.deletions.add(1);
-            // What can be cleaned now is found at once.
-            inner.jobs.wake.notify_one();
-            return Ok(());
-        };
-        drop(frozen);
-        // A job copies records that would be deleted. It is told that somebody waits, and hurries.
-        inner.hold.ended(&hours_of(window)).await;
+        if flush_matching(inner, &deletion).await? {
+            inner.pauses.pass("delete.flushed").await;
+            let frozen = inner.flushing.lock().await;
+            let window = inner.hold.window();
+            if !window.is_some_and(|window| deletion.touches(window)) {
+                refuse_quarantined(inner, &deletion).await?;
+                let buckets = erase(inner, &deletion, &frozen).await?;
+                drop(frozen);
+                let seconds = started.elapsed().as_secs_f64();
+                let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
+                let selectors = deletion.selectors.len();
+                info!(
+                    selectors,
+                    start_ms, end_ms, buckets, seconds, "series deleted"
+                );
+                inner.metrics.deletions.add(1);
+                // What can be cleaned now is found at once.
+                inner.jobs.wake.notify_one();
+                return Ok(());
+            }
+        }
+        // A job copies records that would be deleted. It is told that somebody waits, and hurries; with
+        // the turn nothing is held back, and the next job comes behind this deletion.
+        drop(turn.take());
+        turn = Some(inner.hold.turn().await);
     }
 }
 
-fn hours_of(window: Bucket) -> BTreeSet<u32> {
-    BTreeSet::from([window.start.minutes()])
-}
-
-/// Moves the hours in which the head has something to be deleted into buckets. What a job holds back is
-/// waited for.
-async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<()> {
+/// Moves the hours in which the head has something to be deleted into buckets. False when a job holds
+/// back some of them.
+async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<bool> {
     let (head, cache) = (Arc::clone(&inner.head), Arc::clone(&inner.cache));
     let wanted = Arc::clone(deletion);
     let found = move || {
@@ -130,9 +126,9 @@ async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<
         })
     };
     if !inner.pool.run(found).await? {
-        return Ok(());
+        return Ok(true);
     }
-    let mut hours: BTreeSet<u32> = {
+    let hours: BTreeSet<u32> = {
         let sequencer = inner.head.sequencer.lock();
         let hours = sequencer.open_hours.keys().copied();
         let touched = |hour: &u32| {
@@ -144,14 +140,9 @@ async fn flush_matching(inner: &Arc<Inner>, deletion: &Arc<Deletion>) -> Result<
             .filter(touched)
             .collect()
     };
-    loop {
-        // Also without any: what an earlier flush failed to write comes first.
-        hours = flush_hours(inner, hours, Retry::All).await?;
-        if hours.is_empty() {
-            return Ok(());
-        }
-        inner.hold.ended(&hours).await;
-    }
+    // Also without any: what an earlier flush failed to write comes first.
+    let held_back = flush_hours(inner, hours, Retry::All).await?;
+    Ok(held_back.is_empty())
 }
 
 /// What lies in an hour that cannot be flushed cannot be deleted: tombstones speak of buckets.

@@ -3,6 +3,7 @@
 mod answers;
 mod content;
 mod interrupted;
+mod overlap;
 mod refused;
 
 use std::sync::Arc;

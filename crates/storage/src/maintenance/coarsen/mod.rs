@@ -7,21 +7,25 @@
 //!
 //! Holds always:
 //! - Until the commit the target is not listed and nobody reads it; after it nobody writes the sources.
+//! - The sources are everything that is listed in the target's window, when it is held back and again at
+//!   the commit. A flush may list a bucket there until then: the job is planned again.
 //! - From its begin to its commit no hour of the window is flushed, so the sources stand still and
 //!   need no snapshot. What comes in meanwhile goes to the target.
 //! - Everything is put and depends on the sources alone: an interrupted job that goes on at its cursor,
 //!   or starts over, ends in the same bytes. If a source was written to in between, what was written
 //!   of the target is dropped first.
-//! - No source has tombstones: they are cleaned before, and a deletion waits for the end of the job.
+//! - No source has tombstones: they are cleaned before, and a deletion waits for the end of the job, and
+//!   the next job for the deletion.
 //! - A source that cannot be read ends the job: hours stay as they are rather than losing something.
 //!
 //! Elsewhere: what is coarsened and when (`super::plan`), what becomes of the sources
-//! (`super::retire`).
+//! (`super::retire`), buckets that overlap (`overlap`).
 
 mod batches;
 mod build;
 mod commit;
 mod index;
+mod overlap;
 mod samples;
 mod series;
 mod series_map;
@@ -41,8 +45,10 @@ use super::pace::Watch;
 use super::retire::{empty_buckets, segments_of};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::slate::read_view::{ScanKind, View};
 use crate::tombstones::clean_bucket;
 use build::{Build, Stopped};
+pub(crate) use overlap::{mend, mend_until};
 use series_map::Unsorted;
 use sources::{Source, read_sources};
 use writer::JobWriter;
@@ -90,9 +96,10 @@ pub(crate) async fn coarsen_until(
         clean_bucket(inner, *source, watch).await?;
     }
     let _held = {
+        let turn = inner.hold.turn().await;
         let frozen = inner.flushing.lock().await;
-        check_listed(inner, target, &sorted)?;
-        inner.hold.begin(target, &frozen)?
+        check_listed(inner, target, &sorted).map_err(|reason| watch.stale(reason))?;
+        turn.begin(target, &frozen)?
     };
     let view = inner.engine.live_view();
     let mut sources = read_sources(&view, &sorted).await?;
@@ -123,7 +130,7 @@ pub(crate) async fn coarsen_until(
         build.begin().await?;
         resumed = false;
     }
-    commit::commit(inner, &mut build.writer).await?;
+    commit::commit(inner, watch, &mut build.writer).await?;
     let counts = &build.writer.job.counts;
     let outcome = Outcome {
         sources: sorted.len(),
@@ -169,20 +176,15 @@ pub(crate) async fn stored_job(inner: &Inner) -> Result<Option<Job>> {
     }
 }
 
-fn check_listed(inner: &Inner, target: Bucket, sources: &[Bucket]) -> Result<()> {
-    let retired = inner.retired.read().contains_key(&target);
-    let listed = inner.buckets.read();
-    if retired || listed.contains(&target) {
-        return Err(Error::Invalid(format!("{target} has been built before")));
+/// Whether a target can be built from these sources now. Says why not.
+fn check_listed(inner: &Inner, target: Bucket, sources: &[Bucket]) -> Result<(), String> {
+    if inner.retired.read().contains_key(&target) {
+        return Err(format!("{target} has been built before"));
     }
-    if let Some(source) = sources.iter().find(|source| !listed.contains(source)) {
-        return Err(Error::Invalid(format!("{source} is not listed")));
-    }
+    commit::check_window(&inner.buckets.read(), target, sources)?;
     let has_tombstones = |source: &&Bucket| inner.tombstones.of(**source).is_some();
     match sources.iter().find(has_tombstones) {
-        Some(source) => Err(Error::Unavailable(format!(
-            "something was deleted from {source} just now: trying again later"
-        ))),
+        Some(source) => Err(format!("something was deleted from {source} just now")),
         None => Ok(()),
     }
 }
@@ -215,11 +217,30 @@ fn fresh_job(target: Bucket, sources: &[Source]) -> Job {
     }
 }
 
+/// Whether anything lies in a bucket. Asked of each of its segments: a list of all that there are is long.
+async fn has_records(view: &View, bucket: Bucket) -> Result<bool> {
+    for segment in segments_of(bucket) {
+        let mut records = view.scan_prefix(&segment, ScanKind::Once).await?;
+        let first = records.next().await;
+        if first
+            .map_err(Error::store("looking for records"))?
+            .is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Drops everything that lies in buckets which are not listed.
 async fn clear(inner: &Inner, buckets: &[Bucket]) -> Result<()> {
-    let held = inner.engine.segments();
-    let mut stale = buckets.to_vec();
-    stale.retain(|bucket| segments_of(*bucket).iter().any(|s| held.contains(s)));
+    let view = inner.engine.live_view();
+    let mut stale = Vec::new();
+    for bucket in buckets {
+        if has_records(&view, *bucket).await? {
+            stale.push(*bucket);
+        }
+    }
     if stale.is_empty() {
         return Ok(());
     }

@@ -37,6 +37,25 @@ pub(super) struct United {
     floats_read: u64,
 }
 
+/// How much a series has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) floats: u64,
+    pub(super) histograms: u64,
+    pub(super) exemplars: u64,
+}
+
+impl Counted {
+    /// What has come since `before`.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            floats: self.floats.saturating_sub(before.floats),
+            histograms: self.histograms.saturating_sub(before.histograms),
+            exemplars: self.exemplars.saturating_sub(before.exemplars),
+        }
+    }
+}
+
 /// What is written of a series, and what that adds to the counts of the job.
 #[derive(Default)]
 pub(super) struct Encoded {
@@ -111,6 +130,42 @@ fn lay_starts(starts: &mut Vec<(i64, i64)>, newer: Vec<(i64, i64)>) {
 }
 
 impl United {
+    /// Lays it under what a newer bucket has of the same time: where that has a sample, of whatever
+    /// kind, no other counts.
+    pub(super) fn under(mut self, newer: Self) -> Self {
+        let mut times = newer.floats.timestamps.clone();
+        times.extend(newer.histograms.iter().map(|entry| entry.timestamp_ms));
+        times.sort_unstable();
+        let stays = |time: i64| times.binary_search(&time).is_err();
+        let floats = std::mem::take(&mut self.floats);
+        for (time, value) in floats.timestamps.into_iter().zip(floats.values) {
+            if stays(time) {
+                self.floats.timestamps.push(time);
+                self.floats.values.push(value);
+            }
+        }
+        self.histograms.retain(|entry| stays(entry.timestamp_ms));
+        self.starts.retain(|(time, _)| stays(*time));
+        self.histogram_starts.retain(|(time, _)| stays(*time));
+        self.floats.lay(newer.floats);
+        let histograms = std::mem::take(&mut self.histograms);
+        self.histograms = newest_wins(histograms, newer.histograms, |entry| entry.timestamp_ms);
+        lay_starts(&mut self.starts, newer.starts);
+        lay_starts(&mut self.histogram_starts, newer.histogram_starts);
+        self.exemplars.extend(newer.exemplars);
+        self.floats_read += newer.floats_read;
+        self.settle();
+        self
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        Counted {
+            floats: self.floats.len() as u64,
+            histograms: self.histograms.len() as u64,
+            exemplars: self.exemplars.len() as u64,
+        }
+    }
+
     fn settle(&mut self) {
         self.histograms.retain(|entry| entry.value.is_some());
         if !self.histograms.is_empty() && !self.floats.is_empty() {

@@ -1,6 +1,9 @@
+use std::time::Instant;
+
 use icecore_model::BucketStart;
 use proptest::prelude::*;
 
+use super::super::hold::holds;
 use super::*;
 
 /// Minutes of an hour; the tests' time begins at a 16 h window.
@@ -17,6 +20,11 @@ fn bucket(hours: u32, start_hour: u32) -> Bucket {
 
 fn hours(range: std::ops::Range<u32>) -> BTreeSet<Bucket> {
     range.map(|hour| bucket(1, hour)).collect()
+}
+
+/// Whether a bucket is, or lies in, another one.
+fn covers(larger: Bucket, smaller: Bucket) -> bool {
+    larger.size >= smaller.size && larger.contains(smaller.start_ms())
 }
 
 /// What is done next.
@@ -94,7 +102,7 @@ fn hours_become_four_and_then_sixteen() {
     assert_eq!(planned(16.4, &mixed), None);
     let piece = planned(16.5, &mixed).unwrap();
     assert_eq!(piece.target, bucket(16, 0));
-    assert_eq!(piece.sources, [bucket(1, 15), bucket(4, 0), bucket(4, 8)]);
+    assert_eq!(piece.sources, [bucket(4, 0), bucket(4, 8), bucket(1, 15)]);
     assert_eq!(planned(99.0, &[bucket(16, 0)].into()), None);
 }
 
@@ -162,6 +170,73 @@ fn what_waits_is_counted_once() {
     assert_eq!(targets, [bucket(16, 0), bucket(16, 16), bucket(4, 32)]);
 }
 
+#[test]
+fn buckets_that_overlap_wait_until_they_are_mended() {
+    let mut listed = hours(16..32);
+    listed.extend([bucket(4, 0), bucket(1, 2), bucket(1, 9)]);
+    let world = World::at(99.0, listed).everything();
+    let targets = waiting(&world.situation());
+    let targets: Vec<Bucket> = targets.into_iter().map(|piece| piece.target).collect();
+    assert_eq!(targets, [bucket(16, 16), bucket(4, 8)]);
+}
+
+/// Plans by looking at every bucket for every window.
+fn looking_at_everything(situation: &Situation<'_>) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::new();
+    for (size, sources_min) in situation.windows() {
+        let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
+        for source in situation.buckets.iter().filter(|b| b.size < size) {
+            let start = size.bucket_of(source.start_ms()).unwrap();
+            let sources = windows.entry(Bucket { size, start }).or_default();
+            sources.push(*source);
+        }
+        let busy = |target: &Bucket| situation.busy_hours.iter().any(|h| holds(*target, *h));
+        let quiet_since = match situation.everything {
+            true => situation.now_ms,
+            false => situation.now_ms - situation.delay_ms,
+        };
+        let written = |b: &Bucket| {
+            situation
+                .written_ms
+                .get(b)
+                .is_some_and(|at| *at > quiet_since)
+        };
+        for (target, mut sources) in windows {
+            sources.sort_by_key(|source| source.start);
+            let ready = sources.len() >= sources_min
+                && target.end_ms() <= quiet_since
+                && !busy(&target)
+                && (situation.everything || !sources.iter().any(written))
+                && !situation.buckets.iter().any(|b| covers(*b, target))
+                && !all.iter().any(|larger| covers(larger.target, target));
+            if ready {
+                all.push(Piece { target, sources });
+            }
+        }
+    }
+    all
+}
+
+/// Ten years of hours, all of them waiting: what an import leaves. Looking at every bucket for every
+/// window takes a thousand times as long.
+#[test]
+fn ten_years_of_hours_are_planned_in_no_time() {
+    let world = World::at(87_700.0, hours(0..87_600));
+    let started = Instant::now();
+    let pieces = waiting(&world.situation());
+    let took = started.elapsed();
+    assert_eq!(pieces.len(), 87_600 / 16);
+    assert!(took.as_millis() < 500, "{took:?}");
+    // The same when most of it is done and some hours were written again.
+    let mut world = World::at(87_700.0, hours(87_584..87_600));
+    world.buckets.extend((0..5474).map(|n| bucket(16, n * 16)));
+    let started = Instant::now();
+    assert_eq!(waiting(&world.situation()).len(), 1);
+    assert!(listed::overlaps(&world.buckets).is_empty());
+    let took = started.elapsed();
+    assert!(took.as_millis() < 100, "{took:?}");
+}
+
 /// Any list of buckets that do not overlap: each 16 h window is split at random.
 fn lists() -> impl Strategy<Value = BTreeSet<Bucket>> {
     let window = prop::collection::vec(any::<bool>(), 31 + 16);
@@ -203,12 +278,16 @@ proptest! {
         buckets in lists(),
         now_hours in 0.0..70.0f64,
         busy in prop::collection::btree_set(0u32..48, 0..3),
+        written in prop::collection::btree_set(0u32..48, 0..3),
         everything: bool,
     ) {
         let mut world = World::at(now_hours, buckets.clone());
         world.everything = everything;
         world.busy_hours = busy.iter().map(|hour| hour * HOUR).collect();
+        let written = written.iter().map(|hour| (bucket(1, *hour), world.now_ms));
+        world.written_ms = written.collect();
         let expected = waiting(&world.situation());
+        prop_assert_eq!(&expected, &looking_at_everything(&world.situation()));
         let targets = world.work_off();
         prop_assert!(covered(&world.buckets).is_superset(&covered(&buckets)));
         let hours: usize = world
@@ -228,6 +307,7 @@ proptest! {
         // Time only adds to what can be done.
         world.now_ms += 100 * HOUR_MS;
         world.busy_hours.clear();
+        world.written_ms.clear();
         world.work_off();
         prop_assert!(world.buckets.iter().all(|b| b.size.exponent() == 5));
     }

@@ -51,7 +51,7 @@ async fn select(db: &Database, matchers: Vec<Matcher>, range: (i64, i64)) -> Vec
 }
 
 /// Answers of all kinds, each with what was asked.
-async fn answers(db: &Database) -> Vec<(String, String)> {
+pub(super) async fn answers(db: &Database) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let named = || vec![Matcher::equal("__name__", "m")];
     let ranges = [
@@ -125,7 +125,11 @@ fn random_ranges() -> Vec<(i64, i64)> {
     (0..40).map(|_| range()).collect()
 }
 
-fn assert_same_answers(found: &[(String, String)], expected: &[(String, String)], when: &str) {
+pub(super) fn assert_same_answers(
+    found: &[(String, String)],
+    expected: &[(String, String)],
+    when: &str,
+) {
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found, expected, "{when}");
     }

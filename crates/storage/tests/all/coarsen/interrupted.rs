@@ -1,5 +1,6 @@
 //! A job that is cut off before any of its writes and gone on with ends in the same bytes.
 
+use icecore_records::{bucket_list, key};
 use icecore_storage::testing::Hooks;
 
 use super::*;
@@ -102,4 +103,41 @@ fn a_source_that_changed_starts_the_job_over() {
         "after another job",
     );
     assert!(records_of(&process, bucket(2, 2)).is_empty());
+}
+
+/// The store goes away at any put of a job, the one that would make its commit durable included: what
+/// the process takes for listed is what it would read, and the next process has every sample.
+#[test]
+fn the_list_in_memory_is_the_one_that_is_read() {
+    let store = store_with_hours(0..4);
+    let expected = {
+        let process = world_of(&store).start();
+        process.run(process.db.stored_content()).unwrap()
+    };
+    let hours: Vec<Bucket> = (0..4).map(|hour| bucket(1, hour)).collect();
+    for puts in 0..40 {
+        let mut world = world_of(&store);
+        world.options.store.retries_max = 1;
+        world.options.store.compaction = false;
+        let process = world.start();
+        process.faults.power_off_after(puts);
+        let coarsened = process.run(process.db.coarsen_now(3, WINDOW, None));
+        let listed = process.db.listed();
+        let list = key::bucket_list();
+        if let Ok(found) = process.run(process.db.records(&list)) {
+            let stored = bucket_list::decode(&found[0].1).unwrap();
+            assert_eq!(listed, Vec::from_iter(stored), "{puts} puts, {coarsened:?}");
+        }
+        assert!(listed == hours || listed == [bucket(3, 0)], "{listed:?}");
+        let done = coarsened.is_ok();
+        process.crash();
+        let world = World::over(Arc::new(world.memory().fork()));
+        let process = world.start();
+        let found = process.run(process.db.stored_content()).unwrap();
+        assert_eq!(found, expected, "{puts} puts");
+        if done {
+            return;
+        }
+    }
+    panic!("the job needs more than 40 puts");
 }

@@ -29,9 +29,12 @@ fn held_hours_stay_in_the_head_and_others_are_flushed() {
         db.tick().await.unwrap();
         assert_eq!(db.gauges().open_hours, 1, "the hour of the window");
         assert_eq!(db.gauges().buckets, 1);
-        // A second job would be one too many.
-        assert!(db.hold_back(bucket(4, 0)).await.is_err());
+        // A second job would be one too many: it waits.
+        let mut second = std::pin::pin!(db.hold_back(bucket(4, 0)));
+        let waits = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
+        assert!(waits.is_err());
         drop(held);
+        drop(second.await.unwrap());
         db.tick().await.unwrap();
         assert_eq!(db.gauges().open_hours, 0);
         assert_eq!(db.gauges().buckets, 2);

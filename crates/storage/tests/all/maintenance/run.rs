@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use icecore_model::Matcher;
 use icecore_storage::testing::{FaultPlan, Hooks};
-use icecore_storage::{MaintenanceStatus, SizeCount};
+use icecore_storage::{Clock, Deletion, MaintenanceStatus, SizeCount};
 
 use super::*;
 use crate::support::*;
@@ -14,6 +15,15 @@ fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
     hours
         .flat_map(|(hour, start)| [("a", start + 1, hour as f64), ("b", start + 2, 0.5)])
         .collect()
+}
+
+/// A bucket of any window, by hours after the begin of the usual one.
+fn bucket_at(hours: u32, hours_after: i64) -> Bucket {
+    let start = i64::from(WINDOW.minutes()) + 60 * hours_after;
+    Bucket {
+        start: BucketStart(start as u32),
+        ..bucket(hours, 0)
+    }
 }
 
 fn sizes(status: &MaintenanceStatus) -> Vec<(u32, usize)> {
@@ -112,7 +122,16 @@ fn callers_at_once_all_get_an_answer() {
     assert_eq!(process.db.metrics().coarsened_samples.get(), 32);
 }
 
-/// A job that fails is told to whoever asked and shown until one succeeds.
+/// Damages a record; returns what it was.
+fn damage(process: &Process, key: &Bytes) -> Bytes {
+    let good = process.run(process.db.records(key)).unwrap().remove(0).1;
+    let garbage = Some(Bytes::from_static(b"\xff\xff\xff"));
+    let records = vec![(key.clone(), garbage)];
+    process.run(process.db.replace_records(records)).unwrap();
+    good
+}
+
+/// A job that fails is reported to whoever asked and shown until it succeeds.
 #[test]
 fn a_failure_is_reported_and_forgotten() {
     let world = world_without_compaction();
@@ -121,23 +140,140 @@ fn a_failure_is_reported_and_forgotten() {
     process.run(write(db, &samples(0..4)));
     process.run(db.flush_buckets()).unwrap();
     let meta = key::bucket_meta(bucket(1, 2));
-    let good = process.run(db.records(&meta)).unwrap().remove(0).1;
-    let garbage = Some(Bytes::from_static(b"garbage"));
-    process
-        .run(db.replace_records(vec![(meta.clone(), garbage)]))
-        .unwrap();
-    let failed = process.run(db.run_maintenance()).unwrap_err();
-    let shown = db.maintenance_status().last_error.unwrap();
-    assert!(failed.to_string().contains(&shown), "{failed} / {shown}");
+    let good = damage(&process, &meta);
+    let report = process.run(db.run_maintenance()).unwrap();
+    assert_eq!(report.coarsened, 0);
+    assert_eq!(report.skipped.len(), 1, "{report:?}");
+    let skipped = &report.skipped[0];
+    let target = bucket(16, 0);
+    assert_eq!((skipped.kind, skipped.failures), ("coarsen", 1));
+    assert_eq!(skipped.start_ms, target.start_ms());
+    assert_eq!(skipped.end_ms, target.end_ms());
+    let status = db.maintenance_status();
+    assert_eq!(status.last_error.as_ref(), Some(&skipped.cause));
+    assert_eq!(status.skipped, report.skipped);
     assert_eq!(db.metrics().coarsen_failed.get(), 1);
     assert_eq!(db.listed().len(), 4, "hours stay as they are");
 
     process
         .run(db.replace_records(vec![(meta, Some(good))]))
         .unwrap();
-    process.run(db.run_maintenance()).unwrap();
-    assert_eq!(db.maintenance_status().last_error, None);
+    let report = process.run(db.run_maintenance()).unwrap();
+    assert_eq!((report.coarsened, report.skipped.len()), (1, 0));
+    let status = db.maintenance_status();
+    assert_eq!((status.last_error, status.skipped), (None, vec![]));
     assert_eq!(db.listed(), [bucket(16, 0)]);
+}
+
+/// The oldest window, a fold and a cleaning fail: everything else is done, again and again.
+#[test]
+fn what_cannot_be_done_does_not_stop_the_rest() {
+    let world = world_without_compaction();
+    let process = world.start();
+    let db = &process.db;
+    let hours = -64..24;
+    process.run(write(db, &samples(hours.clone())));
+    process.run(db.flush_buckets()).unwrap();
+    damage(&process, &key::bucket_meta(bucket_at(1, -63)));
+    let report = process.run(db.run_maintenance()).unwrap();
+    assert_eq!(
+        (report.coarsened, report.skipped.len()),
+        (5, 1),
+        "{report:?}"
+    );
+    assert_eq!(db.listed().len(), 16 + 5);
+
+    // Late samples and tombstones in every coarse bucket; one of each cannot be read.
+    let late = hours
+        .clone()
+        .map(|hour| WINDOW.start_ms() + hour * HOUR + 5);
+    let late: Vec<(&str, i64, f64)> = late.map(|time| ("a", time, 1.0)).collect();
+    process.run(write(db, &late[16..]));
+    process.run(db.flush_buckets()).unwrap();
+    let series = icecore_records::SeriesId(0);
+    damage(&process, &key::time_series(bucket_at(16, -48), series));
+    let report = process.run(db.run_maintenance()).unwrap();
+    let kinds: Vec<&str> = report.skipped.iter().map(|job| job.kind).collect();
+    assert_eq!(kinds, ["coarsen", "fold"], "{report:?}");
+    assert_eq!(report.folded, 4);
+    let failures: Vec<u32> = report.skipped.iter().map(|job| job.failures).collect();
+    assert_eq!(failures, [2, 1]);
+    assert_eq!(db.maintenance_status().skipped.len(), 2);
+    assert_eq!(db.maintenance_status().dirty, 1);
+}
+
+/// By itself maintenance leaves a window that failed alone for a while, and does the others at once.
+#[test]
+fn a_window_that_failed_waits_and_the_others_do_not() {
+    let mut world = world_without_compaction();
+    world.options.maintenance.enabled = true;
+    let process = world.start();
+    let db = &process.db;
+    process.run(write(db, &samples(-64..16)));
+    process.run(db.flush_buckets()).unwrap();
+    let meta = key::bucket_meta(bucket_at(1, -63));
+    let good = damage(&process, &meta);
+    world.clock.advance(1_800_000);
+    process.run(async {
+        while db.metrics().coarsen_done.get() < 4 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // It was the first to be tried, and is not tried again while the clock stands still.
+        assert_eq!(db.metrics().coarsen_failed.get(), 1);
+        let status = db.maintenance_status();
+        assert_eq!(status.skipped.len(), 1);
+        assert_eq!(status.skipped[0].next_try_ms - world.clock.now_ms(), 15_000);
+        assert_eq!(status.waiting, 1, "it still waits");
+    });
+    process
+        .run(db.replace_records(vec![(meta, Some(good))]))
+        .unwrap();
+    world.clock.advance(15_000);
+    process.run(async {
+        while db.metrics().coarsen_done.get() < 5 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let status = db.maintenance_status();
+    assert_eq!((status.skipped, status.waiting), (vec![], 0));
+}
+
+/// A deletion that touches every window is done between two jobs, not behind all of them.
+#[test]
+fn a_deletion_goes_before_the_next_job() {
+    let world = world_without_compaction();
+    let process = world.start();
+    let db = process.db.clone();
+    process.run(async {
+        write(&db, &samples(-16 * 40..16)).await;
+        db.flush_buckets().await.unwrap();
+        let run = tokio::spawn({
+            let db = db.clone();
+            async move { db.run_maintenance().await }
+        });
+        let done = || db.metrics().coarsen_done.get();
+        let mut worst = 0;
+        for round in 0..5 {
+            while done() < 3 * (round + 1) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let before = done();
+            db.delete_series(Deletion {
+                selectors: vec![vec![Matcher::equal("series", "b")]],
+                start_ms: i64::MIN,
+                end_ms: i64::MAX,
+            })
+            .await
+            .unwrap();
+            worst = worst.max(done() - before);
+        }
+        // The job that was under way, and one that had its turn before.
+        assert!(worst <= 2, "{worst} jobs went before a deletion");
+        assert!(!run.is_finished(), "the backlog was too short to tell");
+        assert_eq!(run.await.unwrap().unwrap().skipped, []);
+    });
+    let found = process.run(read(&process.db, everything()));
+    assert_eq!(found.len(), 1, "{:?}", found.keys());
 }
 
 /// Buckets are coarsened without being asked for, once they are closed and quiet for long enough.
