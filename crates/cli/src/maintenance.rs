@@ -16,7 +16,7 @@ mod stopped;
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -58,7 +58,8 @@ struct StatusArgs {
 ///
 /// Flushes, coarsens, folds late samples in, drops what was replaced, and ends when the store has let
 /// go of it. Says on standard error how far it is. A run on a server goes on when this command is
-/// interrupted.
+/// interrupted. What cannot be done, because something stored is damaged, is skipped and reported; the
+/// exit code is 1 then.
 #[derive(Args)]
 struct RunArgs {
     #[command(flatten)]
@@ -101,7 +102,11 @@ impl Maintenance {
                         Some(settings) => run_stopped(settings.load()?).await?,
                         None => run_on_server(&place.server).await?,
                     };
-                    print(&report, place.json, show::report)
+                    print(&report, place.json, show::report)?;
+                    match show::list(&report["skipped"]).len() {
+                        0 => Ok(()),
+                        skipped => bail!("{skipped} of the jobs failed and were skipped"),
+                    }
                 }
             }
         })

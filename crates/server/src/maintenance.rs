@@ -6,7 +6,7 @@
 //! (`icecore_storage`).
 
 use icecore_storage::{
-    JobStatus, MaintenanceReport, MaintenanceStatus, QuarantinedHour, SizeCount,
+    JobStatus, MaintenanceReport, MaintenanceStatus, QuarantinedHour, SizeCount, SkippedJob,
 };
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
@@ -41,6 +41,11 @@ pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
         ),
     );
     write_list(out, &status.quarantined, write_quarantined);
+    raw(
+        out,
+        &format!(",\"overlapping\":{},\"skipped\":", status.overlapping),
+    );
+    write_list(out, &status.skipped, write_skipped);
     raw(out, ",\"lastError\":");
     text_or_null(out, status.last_error.as_deref());
     out.push(b'}');
@@ -84,21 +89,38 @@ fn write_job(out: &mut Vec<u8>, job: &JobStatus) {
     );
 }
 
+fn write_skipped(out: &mut Vec<u8>, job: &SkippedJob) {
+    raw(out, "{\"kind\":");
+    write_string(out, job.kind);
+    raw(
+        out,
+        &format!(
+            ",\"startMs\":{},\"endMs\":{},\"failures\":{},\"nextTryMs\":{},\"cause\":",
+            job.start_ms, job.end_ms, job.failures, job.next_try_ms
+        ),
+    );
+    write_string(out, &job.cause);
+    out.push(b'}');
+}
+
 /// Writes what a run did as a JSON object. `docs/http-api.md` describes each field.
 pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
     raw(
         out,
         &format!(
-            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
+            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"mended\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
             report.coarsened,
             report.retired,
             report.folded,
+            report.mended,
             report.bytes_read,
             report.bytes_written,
             finite(report.seconds)
         ),
     );
     write_list(out, &report.quarantined, write_quarantined);
+    raw(out, ",\"skipped\":");
+    write_list(out, &report.skipped, write_skipped);
     out.push(b'}');
 }
 

@@ -26,6 +26,16 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
     for hour in status["quarantined"].as_array().into_iter().flatten() {
         row("cannot be flushed", quarantined(hour));
     }
+    if number(&status["overlapping"]) > 0 {
+        let inside = plural(number(&status["overlapping"]));
+        row(
+            "overlapping",
+            format!("{inside} inside another, to be joined"),
+        );
+    }
+    for skipped in list(&status["skipped"]) {
+        row("skipped", skipped_job(skipped));
+    }
     if let Some(error) = status["lastError"].as_str() {
         row("last error", error.to_owned());
     }
@@ -72,7 +82,7 @@ fn waiting(status: &Value) -> String {
 }
 
 fn buckets(sizes: &Value) -> String {
-    let sizes = sizes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let sizes = list(sizes);
     let size = |size: &Value| format!("{} of {} h", number(&size["count"]), number(&size["hours"]));
     let sizes: Vec<String> = sizes.iter().map(size).collect();
     match sizes.is_empty() {
@@ -110,6 +120,23 @@ fn plural(count: u64) -> String {
     }
 }
 
+/// `fold 2023-11-15T00:00:00Z 16h, failed twice: …`.
+pub(super) fn skipped_job(job: &Value) -> String {
+    let (start_ms, end_ms) = (integer(&job["startMs"]), integer(&job["endMs"]));
+    let (start, hours) = (utc::format_ms(start_ms), (end_ms - start_ms) / HOUR_MS);
+    let kind = job["kind"].as_str().unwrap_or_default();
+    let cause = job["cause"].as_str().unwrap_or_default();
+    let times = match number(&job["failures"]) {
+        0 | 1 => "failed".to_owned(),
+        times => format!("failed {times} times"),
+    };
+    format!("{kind} {start} {hours}h, {times}: {cause}")
+}
+
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
 /// What a run did.
 pub(super) fn report(report: &Value, output: &mut Output) -> anyhow::Result<()> {
     for line in report_lines(report) {
@@ -134,6 +161,16 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
             plural(count("folded"))
         ));
     }
+    if count("mended") > 0 {
+        let mended = plural(count("mended"));
+        lines.push(format!("Joined with the larger one around them: {mended}"));
+    }
+    let skipped = list(&report["skipped"]);
+    lines.extend(
+        skipped
+            .iter()
+            .map(|job| format!("Skipped: {}", skipped_job(job))),
+    );
     if lines.is_empty() {
         lines.push("Nothing was left to do.".into());
     }

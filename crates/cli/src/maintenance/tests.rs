@@ -49,6 +49,21 @@ fn reports_name_what_was_done() {
             "Read 2.0 KiB, wrote 512 B, 1.2 s",
         ]
     );
+    let skipped = json!({
+        "mended": 1,
+        "skipped": [{
+            "kind": "coarsen", "startMs": 1_700_006_400_000_i64, "endMs": 1_700_020_800_000_i64,
+            "failures": 2, "nextTryMs": 0, "cause": "damaged",
+        }],
+    });
+    assert_eq!(
+        show::report_lines(&skipped),
+        [
+            "Joined with the larger one around them: 1 bucket",
+            "Skipped: coarsen 2023-11-15T00:00:00Z 4h, failed 2 times: damaged",
+            "Read 0 B, wrote 0 B, 0.0 s",
+        ]
+    );
     assert_eq!(
         show::report_lines(&json!({})),
         ["Nothing was left to do.", "Read 0 B, wrote 0 B, 0.0 s"]

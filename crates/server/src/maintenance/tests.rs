@@ -2,6 +2,14 @@ use super::*;
 
 #[test]
 fn json_has_every_field() {
+    let skipped = SkippedJob {
+        kind: "fold",
+        start_ms: 21,
+        end_ms: 22,
+        cause: "a \"damaged\" record".into(),
+        failures: 23,
+        next_try_ms: 24,
+    };
     let status = MaintenanceStatus {
         enabled: true,
         paused: Some("ingest \"first\"".into()),
@@ -36,11 +44,13 @@ fn json_has_every_field() {
             attempts: 17,
             next_try_ms: 18,
         }],
+        overlapping: 15,
+        skipped: vec![skipped.clone()],
         last_error: Some("none".into()),
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -49,7 +59,7 @@ fn json_has_every_field() {
         ..MaintenanceStatus::default()
     };
     write_maintenance_status(&mut out, &idle);
-    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"lastError":null}"#;
+    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"overlapping":0,"skipped":[],"lastError":null}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -58,11 +68,13 @@ fn json_has_every_field() {
         retired: 2,
         folded: 3,
         quarantined: Vec::new(),
+        mended: 6,
+        skipped: vec![skipped],
         bytes_read: 4,
         bytes_written: 5,
         seconds: 0.25,
     };
     write_maintenance_report(&mut out, &report);
-    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[]}"#;
+    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"mended":6,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[],"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}]}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

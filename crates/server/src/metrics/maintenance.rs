@@ -36,6 +36,11 @@ pub(super) fn write(text: &mut TextWriter, database: &Database) {
             &database.metrics().folded_records,
         ),
         (
+            "icecore_maintenance_mended_buckets_total",
+            "Buckets inside a larger one that joined it.",
+            &database.metrics().mended_buckets,
+        ),
+        (
             "icecore_deletions_total",
             "Deletions that were answered.",
             &database.metrics().deletions,
@@ -122,6 +127,16 @@ fn state(text: &mut TextWriter, database: &Database) {
             "icecore_maintenance_retired_buckets",
             "Buckets whose place a coarser one took and whose records are still to be dropped.",
             status.retired as f64,
+        ),
+        (
+            "icecore_maintenance_overlapping_buckets",
+            "Buckets that lie inside a larger one and still have to join it.",
+            status.overlapping as f64,
+        ),
+        (
+            "icecore_maintenance_skipped_jobs",
+            "Jobs that failed and are left alone for a while.",
+            status.skipped.len() as f64,
         ),
         (
             "icecore_maintenance_dirty_buckets",
