@@ -133,7 +133,7 @@ fn heading(setting: &Setting) -> &'static str {
 fn placeholder(kind: Kind) -> String {
     match kind {
         Kind::Duration | Kind::AutoDuration => "DURATION".into(),
-        Kind::Size => "SIZE".into(),
+        Kind::Size | Kind::AutoSize => "SIZE".into(),
         Kind::Integer => "NUMBER".into(),
         Kind::Bool => "true|false".into(),
         Kind::Text => "TEXT".into(),

@@ -149,9 +149,14 @@ fn state(text: &mut TextWriter, gauges: &Gauges) {
             gauges.chunk_cache_bytes as f64,
         ),
         (
-            "icecore_head_bytes",
-            "Memory of the head; head.flush_bytes and head.bytes_max bound it.",
-            gauges.head_bytes as f64,
+            "icecore_head_sample_bytes",
+            "Memory of samples in the head; head.flush_bytes and head.bytes_max bound it.",
+            gauges.head_sample_bytes as f64,
+        ),
+        (
+            "icecore_head_series_bytes",
+            "Memory of series in the head: labels, index, tables; head.series_bytes_max bounds it.",
+            gauges.head_series_bytes as f64,
         ),
         (
             "icecore_head_open_hours",

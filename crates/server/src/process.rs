@@ -422,7 +422,7 @@ async fn close(
                 let trouble = database.unready();
                 info!(
                     seconds = began.elapsed().as_secs(),
-                    head_bytes = gauges.head_bytes,
+                    sample_bytes = gauges.head_sample_bytes,
                     open_hours = gauges.open_hours,
                     trouble,
                     "stopping: waiting for {}",

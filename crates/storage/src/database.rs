@@ -25,13 +25,14 @@ use crate::cache::ReadCache;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::flush::{FlushLog, Quarantine, QuarantinedHour, load_metadata, load_totals};
-use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, WriteBatch};
+use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, TooManyHours, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Durable, Journal, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
 use crate::maintenance::{
     self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites, Skipped,
 };
+use crate::memory::HeadBudget;
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pause::Pauses;
@@ -123,7 +124,9 @@ impl Commit {
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     pub series: usize,
-    pub head_bytes: usize,
+    /// Memory of the head: samples, and series with their labels and tables.
+    pub head_sample_bytes: usize,
+    pub head_series_bytes: usize,
     pub open_hours: usize,
     /// Hours that cannot be flushed.
     pub quarantined_hours: usize,
@@ -161,9 +164,11 @@ impl Database {
                 "a restore into {location} has not come to its end: run it again, or remove what is there"
             )));
         }
+        let budget = HeadBudget::choose(&options.head);
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);
         let head = Arc::new(Head::new(
             options.limits.clone(),
+            budget.series_max,
             seed,
             Sequencer::new(1, 1, now_ms),
         ));
@@ -221,6 +226,7 @@ impl Database {
         let inner = Arc::new(Inner {
             cache: Arc::new(cache),
             options,
+            budget,
             head,
             journal,
             engine,
@@ -476,7 +482,7 @@ impl Database {
         }
         waits_for("hours to be flushed");
         let flushed = match self.inner.journal.failed() {
-            None => maintenance::flush_all(&self.inner).await,
+            None => maintenance::flush_at_stop(&self.inner).await,
             Some(_) => Ok(()),
         };
         self.inner.flush_log.tell_all();
@@ -568,7 +574,8 @@ impl Database {
         let ms = |hour: &u32| i64::from(*hour) * icecore_model::MINUTE_MS;
         Gauges {
             series: inner.head.series.load(Relaxed),
-            head_bytes: inner.head.bytes(),
+            head_sample_bytes: inner.head.sample_bytes(),
+            head_series_bytes: inner.head.series_bytes(),
             open_hours: hours().count(),
             quarantined_hours: inner.quarantine.len(),
             buckets: inner.buckets.read().len(),
@@ -631,7 +638,11 @@ where
         inner.give_back(scratch);
         return Ok((outcome, None));
     }
-    let appended = inner.head.append(&mut scratch.batch, time);
+    // Those that no flush can close do not count.
+    let open_hours_max = inner.options.limits.open_buckets_max;
+    let open_hours_max = open_hours_max.saturating_add(inner.quarantine.len());
+    let appended = inner.head.append(&mut scratch.batch, time, open_hours_max);
+    let appended = appended.map_err(|_: TooManyHours| inner.too_many_hours())?;
     let ticket = inner.journal.ticket(appended.seq, appended.epoch);
     let block = inner
         .head

@@ -12,11 +12,12 @@ use crate::cache::ReadCache;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::flush::{FlushLog, FrozenHours, Quarantine};
-use crate::head::{AppendTime, BatchBuffers, CATALOG_HOUR, Head};
+use crate::head::{AppendTime, BatchBuffers, Head, LiveHours};
 use crate::journal::Journal;
 use crate::lease::Leases;
 use crate::maintenance::retire::Retired;
 use crate::maintenance::{Hold, Jobs, RecentWrites, Skipped};
+use crate::memory::HeadBudget;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pause::Pauses;
@@ -26,6 +27,7 @@ use crate::tombstones::AllTombstones;
 
 pub(crate) struct Inner {
     pub(crate) options: Options,
+    pub(crate) budget: HeadBudget,
     pub(crate) head: Arc<Head>,
     pub(crate) journal: Journal,
     pub(crate) engine: Engine,
@@ -99,11 +101,11 @@ impl Inner {
         if let Some(reason) = self.journal.failed() {
             return Err(Error::Closed(reason.to_string()));
         }
-        let (bytes, max) = (self.head.bytes(), self.options.head.bytes_max);
+        let (bytes, max) = (self.head.sample_bytes(), self.budget.samples_max);
         if bytes > max {
             self.nudge.notify_one();
             return Err(Error::Unavailable(format!(
-                "the head holds {bytes} bytes, more than head.bytes_max = {max}: {}, try again",
+                "the head holds {bytes} bytes of samples, more than head.bytes_max = {max}: {}, try again",
                 match self.quarantine.len() {
                     0 => "flushing".into(),
                     hours => format!("flushing, and {hours} hours cannot be flushed"),
@@ -149,26 +151,26 @@ impl Inner {
                 "one request touches {n} hours, more than limits.buckets_per_request_max = {max}: split it"
             )));
         }
-        let sequencer = self.head.sequencer.lock();
-        let open = &sequencer.open_hours;
-        // The catalog is tracked like an hour, but is none.
-        // Nor do those count that no flush can close.
-        let stuck = self.quarantine.hours();
-        let stuck = stuck.iter().filter(|hour| open.contains_key(hour)).count();
-        let open_count = open.len() - usize::from(open.contains_key(&CATALOG_HOUR)) - stuck;
-        let new = batch
-            .hours()
-            .iter()
-            .filter(|hour| !open.contains_key(hour))
-            .count();
-        if new > 0 && open_count + new > limits.open_buckets_max {
+        // A backfill leaves the last part of the memory to what is written live.
+        let backfill_max = self.budget.backfill_max();
+        let live = LiveHours::at(self.clock.now_ms());
+        let of_long_ago = || batch.hours().any(|hour| !live.contains(hour));
+        if self.head.sample_bytes() > backfill_max && of_long_ago() {
             self.nudge.notify_one();
             return Err(Error::Unavailable(format!(
-                "more than limits.open_buckets_max = {} hours would be open: flushing, try again",
-                limits.open_buckets_max
+                "the head holds more than {backfill_max} bytes of samples, and the request is of long ago: the rest up to head.bytes_max is for hours around now; flushing, try again"
             )));
         }
         Ok(())
+    }
+
+    /// What a request is told that would open more hours than there may be.
+    pub(crate) fn too_many_hours(&self) -> Error {
+        self.nudge.notify_one();
+        Error::Unavailable(format!(
+            "limits.open_buckets_max = {} hours of long ago are open: flushing, try again",
+            self.options.limits.open_buckets_max
+        ))
     }
 
     pub(crate) fn take_scratch(&self) -> Scratch {

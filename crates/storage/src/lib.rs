@@ -25,6 +25,7 @@ mod journal;
 mod lease;
 mod listed;
 mod maintenance;
+mod memory;
 mod metrics;
 mod options;
 mod pause;

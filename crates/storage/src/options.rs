@@ -123,10 +123,15 @@ pub struct JournalOptions {
 /// The head and its flushes.
 #[derive(Clone, Debug)]
 pub struct HeadOptions {
-    /// Memory of the head above which buckets are flushed early, largest first.
-    pub flush_bytes: usize,
-    /// Memory of the head above which writes get 503 with `Retry-After` until flushes catch up.
-    pub bytes_max: usize,
+    /// Memory of samples above which buckets are flushed early, largest first. `None`: a sixteenth of the
+    /// machine's memory.
+    pub flush_bytes: Option<usize>,
+    /// Memory of samples above which writes get 503 with `Retry-After` until flushes catch up. `None`: an
+    /// eighth of the machine's memory.
+    pub bytes_max: Option<usize>,
+    /// Memory of series (labels, index, tables) above which new series are refused; no flush gives it
+    /// back. `None`: a quarter of the machine's memory.
+    pub series_bytes_max: Option<usize>,
     /// A bucket is flushed when it ended this long ago and nothing was written to it for as long.
     /// Two minutes cover usual remote-write lag, so that hours are written once.
     pub flush_grace: Duration,
@@ -157,7 +162,8 @@ pub struct Limits {
     /// How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most; a
     /// timestamp in the wrong unit is far off.
     pub future_max: Duration,
-    /// Hour buckets that may be open in the head at once: each costs a flush of its own.
+    /// Hours of long ago (not within twelve of now) from which on a request may open no further ones: each
+    /// costs a flush of its own. Hours around now are not counted.
     pub open_buckets_max: usize,
     /// Hour buckets one request may touch.
     pub buckets_per_request_max: usize,
@@ -288,8 +294,9 @@ impl Default for JournalOptions {
 impl Default for HeadOptions {
     fn default() -> Self {
         Self {
-            flush_bytes: 512 * MIB,
-            bytes_max: 1024 * MIB,
+            flush_bytes: None,
+            bytes_max: None,
+            series_bytes_max: None,
             flush_grace: Duration::from_secs(120),
             series_idle_max: Duration::from_secs(3600),
             flush_batch_records: 4096,

@@ -96,7 +96,7 @@ pub trait Hooks {
 impl Hooks for Database {
     async fn tick(&self) -> Result<()> {
         let inner = self.inner();
-        maintenance::flush_due(inner).await?;
+        while maintenance::flush_due(inner).await? {}
         maintenance::forget_idle(inner).await
     }
 

@@ -365,7 +365,9 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "must be at least four times storage.l0_sst_bytes, or writes can hang",
     );
     require(
-        head.flush_bytes <= head.bytes_max,
+        head.flush_bytes.is_none()
+            || head.bytes_max.is_none()
+            || head.flush_bytes <= head.bytes_max,
         "head.flush_bytes",
         "must not be above head.bytes_max, or writes are refused before anything is flushed",
     );

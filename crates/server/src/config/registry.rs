@@ -9,7 +9,7 @@
 
 use super::Config;
 use super::values::{
-    Address, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf,
+    Address, AutoSize, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf,
     OptionalAddress, Origins, Secret, Size, Text, Time, parse_within,
 };
 use super::{LogFormat, LogLevel};
@@ -274,10 +274,12 @@ pub static SETTINGS: &[Setting] = &[
         storage.journal.strict_recovery,
         "Refuse to start when a journal record cannot be read. By default it is reported and kept, and the process starts: what can be read is worth serving."
     ),
-    setting!("head.flush_bytes", Size, storage.head.flush_bytes, "1MiB" to "",
-        "Memory of recent samples above which buckets are flushed early, largest first."),
-    setting!("head.bytes_max", Size, storage.head.bytes_max, "1MiB" to "",
-        "Memory of recent samples above which writes get 503 with Retry-After until flushes catch up."),
+    setting!("head.flush_bytes", AutoSize, storage.head.flush_bytes, "1MiB" to "",
+        "Memory of recent samples above which buckets are flushed early, largest first. auto is a sixteenth of the memory of the machine, or of its container if that has less; the log says at the start what it is."),
+    setting!("head.bytes_max", AutoSize, storage.head.bytes_max, "1MiB" to "",
+        "Memory of recent samples above which writes get 503 with Retry-After until flushes catch up; samples of long ago already when half of what is above head.flush_bytes is taken. auto is an eighth of the memory."),
+    setting!("head.series_bytes_max", AutoSize, storage.head.series_bytes_max, "1MiB" to "",
+        "Memory of series (labels, index, tables) above which new series are refused, while known ones are written as before. No flush gives it back, only that series are idle. A million series take about 200 MiB. auto is a quarter of the memory."),
     setting!(
         "head.flush_grace",
         Time,
@@ -309,7 +311,7 @@ pub static SETTINGS: &[Setting] = &[
         "How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most; a timestamp in the wrong unit is far off."
     ),
     setting!("limits.open_buckets_max", Integer, storage.limits.open_buckets_max, "1" to "",
-        "Hours that may be open in memory at once: each costs a flush of its own."),
+        "Hours of long ago that may be open in memory: from then on writes that would open further ones get 503 with Retry-After until some are flushed. Hours within twelve of now are not counted, so that a backfill never takes their room."),
     setting!("limits.buckets_per_request_max", Integer, storage.limits.buckets_per_request_max, "1" to "",
         "Hours that the samples of one request may touch."),
     setting!("limits.exemplars_per_series_max", Integer, storage.limits.exemplars_per_series_max, "0" to "",

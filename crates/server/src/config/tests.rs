@@ -13,7 +13,7 @@ fn other_value(setting: &Setting) -> String {
     let candidates: &[&str] = match setting.kind {
         Kind::Duration | Kind::AutoDuration => &["7m", "8m"],
         // One that keeps the settings that depend on each other consistent.
-        Kind::Size => match setting.key {
+        Kind::Size | Kind::AutoSize => match setting.key {
             "storage.block_bytes" => &["32KiB"],
             "storage.l0_sst_bytes" => &["15MiB"],
             "storage.unflushed_bytes_max" => &["65MiB"],
@@ -418,7 +418,10 @@ fn problems_come_in_the_order_of_the_file() {
 #[test]
 fn contradictions_are_named_where_they_were_given() {
     assert_eq!(
-        problems(Config::load(&flags(&[("head.flush_bytes", "2GiB")]))),
+        problems(Config::load(&flags(&[
+            ("head.flush_bytes", "2GiB"),
+            ("head.bytes_max", "1GiB"),
+        ]))),
         [
             "--head.flush-bytes: must not be above head.bytes_max, or writes are refused before anything is flushed"
         ]
@@ -472,7 +475,7 @@ icecore:
         warnings[0].ends_with("prometheus.yml: not acted upon yet: alerting, storage"),
         "{warnings:?}"
     );
-    assert_eq!(config.storage_options().head.flush_bytes, 256 << 20);
+    assert_eq!(config.storage_options().head.flush_bytes, Some(256 << 20));
     assert_eq!(config.scrape().jobs.len(), 2);
 }
 

@@ -16,6 +16,8 @@ pub enum Kind {
     /// A duration, or `auto` where the right one depends on the rest of the configuration.
     AutoDuration,
     Size,
+    /// A size, or `auto` where the right one depends on the machine.
+    AutoSize,
     Integer,
     Bool,
     Text,
@@ -39,6 +41,7 @@ impl fmt::Display for Kind {
             Self::Duration => f.write_str("duration"),
             Self::AutoDuration => f.write_str("duration or auto"),
             Self::Size => f.write_str("size"),
+            Self::AutoSize => f.write_str("size or auto"),
             Self::Integer => f.write_str("number"),
             Self::Bool => f.write_str("true or false"),
             Self::Text => f.write_str("text"),
@@ -84,6 +87,10 @@ where
     F::Native: PartialOrd,
 {
     let value = F::parse(text)?;
+    // What is chosen later has no bounds now.
+    if text == AUTO {
+        return Ok(value);
+    }
     let bound = |text: &str| (!text.is_empty()).then(|| F::parse(text)).transpose();
     if bound(least)?.is_some_and(|least| value < least) {
         return Err(BadValue::expected(format!("at least {least}")));
@@ -108,6 +115,7 @@ pub(super) fn whole_number(text: &str) -> Option<u64> {
 pub(super) struct Time;
 pub(super) struct AutoTime;
 pub(super) struct Size;
+pub(super) struct AutoSize;
 pub(super) struct Integer;
 pub(super) struct Bool;
 pub(super) struct Text;
@@ -117,6 +125,9 @@ pub(super) struct Names;
 pub(super) struct Secret;
 pub(super) struct Address;
 pub(super) struct OptionalAddress;
+
+/// In place of a value: the one that fits the machine or the rest of the configuration.
+const AUTO: &str = "auto";
 
 /// In place of an address: there is none.
 const OFF: &str = "off";
@@ -142,7 +153,7 @@ impl Format for AutoTime {
 
     fn parse(text: &str) -> Result<Option<Duration>, BadValue> {
         match text {
-            "auto" => Ok(None),
+            AUTO => Ok(None),
             _ => duration::parse(text)
                 .map(Some)
                 .map_err(|bad| BadValue::expected(format!("auto or {}", bad.expected))),
@@ -150,7 +161,7 @@ impl Format for AutoTime {
     }
 
     fn show(value: &Option<Duration>) -> String {
-        value.as_ref().map_or_else(|| "auto".into(), duration::show)
+        value.as_ref().map_or_else(|| AUTO.into(), duration::show)
     }
 }
 
@@ -164,6 +175,24 @@ impl Format for Size {
 
     fn show(value: &usize) -> String {
         size::show(value)
+    }
+}
+
+impl Format for AutoSize {
+    type Native = Option<usize>;
+    const KIND: Kind = Kind::AutoSize;
+
+    fn parse(text: &str) -> Result<Option<usize>, BadValue> {
+        match text {
+            AUTO => Ok(None),
+            _ => size::parse(text)
+                .map(Some)
+                .map_err(|bad| BadValue::expected(format!("auto or {}", bad.expected))),
+        }
+    }
+
+    fn show(value: &Option<usize>) -> String {
+        value.as_ref().map_or_else(|| AUTO.into(), size::show)
     }
 }
 

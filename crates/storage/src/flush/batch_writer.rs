@@ -103,18 +103,14 @@ impl<'i> BatchWriter<'i> {
 
     /// Writes what has been gathered and waits until it, and so all before it, is durable.
     pub(super) async fn write_out_durably(&mut self) -> Result<()> {
-        let written = self.write().await?;
-        self.flush_wal().await?;
-        match written {
-            Some(handle) => handle
-                .await_durable()
-                .await
-                .map_err(Error::store("flushing a bucket")),
-            None => Ok(()),
+        match self.write().await? {
+            Some(written) => make_durable(self.inner, written).await,
+            None => self.flush_wal().await,
         }
     }
 
-    async fn write(&mut self) -> Result<Option<WriteHandle>> {
+    /// Writes what has been gathered. When the handle is durable, so is all that was written before.
+    pub(super) async fn write(&mut self) -> Result<Option<WriteHandle>> {
         if self.batch_records == 0 {
             return Ok(None);
         }
@@ -140,11 +136,18 @@ impl<'i> BatchWriter<'i> {
 
     async fn flush_wal(&mut self) -> Result<()> {
         self.since_wal_flush = 0;
-        self.inner
-            .engine
-            .db()
-            .flush()
-            .await
-            .map_err(Error::store("flushing the WAL"))
+        flush_wal(self.inner).await
     }
+}
+
+async fn flush_wal(inner: &Inner) -> Result<()> {
+    let flushed = inner.engine.db().flush().await;
+    flushed.map_err(Error::store("flushing the WAL"))
+}
+
+/// Waits until what a handle stands for, and so all before it, is durable.
+pub(super) async fn make_durable(inner: &Inner, written: WriteHandle) -> Result<()> {
+    flush_wal(inner).await?;
+    let durable = written.await_durable().await;
+    durable.map_err(Error::store("flushing a bucket"))
 }

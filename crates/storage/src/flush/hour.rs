@@ -1,7 +1,8 @@
-//! The flush of one hour into its place.
+//! The flush of one hour into its place, and what follows when it is durable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, METRIC_NAME, Metadata, MetricType};
@@ -10,11 +11,12 @@ use icecore_records::{
     inverted_index, key, series_dictionary, watermark,
 };
 use roaring::RoaringBitmap;
+use slatedb::WriteHandle;
 use tracing::debug;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::assemble::{Assembled, assemble};
-use super::batch_writer::{BatchWriter, Mode};
+use super::batch_writer::{BatchWriter, Mode, make_durable};
 use super::ids::{assign_ids, has_dictionary};
 use super::log::FlushedHours;
 use super::place::Place;
@@ -27,15 +29,28 @@ use crate::tombstones::settle_before_flush;
 /// Series that are prepared in one go on the CPU pool.
 const SLICE_SERIES: usize = 1024;
 
-/// Writes what the head has frozen of an hour. The caller holds the flush lock.
-pub(super) async fn flush_hour(
+/// An hour whose flush is written and not yet known to be durable.
+pub(super) struct WrittenHour {
+    hour: u32,
+    bucket: Bucket,
+    order: Arc<LabelOrder>,
+    /// The commit.
+    handle: WriteHandle,
+    records: u64,
+    pub(super) bytes: u64,
+    started: Instant,
+}
+
+/// Writes what the head has frozen of an hour to its place among the listed buckets. The caller holds
+/// the flush lock.
+pub(super) async fn write_hour(
     inner: &Arc<Inner>,
     hour: u32,
+    place: Place,
     series: &[SeriesRef],
     cursor: u64,
-) -> Result<()> {
-    let started = std::time::Instant::now();
-    let place = Place::of(hour, &inner.buckets.read());
+) -> Result<WrittenHour> {
+    let started = Instant::now();
     let bucket = place.bucket;
     let head = Arc::clone(&inner.head);
     let series = series.to_vec();
@@ -57,42 +72,79 @@ pub(super) async fn flush_hour(
     let removed = settle_before_flush(inner, bucket, &flush.meta, &ids).await?;
     removed.take_from(&mut flush.meta);
     flush.write_samples(&ids).await?;
-    flush.commit(cursor).await?;
-    inner.cache.end_change(bucket);
-    failpoint::pass("flush.committed");
-    inner.buckets.write().insert(bucket);
-    inner.recent.note(bucket, inner.clock.now_ms());
-    let (head, order) = (Arc::clone(&inner.head), Arc::clone(&flush.order));
-    inner
-        .pool
-        .run(move || head.drop_frozen(hour, order.series()))
-        .await?;
-    inner.cache.forget_head_hour(hour);
-    failpoint::pass("flush.dropped");
-    let seconds = started.elapsed().as_secs_f64();
-    let metrics = &inner.metrics;
-    metrics.flush_seconds.observe(seconds);
-    metrics.flush_bytes.add(flush.writer.bytes_written);
-    metrics.flush_records.add(flush.writer.records_written);
-    metrics.flushed_hours.add(1);
-    debug!(
-        %bucket,
+    let handle = flush.commit(cursor).await?;
+    Ok(WrittenHour {
         hour,
-        series = flush.order.series().len(),
-        records = flush.writer.records_written,
-        bytes = flush.writer.bytes_written,
-        seconds,
-        "hour flushed"
-    );
-    inner.flush_log.note(FlushedHours {
-        hours: 1,
-        first: bucket,
-        last: bucket,
+        bucket,
+        order: flush.order,
+        handle,
         records: flush.writer.records_written,
         bytes: flush.writer.bytes_written,
-        seconds,
-    });
+        started,
+    })
+}
+
+/// Waits until hours are durable in their buckets; then the head lets go of them. They are given in the
+/// order in which they were written. The caller holds the flush lock.
+pub(super) async fn finish_hours(inner: &Arc<Inner>, written: Vec<WrittenHour>) -> Result<()> {
+    let Some(last) = written.last() else {
+        return Ok(());
+    };
+    make_durable(inner, last.handle.clone()).await?;
+    let now_ms = inner.clock.now_ms();
+    for hour in &written {
+        inner.cache.end_change(hour.bucket);
+    }
+    failpoint::pass("flush.committed");
+    for hour in &written {
+        inner.buckets.write().insert(hour.bucket);
+        inner.recent.note(hour.bucket, now_ms);
+    }
+    let head = Arc::clone(&inner.head);
+    let frozen: Vec<(u32, Arc<LabelOrder>)> = written
+        .iter()
+        .map(|written| (written.hour, Arc::clone(&written.order)))
+        .collect();
+    let drop_all = move || {
+        for (hour, order) in frozen {
+            head.drop_frozen(hour, order.series());
+        }
+    };
+    inner.pool.run(drop_all).await?;
+    for hour in &written {
+        inner.cache.forget_head_hour(hour.hour);
+    }
+    failpoint::pass("flush.dropped");
+    report(inner, &written);
     Ok(())
+}
+
+fn report(inner: &Inner, written: &[WrittenHour]) {
+    let metrics = &inner.metrics;
+    for hour in written {
+        let seconds = hour.started.elapsed().as_secs_f64();
+        metrics.flush_seconds.observe(seconds);
+        metrics.flush_bytes.add(hour.bytes);
+        metrics.flush_records.add(hour.records);
+        metrics.flushed_hours.add(1);
+        debug!(
+            bucket = %hour.bucket,
+            hour = hour.hour,
+            series = hour.order.series().len(),
+            records = hour.records,
+            bytes = hour.bytes,
+            seconds,
+            "hour flushed"
+        );
+        inner.flush_log.note(FlushedHours {
+            hours: 1,
+            first: hour.bucket,
+            last: hour.bucket,
+            records: hour.records,
+            bytes: hour.bytes,
+            seconds,
+        });
+    }
 }
 
 async fn read_meta(inner: &Inner, bucket: Bucket) -> Result<bucket_meta::BucketMeta> {
@@ -255,8 +307,8 @@ impl HourFlush<'_> {
         meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
     }
 
-    /// The last batch: from here on the bucket is listed and holds everything up to the cursor.
-    async fn commit(&mut self, cursor: u64) -> Result<()> {
+    /// The last batch: once it is durable the bucket is listed and holds everything up to the cursor.
+    async fn commit(&mut self, cursor: u64) -> Result<WriteHandle> {
         failpoint::pass("flush.before_commit");
         // These flags steer what the next flush looks up, so they count what this one wrote.
         self.meta.has_histograms = self.meta.histogram_samples > 0;
@@ -273,7 +325,8 @@ impl HourFlush<'_> {
         // By hour, wherever its samples lie: a replay knows hours only.
         writer.put(key::flush_cursor(place.hour), flush_cursor::encode(cursor));
         writer.put(key::journal_watermark(), watermark::encode(mark));
-        writer.write_out_durably().await
+        let written = writer.write().await?;
+        Ok(written.expect("the batch holds a cursor at least"))
     }
 }
 

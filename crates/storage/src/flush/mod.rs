@@ -1,8 +1,8 @@
 //! The flush: hours of the head become buckets.
 //!
 //! ```text
-//! freeze ─► wait until journalled ─► order by labels ─► ids ─► series records
-//!    ─► index ─► samples ─► commit: bucket listed, cursor moved ─► head lets go
+//! freeze ─► wait until journalled ─► hour by hour, oldest first: order by labels ─► ids ─► series
+//!    records ─► index ─► samples ─► commit: bucket listed, cursor moved ─► durable ─► head lets go
 //! ```
 //!
 //! Holds always:
@@ -17,6 +17,8 @@
 //!
 //! - An hour is written to the listed bucket that covers it, whatever its size; the list is read under
 //!   the flush lock, so a bucket that a coarser one took the place of is never written to again.
+//! - Hours are flushed in rounds, those of now first: whoever waits for the flush lock waits for a round,
+//!   however many hours are open. In a round they are written oldest first and made durable together.
 //! - Hours that a job holds back (`crate::maintenance::Hold`) stay in head and journal until it ends.
 //! - An hour that cannot be flushed stays there, too, and holds nothing else up (`quarantine`).
 //!
@@ -47,10 +49,20 @@ pub(crate) use totals::{flush_totals, load_totals};
 
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::head::SeriesRef;
+use crate::head::{LiveHours, SeriesRef};
 use crate::inner::Inner;
 use batch_writer::{BatchWriter, Mode};
-use hour::flush_hour;
+use hour::{WrittenHour, finish_hours, write_hour};
+use place::{Backfill, Place};
+
+/// Hours of one round. A freeze walks over all series, so that fewer would cost more; many more would
+/// let others wait for seconds.
+const ROUND_HOURS: usize = 256;
+
+/// What is made durable together: a sync of the WAL for each hour would be most of the work of a
+/// backfill. The bytes are those that a flush holds in the WAL's memory anyway.
+const GROUP_HOURS: usize = 64;
+const GROUP_BYTES: u64 = 4 << 20;
 
 /// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
 /// left to be done.
@@ -68,11 +80,47 @@ pub(crate) struct FrozenHour {
 /// does not hold back the others. Returns the hours that were left out because a job holds them back.
 pub(crate) async fn flush_hours(
     inner: &Arc<Inner>,
+    mut hours: BTreeSet<u32>,
+    mut retry: Retry,
+) -> Result<BTreeSet<u32>> {
+    let (mut held_back, mut result) = (BTreeSet::new(), Ok(()));
+    loop {
+        let round = take_round(&mut hours, inner.clock.now_ms());
+        match flush_round(inner, round, retry).await {
+            Ok(hours) => held_back.extend(hours),
+            Err(cause) if result.is_ok() => result = Err(cause),
+            Err(cause) => warn!(%cause, "more hours cannot be flushed either"),
+        }
+        if hours.is_empty() {
+            return result.map(|()| held_back);
+        }
+        // What is quarantined was tried once.
+        retry = Retry::Due;
+    }
+}
+
+/// [`flush_hours`] of at most [`ROUND_HOURS`].
+pub(crate) async fn flush_round(
+    inner: &Arc<Inner>,
     hours: BTreeSet<u32>,
     retry: Retry,
 ) -> Result<BTreeSet<u32>> {
     let inner = Arc::clone(inner);
     to_the_end(async move { flush_these(&inner, hours, retry).await }).await
+}
+
+/// Takes the hours of the next round out: those around now, then the oldest.
+pub(crate) fn take_round(hours: &mut BTreeSet<u32>, now_ms: i64) -> BTreeSet<u32> {
+    if hours.len() <= ROUND_HOURS {
+        return std::mem::take(hours);
+    }
+    let live = LiveHours::at(now_ms);
+    let of_now: BTreeSet<u32> = hours.range(live.range()).copied().collect();
+    let oldest = hours.iter().copied().filter(|hour| !of_now.contains(hour));
+    let rest = ROUND_HOURS.saturating_sub(of_now.len());
+    let round: BTreeSet<u32> = of_now.iter().copied().chain(oldest.take(rest)).collect();
+    hours.retain(|hour| !round.contains(hour));
+    round
 }
 
 /// Runs a flush to its end, also when whoever asked for it goes away: hours that are taken from the
@@ -127,20 +175,32 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours, retry: Retry
     };
     inner.journal.wait_durable(last_seq).await?;
     failpoint::pass("flush.frozen");
+    let backfill = Backfill::of(hours.iter().copied(), now_ms);
+    // Nobody else changes the list under the flush lock.
+    let mut listed = inner.buckets.read().clone();
     let mut result = Ok(());
+    let mut group = Group::default();
     for hour in hours {
         let Some(FrozenHour { series, cursor }) = frozen.get(&hour) else {
             continue;
         };
-        let flushed = match series.is_empty() {
-            true => move_cursor(inner, hour, *cursor).await,
-            false => flush_hour(inner, hour, series, *cursor).await,
-        };
-        match flushed {
-            Ok(()) => {
-                inner.head.sequencer.lock().flushed(hour, *cursor);
-                frozen.remove(&hour);
-                inner.quarantine.release(hour);
+        if series.is_empty() {
+            match move_cursor(inner, hour, *cursor).await {
+                Ok(()) => {
+                    inner.head.sequencer.lock().flushed(hour, *cursor);
+                    frozen.remove(&hour);
+                    inner.quarantine.release(hour);
+                }
+                Err(cause) if result.is_ok() => result = Err(cause),
+                Err(cause) => warn!(hour, %cause, "another cursor cannot be moved either"),
+            }
+            continue;
+        }
+        let place = Place::of(hour, &listed, backfill);
+        match write_hour(inner, hour, place, series, *cursor).await {
+            Ok(written) => {
+                listed.insert(place.bucket);
+                group.add(hour, written);
             }
             Err(cause) => match inner.quarantine.take(hour, cause, now_ms) {
                 Ok(()) => {}
@@ -148,8 +208,42 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours, retry: Retry
                 Err(cause) => warn!(hour, %cause, "another hour cannot be flushed either"),
             },
         }
+        if group.is_full() {
+            std::mem::take(&mut group).finish(inner, frozen).await?;
+        }
     }
-    result
+    group.finish(inner, frozen).await.and(result)
+}
+
+/// Hours that are written and made durable together.
+#[derive(Default)]
+struct Group {
+    hours: Vec<u32>,
+    written: Vec<WrittenHour>,
+    bytes: u64,
+}
+
+impl Group {
+    fn add(&mut self, hour: u32, written: WrittenHour) {
+        self.bytes += written.bytes;
+        self.hours.push(hour);
+        self.written.push(written);
+    }
+
+    fn is_full(&self) -> bool {
+        self.hours.len() >= GROUP_HOURS || self.bytes >= GROUP_BYTES
+    }
+
+    async fn finish(self, inner: &Arc<Inner>, frozen: &mut FrozenHours) -> Result<()> {
+        finish_hours(inner, self.written).await?;
+        for hour in self.hours {
+            if let Some(FrozenHour { cursor, .. }) = frozen.remove(&hour) {
+                inner.head.sequencer.lock().flushed(hour, cursor);
+            }
+            inner.quarantine.release(hour);
+        }
+        Ok(())
+    }
 }
 
 /// An hour in which the head has nothing: all that the journal has of it is in its bucket.

@@ -5,16 +5,68 @@
 //!   A coarser bucket leaves the list only together with the coming of one that covers it, so an hour
 //!   never goes back to a bucket that was retired.
 //! - A coarse bucket gets late samples: streams behind its columns, and a note which hours they are of.
+//! - Of a wide backfill a window that is long over, and of which nothing is listed, becomes one bucket of the
+//!   largest size at once. Each bucket is several files and entries of the manifest, however small, so a
+//!   bucket per hour of years would be more than the store can carry. All of its samples are late ones,
+//!   which a fold turns into columns.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use icecore_model::{BucketSize, BucketStart};
+use icecore_model::{BucketSize, BucketStart, HOUR_MS};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series};
 
 /// The largest exponent of a bucket size.
 const EXPONENT_MAX: u8 = 15;
+
+/// The size of the buckets that coarsening ends up with, as an exponent: 16 h.
+const LARGEST: u8 = 5;
+
+/// How long a window must have been over before a backfill makes one bucket of it. What comes late in the
+/// usual way is later by hours at most.
+const OVER_MS: i64 = 24 * HOUR_MS;
+
+/// Hours that are flushed together before they count as a wide backfill.
+const WIDE_HOURS: usize = 32;
+
+/// Hours that are flushed together, as far as that decides where they go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backfill {
+    /// Windows that ended before this become one bucket; `None`: no window does.
+    before_ms: Option<i64>,
+}
+
+impl Backfill {
+    pub(super) fn of(hours: impl Iterator<Item = u32>, now_ms: i64) -> Self {
+        let before_ms = now_ms.saturating_sub(OVER_MS);
+        let old = hours.filter(|hour| BucketStart(*hour).end_ms(BucketSize::HOUR) <= before_ms);
+        Self {
+            before_ms: (old.count() >= WIDE_HOURS).then_some(before_ms),
+        }
+    }
+
+    /// The window of an hour, if it is to become one bucket.
+    fn window(self, hour: Bucket, listed: &BTreeSet<Bucket>) -> Option<Bucket> {
+        let size = BucketSize::from_exponent(LARGEST)?;
+        let start = size.bucket_of(hour.start_ms())?;
+        let window = Bucket { size, start };
+        let over = self.before_ms.is_some_and(|ms| window.end_ms() <= ms);
+        (over && !holds_any(window, listed)).then_some(window)
+    }
+}
+
+/// Whether a bucket that is smaller than a window, and lies in it, is listed.
+fn holds_any(window: Bucket, listed: &BTreeSet<Bucket>) -> bool {
+    let sizes = (1..window.size.exponent()).filter_map(BucketSize::from_exponent);
+    let mut first = sizes.map(|size| {
+        let start = window.start;
+        listed.range(Bucket { size, start }..).next()
+    });
+    first.any(|found| {
+        found.is_some_and(|found| found.size < window.size && window.contains(found.start_ms()))
+    })
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -27,7 +79,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(hour: u32, listed: &BTreeSet<Bucket>) -> Self {
+    pub(super) fn of(hour: u32, listed: &BTreeSet<Bucket>, backfill: Backfill) -> Self {
         let hour = Bucket::hour(BucketStart(hour));
         // The largest first: buckets never overlap, and if they did, the coarser one is the newer.
         let covering = (1..=EXPONENT_MAX).rev().find_map(|exponent| {
@@ -36,9 +88,10 @@ impl Place {
             let bucket = Bucket { size, start };
             listed.contains(&bucket).then_some(bucket)
         });
+        let made = || backfill.window(hour, listed).unwrap_or(hour);
         Self {
             hour,
-            bucket: covering.unwrap_or(hour),
+            bucket: covering.unwrap_or_else(made),
             listed: covering.is_some(),
         }
     }
@@ -76,6 +129,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use icecore_model::MINUTE_MS;
 
     fn bucket(exponent: u8, start: u32) -> Bucket {
         Bucket {
@@ -88,7 +142,7 @@ mod tests {
     fn the_list_decides() {
         let listed = BTreeSet::from([bucket(1, 0), bucket(3, 240), bucket(5, 960)]);
         let check = |hour: u32, expected: Bucket, is_listed: bool| {
-            let place = Place::of(hour, &listed);
+            let place = Place::of(hour, &listed, Backfill::default());
             assert_eq!((place.bucket, place.listed), (expected, is_listed));
             assert_eq!(place.hour, bucket(1, hour));
         };
@@ -107,14 +161,39 @@ mod tests {
         let listed = BTreeSet::from([bucket(5, 960)]);
         let mut meta = BucketMeta::default();
         for hour in [1080, 960, 1080] {
-            Place::of(hour, &listed).note_late(&mut meta);
+            Place::of(hour, &listed, Backfill::default()).note_late(&mut meta);
         }
         assert_eq!(meta.dirty_hours, [960, 1080]);
-        Place::of(0, &listed).note_late(&mut meta);
+        Place::of(0, &listed, Backfill::default()).note_late(&mut meta);
         assert_eq!(
             meta.dirty_hours,
             [960, 1080],
             "an hour bucket is never dirty"
         );
+    }
+
+    #[test]
+    fn a_wide_backfill_makes_windows_of_what_nothing_is_listed_of() {
+        let hours = |from: u32, count: u32| (0..count).map(move |i| from + i * 60);
+        let now_ms = 960 * 1000 * MINUTE_MS;
+        let wide = Backfill::of(hours(960, 64), now_ms);
+        let listed = BTreeSet::from([bucket(1, 960 * 2 + 60), bucket(3, 960 * 3 + 240)]);
+        let check = |backfill: Backfill, hour: u32, expected: Bucket| {
+            let place = Place::of(hour, &listed, backfill);
+            assert_eq!((place.bucket, place.listed), (expected, false));
+        };
+        check(wide, 960, bucket(5, 960));
+        check(wide, 1860, bucket(5, 960));
+        // Something of the window is a bucket already, of an hour or of four.
+        check(wide, 960 * 2, bucket(1, 960 * 2));
+        check(wide, 960 * 3, bucket(1, 960 * 3));
+        check(wide, 960 * 4, bucket(5, 960 * 4));
+        // The window is not long over.
+        let day_ago = ((now_ms - OVER_MS) / MINUTE_MS) as u32 / 60 * 60;
+        check(wide, day_ago, bucket(1, day_ago));
+        let narrow = Backfill::of(hours(960, 31), now_ms);
+        check(narrow, 960, bucket(1, 960));
+        let recent = Backfill::of(hours(day_ago, 64), now_ms);
+        check(recent, 960, bucket(1, 960));
     }
 }

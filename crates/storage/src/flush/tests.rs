@@ -1,11 +1,15 @@
 //! What a flush leaves where there is nothing to write.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use icecore_model::{BucketStart, HOUR_MS, RawLabels, Sample, SampleSink, push_raw_label};
+use icecore_model::{
+    BucketStart, HOUR_MS, MINUTE_MS, RawLabels, Sample, SampleSink, push_raw_label,
+};
 use icecore_records::{Bucket, flush_cursor, key};
 use slatedb::object_store::memory::InMemory;
 
+use super::{ROUND_HOURS, take_round};
 use crate::maintenance::flush_all;
 use crate::{Database, Environment, ManualClock, Options};
 
@@ -64,4 +68,23 @@ async fn the_cursor_of_an_hour_found_empty_moves() {
     assert_eq!(cursor(&db, hour).await, Some(2));
     let sequencer = db.inner().head.sequencer.lock();
     assert!(!sequencer.is_waited_for(hour));
+}
+
+#[test]
+fn a_round_has_what_is_of_now_and_then_the_oldest() {
+    let now: u32 = 60 * 100_000;
+    let now_ms = i64::from(now) * MINUTE_MS;
+    let old = (0..1000).map(|i| 60 * i);
+    let mut hours: BTreeSet<u32> = old.chain([now - 60, now]).collect();
+    let round = take_round(&mut hours, now_ms);
+    assert_eq!(round.len(), ROUND_HOURS);
+    assert!(round.contains(&now) && round.contains(&(now - 60)));
+    assert_eq!(round.first(), Some(&0));
+    assert_eq!(hours.first(), Some(&(60 * (ROUND_HOURS as u32 - 2))));
+    let mut rounds = 1;
+    while !hours.is_empty() {
+        take_round(&mut hours, now_ms);
+        rounds += 1;
+    }
+    assert_eq!(rounds, 4);
 }

@@ -18,7 +18,7 @@ use super::batch::{BatchBuffers, Column, PendingHistogram};
 use super::cursor::{HourCounts, HourRange, PageCursor};
 use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 use super::replay::ReplayedSeries;
-use super::sequencer::{CATALOG_HOUR, Sequencer, TOTALS_HOUR};
+use super::sequencer::{CATALOG_HOUR, Sequencer, TOTALS_HOUR, TooManyHours};
 use super::slot::Slot;
 use super::totals::Accumulated;
 
@@ -27,6 +27,9 @@ pub(crate) type MetadataMap = BTreeMap<String, Metadata>;
 
 /// A reference in the columns whose series was refused.
 const REFUSED: u32 = u32::MAX;
+
+/// New series of one request between two looks at the memory of all.
+const ACCOUNT_EVERY: usize = 1024;
 
 /// A request that is in the head and must now reach the journal.
 #[derive(Default)]
@@ -52,9 +55,15 @@ pub(crate) struct AppendTime {
 
 impl Head {
     /// Appends a decoded request and gives it its place in the order of writes. The caller holds
-    /// the references ([`Head::hold_references`]).
-    pub(crate) fn append(&self, batch: &mut BatchBuffers, time: AppendTime) -> Appended {
+    /// the references ([`Head::hold_references`]). Refused as a whole, nothing of it is in the head.
+    pub(crate) fn append(
+        &self,
+        batch: &mut BatchBuffers,
+        time: AppendTime,
+        open_hours_max: usize,
+    ) -> Result<Appended, TooManyHours> {
         let mut sequencer = self.sequencer.lock();
+        sequencer.admit(batch.hours(), open_hours_max, time.now_ms)?;
         let series_before = self.series.load(Relaxed);
         let created = self.create_series(&mut sequencer, batch);
         if !created.is_empty() {
@@ -91,7 +100,7 @@ impl Head {
         let totals = batch.total_floats + batch.total_histograms;
         touched.add(TOTALS_HOUR, totals as u64);
         appended.seq = sequencer.advance(&touched.counts, time.now_ms);
-        appended
+        Ok(appended)
     }
 
     /// The journal block of an appended request.
@@ -174,16 +183,20 @@ impl Head {
         let new_series = std::mem::take(&mut batch.new_series);
         let mut created = Vec::with_capacity(new_series.len());
         let mut index = self.index.write();
-        let mut made = 0;
+        let (mut made, mut refusal) = (0_usize, None);
         for new in &new_series {
             // Another request may have created it since this one was decoded.
             if let Some(series) = self.registry.lookup(new.hash) {
                 created.push(series.0);
                 continue;
             }
-            let room = self.series.load(Relaxed) < self.limits.series_max
-                && made < self.limits.new_series_per_request_max;
-            let Some(series) = room.then(|| take_ref(sequencer)).flatten() else {
+            // How many are made before the memory is looked at again.
+            if made.is_multiple_of(ACCOUNT_EVERY) {
+                self.index_bytes.store(index.heap_bytes(), Relaxed);
+            }
+            let full = self.no_room_for_series(made);
+            let Some(series) = full.is_none().then(|| take_ref(sequencer)).flatten() else {
+                refusal = full.or(Some(format!("more than {SERIES_REFS_MAX} series")));
                 created.push(REFUSED);
                 continue;
             };
@@ -203,7 +216,29 @@ impl Head {
         }
         self.index_bytes.store(index.heap_bytes(), Relaxed);
         batch.new_series = new_series;
+        batch.series_refusal = refusal;
         created
+    }
+
+    /// Why there is no room for one more new series of a request that has made some already.
+    fn no_room_for_series(&self, made: usize) -> Option<String> {
+        let limits = &self.limits;
+        if self.series.load(Relaxed) >= limits.series_max {
+            let max = limits.series_max;
+            return Some(format!(
+                "new series refused: limits.series_max = {max} series are in memory"
+            ));
+        }
+        if made >= limits.new_series_per_request_max {
+            let max = limits.new_series_per_request_max;
+            return Some(format!(
+                "new series refused: a request may create limits.new_series_per_request_max = {max}"
+            ));
+        }
+        let max = self.series_bytes_max;
+        (self.series_bytes() >= max).then(|| {
+            format!("new series refused: those in memory take head.series_bytes_max = {max} bytes")
+        })
     }
 
     /// Takes over what clients say about metrics, as far as it is new.
@@ -348,9 +383,9 @@ fn refuse_entries(batch: &mut BatchBuffers) {
             refused(batch.delta_histograms.iter().map(of_histograms)),
         ),
     ];
-    let reason = "too many series: limits.series_max or limits.new_series_per_request_max";
+    let reason = batch.series_refusal.take().unwrap_or_default();
     for (column, removed) in columns {
-        batch.reject_entries(column, &removed, reason);
+        batch.reject_entries(column, &removed, &reason);
     }
 }
 

@@ -14,6 +14,7 @@ use icecore_records::{forward_index, journal};
 use std::collections::{HashMap, HashSet};
 
 use super::Head;
+use super::cursor::HourCounts;
 use super::registry::{LabelHash, SeriesRef};
 use crate::options::Limits;
 
@@ -73,10 +74,12 @@ pub(crate) struct BatchBuffers {
     pub(super) exemplars: Vec<(u32, Exemplar)>,
     pub(super) metadata: Vec<(String, Metadata)>,
     pub(super) new_series: Vec<NewSeries>,
+    /// Why some of them were refused, if any were.
+    pub(super) series_refusal: Option<String>,
     /// Canonical label bytes of the new series.
     pub(super) label_bytes: Vec<u8>,
     new_by_hash: HashMap<LabelHash, u32>,
-    hours: Vec<u32>,
+    hours: HourCounts,
     rejections: Vec<Rejection>,
     /// Where the points of the sender begin, if it is told, by [`Column`].
     points: Vec<[u32; 5]>,
@@ -128,6 +131,7 @@ impl BatchBuffers {
         self.exemplars.clear();
         self.metadata.clear();
         self.new_series.clear();
+        self.series_refusal = None;
         self.label_bytes.clear();
         self.new_by_hash.clear();
         self.hours.clear();
@@ -155,8 +159,8 @@ impl BatchBuffers {
     }
 
     /// Hours that the request touches, each once.
-    pub(crate) fn hours(&self) -> &[u32] {
-        &self.hours
+    pub(crate) fn hours(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.hours.hours()
     }
 
     pub(crate) fn take_rejections(&mut self) -> Vec<Rejection> {
@@ -325,9 +329,7 @@ impl<'h> WriteBatch<'h> {
             hour.start_ms(),
             (hour.start_ms() + HOUR_MS).min(self.latest_ms + 1),
         );
-        if !self.buffers.hours.contains(&hour.minutes()) {
-            self.buffers.hours.push(hour.minutes());
-        }
+        self.buffers.hours.touch(hour.minutes());
         true
     }
 

@@ -1,5 +1,6 @@
 //! Walking over series page by page, and over samples hour by hour.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use icecore_model::{BucketSize, HOUR_MS};
@@ -47,18 +48,60 @@ impl<'h> PageCursor<'h> {
     }
 }
 
-/// Samples per hour of one request.
+/// Samples per hour of one request. Nearly all requests have one or two hours, for which a look through
+/// the list is the quickest; a backfill has a thousand, which it may go through series by series.
 #[derive(Default)]
 pub(super) struct HourCounts {
     pub(super) counts: Vec<(u32, u64)>,
+    /// Where each hour is in the list, once there are more than [`FEW_HOURS`].
+    places: HashMap<u32, usize>,
 }
+
+/// Hours up to which a list is looked through.
+const FEW_HOURS: usize = 8;
 
 impl HourCounts {
     pub(super) fn add(&mut self, hour: u32, samples: u64) {
-        match self.counts.iter_mut().find(|(h, _)| *h == hour) {
-            _ if samples == 0 => {}
-            Some((_, count)) => *count += samples,
-            None => self.counts.push((hour, samples)),
+        if samples == 0 {
+            return;
+        }
+        match self.place(hour) {
+            Some(at) => self.counts[at].1 += samples,
+            None => self.push(hour, samples),
+        }
+    }
+
+    /// Notes an hour without counting.
+    pub(super) fn touch(&mut self, hour: u32) {
+        if self.place(hour).is_none() {
+            self.push(hour, 0);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.counts.clear();
+        self.places.clear();
+    }
+
+    /// The hours, each once, in the order in which they came.
+    pub(super) fn hours(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.counts.iter().map(|(hour, _)| *hour)
+    }
+
+    fn place(&self, hour: u32) -> Option<usize> {
+        match self.counts.len() <= FEW_HOURS {
+            true => self.counts.iter().position(|(known, _)| *known == hour),
+            false => self.places.get(&hour).copied(),
+        }
+    }
+
+    fn push(&mut self, hour: u32, samples: u64) {
+        let at = self.counts.len();
+        self.counts.push((hour, samples));
+        if at == FEW_HOURS {
+            self.places = self.hours().zip(0..).collect();
+        } else if at > FEW_HOURS {
+            self.places.insert(hour, at);
         }
     }
 }
@@ -85,5 +128,33 @@ impl HourRange {
     #[inline]
     pub(super) fn contains(&self, timestamp_ms: i64) -> bool {
         (self.start_ms..self.end_ms).contains(&timestamp_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn hours_are_counted_however_many_there_are() {
+        for hours in [1, FEW_HOURS, FEW_HOURS + 1, 1000] {
+            let (mut counts, mut expected) = (HourCounts::default(), BTreeMap::new());
+            for round in 0..3 {
+                for i in 0..hours as u32 {
+                    let hour = i * 7919 % 1009 * 60;
+                    counts.add(hour, u64::from(i + round));
+                    counts.touch(hour);
+                    *expected.entry(hour).or_insert(0) += u64::from(i + round);
+                }
+            }
+            let found: BTreeMap<u32, u64> = counts.counts.iter().copied().collect();
+            assert_eq!(found, expected);
+            assert_eq!(counts.hours().len(), hours, "each once");
+            counts.clear();
+            assert_eq!(counts.hours().len(), 0);
+            counts.add(60, 5);
+            assert_eq!(counts.counts, [(60, 5)]);
+        }
     }
 }

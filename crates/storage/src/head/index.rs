@@ -7,6 +7,7 @@
 //! - Pair numbers of a series are in label order with the metric name moved to the front: the order
 //!   in which ids are given out at flush.
 
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -80,17 +81,21 @@ impl Index {
     pub(crate) fn remove(&mut self, removed: &RoaringBitmap) {
         self.removals += 1;
         self.all -= removed;
-        let mut emptied = vec![false; self.pairs.len()];
-        for (number, pair) in self.pairs.iter_mut().enumerate() {
-            if pair.postings.len() == 0 || pair.postings.remove(removed) {
-                continue;
-            }
-            emptied[number] = true;
+        // Only what they have: some are removed at a time, while requests wait.
+        let pairs = removed.iter();
+        let pairs = pairs.flat_map(|series| self.pairs_of(SeriesRef(series)));
+        let pairs: RoaringBitmap = pairs.collect();
+        let emptied = pairs.iter();
+        let emptied: RoaringBitmap = emptied
+            .filter(|number| !self.pairs[*number as usize].postings.remove(removed))
+            .collect();
+        let names = emptied.iter();
+        let names: BTreeSet<u32> = names.map(|pair| self.pairs[pair as usize].name).collect();
+        for name in names {
+            let pairs = &mut self.names[name as usize].pairs;
+            pairs.retain(|pair| !emptied.contains(*pair));
         }
-        for name in &mut self.names {
-            name.pairs.retain(|pair| !emptied[*pair as usize]);
-        }
-        for number in (0..self.pairs.len() as u32).filter(|n| emptied[*n as usize]) {
+        for number in emptied {
             let hash = self.pair_hash(number);
             if let Ok(entry) = self.by_pair.find_entry(hash, |p| *p == number) {
                 entry.remove();

@@ -35,6 +35,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use icecore_model::{Exemplar, Labels, Matcher};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -49,12 +50,15 @@ use label_order::Ranked;
 pub(crate) use label_table::SeriesLabels;
 pub(crate) use registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 pub(crate) use replay::{ReplayedBlock, ReplayedSeries, UNDEFINED};
-pub(crate) use sequencer::{CATALOG_HOUR, OpenHour, Sequencer, TOTALS_HOUR};
+pub(crate) use sequencer::{
+    CATALOG_HOUR, LiveHours, OpenHour, Sequencer, TOTALS_HOUR, TooManyHours,
+};
 pub(crate) use slot::{HourPart, OpenStamp, PartCopy, Slot, overlay};
 pub(crate) use totals::{Totals, unix_seconds};
 
 use crate::cache::{HeadChunk, ReadCache};
 use crate::options::Limits;
+use cursor::PageCursor;
 use freeze::PageSlots;
 use registry::Registry;
 
@@ -64,7 +68,9 @@ type Page = Mutex<PageSlots>;
 /// Samples not yet in buckets. See the module's header.
 pub(crate) struct Head {
     pub(crate) limits: Limits,
-    /// Held for reading by whoever carries references, for writing by [`Head::forget_idle`].
+    /// Memory of series from which on there are no new ones.
+    series_bytes_max: usize,
+    /// Held for reading by whoever carries references, for writing by [`Head::forget`].
     gate: RwLock<()>,
     registry: Registry,
     index: RwLock<Index>,
@@ -73,7 +79,7 @@ pub(crate) struct Head {
     pub(crate) metadata: RwLock<MetadataMap>,
     /// Running totals of deltas. Locked behind the sequencer.
     pub(crate) totals: Mutex<Totals>,
-    /// Heap of samples; labels and tables are added by [`Head::bytes`].
+    /// Heap of samples, which flushes give back.
     sample_bytes: AtomicIsize,
     index_bytes: AtomicUsize,
     pub(crate) series: AtomicUsize,
@@ -112,10 +118,16 @@ const SERIES_BYTES: usize = size_of::<Slot>() + 24 + 8 + 4;
 const LABELS_BYTES: usize = 400;
 
 impl Head {
-    pub(crate) fn new(limits: Limits, seed: u64, sequencer: Sequencer) -> Self {
+    pub(crate) fn new(
+        limits: Limits,
+        series_bytes_max: usize,
+        seed: u64,
+        sequencer: Sequencer,
+    ) -> Self {
         Self {
             totals: Mutex::new(Totals::new(&limits)),
             limits,
+            series_bytes_max,
             gate: RwLock::new(()),
             registry: Registry::new(seed),
             index: RwLock::default(),
@@ -146,19 +158,24 @@ impl Head {
         self.has_closed_hours.load(Relaxed) && self.closed_hours.read().contains(&hour)
     }
 
-    /// Keeps references valid while the guard lives.
+    /// Keeps references valid while the guard lives. No thread holds two guards: the second would wait
+    /// for who waits for the first.
     pub(crate) fn hold_references(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read_recursive()
+        self.gate.read()
     }
 
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read_recursive()
     }
 
-    /// Memory of the head, for limits and metrics.
-    pub(crate) fn bytes(&self) -> usize {
-        let samples = self.sample_bytes.load(Relaxed).max(0) as usize;
-        samples + self.index_bytes.load(Relaxed) + self.series.load(Relaxed) * SERIES_BYTES
+    /// Memory of samples.
+    pub(crate) fn sample_bytes(&self) -> usize {
+        self.sample_bytes.load(Relaxed).max(0) as usize
+    }
+
+    /// Memory of series: labels, index and tables, which stays as long as they are written to.
+    pub(crate) fn series_bytes(&self) -> usize {
+        self.index_bytes.load(Relaxed) + self.series.load(Relaxed) * SERIES_BYTES
     }
 
     pub(crate) fn page(&self, number: usize) -> &Page {
@@ -363,36 +380,60 @@ impl Head {
         self.sample_bytes.fetch_add(change, Relaxed);
     }
 
-    /// Forgets series that hold nothing and were last written before `idle_before_s` (of the process
-    /// clock). Does nothing while requests are under way; the next tick tries again.
-    pub(crate) fn forget_idle(&self, idle_before_s: u32) -> usize {
-        let Some(_exclusive) = self.gate.try_write() else {
-            return 0;
-        };
-        let mut removed = RoaringBitmap::new();
+    /// Series that hold nothing and were last written before `idle_before_s` (of the process clock), as
+    /// they are found; some may be written to by the time they are looked at again.
+    pub(crate) fn idle_series(&self, idle_before_s: u32) -> Vec<SeriesRef> {
+        let mut idle = Vec::new();
         for (first, page) in self.pages() {
-            let mut slots = page.lock();
-            for (i, slot) in slots.iter_mut().enumerate() {
-                if slot.is_alive() && slot.is_empty() && slot.last_write_s < idle_before_s {
-                    slot.reset();
-                    removed.insert(first + i as u32);
-                }
+            let slots = page.lock();
+            let found = slots.iter().enumerate();
+            let found = found.filter(|(_, slot)| slot.is_idle(idle_before_s));
+            idle.extend(found.map(|(i, _)| SeriesRef(first + i as u32)));
+        }
+        idle
+    }
+
+    /// Forgets those of the given series that are still idle, and returns them. `None` when somebody
+    /// carried references for all of `patience`, for which new requests wait, too.
+    ///
+    /// Their references are not given out again before [`Head::reuse`].
+    pub(crate) fn forget(
+        &self,
+        series: &[SeriesRef],
+        idle_before_s: u32,
+        patience: Duration,
+    ) -> Option<Vec<SeriesRef>> {
+        let _exclusive = self.gate.try_write_for(patience)?;
+        let mut pages = PageCursor::new(self, None);
+        let mut forgotten = Vec::with_capacity(series.len());
+        for series in series {
+            let slot = pages.slot(series.0);
+            if slot.is_idle(idle_before_s) {
+                slot.reset();
+                forgotten.push(*series);
             }
         }
-        if removed.is_empty() {
-            return 0;
+        drop(pages);
+        if forgotten.is_empty() {
+            return Some(forgotten);
         }
-        let references: Vec<SeriesRef> = removed.iter().map(SeriesRef).collect();
-        self.registry.remove(&references);
-        self.totals.lock().unlink(&references);
+        self.registry.remove(&forgotten);
+        self.totals.lock().unlink(&forgotten);
         let mut index = self.index.write();
-        index.remove(&removed);
+        index.remove(&forgotten.iter().map(|series| series.0).collect());
         self.index_bytes.store(index.heap_bytes(), Relaxed);
         self.series.store(index.series_count() as usize, Relaxed);
-        self.sequencer
-            .lock()
-            .free_refs
-            .extend(references.iter().rev());
-        references.len()
+        Some(forgotten)
+    }
+
+    /// Lets the references of forgotten series be given out again.
+    pub(crate) fn reuse(&self, forgotten: &[SeriesRef]) {
+        // Nothing must lead to a reference any more when another series gets it.
+        self.registry.remove_aliases(forgotten);
+        let mut sequencer = self.sequencer.lock();
+        sequencer.free_refs.extend(forgotten.iter().rev());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,9 +108,9 @@ impl Registry {
         let found = shard
             .by_canonical
             .find(hash.0 as u64, |r| self.is(*r, hash));
-        found
-            .or_else(|| shard.aliases.get(&hash.0))
-            .map(|r| SeriesRef(*r))
+        // An alias may outlive its series for a while.
+        let alias = || shard.aliases.get(&hash.0).filter(|r| self.is_used(**r));
+        found.or_else(alias).map(|r| SeriesRef(*r))
     }
 
     /// Remembers that `next` follows `last` in what clients send.
@@ -145,7 +145,8 @@ impl Registry {
         shard.aliases.insert(hash.0, series.0);
     }
 
-    /// Forgets series. The caller holds the gate, so nobody carries their references.
+    /// Forgets series. The caller holds the gate, so nobody carries their references. What clients sent
+    /// otherwise than canonically is left to [`Registry::remove_aliases`], a walk over all of it.
     pub(crate) fn remove(&self, removed: &[SeriesRef]) {
         for series in removed {
             let Some(identity) = self.identity(*series) else {
@@ -161,6 +162,10 @@ impl Registry {
             }
             identity.length.store(0, Relaxed);
         }
+    }
+
+    /// Forgets other encodings of series that are forgotten, before their references are reused.
+    pub(crate) fn remove_aliases(&self, removed: &[SeriesRef]) {
         let removed: std::collections::HashSet<u32> = removed.iter().map(|r| r.0).collect();
         for shard in &self.shards {
             shard
@@ -183,6 +188,11 @@ impl Registry {
     fn is(&self, series: u32, hash: LabelHash) -> bool {
         self.identity(SeriesRef(series))
             .is_some_and(|identity| identity.hash() == hash)
+    }
+
+    fn is_used(&self, series: u32) -> bool {
+        self.identity(SeriesRef(series))
+            .is_some_and(|identity| identity.length.load(Relaxed) != 0)
     }
 
     fn hash_low(&self, series: u32) -> u64 {

@@ -2,12 +2,16 @@
 //!
 //! Holds always:
 //! - Whoever holds this lock appends; sequence numbers are given out in append order, never reused.
+//! - Hours around now may always be opened: there are few of them. Hours of long ago share a budget of
+//!   their own, so that a backfill never takes the room of what is written live.
 //! - An epoch can be drained when every hour it touched has been flushed up to the last sequence
 //!   number with which the epoch touched it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use icecore_model::{BucketSize, HOUR_MS};
 use icecore_records::epoch_summary::EpochSummary;
 use icecore_records::watermark::Watermark;
 
@@ -21,6 +25,40 @@ pub(crate) const CATALOG_HOUR: u32 = u32::MAX;
 /// Stands for the running totals of deltas, likewise. It is never among the open hours: totals are
 /// saved along with any flush.
 pub(crate) const TOTALS_HOUR: u32 = u32::MAX - 1;
+
+/// How far from now, into past and future, hours are written live. What senders kept through an outage
+/// of some hours is live, too.
+const LIVE_MS: i64 = 12 * HOUR_MS;
+
+/// The hours around now, as start minutes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveHours {
+    first: u32,
+    last: u32,
+}
+
+impl LiveHours {
+    pub(crate) fn at(now_ms: i64) -> Self {
+        // Where the clock is out of all range nothing can be told apart: then every hour is live.
+        let hour = |ms: i64| BucketSize::HOUR.bucket_of(ms).map(|hour| hour.minutes());
+        Self {
+            first: hour(now_ms.saturating_sub(LIVE_MS)).unwrap_or(0),
+            last: hour(now_ms.saturating_add(LIVE_MS)).unwrap_or(TOTALS_HOUR - 1),
+        }
+    }
+
+    pub(crate) fn range(self) -> RangeInclusive<u32> {
+        self.first..=self.last
+    }
+
+    pub(crate) fn contains(self, hour: u32) -> bool {
+        self.range().contains(&hour)
+    }
+}
+
+/// A request would open hours of long ago, and as many are open as may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooManyHours;
 
 pub(crate) struct Sequencer {
     pub(crate) next_seq: u64,
@@ -76,6 +114,36 @@ impl Sequencer {
             freezes: 0,
             free_refs: Vec::new(),
             next_ref: 0,
+        }
+    }
+
+    /// Open hours that are not around now, oldest first.
+    pub(crate) fn distant_hours(&self, now_ms: i64) -> impl Iterator<Item = u32> {
+        let live = LiveHours::at(now_ms);
+        let hours = self.open_hours.keys().copied();
+        hours.filter(move |hour| *hour != CATALOG_HOUR && !live.contains(*hour))
+    }
+
+    /// Their number, without walking over them: every request asks for it.
+    pub(crate) fn distant_count(&self, now_ms: i64) -> usize {
+        let live = self.open_hours.range(LiveHours::at(now_ms).range()).count();
+        let catalog = usize::from(self.open_hours.contains_key(&CATALOG_HOUR));
+        self.open_hours.len() - live - catalog
+    }
+
+    /// Whether a request may touch these hours now. It may open as many as it likes while there is room
+    /// for one more: if it had to wait for room for all of them, others would take that over and over.
+    pub(crate) fn admit(
+        &self,
+        mut hours: impl Iterator<Item = u32>,
+        open_max: usize,
+        now_ms: i64,
+    ) -> Result<(), TooManyHours> {
+        let live = LiveHours::at(now_ms);
+        let opens = |hour: u32| !live.contains(hour) && !self.open_hours.contains_key(&hour);
+        match hours.any(opens) && self.distant_count(now_ms) >= open_max {
+            true => Err(TooManyHours),
+            false => Ok(()),
         }
     }
 
@@ -227,5 +295,48 @@ impl Sequencer {
             .map(|e| e.first_seq)
             .min()
             .unwrap_or(self.next_seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use icecore_model::MINUTE_MS;
+
+    const NOW: u32 = 60 * 1_000_000;
+    const NOW_MS: i64 = NOW as i64 * MINUTE_MS;
+
+    fn open(hours: &[u32]) -> Sequencer {
+        let mut sequencer = Sequencer::new(1, 1, NOW_MS);
+        let touched: Vec<(u32, u64)> = hours.iter().map(|hour| (*hour, 1)).collect();
+        sequencer.advance(&touched, NOW_MS);
+        sequencer
+    }
+
+    #[test]
+    fn hours_of_now_are_always_admitted_and_others_share_a_budget() {
+        let sequencer = open(&[60, 120, NOW - 60, NOW, CATALOG_HOUR, TOTALS_HOUR]);
+        assert_eq!(sequencer.distant_count(NOW_MS), 2);
+        let distant: Vec<u32> = sequencer.distant_hours(NOW_MS).collect();
+        assert_eq!(distant, [60, 120]);
+        let admitted = |hours: &[u32], max| {
+            let hours = hours.iter().copied();
+            sequencer.admit(hours, max, NOW_MS).is_ok()
+        };
+        assert!(admitted(&[NOW + 60, NOW - 600], 2), "around now");
+        assert!(admitted(&[60, 120, NOW], 2), "open already");
+        assert!(!admitted(&[180], 2));
+        assert!(!admitted(&[NOW, 180], 2));
+        let many: Vec<u32> = (3..1000).map(|i| i * 60).collect();
+        assert!(admitted(&many, 3), "room for one is room for a request");
+        let far_ahead = NOW + 60 * 24;
+        assert!(!admitted(&[far_ahead], 2), "the far future is not now");
+    }
+
+    #[test]
+    fn a_clock_out_of_range_lets_everything_in() {
+        let sequencer = open(&[60, 120]);
+        assert_eq!(sequencer.distant_count(i64::MIN), 0);
+        assert!(sequencer.admit([180].into_iter(), 0, i64::MIN).is_ok());
     }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_model::{BucketSize, BucketStart};
-use tracing::debug;
+use tokio::time::Instant;
+use tracing::{debug, warn};
 
 use crate::error::Result;
-use crate::flush::{Retry, flush_catalog, flush_hours, flush_totals};
-use crate::head::{CATALOG_HOUR, OpenHour, TOTALS_HOUR};
+use crate::flush::{Retry, flush_catalog, flush_hours, flush_round, flush_totals, take_round};
+use crate::head::{CATALOG_HOUR, LiveHours, OpenHour, TOTALS_HOUR};
 use crate::inner::Inner;
 use crate::journal::{drain_epochs, summarize_epochs};
 
@@ -19,8 +20,17 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 /// Of the bytes of an epoch: one that holds so little is not ended by a flush.
 const FLUSHED_EPOCH_SHARE: usize = 4;
 
-/// Begins a new epoch when it is time, and flushes the hours whose time has come.
-pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
+/// How long a stop goes on with flushing. What is left then stays in the journal, from which the next
+/// process has it again: a stop ends, however many hours are open.
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long hours of long ago wait at most for a store that has enough to do, and how often it is asked.
+const STORE_PATIENCE: Duration = Duration::from_secs(10);
+const STORE_POLL: Duration = Duration::from_millis(50);
+
+/// Begins a new epoch when it is time, and flushes a round of the hours whose time has come. Says whether
+/// there are more.
+pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<bool> {
     roll_epoch(inner, false);
     let mut hours = due_hours(inner);
     let catalog = hours.remove(&CATALOG_HOUR);
@@ -30,9 +40,16 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
         roll_epoch(inner, true);
     }
     summarize_epochs(inner).await?;
+    let now_ms = inner.clock.now_ms();
+    let round = take_round(&mut hours, now_ms);
+    let more = !hours.is_empty();
+    let live = LiveHours::at(now_ms);
+    if round.iter().any(|hour| !live.contains(*hour)) {
+        leave_room_for_the_journal(inner).await;
+    }
     // Also without an hour that is due: an earlier flush may have failed and left some. What a job
     // holds back is due again at the next tick.
-    let hours = flush_hours(inner, hours, Retry::Due).await.map(drop);
+    let hours = flush_round(inner, round, Retry::Due).await.map(drop);
     // One that fails does not keep the others from being tried.
     let catalog = match catalog || flushed_any {
         true => flush_catalog(inner).await,
@@ -42,24 +59,28 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<()> {
         true => flush_totals(inner).await,
         false => Ok(()),
     };
-    hours.and(catalog).and(totals)
+    hours.and(catalog).and(totals).map(|()| more)
+}
+
+/// Waits while half of what SlateDB may hold in memory is taken: the rest is for the journal, so that no
+/// write waits for the flush of a backfill. A memtable with many hours in it becomes many files, which
+/// takes a while.
+async fn leave_room_for_the_journal(inner: &Inner) {
+    let max = inner.options.store.unflushed_bytes_max / 2;
+    let give_up = Instant::now() + STORE_PATIENCE;
+    while inner.engine.unflushed_bytes() > max && Instant::now() < give_up {
+        tokio::select! {
+            () = inner.jobs.stopped() => return,
+            () = tokio::time::sleep(STORE_POLL) => {}
+        }
+    }
 }
 
 /// Moves everything that was acknowledged into buckets, but for hours that cannot be flushed
 /// (`Inner::quarantine`). What a job holds back is waited for: the job is
 /// told that somebody waits, and hurries.
 pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
-    let hours: BTreeSet<u32> = {
-        let mut sequencer = inner.head.sequencer.lock();
-        sequencer.roll_epoch(inner.clock.now_ms());
-        sequencer
-            .open_hours
-            .keys()
-            .copied()
-            .filter(|hour| *hour != CATALOG_HOUR)
-            .collect()
-    };
-    inner.journal.epoch_began();
+    let hours = all_hours(inner);
     let mut held_back = flush_hours(inner, hours, Retry::All).await?;
     while !held_back.is_empty() {
         inner.hold.ended(&held_back).await;
@@ -68,6 +89,42 @@ pub(crate) async fn flush_all(inner: &Arc<Inner>) -> Result<()> {
     flush_catalog(inner).await?;
     flush_totals(inner).await?;
     summarize_epochs(inner).await
+}
+
+/// The same for the end of a process, which no job holds back, as far as there is time.
+pub(crate) async fn flush_at_stop(inner: &Arc<Inner>) -> Result<()> {
+    let give_up = Instant::now() + STOP_PATIENCE;
+    let mut hours = all_hours(inner);
+    let (mut result, mut retry) = (Ok(()), Retry::All);
+    loop {
+        let round = take_round(&mut hours, inner.clock.now_ms());
+        result = flush_round(inner, round, retry).await.map(drop).and(result);
+        retry = Retry::Due;
+        if hours.is_empty() {
+            break;
+        }
+        if Instant::now() >= give_up {
+            warn!(
+                hours = hours.len(),
+                "stopping before all hours are flushed: the next start replays them from the journal"
+            );
+            break;
+        }
+    }
+    flush_catalog(inner).await?;
+    flush_totals(inner).await?;
+    result
+}
+
+/// All open hours, after the beginning of a new epoch.
+fn all_hours(inner: &Inner) -> BTreeSet<u32> {
+    let mut sequencer = inner.head.sequencer.lock();
+    sequencer.roll_epoch(inner.clock.now_ms());
+    let open = sequencer.open_hours.keys().copied();
+    let hours = open.filter(|hour| *hour != CATALOG_HOUR).collect();
+    drop(sequencer);
+    inner.journal.epoch_began();
+    hours
 }
 
 /// The same, and lets go of the journal.
@@ -124,14 +181,10 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
         .collect();
     let keep_ms = options.journal.epoch_keep_max.as_millis() as i64;
     due.extend(sequencer.hours_of_old_epochs(now_ms - keep_ms));
-    if sequencer.open_hours.len() > options.limits.open_buckets_max / 2 {
-        // Many hours are open, which is backfill: the older half makes room.
-        due.extend(
-            sequencer
-                .open_hours
-                .keys()
-                .take(sequencer.open_hours.len() / 2),
-        );
+    let distant = sequencer.distant_count(now_ms);
+    if distant > options.limits.open_buckets_max / 2 {
+        // Many hours of long ago are open, which is backfill: the older half makes room.
+        due.extend(sequencer.distant_hours(now_ms).take(distant.div_ceil(2)));
     }
     drop(sequencer);
     due.extend(flush_for_memory(inner));
@@ -140,9 +193,9 @@ fn due_hours(inner: &Inner) -> BTreeSet<u32> {
     due
 }
 
-/// Hours that should be flushed so that the head takes less memory.
+/// Hours that should be flushed so that samples take less memory.
 pub(super) fn flush_for_memory(inner: &Inner) -> impl Iterator<Item = u32> {
-    let full = inner.head.bytes() > inner.options.head.flush_bytes;
+    let full = inner.head.sample_bytes() > inner.budget.flush_bytes;
     let hours = full.then(|| largest(&inner.head.sequencer.lock().open_hours));
     let stuck = inner.quarantine.hours();
     let hours = hours.unwrap_or_default().into_iter();

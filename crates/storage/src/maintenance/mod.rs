@@ -29,9 +29,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tracing::warn;
 
-pub(crate) use flushes::{flush_all, flush_and_drain, flush_due};
+pub(crate) use flushes::{flush_all, flush_and_drain, flush_at_stop, flush_due};
 pub(crate) use hold::Hold;
 pub(crate) use jobs::Jobs;
 pub(crate) use recent::RecentWrites;
@@ -47,48 +48,89 @@ use crate::journal::drain_epochs;
 const TICK: Duration = Duration::from_secs(1);
 
 /// How often idle series are looked for: a walk over all of them.
-const FORGET_EVERY_TICKS: u64 = 60;
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+
+/// Series that are forgotten in one go, which takes milliseconds.
+const FORGET_SERIES: usize = 4096;
+
+/// How long it is waited for requests to end, at first and at most; how many times as long requests have
+/// the head for themselves before the next try; and how long all of it may take.
+const FORGET_PATIENCE: Duration = Duration::from_millis(5);
+const FORGET_PATIENCE_MAX: Duration = Duration::from_millis(200);
+const FORGET_PAUSE: u32 = 5;
+const FORGET_MAX: Duration = Duration::from_secs(10);
 
 /// Flushes and what goes with them, until it is told to stop.
 pub(crate) async fn run_flushes(inner: Arc<Inner>, mut stop: oneshot::Receiver<()>) {
-    let mut ticks = 0;
+    let mut next_forget = Instant::now() + FORGET_EVERY;
+    let mut pause = TICK;
     loop {
         tokio::select! {
+            biased;
             _ = &mut stop => return,
-            () = tokio::time::sleep(TICK) => {}
             () = inner.nudge.notified() => {}
+            () = tokio::time::sleep(pause) => {}
         }
         if inner.journal.failed().is_some() {
             return;
         }
-        ticks += 1;
-        if let Err(cause) = tick(&inner, ticks).await {
-            warn!(%cause, "maintenance failed; trying again");
-        }
+        pause = match tick(&inner, &mut next_forget).await {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => TICK,
+            Err(cause) => {
+                warn!(%cause, "maintenance failed; trying again");
+                TICK
+            }
+        };
         inner.flush_log.tell();
     }
 }
 
-async fn tick(inner: &Arc<Inner>, ticks: u64) -> Result<()> {
+/// One round of everything; whether more hours are due.
+async fn tick(inner: &Arc<Inner>, next_forget: &mut Instant) -> Result<bool> {
     // One that fails does not keep the others from being tried.
     let flushed = flush_due(inner).await;
     let drained = drain_epochs(inner, Duration::ZERO).await.map(drop);
-    let forgotten = match ticks.is_multiple_of(FORGET_EVERY_TICKS) {
-        true => forget_idle(inner).await,
+    let forgotten = match Instant::now() >= *next_forget {
+        true => {
+            *next_forget = Instant::now() + FORGET_EVERY;
+            forget_idle(inner).await
+        }
         false => Ok(()),
     };
-    flushed.and(drained).and(forgotten)
+    drained.and(forgotten).and(flushed)
 }
 
+/// Forgets idle series, some at a time: requests wait while some are forgotten.
 pub(crate) async fn forget_idle(inner: &Arc<Inner>) -> Result<()> {
     let idle_s = inner.options.head.series_idle_max.as_secs();
     let now_s = u64::from(inner.process_s(inner.clock.now_ms()));
     let Some(before) = now_s.checked_sub(idle_s) else {
         return Ok(());
     };
-    let head = Arc::clone(&inner.head);
     let before = u32::try_from(before).unwrap_or(u32::MAX);
-    let forgotten = inner.pool.run(move || head.forget_idle(before)).await?;
-    inner.metrics.series_forgotten.add(forgotten as u64);
-    Ok(())
+    let head = Arc::clone(&inner.head);
+    let idle = inner.pool.run(move || head.idle_series(before)).await?;
+    let give_up = Instant::now() + FORGET_MAX;
+    let (mut forgotten, mut patience) = (Vec::new(), FORGET_PATIENCE);
+    let mut left = &idle[..];
+    while !left.is_empty() && Instant::now() < give_up && !inner.jobs.is_stopped() {
+        let (some, rest) = left.split_at(left.len().min(FORGET_SERIES));
+        let (head, some) = (Arc::clone(&inner.head), some.to_vec());
+        let forget = move || head.forget(&some, before, patience);
+        match inner.pool.run(forget).await? {
+            Some(gone) => {
+                forgotten.extend(gone);
+                left = rest;
+            }
+            // Somebody reads for long. Those who write wait along, so they get time in between.
+            None => {
+                tokio::time::sleep(patience * FORGET_PAUSE).await;
+                patience = (patience * 2).min(FORGET_PATIENCE_MAX);
+            }
+        }
+    }
+    inner.metrics.series_forgotten.add(forgotten.len() as u64);
+    let head = Arc::clone(&inner.head);
+    inner.pool.run(move || head.reuse(&forgotten)).await
 }

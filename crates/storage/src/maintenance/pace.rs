@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::slate::slate_metrics::SlateMetricValue;
 
-/// How often it is looked whether a pause may end, and how long it lasts at most: what the head holds
-/// may be labels, which no flush takes away.
+/// How often it is looked whether a pause may end, and how long it lasts at most: a job that waits for
+/// good would let buckets pile up.
 const PAUSE_POLL: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
@@ -198,9 +198,10 @@ impl Watch {
         let inner = &self.inner;
         let options = &inner.options;
         // From `flush_bytes` on flushes make room, which is work enough.
-        let head_max = (options.head.bytes_max / 2).max(options.head.flush_bytes);
-        if inner.head.bytes() > head_max {
-            return Some(format!("the head holds more than {head_max} bytes"));
+        let head_max = (inner.budget.samples_max / 2).max(inner.budget.flush_bytes);
+        if inner.head.sample_bytes() > head_max {
+            let held = format!("the head holds more than {head_max} bytes of samples");
+            return Some(held);
         }
         let queue_max = options.journal.queue_bytes_max / 2;
         if inner.journal.queued_bytes() > queue_max {

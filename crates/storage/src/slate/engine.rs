@@ -325,6 +325,11 @@ impl Engine {
         &self.location
     }
 
+    /// What SlateDB holds in memory and has not written to files.
+    pub(crate) fn unflushed_bytes(&self) -> usize {
+        self.metrics.level("slatedb.db.total_mem_size_bytes")
+    }
+
     /// SlateDB's own metrics as they stand.
     pub(crate) fn slate_metrics(&self) -> Vec<SlateMetric> {
         self.metrics.snapshot()

@@ -6,7 +6,7 @@
 //! Holds always:
 //! - A join takes neighbouring sources and keeps their order, as every compaction must.
 //! - A coarse segment that is still being written is left alone: it would be rewritten again.
-//! - A few late rows do not make a large run be rewritten.
+//! - A few late rows do not make a large run be rewritten; a tiny file alone stays as it is.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,6 +24,10 @@ const QUIET: Duration = Duration::from_secs(60);
 /// bytes are rewritten.
 const FRESH_PART: u64 = 4;
 
+/// Below this a file that is the only one of its segment is left as it is: a job, and two manifests for it,
+/// would cost more than a better codec saves. A wide backfill of few series makes thousands of them.
+const ALONE_BYTES: u64 = 16 << 10;
+
 /// All that a segment consists of, newest first.
 pub(super) fn sources_of(segment: &Segment) -> Vec<SourceId> {
     let fresh = segment.l0().iter().map(|view| SourceId::SstView(view.id));
@@ -35,7 +39,15 @@ pub(super) fn sources_of(segment: &Segment) -> Vec<SourceId> {
 
 /// Whether there is nothing to gain from a join.
 pub(super) fn is_joined(segment: &Segment) -> bool {
-    segment.l0().is_empty() && segment.compacted().len() <= 1
+    match (
+        segment.l0().front(),
+        segment.l0().len(),
+        segment.compacted().len(),
+    ) {
+        (None, _, runs) => runs <= 1,
+        (Some(only), 1, 0) => only.estimate_size() < ALONE_BYTES,
+        _ => false,
+    }
 }
 
 /// The next step towards one run. `fresh_run` is a number that no run has; it is used when no run is
@@ -88,5 +100,5 @@ pub(super) fn is_worth_joining(segment: &Segment) -> bool {
     let fresh: u64 = segment.l0().iter().map(|view| view.estimate_size()).sum();
     let runs = segment.compacted().iter();
     let runs: u64 = runs.map(|run| run.estimate_size()).sum();
-    fresh > 0 && fresh.saturating_mul(FRESH_PART) >= runs
+    !is_joined(segment) && fresh.saturating_mul(FRESH_PART) >= runs
 }

@@ -48,8 +48,9 @@ const SMALL_BYTES: u64 = 4 << 20;
 /// Rewriting jobs of any size.
 pub(crate) const REWRITES_MAX: usize = LARGE_MAX + SMALL_MAX;
 
-/// Jobs of any kind at once: room for drains beside the rewriting ones.
-pub(crate) const JOBS_MAX: usize = 64;
+/// Jobs of any kind at once: room for drains beside the rewriting ones. All drains of a poll are one change
+/// of the manifest, and a bucket has five segments: fewer would let replaced hours pile up.
+pub(crate) const JOBS_MAX: usize = 1024;
 
 /// First byte after the version: record type in the high nibble.
 const JOURNAL_TYPE: u8 = 0x0A;
@@ -119,17 +120,16 @@ impl CompactionScheduler for Scheduler {
             }
         }
         let joined: HashSet<&Bytes> = joins.iter().map(CompactionSpec::segment).collect();
-        let growing = |prefix: &Bytes| {
-            is_coarse(prefix)
-                && kept
-                    .iter()
-                    .any(|segment| segment.prefix() == prefix && is_growing(segment, now))
-        };
+        let growing: HashSet<&Bytes> = kept
+            .iter()
+            .filter(|segment| is_coarse(segment.prefix()) && is_growing(segment, now))
+            .map(|segment| segment.prefix())
+            .collect();
         let tiered: Vec<CompactionSpec> = tiered
             .into_iter()
             .filter(|spec| !is_journal(spec.segment()))
             .filter(|spec| !self.drains.contains(spec.segment()))
-            .filter(|spec| !joined.contains(spec.segment()) && !growing(spec.segment()))
+            .filter(|spec| !joined.contains(spec.segment()) && !growing.contains(spec.segment()))
             .collect();
         let mut room = active.room;
         specs.extend(

@@ -39,6 +39,18 @@ impl SlateMetrics {
         Arc::clone(&self.recorder) as Arc<dyn MetricsRecorder>
     }
 
+    /// One gauge, by the name that SlateDB gives it; 0 while it has none.
+    pub(crate) fn level(&self, dotted: &str) -> usize {
+        let snapshot = self.recorder.snapshot();
+        let found = snapshot.by_name_and_labels(dotted, &[]);
+        match found.map(|metric| &metric.value) {
+            Some(MetricValue::Gauge(level) | MetricValue::UpDownCounter(level)) => {
+                usize::try_from(*level).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
     /// All metrics as they stand, sorted by name and labels so that families are together.
     pub(crate) fn snapshot(&self) -> Vec<SlateMetric> {
         let mut metrics: Vec<SlateMetric> = self
@@ -129,6 +141,9 @@ mod tests {
             histogram.record(value);
         }
 
+        assert_eq!(metrics.level("slatedb.db.open"), 5);
+        assert_eq!(metrics.level("slatedb.db.level"), 0, "below nothing");
+        assert_eq!(metrics.level("slatedb.db.unknown"), 0);
         let shown: Vec<(String, SlateMetricValue)> = metrics
             .snapshot()
             .into_iter()

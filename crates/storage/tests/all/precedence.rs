@@ -105,7 +105,8 @@ fn memory_accounting_does_not_drift() {
             .collect();
         process.run(request(&process.db, samples)).unwrap();
         process.run(process.db.flush_buckets()).unwrap();
-        bytes.push(process.db.gauges().head_bytes);
+        let gauges = process.db.gauges();
+        bytes.push((gauges.head_sample_bytes, gauges.head_series_bytes));
     }
     assert!(bytes.iter().all(|b| *b == bytes[0]), "{bytes:?}");
 }

@@ -8,8 +8,9 @@
 //! repeated.
 //!
 //! A bucket that has been retired, or that a job is making, is only counted: its records come and go.
-//! The same holds for what a job has left behind, a coarse bucket without BucketMeta: the batch that
-//! lists a bucket writes that, and a sweep removes the rest.
+//! The same holds for what a job or a flush has left behind: a coarse bucket without BucketMeta, or an hour
+//! without it that a listed bucket covers. The batch that lists a bucket writes that record; the hour was
+//! flushed into the coarser bucket in the end, and a sweep removes the rest.
 
 use std::collections::BTreeSet;
 
@@ -64,8 +65,13 @@ impl BucketCheck {
         let list = view.get(&key::bucket_list()).await?;
         // A list that cannot be read is reported with the other globals.
         let listed = list.and_then(|value| bucket_list::decode(&value).ok());
-        self.listed = listed.is_some_and(|listed| listed.contains(&self.bucket));
-        if !self.listed && self.passing(view).await? {
+        let listed = listed.unwrap_or_default();
+        self.listed = listed.contains(&self.bucket);
+        let start_ms = self.bucket.start_ms();
+        let covered = listed
+            .iter()
+            .any(|listed| listed.size > self.bucket.size && listed.contains(start_ms));
+        if !self.listed && self.passing(view, covered).await? {
             return Ok(self.findings);
         }
         self.tombstones(view).await?;
@@ -107,15 +113,16 @@ impl BucketCheck {
         self.bucket.size != BucketSize::HOUR
     }
 
-    /// Whether the bucket is one whose records come and go. Then they are counted here.
-    async fn passing(&mut self, view: &StillView) -> Result<bool> {
+    /// Whether the bucket is one whose records come and go. Then they are counted here. `covered`: a
+    /// coarser bucket is listed in its place.
+    async fn passing(&mut self, view: &StillView, covered: bool) -> Result<bool> {
         let bucket = self.bucket;
         let retired = view.get(&key::retired_bucket(bucket)).await?;
         let job = view.get(&key::maintenance_job()).await?;
         let job = job.and_then(|value| maintenance_job::decode(&value).ok());
         let is_target = job.is_some_and(|job| job.target == bucket);
         let has_meta = view.get(&key::bucket_meta(bucket)).await?.is_some();
-        let left_behind = self.is_coarse() && !has_meta;
+        let left_behind = (self.is_coarse() || covered) && !has_meta;
         if retired.is_none() && !is_target && !left_behind {
             return Ok(false);
         }

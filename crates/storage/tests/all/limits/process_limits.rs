@@ -18,9 +18,9 @@ fn unavailable(answer: Result<WriteOutcome, WriteError<()>>) -> String {
 #[test]
 fn a_full_head_asks_for_patience_until_it_is_flushed() {
     let (_world, process) = with(|options| {
-        options.head.bytes_max = 50_000;
+        options.head.bytes_max = Some(50_000);
         // The background task must not be quicker than the test.
-        options.head.flush_bytes = usize::MAX;
+        options.head.flush_bytes = Some(usize::MAX);
     });
     let mut stored = Vec::new();
     let refused = loop {
@@ -49,7 +49,7 @@ fn a_full_head_asks_for_patience_until_it_is_flushed() {
 #[test]
 fn memory_pressure_flushes_the_largest_hours_first() {
     let (_world, process) = with(|options| {
-        options.head.flush_bytes = 1;
+        options.head.flush_bytes = Some(1);
         options.head.flush_grace = Duration::from_secs(1_000_000);
     });
     let mut entries: Vec<Entry> = (0..50).map(|i| Entry::float("a", T0 + i, 1.0)).collect();

@@ -51,6 +51,56 @@ fn series_max_refuses_new_series_and_stores_the_rest() {
     assert_eq!(content(&process), expected(&stored));
 }
 
+/// Labels take memory that no flush gives back: they have a limit of their own, and what is written to
+/// series that are known goes on as before.
+#[test]
+fn series_bytes_max_refuses_new_series_and_nothing_else() {
+    let (world, process) = with(|options| {
+        options.head.series_bytes_max = Some(1 << 20);
+        options.head.flush_bytes = Some(256 << 10);
+        options.head.bytes_max = Some(512 << 10);
+        options.head.series_idle_max = Duration::from_secs(60);
+    });
+    let now = T0 + 24 * HOUR;
+    let names: Vec<String> = (0..20_000).map(|i| format!("s{i:05}")).collect();
+    let mut known = 0;
+    for names in names.chunks(500) {
+        let entries = names.iter().map(|name| Entry::float(name, now, 1.0));
+        let outcome = send(&process, entries.collect()).unwrap();
+        known += outcome.samples as usize;
+        if outcome.samples < names.len() as u64 {
+            let rejected = rejection(&outcome, "head.series_bytes_max");
+            assert!(rejected.retryable);
+            break;
+        }
+        // Each of them takes a chunk of its own; they are not what is looked at here.
+        process.run(process.db.flush_buckets()).unwrap();
+    }
+    assert!(known > 1000 && known < 15_000, "{known} series");
+    process.run(process.db.flush_buckets()).unwrap();
+    let gauges = process.db.gauges();
+    assert_eq!(gauges.series, known);
+    assert!(gauges.head_series_bytes >= 1 << 20);
+    assert_eq!(gauges.head_sample_bytes, 0);
+    // The open hour stays open.
+    let flushed = process.db.metrics().flushed_hours.get();
+    for i in 1..5 {
+        let outcome = send(&process, vec![Entry::float("s00001", now + i, 1.0)]).unwrap();
+        assert_eq!((outcome.samples, outcome.rejected.len()), (1, 0));
+        process.run(process.db.tick()).unwrap();
+    }
+    assert_eq!(process.db.metrics().flushed_hours.get(), flushed);
+    assert_eq!(process.db.gauges().open_hours, 1);
+    let outcome = send(&process, vec![Entry::float("new", now, 1.0)]).unwrap();
+    rejection(&outcome, "head.series_bytes_max");
+    // Once series are idle there is room.
+    process.run(process.db.flush_buckets()).unwrap();
+    world.clock.advance(120_000);
+    process.run(process.db.tick()).unwrap();
+    let outcome = send(&process, vec![Entry::float("new", now, 1.0)]).unwrap();
+    assert_eq!(outcome.rejected, []);
+}
+
 #[test]
 fn new_series_per_request_max_counts_new_ones_only() {
     let (_world, process) = with(|options| options.limits.new_series_per_request_max = 2);

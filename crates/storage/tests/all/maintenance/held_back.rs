@@ -97,7 +97,7 @@ fn an_hour_that_is_half_written_cannot_be_copied() {
 #[test]
 fn a_job_gives_way_when_the_head_is_full_of_what_it_holds_back() {
     let mut world = World::new();
-    world.options.head.flush_bytes = 1;
+    world.options.head.flush_bytes = Some(1);
     let process = world.start();
     let db = &process.db;
     process.run(async {
@@ -204,8 +204,8 @@ fn a_flush_that_nobody_waits_for_any_more_ends_as_any_other() {
 fn a_job_pauses_under_pressure_and_says_so() {
     let mut world = World::new();
     // Labels alone are more than that, and no flush takes them away.
-    world.options.head.flush_bytes = 1;
-    world.options.head.bytes_max = 2;
+    world.options.head.flush_bytes = Some(1);
+    world.options.head.bytes_max = Some(2);
     let process = world.start();
     let db = process.db.clone();
     process.run(async {

@@ -68,7 +68,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn apply(&self, options: &mut Options) {
         options.journal.epoch_bytes_max = self.epoch_bytes_max;
-        options.head.flush_bytes = self.flush_bytes;
+        options.head.flush_bytes = Some(self.flush_bytes);
         options.head.series_idle_max = Duration::from_secs(self.idle_s);
         options.head.flush_batch_records = self.batch_records;
         options.read.batch_series = self.batch_series;

@@ -1,0 +1,145 @@
+//! A series with many open hours, against the simplest thing that could be right.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// A small deterministic generator (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+type Samples = BTreeMap<i64, u64>;
+
+/// Per hour what is frozen and what grows.
+#[derive(Default)]
+struct Model(BTreeMap<u32, (Option<Samples>, Samples)>);
+
+impl Model {
+    fn samples(&self) -> Samples {
+        let mut all = Samples::new();
+        for (frozen, growing) in self.0.values() {
+            all.extend(frozen.iter().flatten());
+            all.extend(growing);
+        }
+        all
+    }
+}
+
+fn samples_of(slot: &Slot) -> Samples {
+    let mut parts = Vec::new();
+    slot.snapshot((i64::MIN, i64::MAX), None, 0, &mut parts);
+    assert!(parts.is_sorted_by_key(|part| (part.hour, !part.frozen)));
+    let mut all = Samples::new();
+    for part in parts {
+        let (timestamps, values) = overlay(&part.stream, part.late());
+        let values = values.into_iter().map(f64::to_bits);
+        all.extend(timestamps.into_iter().zip(values));
+    }
+    all
+}
+
+#[test]
+fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
+    for seed in 1..=20 {
+        let mut random = Random(0x2545_f491_4f6c_dd1d ^ seed);
+        let (mut slot, mut model) = (Slot::default(), Model::default());
+        let (mut heap, hours) = (0, 1 + random.below(60));
+        let empty = slot.open.heap_bytes() as isize;
+        for step in 0..1500u64 {
+            match random.below(40) {
+                0 => {
+                    let wanted: BTreeSet<u32> = model
+                        .0
+                        .iter()
+                        .filter(|(_, (frozen, _))| frozen.is_none() && random.below(3) > 0)
+                        .map(|(hour, _)| *hour)
+                        .collect();
+                    let mut found = Vec::new();
+                    heap += slot.freeze(&|hour| wanted.contains(&hour), &mut found);
+                    for hour in &found {
+                        let (frozen, growing) = model.0.get_mut(hour).unwrap();
+                        assert!(!growing.is_empty());
+                        *frozen = Some(std::mem::take(growing));
+                    }
+                    found.sort_unstable();
+                    let held = wanted.iter().filter(|hour| model.0[hour].0.is_some());
+                    assert!(held.eq(found.iter()), "each that has something, once");
+                }
+                1 | 2 => {
+                    let frozen: Vec<u32> = model
+                        .0
+                        .iter()
+                        .filter(|(_, (frozen, _))| frozen.is_some())
+                        .map(|(hour, _)| *hour)
+                        .collect();
+                    for hour in frozen {
+                        assert!(slot.frozen(hour).is_some());
+                        heap += slot.drop_frozen(hour);
+                        assert!(slot.frozen(hour).is_none());
+                        model.0.get_mut(&hour).unwrap().0 = None;
+                    }
+                }
+                _ => {
+                    let hour = random.below(hours) as u32 * 60;
+                    let time = i64::from(hour) * 60_000 + random.below(50) as i64 * 60_000;
+                    heap += slot.append(hour, time, step as f64);
+                    let (_, growing) = model.0.entry(hour).or_default();
+                    growing.insert(time, (step as f64).to_bits());
+                }
+            }
+            if step % 16 == 0 {
+                assert_eq!(
+                    samples_of(&slot),
+                    model.samples(),
+                    "seed {seed}, step {step}"
+                );
+            }
+        }
+        // Everything goes: then nothing is left of it in the accounts either.
+        for _ in 0..2 {
+            for hour in model.0.keys() {
+                heap += slot.drop_frozen(*hour);
+            }
+            heap += slot.freeze(&|_| true, &mut Vec::new());
+        }
+        assert!(slot.is_empty(), "seed {seed}");
+        assert_eq!(slot.open.heap_bytes() as isize - empty, heap, "seed {seed}");
+    }
+}
+
+/// The least time of some that an append takes on average, going over all hours again and again.
+fn time_of_appends(hours: u32) -> Duration {
+    let run = || {
+        let mut slot = Slot::default();
+        let began = Instant::now();
+        for round in 0..6 {
+            for hour in 0..hours {
+                let start = i64::from(hour) * HOUR_MS;
+                slot.append(hour * 60, start + round * 1000, 1.0);
+            }
+        }
+        began.elapsed() / (6 * hours)
+    };
+    (0..7).map(|_| run()).min().unwrap()
+}
+
+#[test]
+fn an_append_does_not_take_longer_with_more_open_hours() {
+    let (few, many) = (time_of_appends(500), time_of_appends(16_000));
+    // Looking through all of them would take 32 times as long.
+    assert!(
+        many < few * 10,
+        "{few:?} with 500 hours, {many:?} with 16 000"
+    );
+}

@@ -1,0 +1,124 @@
+//! What a wide backfill leaves is what was written, however it is flushed, folded and interrupted.
+
+use icecore_model::BucketSize;
+use icecore_storage::testing::Hooks;
+
+use super::*;
+use crate::process::World;
+
+/// A small deterministic generator (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Hours of the backfill, and series in it.
+const HOURS: u64 = 150;
+const SERIES: u64 = 12;
+
+fn some(random: &mut Random, round: usize) -> Vec<(String, i64, f64)> {
+    let mut samples = Vec::new();
+    for i in 0..400 {
+        let series = format!("s{:02}", random.below(SERIES));
+        // Few times of each hour, so that many are written twice; mostly long ago, some of today.
+        let hour = match random.below(20) {
+            0 => 22,
+            _ => -(random.below(HOURS) as i64) - 10,
+        };
+        let time = T0 + hour * HOUR + random.below(5) as i64 * 60_000;
+        samples.push((series, time, (round * 1000 + i) as f64));
+    }
+    samples
+}
+
+#[test]
+fn any_order_of_backfills_flushes_folds_and_crashes_reads_the_same() {
+    for seed in 1..=3 {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed);
+        let world = World::new();
+        let mut process = world.start();
+        let mut written: Vec<(String, i64, f64)> = Vec::new();
+        let mut large = 0;
+        for round in 0..12 {
+            let samples = some(&mut random, round);
+            written.extend(samples.clone());
+            process.run(write_patiently(&process.db, samples));
+            match (round, random.below(3)) {
+                // Once, because it waits for the store to come to rest.
+                (7, _) => {
+                    process.run(process.db.run_maintenance()).unwrap();
+                }
+                (_, 0) => {}
+                (_, 1) => process.run(process.db.flush_buckets()).unwrap(),
+                _ => {
+                    process.crash();
+                    process = world.start();
+                }
+            }
+            let all: Vec<(&str, i64, f64)> = written
+                .iter()
+                .map(|(series, time, value)| (series.as_str(), *time, *value))
+                .collect();
+            let found = process.run(read(&process.db, everything()));
+            assert!(found == expected(&all), "seed {seed}, round {round}");
+            let listed = process.db.listed();
+            let hour = BucketSize::HOUR;
+            large = large.max(listed.iter().filter(|bucket| bucket.size > hour).count());
+            // Buckets do not overlap.
+            for bucket in &listed {
+                let inside = |other: &&icecore_records::Bucket| {
+                    other.size > bucket.size && other.contains(bucket.start_ms())
+                };
+                assert_eq!(listed.iter().find(inside), None, "{bucket} is covered");
+            }
+        }
+        assert!(large > 5, "seed {seed}: nothing was flushed as a window");
+        process.close();
+        world.check();
+    }
+}
+
+#[test]
+fn a_wide_flush_makes_windows_and_a_narrow_one_makes_hours() {
+    let world = World::new();
+    let process = world.start();
+    let hours = |from: i64, count: i64| -> Vec<(String, i64, f64)> {
+        let hours = (from..from + count).map(|i| ("a".to_owned(), T0 + i * HOUR, i as f64));
+        hours.collect()
+    };
+    let sizes = || {
+        let listed = process.db.listed();
+        let of = |large: bool| {
+            let sized = listed.iter();
+            sized
+                .filter(|bucket| (bucket.size > BucketSize::HOUR) == large)
+                .count()
+        };
+        (of(false), of(true))
+    };
+    process.run(write_patiently(&process.db, hours(-1000, 10)));
+    process.run(process.db.flush_buckets()).unwrap();
+    assert_eq!(sizes(), (10, 0));
+    process.run(write_patiently(&process.db, hours(-500, 160)));
+    process.run(write_patiently(&process.db, hours(20, 4)));
+    process.run(process.db.flush_buckets()).unwrap();
+    let (small, large) = sizes();
+    assert_eq!(small, 14, "the hours of today are hours");
+    assert!((10..=11).contains(&large), "{large} windows");
+    // What comes later joins them.
+    process.run(write_patiently(&process.db, hours(-500, 10)));
+    process.run(process.db.flush_buckets()).unwrap();
+    assert_eq!(sizes(), (small, large));
+    let report = process.run(process.db.run_maintenance()).unwrap();
+    assert!(report.folded >= large, "{report:?}");
+    let found = process.run(read(&process.db, everything()));
+    assert_eq!(found["a"].len(), 10 + 160 + 4);
+    process.close();
+    world.check();
+}
