@@ -39,7 +39,7 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<bool> {
     if flushed_any {
         roll_epoch(inner, true);
     }
-    summarize_epochs(inner).await?;
+    let summarized = summarize_epochs(inner).await;
     let now_ms = inner.clock.now_ms();
     let round = take_round(&mut hours, now_ms);
     let more = !hours.is_empty();
@@ -59,7 +59,8 @@ pub(crate) async fn flush_due(inner: &Arc<Inner>) -> Result<bool> {
         true => flush_totals(inner).await,
         false => Ok(()),
     };
-    hours.and(catalog).and(totals).map(|()| more)
+    let done = hours.and(catalog).and(totals).and(summarized);
+    done.map(|()| more)
 }
 
 /// Waits while half of what SlateDB may hold in memory is taken: the rest is for the journal, so that no
