@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::flush::{FlushLog, Quarantine, QuarantinedHour, load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, TooManyHours, WriteBatch};
 use crate::inner::Inner;
-use crate::journal::{Durable, Journal, recover, summarize_epochs};
+use crate::journal::{Durable, Journal, forget_unreadable, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
 use crate::maintenance::{
     self, Hold, Jobs, MaintenanceReport, MaintenanceStatus, RecentWrites, Skipped,
@@ -186,6 +186,7 @@ impl Database {
         let flushed = tombstones.flushed_hours();
         let strict = options.journal.strict_recovery;
         let recovered = recover(&view, &head, &pool, &flushed, strict, now_ms).await?;
+        forget_unreadable(engine.db(), &head).await?;
         {
             let mut sequencer = head.sequencer.lock();
             sequencer.next_seq = recovered.next_seq;

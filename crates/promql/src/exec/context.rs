@@ -11,6 +11,9 @@ use crate::annotations::Annotations;
 use crate::error::{Error, Result};
 use crate::exec::{Grid, Row};
 
+/// Numbers of samples with the time of their step.
+pub(crate) type SamplesByStep = Vec<(i64, u64)>;
+
 /// The shared state of a running query.
 pub(crate) struct Context<'q> {
     pub(crate) source: &'q dyn SeriesSource,
@@ -124,7 +127,7 @@ impl<'q> Context<'q> {
 
     /// The samples touched in all (those of subqueries belong to no step), and by step what was touched
     /// and what was read.
-    pub(crate) fn touched(&self) -> (u64, Vec<(i64, u64)>, Vec<(i64, u64)>) {
+    pub(crate) fn touched(&self) -> (u64, SamplesByStep, SamplesByStep) {
         let Some(touched) = &self.touched else {
             return (0, Vec::new(), Vec::new());
         };

@@ -1,5 +1,6 @@
 //! The flush of one hour into its place, and what follows when it is durable.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -110,7 +111,13 @@ pub(super) async fn finish_hours(inner: &Arc<Inner>, written: Vec<WrittenHour>) 
             head.drop_frozen(hour, order.series());
         }
     };
-    inner.pool.run(drop_all).await?;
+    let dropped = inner.pool.run(drop_all).await;
+    // Some are dropped and some are not: a repeat would not know which.
+    dropped.inspect_err(|_| {
+        inner
+            .journal
+            .fail("dropping flushed hours from the head ended abnormally")
+    })?;
     for hour in &written {
         inner.cache.forget_head_hour(hour.hour);
     }
@@ -184,6 +191,7 @@ impl HourFlush<'_> {
         self.meta.run_starts.extend(&assigned.run_starts);
         self.meta.next_series_id = assigned.next_id;
         let (ids, fresh) = (Arc::new(assigned.ids), Arc::new(assigned.unindexed));
+        let left_over = assigned.left_over;
         let mut fingerprints: Vec<(u128, SeriesId)> = Vec::with_capacity(fresh.len());
         for slice in slices(fresh.len()) {
             let (head, order) = (Arc::clone(&self.inner.head), Arc::clone(&self.order));
@@ -213,6 +221,13 @@ impl HourFlush<'_> {
         let prepare = move || postings(&head, &order, bucket, &ids_of_new, &fresh);
         for (key, value) in self.inner.pool.run(prepare).await? {
             self.writer.add(key, value);
+            self.write_if_full("flush.index").await?;
+        }
+        self.writer.write_out().await?;
+        let prepare = move || left_over_postings(bucket, &left_over);
+        for (key, value) in self.inner.pool.run(prepare).await? {
+            // Also in a fresh bucket: what was put above stays.
+            self.writer.merge(key, value);
             self.write_if_full("flush.index").await?;
         }
         self.writer.write_out().await?;
@@ -271,8 +286,14 @@ impl HourFlush<'_> {
         let hour = self.place.hour.start.minutes();
         let work = move || {
             let series = slice.iter().map(|at| order.series()[*at]);
-            let assembled = head.each_frozen(hour, series, |_, part| assemble(part));
-            slice.iter().copied().zip(assembled).collect()
+            let assembled = head.each_frozen(hour, series, |series, part| (series, assemble(part)));
+            let mut assembled = assembled.into_iter().peekable();
+            // Series without a frozen part are left out, so each is matched by what it is.
+            let of_place = |at: usize| {
+                let found = assembled.next_if(|(series, _)| *series == order.series()[at]);
+                found.map(|(_, assembled)| (at, assembled))
+            };
+            slice.iter().copied().filter_map(of_place).collect()
         };
         self.inner.pool.run(work).await
     }
@@ -411,6 +432,25 @@ fn postings(
         )
     });
     records.collect()
+}
+
+/// The posting lists of series that a flush which was cut off has left, by their forward records.
+fn left_over_postings(bucket: Bucket, left_over: &[(SeriesId, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    let mut lists: BTreeMap<Bytes, RoaringBitmap> = BTreeMap::new();
+    for (id, forward) in left_over {
+        let labels =
+            forward_index::label_bindings(forward).and_then(forward_index::decode_bindings);
+        // What cannot be read has no samples either: its own flush gives it a new id.
+        let Ok(labels) = labels else { continue };
+        for (name, value) in labels.iter() {
+            let key = key::inverted_index(bucket, name, value);
+            lists.entry(key).or_default().insert(id.0);
+        }
+    }
+    let records = lists.into_iter();
+    records
+        .map(|(key, mut list)| (key, inverted_index::encode(&mut list)))
+        .collect()
 }
 
 /// What is known of a metric, by its own name or by that of the family it is a part of. Families of

@@ -3,7 +3,8 @@
 //! Holds always:
 //! - The forward index decides: an id belongs to the labels that lie under it.
 //! - Ids from `next_series_id` on are left by a flush that did not reach its commit. They keep their
-//!   series, and this flush writes their index records (again).
+//!   series, and this flush writes their index records (again), also where the series are of another
+//!   hour of the bucket: behind its commit nobody else would.
 //! - New series continue after the largest id, in label order.
 //! - An id of a series that was deleted is not used again: the series comes back under a new one.
 //! - Only hours have a dictionary. In a larger bucket, which gets late samples only, a series is found
@@ -43,6 +44,9 @@ pub(super) struct Assigned {
     pub(super) ids: Vec<SeriesId>,
     /// Places whose index records must be written, ascending by id.
     pub(super) unindexed: Vec<usize>,
+    /// Series that this flush does not have, whose index records must be written, too: their ids and
+    /// forward records.
+    pub(super) left_over: Vec<(SeriesId, Bytes)>,
     /// First ids of the runs that this flush adds.
     pub(super) run_starts: Vec<SeriesId>,
     pub(super) next_id: u32,
@@ -63,6 +67,8 @@ pub(super) async fn assign_ids(
         bucket,
         order,
         ids: vec![None; order.series().len()],
+        known,
+        left_over: Vec::new(),
         wanted: None,
         erased: Erased(erased),
     };
@@ -91,6 +97,9 @@ pub(super) async fn assign_ids(
     }
     let mut unindexed: Vec<usize> = (0..ids.len()).filter(|at| ids[*at].0 >= known).collect();
     unindexed.sort_unstable_by_key(|at| ids[*at]);
+    let used: RoaringBitmap = unindexed.iter().map(|at| ids[*at].0).collect();
+    let mut left_over = search.left_over;
+    left_over.retain(|(id, _)| !used.contains(id.0));
     let run_starts = match next_id > known {
         true => new_run_starts(SeriesId(known), unindexed.iter().map(|at| (ids[*at], *at))),
         false => Vec::new(),
@@ -98,6 +107,7 @@ pub(super) async fn assign_ids(
     Ok(Assigned {
         ids,
         unindexed,
+        left_over,
         run_starts,
         next_id,
     })
@@ -128,6 +138,9 @@ struct Search<'i> {
     bucket: Bucket,
     order: &'i LabelOrder,
     ids: Vec<Option<SeriesId>>,
+    /// The first id that no commit knows of, and the series from there on.
+    known: u32,
+    left_over: Vec<(SeriesId, Bytes)>,
     /// Places in label order by fingerprint, made when a scan meets the first record.
     wanted: Option<HashMap<u128, Vec<usize>>>,
     erased: Erased<'i>,
@@ -171,6 +184,9 @@ impl Search<'_> {
     fn note(&mut self, id: SeriesId, value: &Bytes) {
         if self.erased.has(id) {
             return;
+        }
+        if id.0 >= self.known {
+            self.left_over.push((id, value.clone()));
         }
         let Ok(bindings) = forward_index::label_bindings(value) else {
             return;

@@ -51,6 +51,7 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::head::{LiveHours, SeriesRef};
 use crate::inner::Inner;
+use crate::maintenance::stored_list;
 use batch_writer::{BatchWriter, Mode};
 use hour::{WrittenHour, finish_hours, write_hour};
 use place::{Backfill, Place};
@@ -155,7 +156,9 @@ async fn freeze(inner: &Inner, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -
     let (cursor, freeze) = inner.head.begin_freeze(&hours);
     inner.pauses.pass("flush.freezing").await;
     let head = Arc::clone(&inner.head);
-    let mut found = inner.pool.run(move || head.freeze(&freeze)).await?;
+    let found = inner.pool.run(move || head.freeze(&freeze)).await;
+    // Some series are frozen and no list says which. A start has everything again from the journal.
+    let mut found = found.inspect_err(|_| inner.journal.fail("freezing hours ended abnormally"))?;
     for hour in hours {
         let series = found.remove(&hour).unwrap_or_default();
         frozen.insert(hour, FrozenHour { series, cursor });
@@ -176,8 +179,9 @@ async fn flush_frozen(inner: &Arc<Inner>, frozen: &mut FrozenHours, retry: Retry
     inner.journal.wait_durable(last_seq).await?;
     failpoint::pass("flush.frozen");
     let backfill = Backfill::of(hours.iter().copied(), now_ms);
-    // Nobody else changes the list under the flush lock.
-    let mut listed = inner.buckets.read().clone();
+    // As the store has it: a flush that did not come to its end may have listed buckets that memory does
+    // not know of. What lies there is joined, never replaced.
+    let mut listed = stored_list(&inner.engine.live_view()).await?;
     let mut result = Ok(());
     let mut group = Group::default();
     for hour in hours {

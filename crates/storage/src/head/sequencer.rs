@@ -243,6 +243,12 @@ impl Sequencer {
             .collect()
     }
 
+    /// Epochs of which something could not be read.
+    pub(crate) fn unreadable_epochs(&self) -> Vec<u32> {
+        let unreadable = self.epochs.iter().filter(|(_, epoch)| epoch.unreadable);
+        unreadable.map(|(number, _)| *number).collect()
+    }
+
     /// The store has a summary of an epoch.
     pub(crate) fn summarized(&mut self, epoch: u32) {
         if let Some(epoch) = self.epochs.get_mut(&epoch) {

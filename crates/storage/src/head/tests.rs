@@ -73,7 +73,8 @@ fn what_is_idle_is_forgotten_and_comes_back_as_new() {
     write(&head, 0..100, false, 30);
     assert_eq!(forget_all(&head, 20), 2900);
     assert_eq!(head.series.load(Relaxed), 100);
-    assert!(head.series_bytes() < bytes / 4);
+    // Tables keep their length.
+    assert!(head.series_bytes() + 2900 * super::SERIES_BYTES < bytes);
     // Under their other encoding, and with references that were used before.
     write(&head, 500..2500, true, 40);
     assert_eq!(head.series.load(Relaxed), 2100);

@@ -22,4 +22,4 @@ mod summary;
 pub(crate) use commit::{Durable, Journal};
 pub(crate) use drain::drain_epochs;
 pub(crate) use replay::recover;
-pub(crate) use summary::summarize_epochs;
+pub(crate) use summary::{forget_unreadable, summarize_epochs};

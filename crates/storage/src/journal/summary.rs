@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 
 use icecore_records::epoch_summary::{self, EpochSummary};
 use icecore_records::{ParsedKey, key};
-use slatedb::WriteBatch;
+use slatedb::{Db, WriteBatch};
 use tracing::warn;
 
 use crate::error::{Error, Result};
 use crate::failpoint;
+use crate::head::Head;
 use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
 
@@ -39,6 +40,23 @@ pub(crate) async fn summarize_epochs(inner: &Inner) -> Result<()> {
         sequencer.summarized(*epoch);
     }
     Ok(())
+}
+
+/// Deletes the summaries of epochs that could not be read. A later start would otherwise find them covered
+/// and drop what may still be repaired. Written before any cursor of this process: the log is in order.
+pub(crate) async fn forget_unreadable(db: &Db, head: &Head) -> Result<()> {
+    let unreadable = head.sequencer.lock().unreadable_epochs();
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let mut batch = WriteBatch::new();
+    for epoch in unreadable {
+        batch.delete(key::epoch_summary(epoch));
+    }
+    let written = db.write(batch).await;
+    written.map(drop).map_err(Error::store(
+        "deleting summaries of epochs that cannot be read",
+    ))
 }
 
 /// The summaries that there are, by epoch. One that cannot be read is as good as none.

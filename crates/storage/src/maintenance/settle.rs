@@ -34,6 +34,9 @@ pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant, log_bytes: u64
         return Ok(false);
     };
     tokio::time::sleep(ages.records).await;
+    // So that whoever begins to read from here on does not look for the files that go.
+    let known = engine.db().refresh_manifest().await;
+    known.map_err(Error::store("settling"))?;
     if !readers_end(inner, deadline).await {
         debug!("a reader keeps old files");
         return Ok(false);

@@ -6,6 +6,7 @@
 //!
 //! Holds always:
 //! - It is memory only: a new process tries everything once.
+//! - What is remembered is bounded by the list of buckets: what is not listed is forgotten before each job.
 //! - Only what lies in one bucket or window is skipped. When the store itself fails, all jobs wait.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,9 +24,6 @@ use crate::listed;
 /// second figure.
 const FIRST_WAIT_MS: i64 = 15_000;
 const WAIT_MAX_MS: i64 = 3_600_000;
-
-/// Failures that are remembered. Beyond, the one that would be tried next is, and fails again.
-const SKIPPED_MAX: usize = 1024;
 
 /// Kinds of jobs, as they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,13 +69,6 @@ impl Skipped {
             next_try_ms: now_ms.saturating_add(wait_ms.min(WAIT_MAX_MS)),
         };
         all.insert((kind, bucket), job.clone());
-        while all.len() > SKIPPED_MAX {
-            let next = all.iter().min_by_key(|(_, job)| job.next_try_ms);
-            let Some(next) = next.map(|(key, _)| *key) else {
-                break;
-            };
-            all.remove(&next);
-        }
         job
     }
 
@@ -161,14 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_forgotten() {
+    fn what_is_gone_is_forgotten() {
         let skipped = Skipped::default();
         let cause = Error::Corrupt("damaged".into());
-        for number in 0..SKIPPED_MAX as u32 + 100 {
+        for number in 0..2000 {
             skipped.failed(Kind::Coarsen, hour(number), &cause, i64::from(number));
         }
-        assert_eq!(skipped.list().len(), SKIPPED_MAX);
-        assert_eq!(skipped.list()[0].next_try_ms, FIRST_WAIT_MS + 100);
+        assert_eq!(skipped.list().len(), 2000);
         skipped.failed(Kind::Clean, hour(5000), &cause, 0);
         let listed = BTreeSet::from_iter((0..5000).map(hour));
         skipped.forget_gone(&listed);

@@ -119,7 +119,7 @@ impl Watched {
         let in_a_row = self.health.failed(operation, told);
         let repeated = if !self.health.repeats_writes() {
             in_a_row
-        } else if operation == StoreOperation::Get && !is_manifest(location) {
+        } else if operation == StoreOperation::Get && !decides_who_writes(location) {
             self.read_failed(location)
         } else {
             return cause;
@@ -182,8 +182,10 @@ fn is_expected(cause: &store::Error) -> bool {
     )
 }
 
-fn is_manifest(location: &Path) -> bool {
-    location.as_ref().ends_with(".manifest")
+/// Whether a file is read to learn who the writer is: manifests, and files of the log after a put whose answer
+/// was lost. Without an answer SlateDB would take the process for fenced.
+fn decides_who_writes(location: &Path) -> bool {
+    location.as_ref().ends_with(".manifest") || location.parts().any(|part| part.as_ref() == "wal")
 }
 
 /// An error after which SlateDB does not ask again.

@@ -144,11 +144,10 @@ impl MaintenanceTest {
         assert!(read.is_some(), "{}", served.log());
     }
 
-    /// A window with a few hours, and late samples for all that were there before.
+    /// A window with a few hours, and late samples for all that were there before. The window is flushed by
+    /// itself: many hours of long ago that are flushed together become a large bucket at once.
     fn add_window(&mut self, served: &Served) {
-        if self.windows > 0 {
-            self.send_late(served);
-        }
+        let late = self.windows > 0;
         let start = FIRST_WINDOW_MS + self.windows * WINDOW_MS;
         self.windows += 1;
         let hours = (0..16).filter(|_| self.random.one_in(5));
@@ -161,10 +160,15 @@ impl MaintenanceTest {
             let filled = writer.fill(&mut served.client(), SCRAPES_PER_HOUR);
             assert_eq!(filled, Outcome::Acknowledged, "{}", served.log());
         }
+        let flushed = served.client().post("/-/flush", &[], b"").unwrap();
+        assert!(flushed.is_success(), "{}", flushed.text());
         self.hours.append(&mut fresh);
         self.writers
             .iter_mut()
             .for_each(|writer| writer.write_into(&self.hours));
+        if late {
+            self.send_late(served);
+        }
     }
 
     fn send_late(&mut self, served: &Served) {

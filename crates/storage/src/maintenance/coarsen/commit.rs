@@ -64,7 +64,7 @@ pub(super) async fn commit(inner: &Inner, watch: &Watch, writer: &mut JobWriter<
 }
 
 /// The list of buckets as the store has it.
-pub(super) async fn stored_list(view: &View) -> Result<BTreeSet<Bucket>> {
+pub(crate) async fn stored_list(view: &View) -> Result<BTreeSet<Bucket>> {
     let list = view.get(&key::bucket_list()).await?;
     bucket_list::decode(&list.unwrap_or_default())
         .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}")))

@@ -47,6 +47,8 @@ use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
 use crate::tombstones::clean_bucket;
+pub(crate) use commit::stored_list;
+
 use build::{Build, Stopped};
 pub(crate) use overlap::{mend, mend_until};
 use series_map::Unsorted;

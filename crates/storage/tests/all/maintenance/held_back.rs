@@ -203,13 +203,15 @@ fn a_flush_that_nobody_waits_for_any_more_ends_as_any_other() {
 #[test]
 fn a_job_pauses_under_pressure_and_says_so() {
     let mut world = World::new();
-    // Labels alone are more than that, and no flush takes them away.
     world.options.head.flush_bytes = Some(1);
     world.options.head.bytes_max = Some(2);
     let process = world.start();
     let db = process.db.clone();
     process.run(async {
+        // The flush that would take the pressure away does not come to its end.
+        let pause = db.pause_at("flush.freezing");
         write(&db, &[("a", T0, 1.0)]).await;
+        pause.reached().await;
         let job = tokio::spawn({
             let db = db.clone();
             async move { db.pass_yield_point().await.0 }
@@ -218,8 +220,13 @@ fn a_job_pauses_under_pressure_and_says_so() {
             assert!(!job.is_finished(), "it waits");
             tokio::task::yield_now().await;
         }
-        db.close().await.unwrap();
+        let close = tokio::spawn({
+            let db = db.clone();
+            async move { db.close().await }
+        });
         let passed = job.await.unwrap();
+        drop(pause);
+        close.await.unwrap().unwrap();
         assert!(matches!(passed, Err(Error::Closed(_))), "{passed:?}");
     });
 }

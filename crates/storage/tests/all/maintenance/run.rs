@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use icecore_model::Matcher;
 use icecore_storage::testing::{FaultPlan, Hooks};
-use icecore_storage::{Clock, Deletion, MaintenanceStatus, SizeCount};
+use icecore_storage::{Clock, Database, Deletion, MaintenanceStatus, SizeCount};
 
 use super::*;
 use crate::support::*;
@@ -15,6 +15,15 @@ fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
     hours
         .flat_map(|(hour, start)| [("a", start + 1, hour as f64), ("b", start + 2, 0.5)])
         .collect()
+}
+
+/// Writes and flushes them as if they had come hour by hour: many that are flushed together would be large
+/// buckets at once.
+async fn write_hours(db: &Database, hours: std::ops::Range<i64>) {
+    for first in hours.clone().step_by(16) {
+        write(db, &samples(first..hours.end.min(first + 16))).await;
+        db.flush_buckets().await.unwrap();
+    }
 }
 
 /// A bucket of any window, by hours after the begin of the usual one.
@@ -40,7 +49,7 @@ fn everything_that_is_closed_becomes_coarse() {
     let db = &process.db;
     // Three windows of 16 hours, and an open one of which six hours have ended: the clock stands at
     // T0 + 24 h, which is hour 38 of the first window.
-    process.run(write(db, &samples(-20..39)));
+    process.run(write_hours(db, -20..39));
     let report = process.run(db.run_maintenance()).unwrap();
     let expected = [
         bucket(1, 38),
@@ -172,8 +181,7 @@ fn what_cannot_be_done_does_not_stop_the_rest() {
     let process = world.start();
     let db = &process.db;
     let hours = -64..24;
-    process.run(write(db, &samples(hours.clone())));
-    process.run(db.flush_buckets()).unwrap();
+    process.run(write_hours(db, hours.clone()));
     damage(&process, &key::bucket_meta(bucket_at(1, -63)));
     let report = process.run(db.run_maintenance()).unwrap();
     assert_eq!(
@@ -209,8 +217,7 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
     world.options.maintenance.enabled = true;
     let process = world.start();
     let db = &process.db;
-    process.run(write(db, &samples(-64..16)));
-    process.run(db.flush_buckets()).unwrap();
+    process.run(write_hours(db, -64..16));
     let meta = key::bucket_meta(bucket_at(1, -63));
     let good = damage(&process, &meta);
     world.clock.advance(1_800_000);
@@ -245,8 +252,7 @@ fn a_deletion_goes_before_the_next_job() {
     let process = world.start();
     let db = process.db.clone();
     process.run(async {
-        write(&db, &samples(-16 * 40..16)).await;
-        db.flush_buckets().await.unwrap();
+        write_hours(&db, -16 * 40..16).await;
         let run = tokio::spawn({
             let db = db.clone();
             async move { db.run_maintenance().await }

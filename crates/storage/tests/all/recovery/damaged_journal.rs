@@ -1,7 +1,8 @@
 //! Journal records that cannot be read: reported, kept, and nothing else is lost.
 
 use bytes::Bytes;
-use icecore_records::{journal, key};
+use icecore_records::epoch_summary::{self, EpochSummary};
+use icecore_records::{ParsedKey, journal, key};
 use icecore_storage::Error;
 use icecore_storage::testing::{FaultPlan, Hooks};
 
@@ -80,6 +81,26 @@ fn garbage_in_place_of_a_record() {
     let world = after_damage(|records| records[1].1 = Some(Bytes::from_static(b"garbage")));
     check_kept(&world, 1, &[FIRST, THIRD]);
     check_strict_refuses(world);
+}
+
+/// A summary says that all of the epoch is in buckets once its hours are flushed: not of what nobody read.
+#[test]
+fn a_summary_does_not_let_a_damaged_epoch_go() {
+    let world = after_damage(|records| {
+        let Ok(ParsedKey::Journal { epoch, seq }) = ParsedKey::parse(&records[0].0) else {
+            panic!("not a journal key");
+        };
+        records[1].1 = Some(Bytes::from_static(b"garbage"));
+        let hour = |time: i64| u32::try_from(time / 60_000 / 60 * 60).unwrap();
+        let summary = EpochSummary {
+            first_seq: seq,
+            last_seq: seq + 2,
+            hours: [(hour(T0), seq + 1), (hour(T0 + HOUR), seq + 2)].into(),
+        };
+        let summary = epoch_summary::encode(&summary);
+        records.push((key::epoch_summary(epoch), Some(summary)));
+    });
+    check_kept(&world, 1, &[FIRST, THIRD]);
 }
 
 #[test]

@@ -159,3 +159,41 @@ fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
         "{listed:?}"
     );
 }
+
+/// Series that a cut flush has left in a bucket of 16 hours are found, also when another hour is flushed
+/// to it before theirs is again.
+#[test]
+fn what_a_cut_flush_left_is_found_after_the_flush_of_another_hour() {
+    let journalled = store_with_journal(&InMemory::new(), first_requests());
+    let world = world_of_small_steps(journalled);
+    let process = world.start();
+    process.run(process.db.flush_buckets()).unwrap();
+    let start = BucketSize::from_exponent(5).unwrap().bucket_of(T0).unwrap();
+    process.run(process.db.coarsen_now(5, start, None)).unwrap();
+    process.crash();
+    let journalled = store_with_journal(&store_of(&world), late_requests());
+
+    let earlier = T0 - HOUR;
+    assert!(earlier >= start.start_ms(), "an hour of the same window");
+    let mut cuts = 0;
+    loop {
+        let world = world_of_small_steps(journalled.fork());
+        let process = world.start();
+        process.faults.power_off_after(cuts);
+        let flushed = process.run(process.db.flush_buckets());
+        let whole = flushed.is_ok() && !process.faults.is_off();
+        process.crash();
+        let process = world.start();
+        process.run(write(&process.db, &[("a", earlier, 99.0)]));
+        let expected = process.run(read(&process.db, everything()));
+        assert!(expected.contains_key("aa"), "cut after {cuts} puts");
+        process.run(process.db.flush_buckets()).unwrap();
+        let found = process.run(read(&process.db, everything()));
+        assert_eq!(found, expected, "cut after {cuts} puts");
+        if whole {
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts >= PUTS_MIN, "only {cuts} places to cut");
+}

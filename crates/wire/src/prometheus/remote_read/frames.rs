@@ -17,8 +17,8 @@ use super::crc32c::crc32c;
 use super::samples::push_labels;
 use crate::prometheus::message::{push_u64, put_bytes, put_message, put_number};
 
-/// Appends the frames of one series; none when it has no samples, as in Prometheus. `frame_bytes_max`
-/// is how large a frame should be at most.
+/// Appends the frames of one series. One without samples, as for those who ask for labels alone, is a frame
+/// without chunks. `frame_bytes_max` is how large a frame should be at most.
 pub fn push_series_frames(
     out: &mut Vec<u8>,
     query_index: usize,
@@ -27,6 +27,9 @@ pub fn push_series_frames(
 ) {
     let mut labels = Vec::new();
     push_labels(&mut labels, &series.labels);
+    if series.sample_count() == 0 {
+        return push_frame(out, query_index, &labels, &[]);
+    }
     let chunk_bytes_max = frame_bytes_max.saturating_sub(labels.len());
     let mut chunks = Vec::new();
     let mut flush = |chunks: &mut Vec<u8>| {
