@@ -49,6 +49,8 @@ async fn an_empty_database_has_nothing_to_do() {
         "dirty",
         "tombstones",
         "quarantined",
+        "overlapping",
+        "skipped",
         "lastError",
     ];
     expected.sort_unstable();
@@ -60,6 +62,8 @@ async fn an_empty_database_has_nothing_to_do() {
         ("buckets", json!([])),
         ("retired", json!(0)),
         ("dirty", json!(0)),
+        ("overlapping", json!(0)),
+        ("skipped", json!([])),
     ] {
         assert_eq!(status[key], value, "{key} in {status}");
     }
