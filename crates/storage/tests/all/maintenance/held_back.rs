@@ -210,7 +210,12 @@ fn a_job_pauses_under_pressure_and_says_so() {
     process.run(async {
         // The flush that would take the pressure away does not come to its end.
         let pause = db.pause_at("flush.freezing");
-        write(&db, &[("a", T0, 1.0)]).await;
+        let many = (0..500).map(|i| ("a", T0 + i * 1000, (i * i) as f64));
+        write(&db, &many.collect::<Vec<_>>()).await;
+        let flush = tokio::spawn({
+            let db = db.clone();
+            async move { db.flush_buckets().await }
+        });
         pause.reached().await;
         let job = tokio::spawn({
             let db = db.clone();
@@ -226,6 +231,7 @@ fn a_job_pauses_under_pressure_and_says_so() {
         });
         let passed = job.await.unwrap();
         drop(pause);
+        flush.await.unwrap().unwrap();
         close.await.unwrap().unwrap();
         assert!(matches!(passed, Err(Error::Closed(_))), "{passed:?}");
     });
