@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::BucketSize;
+use icecore_model::{BucketSize, BucketStart};
 use icecore_records::ParsedKey;
 use icecore_storage::testing::Hooks;
 use slatedb::object_store::memory::InMemory;
@@ -140,9 +140,8 @@ fn a_late_flush_can_be_cut_anywhere() {
     check_every_cut(&journalled);
 }
 
-/// The same into a bucket of 16 hours that took the place of the hours meanwhile.
-#[test]
-fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
+/// Late requests in the journal, for a bucket of 16 hours that took the place of the hours; and its start.
+fn late_for_a_coarse_bucket() -> (InMemory, BucketStart) {
     let journalled = store_with_journal(&InMemory::new(), first_requests());
     let world = world_of_small_steps(journalled);
     let process = world.start();
@@ -150,7 +149,16 @@ fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
     let start = BucketSize::from_exponent(5).unwrap().bucket_of(T0).unwrap();
     process.run(process.db.coarsen_now(5, start, None)).unwrap();
     process.crash();
-    let journalled = store_with_journal(&store_of(&world), late_requests());
+    (
+        store_with_journal(&store_of(&world), late_requests()),
+        start,
+    )
+}
+
+/// The same into a bucket of 16 hours that took the place of the hours meanwhile.
+#[test]
+fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
+    let (journalled, start) = late_for_a_coarse_bucket();
     let flushed = check_every_cut(&journalled);
     let process = World::over(Arc::new(flushed)).start();
     let listed = process.db.listed();
@@ -164,14 +172,7 @@ fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
 /// to it before theirs is again.
 #[test]
 fn what_a_cut_flush_left_is_found_after_the_flush_of_another_hour() {
-    let journalled = store_with_journal(&InMemory::new(), first_requests());
-    let world = world_of_small_steps(journalled);
-    let process = world.start();
-    process.run(process.db.flush_buckets()).unwrap();
-    let start = BucketSize::from_exponent(5).unwrap().bucket_of(T0).unwrap();
-    process.run(process.db.coarsen_now(5, start, None)).unwrap();
-    process.crash();
-    let journalled = store_with_journal(&store_of(&world), late_requests());
+    let (journalled, start) = late_for_a_coarse_bucket();
 
     let earlier = T0 - HOUR;
     assert!(earlier >= start.start_ms(), "an hour of the same window");
