@@ -24,8 +24,8 @@ pub enum Error {
     /// The database is closed or another writer has taken over.
     #[error("{0}")]
     Closed(String),
-    /// The store failed.
-    #[error("{what}: {source}")]
+    /// The store failed. SlateDB shows one of its sources; what helps is often further down.
+    #[error("{what}: {}", with_sources(source))]
     Store {
         what: &'static str,
         #[source]
@@ -49,5 +49,44 @@ impl Error {
             ErrorKind::Closed(CloseReason::Fenced) => Self::Closed(Closed::Fenced.to_string()),
             _ => Self::Store { what, source },
         }
+    }
+}
+
+/// An error with its sources, because the outermost alone often says only "generic error".
+pub(crate) fn with_sources(cause: &dyn std::error::Error) -> String {
+    let mut text = cause.to_string();
+    let mut source = cause.source();
+    while let Some(inner) = source {
+        let shown = inner.to_string();
+        if !text.contains(&shown) {
+            text.push_str(": ");
+            text.push_str(&shown);
+        }
+        source = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn the_innermost_reason_is_said() {
+        // As SlateDB wraps what the store says when a file of its log cannot be written.
+        let removed = io::Error::other("/data was removed while the database was in use");
+        let stored = slatedb::Error::unavailable("object store error".into());
+        let stored = stored.with_source(Box::new(Arc::new(removed)));
+        let logged = slatedb::Error::unavailable("wal unavailable".into());
+        let hidden = slatedb::object_store::Error::Generic {
+            store: "local",
+            source: Box::new(stored),
+        };
+        let logged = logged.with_source(Box::new(hidden));
+        let told = Error::store("the journal cannot be written")(logged).to_string();
+        assert!(told.contains("was removed while"), "{told}");
     }
 }

@@ -33,7 +33,9 @@ use tokio::time::Instant;
 use tracing::warn;
 
 pub(crate) use coarsen::stored_list;
-pub(crate) use flushes::{flush_all, flush_and_drain, flush_at_stop, flush_due};
+#[cfg(feature = "testing")]
+pub(crate) use flushes::flush_all;
+pub(crate) use flushes::{flush_and_drain, flush_at_stop, flush_due};
 pub(crate) use hold::Hold;
 pub(crate) use jobs::Jobs;
 pub(crate) use recent::RecentWrites;

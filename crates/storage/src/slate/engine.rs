@@ -34,7 +34,7 @@ use slatedb::object_store::path::Path;
 use slatedb::{CloseReason, Db, ErrorKind};
 use tracing::info;
 
-use super::first_contact::{self, with_sources};
+use super::first_contact;
 use super::health::StoreHealth;
 use super::location::StoreLocation;
 use super::lock_file::DirectoryLock;
@@ -50,7 +50,7 @@ use super::staged_files::remove_staged_files;
 use super::tuning;
 use super::watch::StoreWatch;
 use super::worker::{Worker, WorkerSetup};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, with_sources};
 use crate::options::StoreOptions;
 
 /// The database, opened for writing. One per process and store.

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::location::{RemoteService, StoreLocation};
 use super::object_store::OpenedStore;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, with_sources};
 use crate::options::StoreOptions;
 
 /// A request is tried this often: a lone hiccup at start-up is no reason to give up.
@@ -188,19 +188,4 @@ fn place(location: &StoreLocation, options: &StoreOptions) -> String {
         } if !options.endpoint.is_empty() => format!("{location} (endpoint {})", options.endpoint),
         _ => location.to_string(),
     }
-}
-
-/// An error with its sources, because the outermost alone often says only "generic error".
-pub(crate) fn with_sources(cause: &dyn std::error::Error) -> String {
-    let mut text = cause.to_string();
-    let mut source = cause.source();
-    while let Some(inner) = source {
-        let shown = inner.to_string();
-        if !text.contains(&shown) {
-            text.push_str(": ");
-            text.push_str(&shown);
-        }
-        source = inner.source();
-    }
-    text
 }

@@ -29,8 +29,9 @@ use slatedb::object_store::{
 };
 use slatedb_common::retry::NonRetryable;
 
-use super::first_contact::{with_sources, without_document};
+use super::first_contact::without_document;
 use super::health::{StoreHealth, StoreOperation};
+use crate::error::with_sources;
 
 /// Files whose reads fail that are remembered. Beyond that, reads are repeated for longer.
 const FAILING_READS_MAX: usize = 1024;

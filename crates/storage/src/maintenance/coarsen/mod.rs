@@ -50,7 +50,9 @@ use crate::tombstones::clean_bucket;
 pub(crate) use commit::stored_list;
 
 use build::{Build, Stopped};
-pub(crate) use overlap::{mend, mend_until};
+pub(crate) use overlap::mend;
+#[cfg(feature = "testing")]
+pub(crate) use overlap::mend_until;
 use series_map::Unsorted;
 use sources::{Source, read_sources};
 use writer::JobWriter;
@@ -59,6 +61,7 @@ use writer::JobWriter;
 const CLEAR_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a job did.
+#[cfg_attr(not(feature = "testing"), expect(unreachable_pub))]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub sources: usize,
