@@ -18,6 +18,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,6 +30,9 @@ use slatedb::object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, UploadPart,
 };
 use slatedb_common::retry::NonRetryable;
+
+/// For how long a file system that has answered is expected to answer at once.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// The directories of one database, as they were found.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ struct State {
     kept: BTreeMap<PathBuf, File>,
     /// The newest manifest that was seen; empty until there is a database.
     newest_manifest: Option<PathBuf>,
+    /// When everything was found where it belongs; not since something was found missing.
+    seen: Option<Instant>,
 }
 
 /// What became of a directory.
@@ -135,8 +141,25 @@ impl KeptDirectories {
 
     /// Whether everything that was there still is, as far as it concerns a file at `location`.
     fn check(&self, location: &Path) -> Result<(), Gone> {
-        let file = self.file(location);
         let mut state = self.state.lock();
+        state.seen = None;
+        self.look(&mut state, &self.file(location))?;
+        state.seen = Some(Instant::now());
+        Ok(())
+    }
+
+    fn look(&self, state: &mut State, file: &FilePath) -> Result<(), Gone> {
+        // Three calls instead of nine for each commit: where the path of the file and that of the
+        // manifest lead where they did, so do those of the directories above.
+        let parent = file
+            .parent()
+            .and_then(|parent| state.kept.get_key_value(parent));
+        if let (Some((directory, kept)), Some(newest)) = (parent, &state.newest_manifest)
+            && is_there(directory, kept).is_ok()
+            && newest.exists()
+        {
+            return Ok(());
+        }
         let database = self.manifests.parent();
         let of_database = [Some(self.root.as_path()), database, Some(&self.manifests)];
         for directory in of_database.into_iter().chain([file.parent()]).flatten() {
@@ -165,6 +188,25 @@ impl KeptDirectories {
                 self.manifests.display()
             ))),
         }
+    }
+
+    /// After a put: either everything is where it was, or what the put has made is taken back.
+    fn confirm(&self, location: &Path, done: bool) -> store::Result<()> {
+        if let Err(gone) = self.check(location) {
+            self.take_back(location);
+            return Err(gone.into());
+        }
+        if done {
+            self.note(location)
+                .map_err(|cause| unreadable(location, cause))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the directories were there so short a time ago.
+    fn seen_within(&self, time: Duration) -> bool {
+        let seen = self.state.lock().seen;
+        seen.is_some_and(|seen| seen.elapsed() < time)
     }
 
     /// Takes back what a put has made where the directory was, so that it can be put back.
@@ -256,24 +298,21 @@ impl KeptStore {
         location: &Path,
         put: impl Future<Output = store::Result<T>> + Send,
     ) -> store::Result<T> {
-        self.check(location).await?;
+        // In place where the file system has just answered: a change of threads costs a commit more
+        // than the checks do.
+        if self.directories.seen_within(FRESH) {
+            self.directories.check(location)?;
+        } else {
+            self.check(location).await?;
+        }
         let result = put.await;
-        // It may have failed after it had made a directory.
-        let done = result.is_ok();
-        let (directories, at) = (Arc::clone(&self.directories), location.clone());
-        let confirmed = blocking(move || {
-            if let Err(gone) = directories.check(&at) {
-                directories.take_back(&at);
-                return Err(gone.into());
-            }
-            if done {
-                directories
-                    .note(&at)
-                    .map_err(|cause| unreadable(&at, cause))?;
-            }
-            Ok(())
-        });
-        confirmed.await?;
+        if result.is_ok() {
+            self.directories.confirm(location, true)?;
+        } else {
+            // It may have failed after it had made a directory.
+            let (directories, at) = (Arc::clone(&self.directories), location.clone());
+            blocking(move || directories.confirm(&at, false)).await?;
+        }
         result
     }
 
@@ -286,7 +325,7 @@ impl KeptStore {
     }
 }
 
-/// File system calls may hang on a network mount.
+/// File system calls may hang on a network mount that did not answer of late.
 async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> store::Result<T> + Send + 'static,
 ) -> store::Result<T> {
