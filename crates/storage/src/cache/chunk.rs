@@ -93,6 +93,16 @@ impl Chunk {
         Self::new(times.plain(&decoded.timestamps), values, side)
     }
 
+    /// What was just decoded and is not kept.
+    pub(crate) fn passing(decoded: &Scratch, times: &Times) -> Self {
+        let values = Values::Packed(Packed::plain(&decoded.values));
+        Self::new(
+            times.plain(&decoded.timestamps),
+            values,
+            SideRecords::default(),
+        )
+    }
+
     /// What was put together from parts of a larger bucket; columns of equal length.
     pub(crate) fn of_columns(
         timestamps: Vec<i64>,

@@ -38,6 +38,11 @@ impl Packed {
         Self(pack(values))
     }
 
+    /// As they are, for what is read once: looking for a smaller form costs more than it saves.
+    pub(crate) fn plain(values: &[f64]) -> Self {
+        Self(Form::Plain(values.into()))
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Form::Constant { .. } => 0,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use icecore_records::columns::TimeList;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::budget::Budget;
@@ -111,7 +111,7 @@ impl ChunkTimes {
 
 /// The lists of timestamps of one hour or bucket: the series of a scrape target share theirs.
 pub(crate) struct Times {
-    known: Mutex<Known>,
+    known: RwLock<Known>,
     budget: Arc<Budget>,
 }
 
@@ -128,7 +128,7 @@ struct Known {
 impl Times {
     pub(crate) fn new(budget: &Arc<Budget>) -> Self {
         Self {
-            known: Mutex::default(),
+            known: RwLock::default(),
             budget: Arc::clone(budget),
         }
     }
@@ -136,24 +136,29 @@ impl Times {
     /// A list as it is, for an hour.
     pub(super) fn plain(&self, timestamps: &[i64]) -> ChunkTimes {
         let hash = hash_of(timestamps);
-        let mut known = self.known.lock();
-        ChunkTimes::Plain(match known.plain.get(&hash) {
-            Some(times) if **times == *timestamps => Arc::clone(times),
+        let shared = |known: &Known| match known.plain.get(&hash) {
+            Some(times) if **times == *timestamps => Some(Arc::clone(times)),
             // Another list with this hash: both are right, and one of them is not shared.
-            Some(_) => timestamps.into(),
-            None => {
-                let times: Arc<[i64]> = timestamps.into();
-                known.plain.insert(hash, Arc::clone(&times));
-                self.budget.add(plain_bytes(&times));
-                times
-            }
-        })
+            Some(_) => Some(timestamps.into()),
+            None => None,
+        };
+        // Nearly all lists are known, and all threads of a query ask here for every series.
+        if let Some(times) = shared(&self.known.read()) {
+            return ChunkTimes::Plain(times);
+        }
+        let mut known = self.known.write();
+        ChunkTimes::Plain(shared(&known).unwrap_or_else(|| {
+            let times: Arc<[i64]> = timestamps.into();
+            known.plain.insert(hash, Arc::clone(&times));
+            self.budget.add(plain_bytes(&times));
+            times
+        }))
     }
 
     /// A compact list, for a larger bucket.
     pub(crate) fn compact(&self, list: Arc<TimeList>) -> Arc<TimeList> {
         let hash = hash_of_compact(&list);
-        let mut known = self.known.lock();
+        let mut known = self.known.write();
         match known.compact.get(&hash) {
             Some(same) if *same == list => Arc::clone(same),
             Some(_) => list,
@@ -167,20 +172,20 @@ impl Times {
 
     /// A shared column of the bucket, if it is known.
     pub(crate) fn column(&self, column: u32) -> Option<Arc<TimeList>> {
-        self.known.lock().columns.get(&column)?.upgrade()
+        self.known.read().columns.get(&column)?.upgrade()
     }
 
     /// Keeps a shared column. A record that has the same timestamps for itself shares it, too.
     pub(crate) fn keep_column(&self, column: u32, list: Arc<TimeList>) -> Arc<TimeList> {
         let list = self.compact(list);
-        let mut known = self.known.lock();
+        let mut known = self.known.write();
         known.columns.insert(column, Arc::downgrade(&list));
         list
     }
 
     /// Forgets lists that no chunk has any more.
     pub(super) fn sweep(&self) {
-        let mut known = self.known.lock();
+        let mut known = self.known.write();
         let budget = &self.budget;
         known.plain.retain(|_, list| {
             let used = Arc::strong_count(list) > 1;

@@ -271,6 +271,17 @@ fn decode_stream(
     Ok((Arc::new(Chunk::of(scratch, side, times)), whole))
 }
 
+/// Only what the range needs.
+fn decode_passing(
+    stream: &[u8],
+    times: &Times,
+    (start_ms, end_ms): (i64, i64),
+    scratch: &mut Scratch,
+) -> Result<(Arc<Chunk>, bool), DecodeError> {
+    scratch.decode_range(stream, start_ms, end_ms)?;
+    Ok((Arc::new(Chunk::passing(scratch, times)), false))
+}
+
 /// The chunks of parts of the head, in their order; `None` where a part has no stream.
 pub(super) fn head_chunks(
     cache: &ReadCache,
@@ -316,15 +327,14 @@ pub(super) fn head_chunks(
             continue;
         }
         let decode = |scratch: &mut Scratch, at: usize| {
-            let side = SideRecords::default();
-            let decoded = decode_stream(
-                &part_at(at).stream,
-                &[],
-                side,
-                &kept.times,
-                range_ms,
-                scratch,
-            );
+            let (stream, times) = (&part_at(at).stream, &kept.times);
+            let decoded = match resolved.keeps_head {
+                true => {
+                    let side = SideRecords::default();
+                    decode_stream(stream, &[], side, times, range_ms, scratch)
+                }
+                false => decode_passing(stream, times, range_ms, scratch),
+            };
             decoded
                 .map(|(chunk, whole)| (at, chunk, whole))
                 .map_err(|cause| Error::Corrupt(format!("samples in the head: {cause}")))
