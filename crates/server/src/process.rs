@@ -270,7 +270,7 @@ impl Process {
     fn location(&self) -> String {
         let location = self.config.storage_options().store.location;
         if location.contains("://") {
-            return crate::config::without_password(&location);
+            return icecore_settings::without_password(&location);
         }
         match std::path::absolute(&location) {
             Ok(path) => path.display().to_string(),

@@ -11,8 +11,8 @@ use super::file::{self, TokenSecret, WebConfig, token_digest};
 use super::rate::Rate;
 use super::roles::Roles;
 use super::tls;
-use crate::config::yaml::Position;
-use crate::config::{ConfigError, Problem};
+use icecore_settings::yaml::Position;
+use icecore_settings::{ConfigError, Problem};
 
 /// The file and what it names are a few kilobytes each; this keeps a wrong path from being read into
 /// memory.

@@ -41,9 +41,9 @@ use self::load::{Files, Stamp, stamp};
 use self::rate::Rate;
 use self::tls::ClientAuth;
 pub(crate) use self::tls::Tls;
-use crate::config::ConfigError;
 use crate::http::Role;
 use crate::metrics::AccessMetrics;
+use icecore_settings::ConfigError;
 
 /// How often is looked whether the files have changed. Renewed certificates are usually there days
 /// before they are needed; a person who mends a file waits for it.

@@ -155,8 +155,8 @@ fn mistakes_have_a_place_and_a_cure() {
         (
             "tls_server_config:\n  cert: x\n  cert_file: y",
             3,
-            3,
-            "not both",
+            14,
+            "one of them is enough",
         ),
         (
             "tls_server_config:\n  cert: verySecret",
@@ -209,7 +209,7 @@ fn mistakes_have_a_place_and_a_cure() {
             "basic_auth_users: {a: [verySecret]}",
             1,
             23,
-            "expected a text",
+            "expected text",
         ),
         ("basic_auth_users: verySecret", 1, 19, "expected a map"),
         ("icecore: {user: {}}", 1, 11, "did you mean users?"),

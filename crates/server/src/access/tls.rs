@@ -23,10 +23,10 @@ use rustls::{
 
 use super::certificate::PeerCertificate;
 use super::credentials::{Digest, digest};
-use super::file::{Placed, Source, TlsSection};
+use super::file::TlsSection;
 use super::load::Files;
-use crate::config::yaml::Position;
-use crate::config::{Problem, quoted};
+use icecore_settings::yaml::Position;
+use icecore_settings::{Placed, Problem, Secret, quoted};
 
 const SECTION: &str = "tls_server_config";
 
@@ -120,10 +120,10 @@ fn complain(files: &Files<'_>, key: &str, reason: String, at: Position) -> Probl
 }
 
 /// The text of a PEM source.
-fn pem(source: &Placed<Source>, key: &str, files: &mut Files<'_>) -> Result<Vec<u8>, Problem> {
+fn pem(source: &Placed<Secret>, key: &str, files: &mut Files<'_>) -> Result<Vec<u8>, Problem> {
     match &source.value {
-        Source::Inline(text) => Ok(text.clone().into_bytes()),
-        Source::File(path) => files.read(path, &format!("{SECTION}.{key}_file"), source.at),
+        Secret::Given(text) => Ok(text.clone().into_bytes()),
+        Secret::File(path) => files.read(path, &format!("{SECTION}.{key}_file"), source.at),
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::registry::{SECTIONS, SETTINGS, Setting};
+use super::reload::is_live;
 
 const BEGIN: &str =
     "<!-- settings: generated, by UPDATE_DOCS=1 cargo test -p icecore-server config -->\n";
@@ -57,7 +58,7 @@ fn row(setting: &Setting) -> String {
         (Some(flag), Some(variable)) => format!(" Also `--{flag}` and `{variable}`."),
         _ => String::new(),
     };
-    let live = match setting.is_live() {
+    let live = match is_live(setting) {
         true => " A reload applies it.",
         false => "",
     };

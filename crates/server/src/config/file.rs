@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use super::error::{ConfigError, Problem, nearest, quoted};
+use icecore_settings::yaml::{self, Entry, Node, Position, Value};
+use icecore_settings::{ConfigError, Fields, Kind, Problem, SourceFile, nearest, quoted};
+
 use super::registry::{self, SECTIONS, SETTINGS, Setting};
-use super::values::Kind;
-use super::yaml::{self, Entry, Node, Position, Value};
 use crate::scrape::config::{self as scrape, ScrapeSettings};
 
 /// Our section.
@@ -81,21 +81,21 @@ pub(crate) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
 
 /// Sorts the file's text into settings, known foreign keys and problems.
 pub(super) fn interpret(text: &str, path: &Path) -> FileSettings {
-    let mut reader = Reader {
-        path,
-        found: FileSettings::default(),
-    };
+    let source = SourceFile::new(path);
+    let mut found = FileSettings::default();
     match yaml::parse(text) {
         Ok(root) => {
+            let mut reader = Reader {
+                source: &source,
+                found,
+            };
             reader.top_level(&root);
             reader.scrape(&root);
+            found = reader.found;
         }
-        Err(error) => {
-            let problem = Problem::new("", error.reason).at(path, error.at);
-            reader.found.problems.push(problem);
-        }
+        Err(error) => source.complain(error.at, "", error.reason),
     }
-    let mut found = reader.found;
+    found.problems.extend(source.into_problems());
     if !found.not_acted_upon.is_empty() {
         found.scrape.warnings.push(format!(
             "{}: not acted upon yet: {}",
@@ -107,12 +107,12 @@ pub(super) fn interpret(text: &str, path: &Path) -> FileSettings {
 }
 
 struct Reader<'a> {
-    path: &'a Path,
+    source: &'a SourceFile<'a>,
     found: FileSettings,
 }
 
-impl Reader<'_> {
-    fn top_level(&mut self, root: &Node) {
+impl<'a> Reader<'a> {
+    fn top_level(&mut self, root: &'a Node) {
         for entry in self.entries(root, "the file") {
             let known = PROMETHEUS_KEYS.iter().find(|key| **key == entry.key);
             if entry.key == SECTION {
@@ -145,12 +145,12 @@ impl Reader<'_> {
     fn scrape(&mut self, root: &Node) {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let not_acted_upon = &mut self.found.not_acted_upon;
-        let (settings, problems) = scrape::read(root, self.path, &variable, not_acted_upon);
+        let (settings, problems) = scrape::read(root, self.source.file, &variable, not_acted_upon);
         self.found.scrape = settings;
         self.found.problems.extend(problems);
     }
 
-    fn prometheus_storage(&mut self, node: &Node) {
+    fn prometheus_storage(&self, node: &'a Node) {
         for entry in self.entries(node, "storage") {
             if !PROMETHEUS_STORAGE_KEYS.contains(&entry.key.as_str()) {
                 let path = format!("storage.{}", entry.key);
@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 
     /// `prefix` is the path from the top of the file: `icecore`, then `icecore.storage`; or `otlp`.
-    fn section(&mut self, prefix: &str, node: &Node) {
+    fn section(&mut self, prefix: &str, node: &'a Node) {
         for entry in self.entries(node, prefix) {
             let path = format!("{prefix}.{}", entry.key);
             let key = within_section(&path);
@@ -214,35 +214,20 @@ impl Reader<'_> {
             }),
             Err(found) => {
                 let reason = format!("expected {}, found {found}", setting.kind);
-                self.complain(Problem::new(path, reason), node.at);
+                self.source.complain(node.at, path, reason);
             }
         }
     }
 
     /// The entries of a map; nothing at all is an empty one (everything in it commented out).
-    fn entries<'n>(&mut self, node: &'n Node, path: &str) -> &'n [Entry] {
-        match &node.value {
-            Value::Map(entries) => entries,
-            Value::Null => &[],
-            Value::List(_) | Value::Scalar { .. } => {
-                let found = match &node.value {
-                    Value::Scalar { text, .. } => quoted(text),
-                    _ => "a list".into(),
-                };
-                let reason = format!("expected a map of keys and values, found {found}");
-                self.complain(Problem::new(path, reason), node.at);
-                &[]
-            }
-        }
+    fn entries(&self, node: &'a Node, path: &str) -> &'a [Entry] {
+        Fields::of(node, path, self.source).entries()
     }
 
-    fn unknown(&mut self, path: &str, at: Position, cure: Option<String>) {
+    fn unknown(&self, path: &str, at: Position, cure: Option<String>) {
         let cure = cure.map(|near| format!("did you mean {near}?"));
-        self.complain(Problem::new(path, "unknown key").cure(cure), at);
-    }
-
-    fn complain(&mut self, problem: Problem, at: Position) {
-        self.found.problems.push(problem.at(self.path, at));
+        let problem = Problem::new(path, "unknown key").cure(cure);
+        self.source.complain_of(at, problem);
     }
 }
 

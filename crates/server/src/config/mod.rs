@@ -16,34 +16,27 @@
 
 #[cfg(test)]
 mod docs;
-pub(crate) mod duration;
-pub(crate) mod error;
 mod file;
 mod options;
 mod registry;
 mod reload;
 mod render;
-mod size;
 #[cfg(test)]
 mod tests;
-mod values;
-pub(crate) mod yaml;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use error::{ConfigError, Problem};
-pub(crate) use error::{nearest, quoted};
+use icecore_settings::nearest;
+use icecore_settings::quoted;
+pub use icecore_settings::{ConfigError, Kind, ListenAddress, Position, Problem};
 pub use options::{
     LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ScrapeOptions, ServerOptions,
 };
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use reload::Changes;
-pub(crate) use render::{without_password, yaml_text};
-pub use values::{Kind, ListenAddress};
-pub use yaml::Position;
 
 use crate::scrape::config::ScrapeSettings;
 
@@ -287,7 +280,7 @@ impl Loading {
             .keys()
             .filter(|name| !known.contains(name) && *name != icecore_storage::FAIL_POINT_VARIABLE)
             .map(
-                |name| match error::nearest(name, known.iter().map(String::as_str)) {
+                |name| match nearest(name, known.iter().map(String::as_str)) {
                     Some(near) => format!("{name} (did you mean {near}?)"),
                     None => name.clone(),
                 },
@@ -335,7 +328,7 @@ impl Loading {
                 Some(Problem::new(subject, format!("expected {}", bad.expected)))
             }
             Err(bad) => {
-                let found = error::quoted(text);
+                let found = quoted(text);
                 let reason = format!("expected {}, found {found}", bad.expected);
                 Some(Problem::new(subject, reason))
             }

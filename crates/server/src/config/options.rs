@@ -8,7 +8,9 @@ use std::time::Duration;
 use icecore_model::{MatchOp, Matcher, MatcherError};
 use icecore_promql::EngineOptions;
 
-use super::values::{Choice, ListenAddress};
+use icecore_settings::{BadValue, Choice, Format, Kind, ListenAddress};
+use icecore_storage::Compression;
+use icecore_wire::otlp::{Exponential, Strategy};
 
 const MIB: usize = 1 << 20;
 
@@ -188,6 +190,7 @@ impl LogLevel {
 }
 
 impl Choice for LogLevel {
+    type Value = Self;
     const WORDS: &'static [&'static str] = &["error", "warn", "info", "debug", "trace"];
     const VALUES: &'static [Self] = &[
         Self::Error,
@@ -199,31 +202,62 @@ impl Choice for LogLevel {
 }
 
 impl Choice for LogFormat {
+    type Value = Self;
     const WORDS: &'static [&'static str] = &["text", "json"];
     const VALUES: &'static [Self] = &[Self::Text, Self::Json];
 }
 
-impl Choice for icecore_storage::Compression {
+/// The words for a type of another crate.
+pub(super) struct Compressions;
+
+impl Choice for Compressions {
+    type Value = Compression;
     const WORDS: &'static [&'static str] = &["none", "lz4", "zstd"];
-    const VALUES: &'static [Self] = &[Self::None, Self::Lz4, Self::Zstd];
+    const VALUES: &'static [Compression] =
+        &[Compression::None, Compression::Lz4, Compression::Zstd];
 }
 
-impl Choice for icecore_wire::otlp::Strategy {
+/// The words for a type of another crate.
+pub(super) struct Strategies;
+
+impl Choice for Strategies {
+    type Value = Strategy;
     const WORDS: &'static [&'static str] = &[
         "UnderscoreEscapingWithSuffixes",
         "UnderscoreEscapingWithoutSuffixes",
         "NoUTF8EscapingWithSuffixes",
         "NoTranslation",
     ];
-    const VALUES: &'static [Self] = &[
-        Self::UnderscoreEscapingWithSuffixes,
-        Self::UnderscoreEscapingWithoutSuffixes,
-        Self::NoUtf8EscapingWithSuffixes,
-        Self::NoTranslation,
+    const VALUES: &'static [Strategy] = &[
+        Strategy::UnderscoreEscapingWithSuffixes,
+        Strategy::UnderscoreEscapingWithoutSuffixes,
+        Strategy::NoUtf8EscapingWithSuffixes,
+        Strategy::NoTranslation,
     ];
 }
 
-impl Choice for icecore_wire::otlp::Exponential {
+/// The words for a type of another crate.
+pub(super) struct Exponentials;
+
+impl Choice for Exponentials {
+    type Value = Exponential;
     const WORDS: &'static [&'static str] = &["native", "classic"];
-    const VALUES: &'static [Self] = &[Self::Native, Self::Classic];
+    const VALUES: &'static [Exponential] = &[Exponential::Native, Exponential::Classic];
+}
+
+pub(super) struct Origins;
+
+impl Format for Origins {
+    type Native = OriginPattern;
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: &str) -> Result<OriginPattern, BadValue> {
+        OriginPattern::parse(text).map_err(|_| {
+            BadValue::expected("a regular expression such as .* or https?://(one|two)\\.example")
+        })
+    }
+
+    fn show(value: &OriginPattern) -> String {
+        value.text().into()
+    }
 }

@@ -7,75 +7,16 @@
 //! To add a setting: add the field with its default and reason to its `Options`, add a row here,
 //! and run the tests of this module once with `UPDATE_DOCS=1`.
 
-use super::Config;
-use super::values::{
-    Address, AutoSize, AutoTime, BadValue, Bool, Format, Integer, Kind, Location, Names, OneOf,
-    OptionalAddress, Origins, Secret, Size, Text, Time, parse_within,
+use icecore_settings::{
+    Address, AutoSize, AutoTime, Bool, Integer, Location, Names, OneOf, OptionalAddress,
+    SecretText, Size, Text, Time, setting,
 };
-use super::{LogFormat, LogLevel};
-use icecore_storage::Compression;
-use icecore_wire::otlp::{Exponential, Strategy};
 
-/// One setting: its name, what it holds, and why one would change it.
-pub struct Setting {
-    /// `section.name`, as nested maps in the file: `icecore: {section: {name: …}}`.
-    pub key: &'static str,
-    pub kind: Kind,
-    /// One line: what it does, what happens at the limit, why the default is what it is.
-    pub what: &'static str,
-    /// Least and most, in the setting's own text form; empty where there is none.
-    pub bounds: (&'static str, &'static str),
-    /// A shorter flag name (without dashes) for what is given at nearly every start.
-    pub short_name: Option<&'static str>,
-    pub(super) read: fn(&Config) -> String,
-    pub(super) write: fn(&mut Config, &str) -> Result<(), BadValue>,
-}
+use super::options::{Compressions, Exponentials, Origins, Strategies};
+use super::{Config, LogFormat, LogLevel};
 
-impl Setting {
-    /// `--storage.block-cache-bytes`, without the dashes; the short name where there is one.
-    pub fn flag(&self) -> String {
-        self.short_name.map_or_else(|| self.long_flag(), Into::into)
-    }
-
-    /// The flag name by the rule, which also works where there is a short one.
-    pub fn long_flag(&self) -> String {
-        self.key.replace('_', "-")
-    }
-
-    /// `ICECORE_STORAGE_BLOCK_CACHE_BYTES`.
-    pub fn variable(&self) -> String {
-        variable(self.key)
-    }
-
-    /// `ICECORE_LISTEN` beside `ICECORE_SERVER_LISTEN`, where the setting has a short name.
-    pub fn short_variable(&self) -> Option<String> {
-        self.short_name.map(variable)
-    }
-
-    /// The part before the first dot.
-    pub fn section(&self) -> &'static str {
-        self.key.split_once('.').map_or("", |(section, _)| section)
-    }
-
-    /// The part after the first dot.
-    pub fn name(&self) -> &'static str {
-        self.key.split_once('.').map_or(self.key, |(_, name)| name)
-    }
-
-    /// Whether its value must not be shown to anybody.
-    pub fn is_secret(&self) -> bool {
-        self.kind == Kind::Secret
-    }
-
-    /// The default in text form.
-    pub fn default_value(&self) -> String {
-        (self.read)(&Config::default())
-    }
-}
-
-fn variable(name: &str) -> String {
-    format!("ICECORE_{}", name.replace(['.', '-'], "_").to_uppercase())
-}
+/// A setting of a process.
+pub type Setting = icecore_settings::Setting<Config>;
 
 /// The sections in the order in which they are documented, with a heading for each.
 pub const SECTIONS: &[(&str, &str)] = &[
@@ -95,39 +36,6 @@ pub const SECTIONS: &[(&str, &str)] = &[
 /// Where a setting stands in [`SETTINGS`].
 pub(super) fn index_of(key: &str) -> Option<usize> {
     SETTINGS.iter().position(|setting| setting.key == key)
-}
-
-macro_rules! setting {
-    ($key:literal, $format:ty, $($field:ident).+, $what:literal) => {
-        Setting {
-            key: $key,
-            kind: <$format as Format>::KIND,
-            what: $what,
-            bounds: ("", ""),
-            short_name: None,
-            read: |config| <$format as Format>::show(&config.$($field).+),
-            write: |config, text| {
-                config.$($field).+ = <$format as Format>::parse(text)?;
-                Ok(())
-            },
-        }
-    };
-    ($key:literal, $format:ty, $($field:ident).+, short $short:literal, $what:literal) => {
-        Setting {
-            short_name: Some($short),
-            ..setting!($key, $format, $($field).+, $what)
-        }
-    };
-    ($key:literal, $format:ty, $($field:ident).+, $least:literal to $most:literal, $what:literal) => {
-        Setting {
-            bounds: ($least, $most),
-            write: |config, text| {
-                config.$($field).+ = parse_within::<$format>(text, ($least, $most))?;
-                Ok(())
-            },
-            ..setting!($key, $format, $($field).+, $what)
-        }
-    };
 }
 
 /// Every setting, in the order in which they are documented.
@@ -192,7 +100,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "storage.secret_access_key",
-        Secret,
+        SecretText,
         storage.store.secret_access_key,
         "The secret of the S3 key; a flag would be visible in the process list, so prefer the environment. Empty means AWS_SECRET_ACCESS_KEY or the machine's role."
     ),
@@ -218,13 +126,13 @@ pub static SETTINGS: &[Setting] = &[
         "Size of stored blocks, a power of two. At 16KiB the index is four times smaller than at 4KiB, and a block is still cheap to fetch for one series."),
     setting!(
         "storage.compression",
-        OneOf<Compression>,
+        OneOf<Compressions>,
         storage.store.compression,
         "Codec of blocks as they are written first, to the journal and by flushes. lz4 is nearly free; zstd saves a fifth of the bytes for a third more CPU in a flush."
     ),
     setting!(
         "storage.compacted_compression",
-        OneOf<Compression>,
+        OneOf<Compressions>,
         storage.store.compacted_compression,
         "Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd pays here."
     ),
@@ -360,7 +268,7 @@ pub static SETTINGS: &[Setting] = &[
         "Where OTLP over gRPC is served beside the HTTP port, which answers it, too; off for nowhere. 4317 is where exporters send to. A default port that is taken is a warning, one given here is an error."),
     setting!(
         "otlp.translation_strategy",
-        OneOf<Strategy>,
+        OneOf<Strategies>,
         otlp.strategy,
         "How names become those of Prometheus: underscores for what names could not have before UTF-8, and units and _total at the end, or not. As in Prometheus, and so are the others of this section unless they say otherwise; Prometheus' own section otlp: of the file is taken, too."
     ),
@@ -402,7 +310,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "otlp.exponential_histograms",
-        OneOf<Exponential>,
+        OneOf<Exponentials>,
         otlp.exponential,
         "Whether exponential histograms become native ones, as in Prometheus, or _bucket series whose bounds are powers of two from 2^-16 to 2^40, for dashboards that know no others."
     ),

@@ -47,11 +47,9 @@ pub(crate) struct Changes {
     pub(crate) waiting: Vec<&'static str>,
 }
 
-impl Setting {
-    /// Whether a reload applies it.
-    pub(crate) fn is_live(&self) -> bool {
-        LIVE.contains(&self.key)
-    }
+/// Whether a reload applies it.
+pub(super) fn is_live(setting: &Setting) -> bool {
+    LIVE.contains(&setting.key)
 }
 
 impl Config {
@@ -67,8 +65,8 @@ impl Config {
         config.warnings.clone_from(&anew.warnings);
         let mut changes = Changes::default();
         for (index, setting) in SETTINGS.iter().enumerate() {
-            let differs = setting.differs(self, anew);
-            if differs && !setting.is_live() {
+            let differs = differs(setting, self, anew);
+            if differs && !is_live(setting) {
                 changes.waiting.push(setting.key);
                 continue;
             }
@@ -86,12 +84,11 @@ impl Config {
     }
 }
 
-impl Setting {
-    fn differs(&self, one: &Config, other: &Config) -> bool {
-        // What is secret is not shown, so that there is nothing to compare.
-        let secret = |config: &Config| config.storage.store.secret_access_key.clone();
-        (self.read)(one) != (self.read)(other) || (self.is_secret() && secret(one) != secret(other))
-    }
+fn differs(setting: &Setting, one: &Config, other: &Config) -> bool {
+    // What is secret is not shown, so that there is nothing to compare.
+    let secret = |config: &Config| config.storage.store.secret_access_key.clone();
+    (setting.read)(one) != (setting.read)(other)
+        || (setting.is_secret() && secret(one) != secret(other))
 }
 
 #[cfg(test)]
@@ -159,7 +156,7 @@ icecore:
     fn every_value_can_be_given_back() {
         let (_directory, config) = load("", &[]);
         let mut written = config.clone();
-        for setting in SETTINGS.iter().filter(|setting| setting.is_live()) {
+        for setting in SETTINGS.iter().filter(|setting| is_live(setting)) {
             let text = (setting.read)(&config);
             assert!(
                 (setting.write)(&mut written, &text).is_ok(),

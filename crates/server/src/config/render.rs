@@ -4,8 +4,9 @@
 
 use std::fmt::Write as _;
 
+use icecore_settings::{Kind, without_password, yaml_text};
+
 use super::registry::{SECTIONS, SETTINGS, Setting};
-use super::values::{Kind, SECRET_SHOWN};
 use super::{Config, Source, file};
 
 /// The effective configuration as YAML; see [`Config::render`].
@@ -57,48 +58,4 @@ fn origin(source: &Source, config: &Config) -> String {
         Source::Environment(name) => name.clone(),
         Source::Flag(flag) => flag.clone(),
     }
-}
-
-/// A URL may carry credentials (`https://user:password@host`), which are nobody's business.
-pub(crate) fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.into();
-    };
-    let (authority, path) = match rest.find('/') {
-        Some(slash) => rest.split_at(slash),
-        None => (rest, ""),
-    };
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{SECRET_SHOWN}@{host}{path}"),
-        None => text.into(),
-    }
-}
-
-/// A YAML scalar that reads back as this text: plain where nothing in it could be misread.
-pub(crate) fn yaml_text(text: &str) -> String {
-    let plain_char =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | ':');
-    let plain = text.chars().all(plain_char)
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/'))
-        && !text.ends_with(':')
-        && !text.eq_ignore_ascii_case("null")
-        && !text.starts_with("...");
-    if plain {
-        return text.into();
-    }
-    let mut quoted = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(c);
-            }
-            ' '..='~' => quoted.push(c),
-            _ => {
-                let _ = write!(quoted, "\\U{:08x}", u32::from(c));
-            }
-        }
-    }
-    quoted.push('"');
-    quoted
 }

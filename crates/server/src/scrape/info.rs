@@ -5,7 +5,7 @@ use icecore_model::Metadata;
 use super::manager::Scraping;
 use super::relabel::LabelSet;
 use super::target::Target;
-use crate::config::duration;
+use icecore_settings::duration;
 
 type Pairs = Vec<(String, String)>;
 

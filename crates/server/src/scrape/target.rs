@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::config::{Scheme, ScrapeConfig, TargetGroup};
 use super::relabel::{self, LabelSet};
 use super::series::TargetSeries;
-use crate::config::duration;
+use icecore_settings::duration;
 
 const ADDRESS: &str = "__address__";
 const SCHEME: &str = "__scheme__";

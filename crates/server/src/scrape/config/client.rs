@@ -3,11 +3,11 @@
 
 use reqwest::Url;
 
-use super::fields::{Fields, Source, texts_of};
 use super::{
     Credentials, HeaderConfig, HttpClientConfig, ProxyConfig, Secret, TlsClientConfig, TlsVersion,
 };
-use crate::config::yaml::{Entry, Value};
+use icecore_settings::yaml::{Entry, Value};
+use icecore_settings::{Fields, SourceFile, texts_of};
 
 const NO_SECRET_MANAGER: &str = "secret managers are not supported; give the secret or a file";
 
@@ -254,7 +254,7 @@ fn secret_texts(header: &mut Fields<'_>) -> Vec<Secret> {
     secrets
 }
 
-fn header_name(entry: &Entry, path: &str, reserved: &[&str], source: &Source<'_>) -> String {
+fn header_name(entry: &Entry, path: &str, reserved: &[&str], source: &SourceFile<'_>) -> String {
     let subject = format!("{path}.{}", entry.key);
     let lower = entry.key.to_ascii_lowercase();
     if !is_token(&entry.key) {

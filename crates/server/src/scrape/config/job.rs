@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::fields::{Fields, texts_of};
-use super::size::parse_binary_size;
 use super::{
     HttpClientConfig, NameEscaping, NameValidation, Scheme, ScrapeConfig, ScrapeProtocol, client,
     rules, targets,
 };
-use crate::config::yaml::Value;
+use icecore_settings::parse_binary_size;
+use icecore_settings::yaml::Value;
+use icecore_settings::{Fields, texts_of};
 
 pub(super) const PROTOCOLS: [(&str, ScrapeProtocol); 5] = [
     ("PrometheusProto", ScrapeProtocol::PrometheusProto),
@@ -251,7 +251,7 @@ fn interval_and_timeout(fields: &mut Fields<'_>, defaults: &Global) -> (Duration
     let interval = interval.unwrap_or(defaults.scrape_interval);
     let timeout = fields.duration_or_unset("scrape_timeout");
     if timeout.is_some_and(|timeout| timeout > interval) {
-        let interval = crate::config::duration::show(&interval);
+        let interval = icecore_settings::duration::show(&interval);
         let reason = format!("must not be above the scrape interval, which is {interval}");
         fields.complain("scrape_timeout", reason);
     }

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::fields::{Fields, Source};
 use super::job::{self, Global};
 use super::{ScrapeConfig, ScrapeSettings, render};
-use crate::config::Position;
-use crate::config::error::Problem;
-use crate::config::yaml::{self, Entry, Node, Value};
+use icecore_settings::Position;
+use icecore_settings::Problem;
+use icecore_settings::yaml::{self, Entry, Node, Value};
+use icecore_settings::{Fields, SourceFile};
 
 /// Most that one of `scrape_config_files` may hold, for the same reason as the main file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -36,7 +36,7 @@ pub(crate) fn read(
     let Value::Map(entries) = &root.value else {
         return (ScrapeSettings::default(), Vec::new());
     };
-    let source = Source::new(path);
+    let source = SourceFile::new(path);
     let mut loading = Loading::default();
     if let Some(node) = find(entries, "global") {
         loading.global = Global::read(Fields::of(node, "global", &source), variable);
@@ -110,7 +110,7 @@ impl Loading {
     }
 
     /// The files that match a pattern. None is no error: they may come later.
-    fn files(&mut self, pattern: &Path, main: &Source<'_>, at: Position) {
+    fn files(&mut self, pattern: &Path, main: &SourceFile<'_>, at: Position) {
         const SUBJECT: &str = "scrape_config_files";
         let Some(text) = pattern.to_str() else {
             main.complain(at, SUBJECT, "the path is not valid UTF-8");
@@ -143,7 +143,7 @@ impl Loading {
                 return;
             }
         };
-        let source = Source::new(path);
+        let source = SourceFile::new(path);
         let mut top = Fields::of(&root, "", &source);
         self.jobs(&mut top, path);
         top.finish();

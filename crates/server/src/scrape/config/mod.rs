@@ -4,14 +4,12 @@
 //! absolute (relative ones are taken from the directory of the file that names them).
 
 mod client;
-mod fields;
 mod job;
 mod load;
 #[cfg(test)]
 mod promtool_tests;
 mod render;
 mod rules;
-mod size;
 mod targets;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,6 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use icecore_model::AnchoredRegex;
+pub(crate) use icecore_settings::Secret;
 
 pub(crate) use load::{KEYS, read};
 pub(crate) use targets::read_groups;
@@ -194,22 +193,6 @@ pub(crate) enum Credentials {
         kind: String,
         credentials: Secret,
     },
-}
-
-/// A secret, or the file that holds it, which is read anew whenever the secret is needed.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Secret {
-    Given(String),
-    File(PathBuf),
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Given(_) => f.write_str("<secret>"),
-            Self::File(path) => write!(f, "File({path:?})"),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

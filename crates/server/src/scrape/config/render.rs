@@ -3,21 +3,16 @@
 //! Holds always: no secret is in it; without secrets, reading it gives the same settings; what is zero, empty
 //! or false by default is left out, as Prometheus does it.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::job::{ESCAPINGS, Global, PROTOCOLS};
 use super::rules::{DEFAULT_PATTERN, word_of};
-use super::size::show_binary_size;
 use super::{
     Credentials, Discovery, DnsRecord, HeaderConfig, HttpClientConfig, NameEscaping,
     NameValidation, ProxyConfig, RelabelRule, Scheme, ScrapeConfig, ScrapeProtocol, Secret,
     TargetGroup, TlsClientConfig, TlsVersion,
 };
-use crate::config::{duration, without_password, yaml_text};
-
-const SECRET_SHOWN: &str = "<secret>";
+use icecore_settings::{Map, SECRET_SHOWN, Tree, show_binary_size, without_password};
 
 /// `jobs` are those of the file itself, without those of `files`.
 pub(super) fn file(global: &Global, jobs: &[ScrapeConfig], files: &[PathBuf]) -> String {
@@ -28,115 +23,7 @@ pub(super) fn file(global: &Global, jobs: &[ScrapeConfig], files: &[PathBuf]) ->
         files.iter().map(|path| path_text(path)),
     );
     top.maps("scrape_configs", jobs.iter().map(job_map));
-    let mut text = String::new();
-    write_map(&mut text, &top, 0, false);
-    text
-}
-
-enum Tree {
-    Text(String),
-    List(Vec<Tree>),
-    Map(Map),
-}
-
-#[derive(Default)]
-struct Map(Vec<(String, Tree)>);
-
-impl Map {
-    fn put(&mut self, key: &str, tree: Tree) {
-        self.0.push((key.into(), tree));
-    }
-
-    fn text(&mut self, key: &str, text: impl Into<String>) {
-        self.put(key, Tree::Text(text.into()));
-    }
-
-    fn text_if(&mut self, key: &str, text: Option<impl Into<String>>) {
-        if let Some(text) = text {
-            self.text(key, text);
-        }
-    }
-
-    fn duration(&mut self, key: &str, duration: &Duration) {
-        self.text(key, duration::show(duration));
-    }
-
-    fn boolean(&mut self, key: &str, value: bool) {
-        self.text(key, if value { "true" } else { "false" });
-    }
-
-    fn if_true(&mut self, key: &str, value: bool) {
-        if value {
-            self.boolean(key, value);
-        }
-    }
-
-    fn limit(&mut self, key: &str, limit: u64) {
-        if limit > 0 {
-            self.text(key, limit.to_string());
-        }
-    }
-
-    fn list(&mut self, key: &str, texts: impl Iterator<Item = String>) {
-        let list: Vec<_> = texts.map(Tree::Text).collect();
-        if !list.is_empty() {
-            self.put(key, Tree::List(list));
-        }
-    }
-
-    fn map(&mut self, key: &str, map: Map) {
-        if !map.0.is_empty() {
-            self.put(key, Tree::Map(map));
-        }
-    }
-
-    fn maps(&mut self, key: &str, maps: impl Iterator<Item = Map>) {
-        let list: Vec<_> = maps.map(Tree::Map).collect();
-        if !list.is_empty() {
-            self.put(key, Tree::List(list));
-        }
-    }
-}
-
-fn write_map(out: &mut String, map: &Map, indent: usize, first_is_placed: bool) {
-    for (index, (key, tree)) in map.0.iter().enumerate() {
-        if index > 0 || !first_is_placed {
-            out.extend(std::iter::repeat_n(' ', indent));
-        }
-        out.push_str(&yaml_text(key));
-        out.push(':');
-        match tree {
-            Tree::Text(text) => {
-                let _ = writeln!(out, " {}", yaml_text(text));
-            }
-            Tree::List(list) if list.is_empty() => out.push_str(" []\n"),
-            Tree::Map(map) if map.0.is_empty() => out.push_str(" {}\n"),
-            Tree::List(list) => {
-                out.push('\n');
-                write_list(out, list, indent);
-            }
-            Tree::Map(map) => {
-                out.push('\n');
-                write_map(out, map, indent + 2, false);
-            }
-        }
-    }
-}
-
-fn write_list(out: &mut String, list: &[Tree], indent: usize) {
-    for tree in list {
-        out.extend(std::iter::repeat_n(' ', indent));
-        out.push_str("- ");
-        match tree {
-            Tree::Text(text) => {
-                let _ = writeln!(out, "{}", yaml_text(text));
-            }
-            Tree::Map(map) if map.0.is_empty() => out.push_str("{}\n"),
-            Tree::Map(map) => write_map(out, map, indent + 2, true),
-            // No list of lists exists in these files.
-            Tree::List(_) => out.push_str("[]\n"),
-        }
-    }
+    top.into_text()
 }
 
 fn path_text(path: &Path) -> String {

@@ -2,8 +2,8 @@
 
 use icecore_model::AnchoredRegex;
 
-use super::fields::Fields;
 use super::{NameValidation, RelabelAction, RelabelRule};
+use icecore_settings::Fields;
 
 /// Used where no pattern is given.
 pub(super) const DEFAULT_PATTERN: &str = "(.*)";

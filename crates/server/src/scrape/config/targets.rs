@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::fields::{Fields, Source};
 use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client};
-use crate::config::error::Problem;
-use crate::config::yaml::{self, Value};
+use icecore_settings::Problem;
+use icecore_settings::yaml::{self, Value};
+use icecore_settings::{Fields, SourceFile};
 
 const FILE_REFRESH: Duration = Duration::from_secs(300);
 const HTTP_REFRESH: Duration = Duration::from_secs(60);
@@ -201,7 +201,7 @@ pub(crate) fn read_groups(text: &str, path: &Path) -> Result<Vec<TargetGroup>, S
         Value::Null => &[],
         _ => return Err("expected a list of target groups".into()),
     };
-    let source = Source::new(path);
+    let source = SourceFile::new(path);
     let mut groups = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
         let fields = Fields::of(node, format!("[{index}]"), &source);

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::{RelabelRule, ScrapeConfig, ScrapeSettings, read};
-use crate::config::{Config, ConfigError, Inputs, yaml};
+use crate::config::{Config, ConfigError, Inputs};
+use icecore_settings::yaml;
 
 impl ScrapeSettings {
     /// Reads a configuration file for what it says about scraping.

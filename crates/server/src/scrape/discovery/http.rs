@@ -7,9 +7,9 @@ use reqwest::{StatusCode, Url};
 use tokio::sync::mpsc;
 
 use super::{Known, groups, patience};
-use crate::config::without_password;
 use crate::scrape::config::{HttpClientConfig, TargetGroup};
 use crate::scrape::http_client::{HttpClient, reason};
+use icecore_settings::without_password;
 
 /// Above any list of targets (a hundred thousand of them take about ten megabytes).
 const BODY_BYTES_MAX: usize = 64 << 20;

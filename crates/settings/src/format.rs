@@ -1,13 +1,13 @@
 //! How each kind of setting is read from text and shown again.
 //!
 //! File, environment and flags all arrive here as text, so that a value means the same wherever it
-//! was written. Holds always: `parse(show(x)) == x`, and a [`Secret`] is never shown.
+//! was written. Holds always: `parse(show(x)) == x`, and a [`SecretText`] is never shown.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::options::OriginPattern;
-use super::{duration, size};
+use crate::secret::SECRET_SHOWN;
+use crate::{duration, size};
 
 /// What a setting holds; decides the documentation's type column and the placeholder in `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,12 @@ impl fmt::Display for Kind {
 
 /// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadValue {
-    pub(crate) expected: String,
+pub struct BadValue {
+    pub expected: String,
 }
 
 impl BadValue {
-    pub(super) fn expected(what: impl Into<String>) -> Self {
+    pub fn expected(what: impl Into<String>) -> Self {
         Self {
             expected: what.into(),
         }
@@ -70,7 +70,7 @@ impl BadValue {
 }
 
 /// Text form of one kind of value. `bounds` in the registry are written in the same form.
-pub(super) trait Format {
+pub trait Format {
     type Native;
     const KIND: Kind;
 
@@ -79,7 +79,7 @@ pub(super) trait Format {
 }
 
 /// Reads a value and holds it against the setting's bounds; an empty bound is none.
-pub(super) fn parse_within<F: Format>(
+pub fn parse_within<F: Format>(
     text: &str,
     (least, most): (&str, &str),
 ) -> Result<F::Native, BadValue>
@@ -102,7 +102,7 @@ where
 }
 
 /// Decimal digits without sign, blanks or leading zeros (which YAML 1.1 reads as octal).
-pub(super) fn whole_number(text: &str) -> Option<u64> {
+pub(crate) fn whole_number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
     if plain && !leading_zero {
@@ -112,19 +112,18 @@ pub(super) fn whole_number(text: &str) -> Option<u64> {
     }
 }
 
-pub(super) struct Time;
-pub(super) struct AutoTime;
-pub(super) struct Size;
-pub(super) struct AutoSize;
-pub(super) struct Integer;
-pub(super) struct Bool;
-pub(super) struct Text;
-pub(super) struct Origins;
-pub(super) struct Location;
-pub(super) struct Names;
-pub(super) struct Secret;
-pub(super) struct Address;
-pub(super) struct OptionalAddress;
+pub struct Time;
+pub struct AutoTime;
+pub struct Size;
+pub struct AutoSize;
+pub struct Integer;
+pub struct Bool;
+pub struct Text;
+pub struct Location;
+pub struct Names;
+pub struct SecretText;
+pub struct Address;
+pub struct OptionalAddress;
 
 /// In place of a value: the one that fits the machine or the rest of the configuration.
 const AUTO: &str = "auto";
@@ -132,7 +131,7 @@ const AUTO: &str = "auto";
 /// In place of an address: there is none.
 const OFF: &str = "off";
 
-pub(super) struct OneOf<C>(std::marker::PhantomData<C>);
+pub struct OneOf<C>(std::marker::PhantomData<C>);
 
 impl Format for Time {
     type Native = Duration;
@@ -263,21 +262,6 @@ impl Format for Names {
     }
 }
 
-impl Format for Origins {
-    type Native = OriginPattern;
-    const KIND: Kind = Kind::Text;
-
-    fn parse(text: &str) -> Result<OriginPattern, BadValue> {
-        OriginPattern::parse(text).map_err(|_| {
-            BadValue::expected("a regular expression such as .* or https?://(one|two)\\.example")
-        })
-    }
-
-    fn show(value: &OriginPattern) -> String {
-        value.text().into()
-    }
-}
-
 impl Format for Location {
     type Native = String;
     const KIND: Kind = Kind::Location;
@@ -294,11 +278,7 @@ impl Format for Location {
     }
 }
 
-/// What is shown in place of a secret, and therefore refused as one: somebody pasted what
-/// `icecore config` printed.
-pub(super) const SECRET_SHOWN: &str = "<secret>";
-
-impl Format for Secret {
+impl Format for SecretText {
     type Native = String;
     const KIND: Kind = Kind::Secret;
 
@@ -396,23 +376,25 @@ fn is_host_name_byte(byte: u8) -> bool {
 }
 
 /// An enumeration and the words for it.
-pub(super) trait Choice: Copy + PartialEq + Sized + 'static {
+pub trait Choice {
+    /// The enumeration itself, unless that belongs to another crate.
+    type Value: Copy + PartialEq + 'static;
     const WORDS: &'static [&'static str];
     /// In the order of `WORDS`.
-    const VALUES: &'static [Self];
+    const VALUES: &'static [Self::Value];
 }
 
 impl<C: Choice> Format for OneOf<C> {
-    type Native = C;
+    type Native = C::Value;
     const KIND: Kind = Kind::Choice(C::WORDS);
 
-    fn parse(text: &str) -> Result<C, BadValue> {
+    fn parse(text: &str) -> Result<C::Value, BadValue> {
         std::iter::zip(C::WORDS, C::VALUES)
             .find_map(|(word, value)| (*word == text).then_some(*value))
             .ok_or_else(|| BadValue::expected(C::WORDS.join(" or ")))
     }
 
-    fn show(value: &C) -> String {
+    fn show(value: &C::Value) -> String {
         std::iter::zip(C::WORDS, C::VALUES)
             .find_map(|(word, choice)| (choice == value).then(|| (*word).into()))
             .unwrap_or_default()

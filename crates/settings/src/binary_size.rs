@@ -12,7 +12,7 @@ const UNITS: [(&str, u64); 6] = [
 const EXPECTED: &str = "a size such as 10MB or 512KiB";
 
 /// `0`, or numbers with units behind them: `10MB`, `1.5GiB`, `1MiB512KiB`.
-pub(super) fn parse_binary_size(text: &str) -> Result<u64, String> {
+pub fn parse_binary_size(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);
     }
@@ -48,7 +48,7 @@ fn unit_bytes(unit: &str) -> Option<u64> {
 }
 
 /// The form that Prometheus prints: from large units to small ones.
-pub(super) fn show_binary_size(bytes: u64) -> String {
+pub fn show_binary_size(bytes: u64) -> String {
     let mut rest = bytes;
     let mut text = String::new();
     for (unit, unit_bytes) in UNITS {

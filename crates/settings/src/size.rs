@@ -4,7 +4,7 @@
 //! 1024 bytes and `KB` is 1000: the letters mean what the standard says, not what is customary in
 //! one program or the other.
 
-use super::values::{BadValue, whole_number};
+use crate::format::{BadValue, whole_number};
 
 /// Units from large to small: the first that divides a size is the one it is printed in.
 const UNITS: [(&str, u64); 9] = [
@@ -21,7 +21,7 @@ const UNITS: [(&str, u64); 9] = [
 
 const EXPECTED: &str = "a size such as 64MiB, 16KiB, 1GB or a number of bytes";
 
-pub(super) fn parse(text: &str) -> Result<usize, BadValue> {
+pub fn parse(text: &str) -> Result<usize, BadValue> {
     let digits_end = text
         .bytes()
         .position(|byte| !byte.is_ascii_digit())
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<usize, BadValue> {
         .ok_or_else(|| BadValue::expected("a size that fits into this machine's address space"))
 }
 
-pub(super) fn show(bytes: &usize) -> String {
+pub fn show(bytes: &usize) -> String {
     // A usize is at most 64 bits wide on every platform Rust has.
     let bytes = u64::try_from(*bytes).unwrap_or(u64::MAX);
     UNITS

@@ -7,21 +7,21 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Secret;
-use crate::config::duration;
-use crate::config::error::{Problem, nearest, quoted};
-use crate::config::yaml::{Entry, Node, Position, Value};
+use crate::duration;
+use crate::problem::{Problem, nearest, quoted};
+use crate::secret::Secret;
+use crate::yaml::{Entry, Node, Position, Value};
 
 /// The file that is being read, and what is wrong with it.
-pub(super) struct Source<'f> {
-    pub(super) file: &'f Path,
+pub struct SourceFile<'f> {
+    pub file: &'f Path,
     /// Relative paths are meant from here.
-    pub(super) directory: PathBuf,
+    pub directory: PathBuf,
     problems: RefCell<Vec<Problem>>,
 }
 
-impl<'f> Source<'f> {
-    pub(super) fn new(file: &'f Path) -> Self {
+impl<'f> SourceFile<'f> {
+    pub fn new(file: &'f Path) -> Self {
         let directory = file.parent().unwrap_or(Path::new(""));
         // A relative path stays right when it is used later, wherever the process then is.
         let directory = std::path::absolute(directory.join(".")).unwrap_or(directory.into());
@@ -32,20 +32,20 @@ impl<'f> Source<'f> {
         }
     }
 
-    pub(super) fn complain(&self, at: Position, subject: &str, reason: impl Into<String>) {
+    pub fn complain(&self, at: Position, subject: &str, reason: impl Into<String>) {
         self.complain_of(at, Problem::new(subject, reason));
     }
 
-    fn complain_of(&self, at: Position, problem: Problem) {
+    pub fn complain_of(&self, at: Position, problem: Problem) {
         self.problems.borrow_mut().push(problem.at(self.file, at));
     }
 
-    pub(super) fn into_problems(self) -> Vec<Problem> {
+    pub fn into_problems(self) -> Vec<Problem> {
         self.problems.into_inner()
     }
 
     /// A path of the file; an empty one stays empty.
-    pub(super) fn path(&self, text: &str) -> PathBuf {
+    pub fn path(&self, text: &str) -> PathBuf {
         if text.is_empty() {
             return PathBuf::new();
         }
@@ -53,19 +53,25 @@ impl<'f> Source<'f> {
     }
 }
 
+/// A value, and where it was written, for complaints that come later.
+pub struct Placed<T> {
+    pub value: T,
+    pub at: Position,
+}
+
 /// One map. What is null in it counts as not given.
-pub(super) struct Fields<'a> {
-    pub(super) source: &'a Source<'a>,
+pub struct Fields<'a> {
+    pub source: &'a SourceFile<'a>,
     /// Where the map is: `scrape_configs[2].tls_config`.
-    pub(super) path: String,
-    pub(super) at: Position,
+    pub path: String,
+    pub at: Position,
     entries: &'a [Entry],
     asked: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
     /// The map that `node` is. Anything else is complained about and read as an empty map.
-    pub(super) fn of(node: &'a Node, path: impl Into<String>, source: &'a Source<'a>) -> Self {
+    pub fn of(node: &'a Node, path: impl Into<String>, source: &'a SourceFile<'a>) -> Self {
         let path = path.into();
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
@@ -88,30 +94,35 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// All of them, whatever their keys.
+    pub fn entries(&self) -> &'a [Entry] {
+        self.entries
+    }
+
     /// The node of a key, null included.
-    pub(super) fn raw(&mut self, key: &'static str) -> Option<&'a Node> {
+    pub fn raw(&mut self, key: &'static str) -> Option<&'a Node> {
         self.asked.push(key);
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some(&entry.node)
     }
 
-    pub(super) fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+    pub fn node(&mut self, key: &'static str) -> Option<&'a Node> {
         self.raw(key)
             .filter(|node| !matches!(node.value, Value::Null))
     }
 
-    pub(super) fn position(&self, key: &str) -> Position {
+    pub fn position(&self, key: &str) -> Position {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map_or(self.at, |entry| entry.node.at)
     }
 
     /// Complains about the value of a key, or about its absence.
-    pub(super) fn complain(&self, key: &str, reason: impl Into<String>) {
+    pub fn complain(&self, key: &str, reason: impl Into<String>) {
         let subject = self.path_of(key);
         self.source.complain(self.position(key), &subject, reason);
     }
 
-    pub(super) fn path_of(&self, key: &str) -> String {
+    pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.into()
         } else {
@@ -124,7 +135,7 @@ impl<'a> Fields<'a> {
         self.complain(key, format!("expected {what}, found {found}"));
     }
 
-    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
         let node = self.node(key)?;
         let Value::Scalar { text, .. } = &node.value else {
             self.expected(key, "text", node);
@@ -133,8 +144,26 @@ impl<'a> Fields<'a> {
         Some(text.clone())
     }
 
+    /// A text with its place; an empty one counts as not given.
+    pub fn placed_text(&mut self, key: &'static str) -> Option<Placed<String>> {
+        let value = self.text(key).filter(|text| !text.is_empty())?;
+        let at = self.position(key);
+        Some(Placed { value, at })
+    }
+
+    pub fn placed_texts(&mut self, key: &'static str) -> Vec<Placed<String>> {
+        let nodes = self.list(key);
+        let path = self.path_of(key);
+        let text = |(index, node): (usize, &Node)| {
+            let at = node.at;
+            let value = text_of(node, &format!("{path}[{index}]"), self.source)?;
+            Some(Placed { value, at })
+        };
+        nodes.iter().enumerate().filter_map(text).collect()
+    }
+
     /// Text that is read by `parse`, whose error says what was expected.
-    pub(super) fn parsed<T>(
+    pub fn parsed<T>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&str) -> Result<T, String>,
@@ -150,18 +179,18 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
+    pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
         self.parsed(key, |text| {
             duration::parse(text).map_err(|bad| bad.expected)
         })
     }
 
     /// A duration for which zero means that it was not given.
-    pub(super) fn duration_or_unset(&mut self, key: &'static str) -> Option<Duration> {
+    pub fn duration_or_unset(&mut self, key: &'static str) -> Option<Duration> {
         self.duration(key).filter(|duration| !duration.is_zero())
     }
 
-    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         let node = self.node(key)?;
         // The words of YAML 1.1, which is what Prometheus reads. A string in quotes is none of them.
         let value = match &node.value {
@@ -183,7 +212,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    pub(super) fn number(&mut self, key: &'static str) -> Option<u64> {
+    pub fn number(&mut self, key: &'static str) -> Option<u64> {
         let node = self.node(key)?;
         let value = match &node.value {
             Value::Scalar {
@@ -199,11 +228,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Numbers for which zero means that they were not given.
-    pub(super) fn limit(&mut self, key: &'static str) -> Option<u64> {
+    pub fn limit(&mut self, key: &'static str) -> Option<u64> {
         self.number(key).filter(|limit| *limit > 0)
     }
 
-    pub(super) fn factor(&mut self, key: &'static str) -> Option<f64> {
+    pub fn factor(&mut self, key: &'static str) -> Option<f64> {
         let node = self.node(key)?;
         let value = match &node.value {
             Value::Scalar {
@@ -218,7 +247,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    pub(super) fn list(&mut self, key: &'static str) -> &'a [Node] {
+    pub fn list(&mut self, key: &'static str) -> &'a [Node] {
         let Some(node) = self.node(key) else {
             return &[];
         };
@@ -232,19 +261,19 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn texts(&mut self, key: &'static str) -> Vec<String> {
+    pub fn texts(&mut self, key: &'static str) -> Vec<String> {
         let nodes = self.list(key);
         let path = self.path_of(key);
         texts_of(nodes, &path, self.source)
     }
 
-    pub(super) fn map(&mut self, key: &'static str) -> Option<Fields<'a>> {
+    pub fn map(&mut self, key: &'static str) -> Option<Fields<'a>> {
         let node = self.node(key)?;
         Some(Fields::of(node, self.path_of(key), self.source))
     }
 
     /// The maps of a list; an element that is nothing at all is complained about.
-    pub(super) fn maps(&mut self, key: &'static str) -> Vec<Fields<'a>> {
+    pub fn maps(&mut self, key: &'static str) -> Vec<Fields<'a>> {
         let nodes = self.list(key);
         let mut maps = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
@@ -260,7 +289,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The entries of a map whose keys are free.
-    pub(super) fn free_map(&mut self, key: &'static str) -> &'a [Entry] {
+    pub fn free_map(&mut self, key: &'static str) -> &'a [Entry] {
         let Some(fields) = self.map(key) else {
             return &[];
         };
@@ -268,7 +297,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A map from names to text.
-    pub(super) fn text_map(&mut self, key: &'static str) -> Vec<(String, String)> {
+    pub fn text_map(&mut self, key: &'static str) -> Vec<(String, String)> {
         let mut pairs = Vec::new();
         for entry in self.free_map(key) {
             match &entry.node.value {
@@ -285,26 +314,22 @@ impl<'a> Fields<'a> {
     }
 
     /// A secret, which no complaint repeats.
-    pub(super) fn secret(&mut self, key: &'static str) -> Option<Secret> {
-        let node = self.node(key)?;
-        let Value::Scalar { text, .. } = &node.value else {
-            self.complain(key, "expected text");
-            return None;
-        };
-        Some(Secret::Given(text.clone()))
+    pub fn secret(&mut self, key: &'static str) -> Option<Secret> {
+        self.secret_text(key).map(Secret::Given)
     }
 
-    pub(super) fn secret_file(&mut self, key: &'static str) -> Option<Secret> {
+    pub fn secret_text(&mut self, key: &'static str) -> Option<String> {
+        let node = self.node(key)?;
+        secret_text_of(node, &self.path_of(key), self.source)
+    }
+
+    pub fn secret_file(&mut self, key: &'static str) -> Option<Secret> {
         let path = self.text(key).filter(|path| !path.is_empty())?;
         Some(Secret::File(self.source.path(&path)))
     }
 
     /// A secret that is given as it is or as the file that holds it, but not both.
-    pub(super) fn secret_or_file(
-        &mut self,
-        key: &'static str,
-        file_key: &'static str,
-    ) -> Option<Secret> {
+    pub fn secret_or_file(&mut self, key: &'static str, file_key: &'static str) -> Option<Secret> {
         let given = self.secret(key);
         let file = self.secret_file(file_key);
         if given.is_some() && file.is_some() {
@@ -317,20 +342,20 @@ impl<'a> Fields<'a> {
     }
 
     /// Complains if a key is there that cannot be acted upon and would be missed.
-    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+    pub fn refuse(&mut self, key: &'static str, why: &str) {
         if self.node(key).is_some() {
             self.complain(key, why);
         }
     }
 
     /// Whether a key is there with a value.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| !matches!(entry.node.value, Value::Null))
     }
 
     /// Complains about every key that was not asked for. `explain` knows more about some.
-    pub(super) fn finish_with(self, explain: impl Fn(&str) -> Option<String>) {
+    pub fn finish_with(self, explain: impl Fn(&str) -> Option<String>) {
         for entry in self.entries {
             if self.asked.contains(&entry.key.as_str()) {
                 continue;
@@ -348,24 +373,39 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn finish(self) {
+    pub fn finish(self) {
         self.finish_with(|_| None);
     }
 }
 
 /// The texts of a list; anything else in it is complained about.
-pub(super) fn texts_of(nodes: &[Node], path: &str, source: &Source<'_>) -> Vec<String> {
-    let mut texts = Vec::with_capacity(nodes.len());
-    for (index, node) in nodes.iter().enumerate() {
-        match &node.value {
-            Value::Scalar { text, .. } => texts.push(text.clone()),
-            other => {
-                let reason = format!("expected text, found {}", shown(other));
-                source.complain(node.at, &format!("{path}[{index}]"), reason);
-            }
+pub fn texts_of(nodes: &[Node], path: &str, source: &SourceFile<'_>) -> Vec<String> {
+    let nodes = nodes.iter().enumerate();
+    let texts = nodes.filter_map(|(at, node)| text_of(node, &format!("{path}[{at}]"), source));
+    texts.collect()
+}
+
+fn text_of(node: &Node, path: &str, source: &SourceFile<'_>) -> Option<String> {
+    match &node.value {
+        Value::Scalar { text, .. } => Some(text.clone()),
+        other => {
+            let reason = format!("expected text, found {}", shown(other));
+            source.complain(node.at, path, reason);
+            None
         }
     }
-    texts
+}
+
+/// A text that no complaint repeats.
+pub fn secret_text_of(node: &Node, path: &str, source: &SourceFile<'_>) -> Option<String> {
+    match &node.value {
+        Value::Scalar { text, .. } => Some(text.clone()),
+        Value::Null => None,
+        Value::List(_) | Value::Map(_) => {
+            source.complain(node.at, path, "expected text");
+            None
+        }
+    }
 }
 
 /// What a value is, without the value: where a list or map is expected, it may be a secret.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::values::{BadValue, whole_number};
+use crate::format::{BadValue, whole_number};
 
 /// Units from large to small, in milliseconds. Years and weeks are read because Prometheus files
 /// use them, but not printed: `14d` says more than `2w`.
@@ -25,7 +25,7 @@ const MAX_MS: u64 = 100 * 365 * 86_400_000;
 
 const EXPECTED: &str = "a duration such as 100ms, 15s, 5m, 1h30m or 2d";
 
-pub(crate) fn parse(text: &str) -> Result<Duration, BadValue> {
+pub fn parse(text: &str) -> Result<Duration, BadValue> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -54,7 +54,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, BadValue> {
     Ok(Duration::from_millis(total_ms))
 }
 
-pub(crate) fn show(duration: &Duration) -> String {
+pub fn show(duration: &Duration) -> String {
     let mut rest_ms = duration.as_millis();
     if rest_ms == 0 {
         return "0s".into();

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::yaml::Position;
+use crate::yaml::Position;
 
-/// Why there is no [`Config`](super::Config). All problems are reported at once.
+/// Why a configuration cannot be used. All problems are reported at once.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration file {}: {source}", path.display())]
@@ -31,7 +31,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
             reason: reason.into(),
@@ -40,12 +40,12 @@ impl Problem {
         }
     }
 
-    pub(crate) fn at(mut self, file: &Path, position: Position) -> Self {
+    pub fn at(mut self, file: &Path, position: Position) -> Self {
         self.place = Some((file.into(), position));
         self
     }
 
-    pub(crate) fn cure(mut self, cure: Option<String>) -> Self {
+    pub fn cure(mut self, cure: Option<String>) -> Self {
         self.cure = cure;
         self
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Listed<'_> {
 }
 
 /// A found text as it is shown in a complaint: quoted, and cut where it is long.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 60;
     if text.chars().count() <= SHOWN_CHARS_MAX {
         return format!("{text:?}");
@@ -94,7 +94,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// The known word that a misspelt one most likely means, or none when nothing is near: a wrong
 /// suggestion costs more time than no suggestion.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerance = (word.len() / 3).clamp(1, 4);
     known
         .into_iter()

@@ -42,13 +42,13 @@ impl From<&Marker> for Position {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) at: Position,
-    pub(crate) value: Value,
+pub struct Node {
+    pub at: Position,
+    pub value: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
     /// Nothing at all, `~` or `null`.
     Null,
     /// `quoted` tells the string `"5"` from the number `5`.
@@ -61,21 +61,21 @@ pub(crate) enum Value {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_at: Position,
-    pub(crate) node: Node,
+pub struct Entry {
+    pub key: String,
+    pub key_at: Position,
+    pub node: Node,
 }
 
 /// What is wrong with the text as YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct YamlError {
-    pub(crate) at: Position,
-    pub(crate) reason: String,
+pub struct YamlError {
+    pub at: Position,
+    pub reason: String,
 }
 
 /// Reads the one document of `text`; an empty text is [`Value::Null`].
-pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
+pub fn parse(text: &str) -> Result<Node, YamlError> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| YamlError::from(&error))?;

@@ -1,0 +1,37 @@
+//! Configuration as text: files are read with positions, checked, and rendered again.
+//!
+//! ```text
+//! text ─► yaml ─► Node ─► Fields ─► typed values, problems with line and column
+//!                                     │
+//! flag, variable ─► Setting::write ───┤   format: one text form per kind of value
+//!                                     ▼
+//!                          render: YAML that reads back as the same values
+//! ```
+//!
+//! Holds always:
+//! - A problem says which key, what was expected, what was found and where; all are reported at once.
+//! - A secret is in no problem, no rendering and no debug output.
+//! - What is rendered reads back as the same value.
+
+mod binary_size;
+pub mod duration;
+mod fields;
+mod format;
+mod problem;
+mod registry;
+mod render;
+mod secret;
+pub mod size;
+pub mod yaml;
+
+pub use binary_size::{parse_binary_size, show_binary_size};
+pub use fields::{Fields, Placed, SourceFile, secret_text_of, texts_of};
+pub use format::{
+    Address, AutoSize, AutoTime, BadValue, Bool, Choice, Format, Integer, Kind, ListenAddress,
+    Location, Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
+};
+pub use problem::{ConfigError, Problem, nearest, quoted};
+pub use registry::Setting;
+pub use render::{Map, Tree, without_password, yaml_text};
+pub use secret::{SECRET_SHOWN, Secret};
+pub use yaml::{Entry, Node, Position, Value, YamlError};
