@@ -7,7 +7,6 @@
 //!
 //! Holds always: this is the only place where protocols and storage meet.
 
-mod access;
 mod config;
 mod http;
 mod maintenance;

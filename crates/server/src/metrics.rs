@@ -4,14 +4,13 @@
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
 //! | `icecore_scrape…`, `icecore_config_…` | scraping (`scrape::metrics`, `scrape::manager`) |
-//! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`metrics::access`, `access`) |
+//! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`icecore_access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
-mod access;
 mod http;
 mod maintenance;
 mod process;
@@ -23,7 +22,6 @@ use icecore_storage::{
 };
 use icecore_wire::prometheus::TextWriter;
 
-pub(crate) use self::access::AccessMetrics;
 pub(crate) use self::http::HttpMetrics;
 pub(crate) use self::process::open_files_max;
 pub(crate) use self::query::{QueryKind, QueryMetrics};

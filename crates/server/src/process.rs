@@ -28,13 +28,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
-use crate::access::Access;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::http::connection::{Door, Protocols};
 use crate::http::{App, grpc_router, router};
 use crate::reload::reload;
 use crate::scrape::{Own, Scraping};
 use crate::telemetry;
+use icecore_access::Access;
 
 /// How often a long stop says what it is waiting for.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);

@@ -39,7 +39,7 @@ use tokio_rustls::TlsAcceptor;
 use super::http2;
 use super::preface::{self, Version};
 use super::stall::StallGuard;
-use crate::access::{Access, PeerCertificate};
+use icecore_access::{Access, PeerCertificate};
 
 /// Connections at once. Many more than writes and reads at once, because most are idle.
 const CONNECTIONS_MAX: usize = 4096;

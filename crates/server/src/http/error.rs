@@ -33,9 +33,9 @@ use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
 use super::decompress::{DecompressError, EncodingError};
-use crate::access::Denied;
 use crate::otlp::Format;
 use crate::queries::QueryError;
+use icecore_access::Denied;
 
 /// When to come back: long enough for a flush to free memory, short enough that senders with small
 /// buffers do not lose anything.

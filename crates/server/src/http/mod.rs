@@ -65,12 +65,13 @@ use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
 
-use crate::access::{Access, PeerCertificate};
 use crate::config::Config;
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
 use crate::scrape::Scraping;
 use error::ApiError;
+pub use icecore_access::Role;
+use icecore_access::{Access, PeerCertificate};
 use limits::Limits;
 use status::Started;
 
@@ -83,16 +84,6 @@ pub struct Route {
     pub role: Role,
     handler: fn() -> MethodRouter<Arc<App>>,
     time: TimeLimit,
-}
-
-/// What a credential allows. Each role stands for itself; `Admin` allows everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Nobody is asked: health checks.
-    Open,
-    Read,
-    Write,
-    Admin,
 }
 
 /// How long a request may take until its answer begins.

@@ -1,20 +1,28 @@
 //! Sets of roles: what one credential allows.
 
-use crate::http::Role;
+/// What a credential allows. Each role stands for itself; `Admin` allows everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nobody is asked: health checks.
+    Open,
+    Read,
+    Write,
+    Admin,
+}
 
 /// What a credential allows: any of reading, writing and administration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roles(u8);
 
 impl Roles {
-    pub(super) const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
     /// What Prometheus' own users have.
-    pub(super) const ALL: Self = Self(0b111);
+    pub(crate) const ALL: Self = Self(0b111);
 
     /// As they are written in the file.
-    pub(super) const WORDS: [&str; 3] = ["read", "write", "admin"];
+    pub(crate) const WORDS: [&str; 3] = ["read", "write", "admin"];
 
-    pub(super) fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         let role = match word {
             "read" => Role::Read,
             "write" => Role::Write,
@@ -33,12 +41,12 @@ impl Roles {
         })
     }
 
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Each role stands for itself, and administration allows everything.
-    pub(super) fn allow(self, role: Role) -> bool {
+    pub(crate) fn allow(self, role: Role) -> bool {
         let needed = Self::of(role).0;
         self.0 & needed == needed || self.0 & Self::of(Role::Admin).0 != 0
     }

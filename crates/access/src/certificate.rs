@@ -29,7 +29,7 @@ const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// The client's certificate of one connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PeerCertificate {
+pub struct PeerCertificate {
     sans: Vec<String>,
     common_name: Option<String>,
     verified: bool,
@@ -37,7 +37,7 @@ pub(crate) struct PeerCertificate {
 
 impl PeerCertificate {
     /// `verified`: whether a certificate authority that we trust vouches for it.
-    pub(super) fn read(der: &[u8], verified: bool) -> Self {
+    pub(crate) fn read(der: &[u8], verified: bool) -> Self {
         let mut certificate = Self {
             verified,
             ..Self::default()
@@ -50,15 +50,15 @@ impl PeerCertificate {
         certificate
     }
 
-    pub(super) fn has_san(&self, name: &str) -> bool {
+    pub(crate) fn has_san(&self, name: &str) -> bool {
         self.sans.iter().any(|san| san == name)
     }
 
-    pub(super) fn common_name(&self) -> Option<&str> {
+    pub(crate) fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
     }
 
-    pub(super) fn is_verified(&self) -> bool {
+    pub(crate) fn is_verified(&self) -> bool {
         self.verified
     }
 
@@ -124,7 +124,7 @@ impl PeerCertificate {
     }
 
     #[cfg(test)]
-    pub(super) fn for_test(sans: &[&str], verified: bool) -> Self {
+    pub(crate) fn for_test(sans: &[&str], verified: bool) -> Self {
         Self {
             sans: sans.iter().map(|san| (*san).to_owned()).collect(),
             common_name: None,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use axum::http::header;
+use http::header;
 use tempfile::TempDir;
 
 use super::*;

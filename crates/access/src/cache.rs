@@ -10,22 +10,22 @@ use aws_lc_rs::rand::SystemRandom;
 use parking_lot::Mutex;
 
 /// Credentials that are remembered: more than any installation has, and 100 KiB of memory.
-pub(super) const ENTRIES_MAX: usize = 1024;
+pub(crate) const ENTRIES_MAX: usize = 1024;
 
 /// A credential, as it is remembered.
-pub(super) type Fingerprint = [u8; 32];
+pub(crate) type Fingerprint = [u8; 32];
 
 /// The key under which credentials are remembered.
-pub(super) struct Fingerprints(hmac::Key);
+pub(crate) struct Fingerprints(hmac::Key);
 
 impl Fingerprints {
     /// `None` where the operating system has no randomness: then nothing is remembered.
-    pub(super) fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         key.ok().map(Self)
     }
 
-    pub(super) fn of(&self, header: &[u8]) -> Fingerprint {
+    pub(crate) fn of(&self, header: &[u8]) -> Fingerprint {
         let mut fingerprint = [0; 32];
         let tag = hmac::sign(&self.0, header);
         for (to, from) in fingerprint.iter_mut().zip(tag.as_ref()) {
@@ -36,7 +36,7 @@ impl Fingerprints {
 }
 
 /// Credentials and what is known about them.
-pub(super) struct Cache<T>(Mutex<Entries<T>>);
+pub(crate) struct Cache<T>(Mutex<Entries<T>>);
 
 struct Entries<T> {
     known: HashMap<Fingerprint, T>,
@@ -45,18 +45,18 @@ struct Entries<T> {
 }
 
 impl<T: Copy> Cache<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Mutex::new(Entries {
             known: HashMap::new(),
             order: VecDeque::new(),
         }))
     }
 
-    pub(super) fn get(&self, fingerprint: &Fingerprint) -> Option<T> {
+    pub(crate) fn get(&self, fingerprint: &Fingerprint) -> Option<T> {
         self.0.lock().known.get(fingerprint).copied()
     }
 
-    pub(super) fn insert(&self, fingerprint: Fingerprint, value: T) {
+    pub(crate) fn insert(&self, fingerprint: Fingerprint, value: T) {
         let mut entries = self.0.lock();
         if entries.known.insert(fingerprint, value).is_some() {
             return;
@@ -70,7 +70,7 @@ impl<T: Copy> Cache<T> {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let entries = self.0.lock();
         assert_eq!(entries.known.len(), entries.order.len());
         entries.known.len()

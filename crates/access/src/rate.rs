@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::file::RateLimit;
+use crate::file::RateLimit;
 
-pub(super) struct Rate {
+pub(crate) struct Rate {
     interval: Duration,
     burst: f64,
     /// Places that are left, and when that was.
@@ -14,7 +14,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    pub(super) fn new(limit: RateLimit) -> Self {
+    pub(crate) fn new(limit: RateLimit) -> Self {
         // Without a burst nothing would ever pass.
         let burst = f64::from(limit.burst.max(1));
         Self {
@@ -25,7 +25,7 @@ impl Rate {
     }
 
     /// Takes a place, if there is one.
-    pub(super) fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         self.take_at(Instant::now())
     }
 

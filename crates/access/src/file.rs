@@ -10,12 +10,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use axum::http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use icecore_settings::yaml::{self, Entry, Node, Position};
 use icecore_settings::{Fields, Placed, Problem, Secret, SourceFile, quoted, secret_text_of};
 
-use super::credentials::{CertificateRule, Digest, PasswordHash, digest};
-use super::roles::Roles;
+use crate::credentials::{CertificateRule, Digest, PasswordHash, digest};
+use crate::roles::Roles;
 
 /// Shorter ones can be guessed: their digest is fast to compute.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -31,50 +31,50 @@ const HEADERS: [(&str, &[&str]); 5] = [
 
 /// What the file says.
 #[derive(Default)]
-pub(super) struct WebConfig {
-    pub(super) tls: Option<TlsSection>,
-    pub(super) http1_only: bool,
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    pub(super) rate_limit: Option<RateLimit>,
-    pub(super) users: Vec<(String, PasswordHash, Roles)>,
-    pub(super) tokens: Vec<Token>,
-    pub(super) certificates: Vec<CertificateRule>,
+pub(crate) struct WebConfig {
+    pub(crate) tls: Option<TlsSection>,
+    pub(crate) http1_only: bool,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) users: Vec<(String, PasswordHash, Roles)>,
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) certificates: Vec<CertificateRule>,
 }
 
 /// `tls_server_config`, with what is written there not yet read or interpreted.
-pub(super) struct TlsSection {
-    pub(super) at: Position,
+pub(crate) struct TlsSection {
+    pub(crate) at: Position,
     /// PEM text, or the file that has it.
-    pub(super) certificate: Option<Placed<Secret>>,
-    pub(super) key: Option<Placed<Secret>>,
-    pub(super) client_ca: Option<Placed<Secret>>,
-    pub(super) client_auth: Option<Placed<String>>,
-    pub(super) client_sans: Option<Placed<Vec<String>>>,
-    pub(super) min_version: Option<Placed<String>>,
-    pub(super) max_version: Option<Placed<String>>,
-    pub(super) cipher_suites: Vec<Placed<String>>,
-    pub(super) curves: Vec<Placed<String>>,
-    pub(super) server_order: bool,
+    pub(crate) certificate: Option<Placed<Secret>>,
+    pub(crate) key: Option<Placed<Secret>>,
+    pub(crate) client_ca: Option<Placed<Secret>>,
+    pub(crate) client_auth: Option<Placed<String>>,
+    pub(crate) client_sans: Option<Placed<Vec<String>>>,
+    pub(crate) min_version: Option<Placed<String>>,
+    pub(crate) max_version: Option<Placed<String>>,
+    pub(crate) cipher_suites: Vec<Placed<String>>,
+    pub(crate) curves: Vec<Placed<String>>,
+    pub(crate) server_order: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RateLimit {
-    pub(super) interval: Duration,
-    pub(super) burst: u32,
+pub(crate) struct RateLimit {
+    pub(crate) interval: Duration,
+    pub(crate) burst: u32,
 }
 
-pub(super) struct Token {
-    pub(super) secret: TokenSecret,
-    pub(super) roles: Roles,
+pub(crate) struct Token {
+    pub(crate) secret: TokenSecret,
+    pub(crate) roles: Roles,
 }
 
-pub(super) enum TokenSecret {
+pub(crate) enum TokenSecret {
     Digest(Digest),
     File(Placed<PathBuf>),
 }
 
 /// Reads the text of the file at `path`.
-pub(super) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Problem>> {
+pub(crate) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Problem>> {
     let source = SourceFile::new(path);
     let mut config = WebConfig::default();
     match yaml::parse(text) {
@@ -94,7 +94,7 @@ pub(super) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Proble
 }
 
 /// A problem with something in the file at `path`.
-pub(super) fn problem(path: &Path, subject: &str, reason: String, at: Position) -> Problem {
+pub(crate) fn problem(path: &Path, subject: &str, reason: String, at: Position) -> Problem {
     Problem::new(subject, reason).at(path, at)
 }
 
@@ -336,7 +336,7 @@ fn roles(fields: &mut Fields<'_>, at: Position) -> Option<Roles> {
 }
 
 /// The digest of a token, if that is long enough.
-pub(super) fn token_digest(token: &str) -> Result<Digest, String> {
+pub(crate) fn token_digest(token: &str) -> Result<Digest, String> {
     if token.chars().count() < TOKEN_CHARS_MIN {
         return Err(format!(
             "a token must have at least {TOKEN_CHARS_MIN} characters"

@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::Rules;
-use super::credentials::{Credentials, Digest};
-use super::file::{self, TokenSecret, WebConfig, token_digest};
-use super::rate::Rate;
-use super::roles::Roles;
-use super::tls;
+use crate::Rules;
+use crate::credentials::{Credentials, Digest};
+use crate::file::{self, TokenSecret, WebConfig, token_digest};
+use crate::rate::Rate;
+use crate::roles::Roles;
+use crate::tls;
 use icecore_settings::yaml::Position;
 use icecore_settings::{ConfigError, Problem};
 
@@ -19,33 +19,33 @@ use icecore_settings::{ConfigError, Problem};
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
 /// When a file was changed and how long it is; `None` while there is none.
-pub(super) type Stamp = Option<(SystemTime, u64)>;
+pub(crate) type Stamp = Option<(SystemTime, u64)>;
 
-pub(super) fn stamp(path: &Path) -> Stamp {
+pub(crate) fn stamp(path: &Path) -> Stamp {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
 /// What was read so far for the web configuration file at `main`.
-pub(super) struct Files<'a> {
+pub(crate) struct Files<'a> {
     main: &'a Path,
-    pub(super) seen: Vec<(PathBuf, Stamp)>,
+    pub(crate) seen: Vec<(PathBuf, Stamp)>,
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(main: &'a Path) -> Self {
+    pub(crate) fn new(main: &'a Path) -> Self {
         Self {
             main,
             seen: Vec::new(),
         }
     }
 
-    pub(super) fn problem(&self, subject: &str, reason: String, at: Position) -> Problem {
+    pub(crate) fn problem(&self, subject: &str, reason: String, at: Position) -> Problem {
         file::problem(self.main, subject, reason, at)
     }
 
     /// The bytes of a file that the key `subject` names.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         path: &Path,
         subject: &str,
@@ -71,7 +71,7 @@ impl<'a> Files<'a> {
     }
 
     /// Reads everything. What was seen until an error is kept, because a change there may mend it.
-    pub(super) fn load(&mut self) -> Result<Rules, ConfigError> {
+    pub(crate) fn load(&mut self) -> Result<Rules, ConfigError> {
         let unreadable = |source| ConfigError::Read {
             path: self.main.into(),
             source,

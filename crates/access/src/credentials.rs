@@ -18,16 +18,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use aws_lc_rs::digest as digests;
-use axum::http::{HeaderMap, HeaderValue, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, HeaderValue, header};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Denied;
-use super::cache::{Cache, Fingerprint, Fingerprints};
-use super::certificate::PeerCertificate;
-use super::roles::Roles;
+use crate::Denied;
+use crate::cache::{Cache, Fingerprint, Fingerprints};
+use crate::certificate::PeerCertificate;
+use crate::roles::Roles;
 
 /// Above it one request takes several seconds of CPU. What tools suggest is 10 to 12.
 const COST_MAX: u32 = 16;
@@ -42,9 +42,9 @@ const AUTHORIZATION_BYTES_MAX: usize = 8 << 10;
 const WAITING_MAX: usize = 128;
 
 /// SHA-256.
-pub(super) type Digest = [u8; 32];
+pub(crate) type Digest = [u8; 32];
 
-pub(super) fn digest(bytes: &[u8]) -> Digest {
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
     let mut digest = Digest::default();
     let computed = digests::digest(&digests::SHA256, bytes);
     for (to, from) in digest.iter_mut().zip(computed.as_ref()) {
@@ -55,13 +55,13 @@ pub(super) fn digest(bytes: &[u8]) -> Digest {
 
 /// A bcrypt hash that was checked to be one.
 #[derive(Clone)]
-pub(super) struct PasswordHash {
+pub(crate) struct PasswordHash {
     text: Arc<str>,
     cost: u32,
 }
 
 impl PasswordHash {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         // The library's reasons are about the form and never quote the hash.
         let parts = bcrypt::HashParts::from_str(text)
             .map_err(|_| "expected a bcrypt hash, as `htpasswd -nBC 10` makes it".to_owned())?;
@@ -96,7 +96,7 @@ impl fmt::Debug for PasswordHash {
 
 /// What the holder of a certificate may do.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CertificateRule {
+pub(crate) struct CertificateRule {
     name: String,
     /// Otherwise it is the subject's common name.
     is_san: bool,
@@ -104,7 +104,7 @@ pub(super) struct CertificateRule {
 }
 
 impl CertificateRule {
-    pub(super) fn of_san(name: String, roles: Roles) -> Self {
+    pub(crate) fn of_san(name: String, roles: Roles) -> Self {
         Self {
             name,
             is_san: true,
@@ -112,7 +112,7 @@ impl CertificateRule {
         }
     }
 
-    pub(super) fn of_common_name(name: String, roles: Roles) -> Self {
+    pub(crate) fn of_common_name(name: String, roles: Roles) -> Self {
         Self {
             name,
             is_san: false,
@@ -129,7 +129,7 @@ impl CertificateRule {
 }
 
 /// Everything that requests are checked against.
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     users: HashMap<String, (PasswordHash, Roles)>,
     nobody: PasswordHash,
     tokens: Vec<(Digest, Roles)>,
@@ -146,7 +146,7 @@ enum Presented<'h> {
 }
 
 impl Credentials {
-    pub(super) fn new(
+    pub(crate) fn new(
         users: Vec<(String, PasswordHash, Roles)>,
         tokens: Vec<(Digest, Roles)>,
         certificates: Vec<CertificateRule>,
@@ -167,13 +167,13 @@ impl Credentials {
     }
 
     /// Whether everybody may do everything.
-    pub(super) fn are_none(&self) -> bool {
+    pub(crate) fn are_none(&self) -> bool {
         self.users.is_empty() && self.tokens.is_empty() && self.certificates.is_empty()
     }
 
     /// What the sender of this request may do. A header that is there must be right, whatever the
     /// certificate allows: somebody believes in it.
-    pub(super) async fn roles_of(
+    pub(crate) async fn roles_of(
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
@@ -311,13 +311,13 @@ fn presented(header: &HeaderValue) -> Result<Presented<'_>, Denied> {
 }
 
 /// The places where bcrypt is computed.
-pub(super) struct Hashing {
+pub(crate) struct Hashing {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
 impl Hashing {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Half of the machine, at least one: the rest goes on answering whoever is known already.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -352,8 +352,8 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cache::ENTRIES_MAX;
     use super::*;
+    use crate::cache::ENTRIES_MAX;
 
     /// Of the password `right`, at the least cost.
     fn hash() -> PasswordHash {

@@ -17,6 +17,7 @@ mod certificate;
 mod credentials;
 mod file;
 mod load;
+mod metrics;
 mod rate;
 mod roles;
 #[cfg(test)]
@@ -28,21 +29,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::{Mutex, RwLock};
 use rustls::ServerConnection;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-pub(crate) use self::certificate::PeerCertificate;
+pub use self::certificate::PeerCertificate;
 use self::credentials::{Credentials, Hashing};
 use self::load::{Files, Stamp, stamp};
+pub use self::metrics::AccessMetrics;
 use self::rate::Rate;
+pub use self::roles::Role;
 use self::tls::ClientAuth;
-pub(crate) use self::tls::Tls;
-use crate::http::Role;
-use crate::metrics::AccessMetrics;
+pub use self::tls::Tls;
 use icecore_settings::ConfigError;
 
 /// How often is looked whether the files have changed. Renewed certificates are usually there days
@@ -51,7 +52,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Why a request is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub enum Denied {
     /// There is no credential.
     Missing,
     /// There is one that nobody has.
@@ -113,20 +114,20 @@ impl Rules {
 }
 
 /// The rules of a process, and where they come from.
-pub(crate) struct Access {
+pub struct Access {
     path: Option<PathBuf>,
     rules: RwLock<Arc<Rules>>,
     /// What the rules were read from. Held while they are read, so that one reload runs at a time.
     watched: Mutex<Vec<(PathBuf, Stamp)>>,
     hashing: Hashing,
-    pub(crate) metrics: AccessMetrics,
+    pub metrics: AccessMetrics,
     /// Told when clients are checked in another way than before.
     clients_changed: watch::Sender<()>,
 }
 
 impl Access {
     /// Reads the file; without one, everybody may do everything.
-    pub(crate) fn open(path: Option<PathBuf>) -> Result<Arc<Self>, ConfigError> {
+    pub fn open(path: Option<PathBuf>) -> Result<Arc<Self>, ConfigError> {
         let (rules, watched) = match &path {
             Some(path) => {
                 let mut files = Files::new(path);
@@ -146,7 +147,7 @@ impl Access {
 
     /// Reads the files again. When they cannot be used, the rules stay as they were. Reads files and
     /// prepares keys: not for async workers.
-    pub(crate) fn reload(&self) -> Result<(), ConfigError> {
+    pub fn reload(&self) -> Result<(), ConfigError> {
         let Some(path) = &self.path else {
             return Ok(());
         };
@@ -177,7 +178,7 @@ impl Access {
     }
 
     /// Reloads whenever a file has changed, until the task is dropped.
-    pub(crate) fn watch(self: &Arc<Self>) -> JoinSet<()> {
+    pub fn watch(self: &Arc<Self>) -> JoinSet<()> {
         let mut task = JoinSet::new();
         if self.path.is_none() {
             return task;
@@ -210,7 +211,7 @@ impl Access {
 
     /// Whether a request may be answered: by somebody with this role, or with `None`, by anybody who
     /// is known. For every door; `certificate` is in the extensions of a request, if there is one.
-    pub(crate) async fn check(
+    pub async fn check(
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
@@ -249,7 +250,7 @@ impl Access {
     }
 
     /// Adds the headers that the file asks for.
-    pub(crate) fn add_headers(&self, headers: &mut HeaderMap) {
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
         let rules = self.rules();
         for (name, value) in &rules.headers {
             headers.insert(name, value.clone());
@@ -257,24 +258,24 @@ impl Access {
     }
 
     /// Whether connections are TLS, and with what.
-    pub(crate) fn with_tls<T>(&self, pick: impl FnOnce(&Tls) -> T) -> Option<T> {
+    pub fn with_tls<T>(&self, pick: impl FnOnce(&Tls) -> T) -> Option<T> {
         self.rules().tls.as_ref().map(pick)
     }
 
     /// Whether the file turns HTTP/2 off.
-    pub(crate) fn is_http1_only(&self) -> bool {
+    pub fn is_http1_only(&self) -> bool {
         self.rules().http1_only
     }
 
     /// Whether nobody comes in without a credential or a certificate that was verified.
-    pub(crate) fn is_restricted(&self) -> bool {
+    pub fn is_restricted(&self) -> bool {
         let rules = self.rules();
         let clients = rules.tls.as_ref().map(|tls| tls.clients);
         !rules.credentials.are_none() || clients == Some(ClientAuth::RequireAndVerify)
     }
 
     /// The client's certificate of a connection that has just been accepted.
-    pub(crate) fn certificate_of(
+    pub fn certificate_of(
         connection: &ServerConnection,
         verified: bool,
     ) -> Option<Arc<PeerCertificate>> {
@@ -283,14 +284,14 @@ impl Access {
     }
 
     /// Told when connections should be made anew, because clients are checked in another way.
-    pub(crate) fn clients_changed(&self) -> watch::Receiver<()> {
+    pub fn clients_changed(&self) -> watch::Receiver<()> {
         self.clients_changed.subscribe()
     }
 }
 
 impl Tls {
     /// Whether certificates of clients are checked against an authority.
-    pub(crate) fn verifies_clients(&self) -> bool {
+    pub fn verifies_clients(&self) -> bool {
         self.clients.verifies()
     }
 }

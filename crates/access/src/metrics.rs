@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use icecore_model::MetricType;
 use icecore_wire::prometheus::TextWriter;
 
-use crate::access::Denied;
+use crate::Denied;
 
 const REASONS: [&str; 6] = [
     "missing",
@@ -18,7 +18,7 @@ const REASONS: [&str; 6] = [
 
 /// What access control counts.
 #[derive(Default)]
-pub(crate) struct AccessMetrics {
+pub struct AccessMetrics {
     denied: [AtomicU64; REASONS.len()],
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
@@ -48,11 +48,11 @@ impl AccessMetrics {
         count.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn handshake_failed(&self) {
+    pub fn handshake_failed(&self) {
         self.failed_handshakes.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn write(&self, text: &mut TextWriter) {
+    pub fn write(&self, text: &mut TextWriter) {
         let name = "icecore_access_denied_total";
         let help = "Requests that were not let in, by reason.";
         text.family(name, help, MetricType::Counter);

@@ -21,29 +21,29 @@ use rustls::{
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use super::certificate::PeerCertificate;
-use super::credentials::{Digest, digest};
-use super::file::TlsSection;
-use super::load::Files;
+use crate::certificate::PeerCertificate;
+use crate::credentials::{Digest, digest};
+use crate::file::TlsSection;
+use crate::load::Files;
 use icecore_settings::yaml::Position;
 use icecore_settings::{Placed, Problem, Secret, quoted};
 
 const SECTION: &str = "tls_server_config";
 
 /// What connections are answered with.
-pub(crate) struct Tls {
+pub struct Tls {
     /// For doors that speak HTTP/1.1, and HTTP/2 unless the file turns it off.
-    pub(crate) http: Arc<ServerConfig>,
+    pub http: Arc<ServerConfig>,
     /// For doors that speak HTTP/2 alone.
-    pub(crate) http2: Arc<ServerConfig>,
-    pub(super) clients: ClientAuth,
+    pub http2: Arc<ServerConfig>,
+    pub(crate) clients: ClientAuth,
     /// Changes when clients are checked in another way.
-    pub(super) clients_digest: Digest,
+    pub(crate) clients_digest: Digest,
 }
 
 /// What is asked of clients, in Go's words, which are Prometheus' words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClientAuth {
+pub(crate) enum ClientAuth {
     None,
     Request,
     RequireAny,
@@ -62,7 +62,7 @@ impl ClientAuth {
         ("RequireAndVerifyClientCert", Self::RequireAndVerify),
     ];
 
-    pub(super) fn verifies(self) -> bool {
+    pub(crate) fn verifies(self) -> bool {
         matches!(self, Self::VerifyIfGiven | Self::RequireAndVerify)
     }
 
@@ -71,7 +71,7 @@ impl ClientAuth {
     }
 }
 
-pub(super) fn build(
+pub(crate) fn build(
     section: &TlsSection,
     http1_only: bool,
     files: &mut Files<'_>,
