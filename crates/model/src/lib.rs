@@ -9,12 +9,14 @@
 //! - Timestamps are milliseconds since the UNIX epoch, UTC.
 //! - Nothing here knows bytes on disk, HTTP or an async runtime.
 
+mod clock;
 mod exemplar;
 mod histogram;
 mod labels;
 mod matcher;
 mod memory;
 mod metadata;
+mod metrics;
 mod quote;
 mod raw_labels;
 mod sample;
@@ -23,6 +25,7 @@ mod source;
 mod time;
 mod time_column;
 
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use exemplar::Exemplar;
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
@@ -32,6 +35,7 @@ pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 pub use metadata::{Metadata, MetricType, Temporality};
+pub use metrics::{Counter, DURATION_BOUNDS, Durations};
 pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
 pub use sink::SampleSink;

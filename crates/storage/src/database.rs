@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
+    BoxFuture, Clock, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream,
+    SourceError, SystemClock,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -22,7 +23,6 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::cache::ReadCache;
-use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::flush::{FlushLog, Quarantine, QuarantinedHour, load_metadata, load_totals};
 use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, TooManyHours, WriteBatch};

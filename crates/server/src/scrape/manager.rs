@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use icecore_model::MetricType;
-use icecore_storage::{Clock, Database};
+use icecore_model::{Clock, MetricType};
+use icecore_storage::Database;
 use icecore_wire::prometheus::TextWriter;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;

@@ -17,9 +17,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use icecore_storage::{
-    Clock, Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome,
-};
+use icecore_model::Clock;
+use icecore_storage::{Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
