@@ -24,6 +24,7 @@ mod sink;
 mod source;
 mod time;
 mod time_column;
+mod write;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use exemplar::Exemplar;
@@ -45,3 +46,4 @@ pub use source::{
 };
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};
+pub use write::{Rejection, WriteOutcome};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use icecore_model::{
     BoxFuture, Clock, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream,
-    SourceError, SystemClock,
+    SourceError, SystemClock, WriteOutcome,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -25,7 +25,7 @@ use tracing::{info, warn};
 use crate::cache::ReadCache;
 use crate::error::{Error, Result};
 use crate::flush::{FlushLog, Quarantine, QuarantinedHour, load_metadata, load_totals};
-use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, TooManyHours, WriteBatch};
+use crate::head::{CATALOG_HOUR, Head, Sequencer, TooManyHours, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Durable, Journal, forget_unreadable, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
@@ -68,18 +68,6 @@ pub struct Environment {
     pub clock: Option<Arc<dyn Clock>>,
     /// An object store to use in place of the one that the location names (tests).
     pub object_store: Option<Arc<dyn ObjectStore>>,
-}
-
-/// What became of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteOutcome {
-    pub samples: u64,
-    pub histograms: u64,
-    pub exemplars: u64,
-    /// Delta points that had been added before, and so were not added again.
-    pub duplicates: u64,
-    /// What was not stored, and why.
-    pub rejected: Vec<Rejection>,
 }
 
 /// Why a request was not acknowledged.
@@ -331,7 +319,7 @@ impl Database {
             samples: outcome.samples,
             histograms: outcome.histograms,
             exemplars: outcome.exemplars,
-            rejected: outcome.rejected.iter().map(|r| r.count).sum(),
+            rejected: outcome.rejected_count(),
             metrics: Arc::clone(&self.inner.metrics),
         };
         Ok((outcome, commit))

@@ -36,12 +36,14 @@ mod snapshots;
 mod stored;
 mod tombstones;
 
-pub use database::{Commit, Database, Environment, Gauges, WriteError, WriteOutcome};
+pub use database::{Commit, Database, Environment, Gauges, WriteError};
 pub use error::{Error, Result};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use flush::QuarantinedHour;
-pub use head::{Rejection, WriteBatch};
-pub use icecore_model::{Clock, Counter, DURATION_BOUNDS, Durations, ManualClock, SystemClock};
+pub use head::WriteBatch;
+pub use icecore_model::{
+    Clock, Counter, DURATION_BOUNDS, Durations, ManualClock, Rejection, SystemClock, WriteOutcome,
+};
 pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
 pub use metrics::Metrics;
 pub use options::{

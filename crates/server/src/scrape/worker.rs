@@ -17,8 +17,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use icecore_model::Clock;
-use icecore_storage::{Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome};
+use icecore_model::{Clock, WriteOutcome};
+use icecore_storage::{Database, Error as StorageError, WriteBatch, WriteError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
@@ -32,7 +32,6 @@ use super::report::{Counts, Extra, Report};
 use super::schedule::Schedule;
 use super::target::Target;
 use super::unfinished::{Finished, UNFINISHED_MAX, Unfinished};
-use crate::http::remote_write::spelt_out;
 
 /// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
 /// busy, and the rest waits as bytes.
@@ -401,11 +400,7 @@ impl Scrape<'_> {
     fn appended(&self, outcome: &WriteOutcome) -> Option<String> {
         self.target.series.lock().commit();
         let first = outcome.rejected.first()?;
-        let count: u64 = outcome
-            .rejected
-            .iter()
-            .map(|rejection| rejection.count)
-            .sum();
+        let count = outcome.rejected_count();
         let metrics = &self.context.metrics;
         metrics.rejected.add(count);
         if metrics.may_log(
@@ -416,7 +411,7 @@ impl Scrape<'_> {
             let (url, reason) = (&self.target.spec.url.text, &first.reason);
             warn!(url, count, reason, "samples of a scrape were refused");
         }
-        let reasons = spelt_out(&outcome.rejected);
+        let reasons = outcome.rejection_reasons();
         Some(format!("{count} samples refused: {reasons}"))
     }
 
