@@ -1,7 +1,8 @@
-//! The words that every crate of Icecore shares, and the two traits that join them.
+//! The words that every crate of Icecore shares, and the traits that join them.
 //!
 //! ```text
-//! wire ──(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//! wire ────(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//! scrape ──(SampleStore)──────┘
 //! ```
 //!
 //! Holds always:
@@ -46,4 +47,6 @@ pub use source::{
 };
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};
-pub use write::{Rejection, WriteOutcome};
+pub use write::{
+    AppendError, Appended, Commit, Discard, Fill, Rejection, SampleStore, StoreError, WriteOutcome,
+};
