@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, Clock, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream,
-    SourceError, SystemClock, WriteOutcome,
+    Appended, BoxFuture, Clock, Discard, Exemplar, Fill, Labels, Metadata, SampleStore, Selection,
+    SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -605,10 +605,33 @@ impl SeriesSource for Database {
     }
 }
 
-type Appended<E> = Result<(WriteOutcome, Option<Durable>), WriteError<E>>;
+impl SampleStore for Database {
+    fn append_boxed(
+        &self,
+        patience: Duration,
+        fill: Fill,
+    ) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(async move {
+            let (outcome, commit) = self.append(patience, |batch| fill(batch)).await?;
+            let commit = Box::pin(async move { Ok(commit.wait().await?) });
+            Ok(Appended { outcome, commit })
+        })
+    }
+}
+
+impl From<WriteError<Discard>> for StoreError {
+    fn from(error: WriteError<Discard>) -> Self {
+        match error {
+            WriteError::Decode(discard) => discard.into(),
+            WriteError::Storage(error) => error.into(),
+        }
+    }
+}
+
+type AppendResult<E> = Result<(WriteOutcome, Option<Durable>), WriteError<E>>;
 
 /// The CPU part of a write: decode, append, encode the journal block, hand it over.
-fn append<E, F>(inner: &Inner, patience: Duration, fill: F) -> Appended<E>
+fn append<E, F>(inner: &Inner, patience: Duration, fill: F) -> AppendResult<E>
 where
     F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E>,
 {
