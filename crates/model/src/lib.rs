@@ -1,7 +1,8 @@
-//! The words that every crate of Icecore shares, and the two traits that join them.
+//! The words that every crate of Icecore shares, and the traits that join them.
 //!
 //! ```text
-//! wire ──(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//! wire ────(SampleSink)──► storage ──(SeriesSource)──► promql, server
+//! scrape ──(SampleStore)──────┘
 //! ```
 //!
 //! Holds always:
@@ -9,12 +10,14 @@
 //! - Timestamps are milliseconds since the UNIX epoch, UTC.
 //! - Nothing here knows bytes on disk, HTTP or an async runtime.
 
+mod clock;
 mod exemplar;
 mod histogram;
 mod labels;
 mod matcher;
 mod memory;
 mod metadata;
+mod metrics;
 mod quote;
 mod raw_labels;
 mod sample;
@@ -22,7 +25,9 @@ mod sink;
 mod source;
 mod time;
 mod time_column;
+mod write;
 
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use exemplar::Exemplar;
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
@@ -32,6 +37,7 @@ pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 pub use metadata::{Metadata, MetricType, Temporality};
+pub use metrics::{Counter, DURATION_BOUNDS, Durations};
 pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
 pub use sink::SampleSink;
@@ -41,3 +47,6 @@ pub use source::{
 };
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};
+pub use write::{
+    AppendError, Appended, Commit, Discard, Fill, Rejection, SampleStore, StoreError, WriteOutcome,
+};

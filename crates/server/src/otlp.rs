@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use icecore_storage::{Rejection, WriteBatch, WriteOutcome};
+use icecore_model::WriteOutcome;
+use icecore_storage::WriteBatch;
 use icecore_wire::WireError;
 use icecore_wire::otlp::{
     Decoded, JsonError, PartialSuccess, Translation, decode_metrics, json_to_protobuf,
@@ -25,7 +26,6 @@ use crate::http::App;
 use crate::http::decompress::{DecompressError, Encoding, decompress_reserving};
 use crate::http::error::ApiError;
 use crate::http::limits::WriteMemory;
-use crate::http::remote_write::spelt_out;
 
 /// How many times longer JSON can become as protobuf: a digit and a comma are nine bytes.
 const GROWTH_MAX: usize = 5;
@@ -124,12 +124,11 @@ fn rewrite(message: &[u8], max: usize, memory: &mut WriteMemory) -> Result<Vec<u
 }
 
 fn answer(outcome: &WriteOutcome, points: u64) -> Result<Partial, ApiError> {
-    let count = |rejected: &[Rejection]| rejected.iter().map(|r| r.count).sum::<u64>();
-    let rejected = count(&outcome.rejected);
+    let rejected = outcome.rejected_count();
     if rejected == 0 {
         return Ok(None);
     }
-    let reasons = spelt_out(&outcome.rejected);
+    let reasons = outcome.rejection_reasons();
     let message = format!("{rejected} of {points} data points refused: {reasons}");
     if rejected >= points {
         // Nothing of it is there, so sending all of it again does no harm.
@@ -146,6 +145,8 @@ fn answer(outcome: &WriteOutcome, points: u64) -> Result<Partial, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use icecore_model::Rejection;
+
     use super::*;
 
     fn refused(points: u64, retryable: &[bool]) -> Result<Partial, ApiError> {

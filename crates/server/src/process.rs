@@ -241,7 +241,7 @@ impl Process {
             page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
         };
         let clock = Arc::clone(self.app.clock());
-        let scraping = Scraping::start(database.clone(), clock, &self.config, own).await;
+        let scraping = Scraping::start(Arc::new(database.clone()), clock, &self.config, own).await;
         self.app.set_scraping(Arc::clone(&scraping));
         scraping
     }

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, Exemplar, Labels, Metadata, Selection, SeriesSource, SeriesStream, SourceError,
+    Appended, BoxFuture, Clock, Discard, Exemplar, Fill, Labels, Metadata, SampleStore, Selection,
+    SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -22,10 +23,9 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::cache::ReadCache;
-use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::flush::{FlushLog, Quarantine, QuarantinedHour, load_metadata, load_totals};
-use crate::head::{CATALOG_HOUR, Head, Rejection, Sequencer, TooManyHours, WriteBatch};
+use crate::head::{CATALOG_HOUR, Head, Sequencer, TooManyHours, WriteBatch};
 use crate::inner::Inner;
 use crate::journal::{Durable, Journal, forget_unreadable, recover, summarize_epochs};
 use crate::maintenance::retire::load_retired;
@@ -68,18 +68,6 @@ pub struct Environment {
     pub clock: Option<Arc<dyn Clock>>,
     /// An object store to use in place of the one that the location names (tests).
     pub object_store: Option<Arc<dyn ObjectStore>>,
-}
-
-/// What became of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteOutcome {
-    pub samples: u64,
-    pub histograms: u64,
-    pub exemplars: u64,
-    /// Delta points that had been added before, and so were not added again.
-    pub duplicates: u64,
-    /// What was not stored, and why.
-    pub rejected: Vec<Rejection>,
 }
 
 /// Why a request was not acknowledged.
@@ -331,7 +319,7 @@ impl Database {
             samples: outcome.samples,
             histograms: outcome.histograms,
             exemplars: outcome.exemplars,
-            rejected: outcome.rejected.iter().map(|r| r.count).sum(),
+            rejected: outcome.rejected_count(),
             metrics: Arc::clone(&self.inner.metrics),
         };
         Ok((outcome, commit))
@@ -617,10 +605,33 @@ impl SeriesSource for Database {
     }
 }
 
-type Appended<E> = Result<(WriteOutcome, Option<Durable>), WriteError<E>>;
+impl SampleStore for Database {
+    fn append_boxed(
+        &self,
+        patience: Duration,
+        fill: Fill,
+    ) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(async move {
+            let (outcome, commit) = self.append(patience, |batch| fill(batch)).await?;
+            let commit = Box::pin(async move { Ok(commit.wait().await?) });
+            Ok(Appended { outcome, commit })
+        })
+    }
+}
+
+impl From<WriteError<Discard>> for StoreError {
+    fn from(error: WriteError<Discard>) -> Self {
+        match error {
+            WriteError::Decode(discard) => discard.into(),
+            WriteError::Storage(error) => error.into(),
+        }
+    }
+}
+
+type AppendResult<E> = Result<(WriteOutcome, Option<Durable>), WriteError<E>>;
 
 /// The CPU part of a write: decode, append, encode the journal block, hand it over.
-fn append<E, F>(inner: &Inner, patience: Duration, fill: F) -> Appended<E>
+fn append<E, F>(inner: &Inner, patience: Duration, fill: F) -> AppendResult<E>
 where
     F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E>,
 {

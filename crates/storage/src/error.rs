@@ -1,6 +1,6 @@
 //! What can go wrong in storage, grouped by what the caller can do about it.
 
-use icecore_model::OutOfMemory;
+use icecore_model::{OutOfMemory, StoreError};
 use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
 
@@ -38,6 +38,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl From<OutOfMemory> for Error {
     fn from(cause: OutOfMemory) -> Self {
         Self::LimitReached(cause.to_string())
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use icecore_model::Clock;
 use icecore_records::Bucket;
 use icecore_records::journal::BlockEncoder;
 use parking_lot::{Mutex, RwLock};
 
 use crate::cache::ReadCache;
-use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::flush::{FlushLog, FrozenHours, Quarantine};
 use crate::head::{AppendTime, BatchBuffers, Head, LiveHours};

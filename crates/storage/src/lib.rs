@@ -13,7 +13,6 @@
 //! This is the only crate that knows SlateDB and object stores.
 
 mod cache;
-mod clock;
 mod database;
 mod error;
 mod failpoint;
@@ -37,14 +36,16 @@ mod snapshots;
 mod stored;
 mod tombstones;
 
-pub use clock::{Clock, ManualClock, SystemClock};
-pub use database::{Commit, Database, Environment, Gauges, WriteError, WriteOutcome};
+pub use database::{Commit, Database, Environment, Gauges, WriteError};
 pub use error::{Error, Result};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use flush::QuarantinedHour;
-pub use head::{Rejection, WriteBatch};
+pub use head::WriteBatch;
+pub use icecore_model::{
+    Clock, Counter, DURATION_BOUNDS, Durations, ManualClock, Rejection, SystemClock, WriteOutcome,
+};
 pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
-pub use metrics::{Counter, DURATION_BOUNDS, Durations, Metrics};
+pub use metrics::Metrics;
 pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,
     StoreOptions,

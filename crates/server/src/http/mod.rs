@@ -44,7 +44,7 @@ mod query_answer;
 mod redirect;
 mod reload;
 mod remote_read;
-pub(crate) mod remote_write;
+mod remote_write;
 mod rfc3339;
 mod stall;
 mod status;

@@ -14,14 +14,14 @@
 //! - A 2.0 answer says how many samples, histograms and exemplars were written, whatever its status.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use icecore_storage::{Rejection, WriteBatch, WriteOutcome};
+use icecore_model::WriteOutcome;
+use icecore_storage::WriteBatch;
 use icecore_wire::WireError;
 use icecore_wire::prometheus::{
     ContentError, RemoteWriteVersion, check_content_encoding, decode_v1, decode_v2, snappy,
@@ -37,9 +37,6 @@ const HISTOGRAMS_WRITTEN: HeaderName =
     HeaderName::from_static("x-prometheus-remote-write-histograms-written");
 const EXEMPLARS_WRITTEN: HeaderName =
     HeaderName::from_static("x-prometheus-remote-write-exemplars-written");
-
-/// Reasons that an answer spells out.
-const REASONS_SHOWN: usize = 4;
 
 /// A decompression buffer that has grown beyond this is not kept: usual requests are far smaller,
 /// and each CPU thread has one.
@@ -148,36 +145,16 @@ fn answer(outcome: &WriteOutcome) -> Response {
 
 /// One line, because clients log the first one.
 fn reasons(outcome: &WriteOutcome) -> String {
-    let rejected = &outcome.rejected;
-    let refused: u64 = rejected.iter().map(|r| r.count).sum();
+    let refused = outcome.rejected_count();
     let stored = outcome.samples + outcome.histograms + outcome.exemplars;
-    format!(
-        "{refused} refused, {stored} stored: {}",
-        spelt_out(rejected)
-    )
-}
-
-/// The first reasons with how often each applies, and how often others do.
-pub(crate) fn spelt_out(rejected: &[Rejection]) -> String {
-    let mut text = String::new();
-    for (i, rejection) in rejected.iter().take(REASONS_SHOWN).enumerate() {
-        let separator = if i == 0 { "" } else { "; " };
-        let _ = write!(
-            text,
-            "{separator}{} (×{})",
-            rejection.reason, rejection.count
-        );
-    }
-    let further = rejected.get(REASONS_SHOWN..).unwrap_or_default();
-    if !further.is_empty() {
-        let count: u64 = further.iter().map(|r| r.count).sum();
-        let _ = write!(text, "; other reasons (×{count})");
-    }
-    text
+    let reasons = outcome.rejection_reasons();
+    format!("{refused} refused, {stored} stored: {reasons}")
 }
 
 #[cfg(test)]
 mod tests {
+    use icecore_model::Rejection;
+
     use super::*;
 
     fn rejection(reason: &str, count: u64, retryable: bool) -> Rejection {
@@ -207,11 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_cut_but_counted() {
-        let many = (0..6).map(|i| rejection(&format!("r{i}"), 2, false));
-        let text = reasons(&outcome(many.collect()));
-        let expected =
-            "12 refused, 5 stored: r0 (×2); r1 (×2); r2 (×2); r3 (×2); other reasons (×4)";
-        assert_eq!(text, expected);
+    fn an_answer_counts_what_was_refused_and_what_was_stored() {
+        let text = reasons(&outcome(vec![rejection("bad", 2, false)]));
+        assert_eq!(text, "2 refused, 5 stored: bad (×2)");
     }
 }

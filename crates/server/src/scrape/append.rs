@@ -26,7 +26,7 @@ use super::series::TargetSeries;
 
 /// Why nothing of a scrape is stored. The words are Prometheus' where it has them.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(super) enum AppendError {
+pub(super) enum BodyError {
     #[error("{0}")]
     Malformed(String),
     #[error("{0}")]
@@ -54,8 +54,8 @@ pub(super) fn append(
     (body, format): (&[u8], Format),
     timestamp_ms: i64,
     counts: &mut Counts,
-    sink: &mut impl SampleSink,
-) -> Result<(), AppendError> {
+    sink: &mut dyn SampleSink,
+) -> Result<(), BodyError> {
     let config = &rules.config;
     let options = ParserOptions {
         created_timestamps: config.start_timestamps,
@@ -75,7 +75,7 @@ pub(super) fn append(
     };
     loop {
         let entry = parser.next();
-        match entry.map_err(|error| AppendError::Malformed(error.to_string()))? {
+        match entry.map_err(|error| BodyError::Malformed(error.to_string()))? {
             None => break,
             Some(Entry::Series(exposed)) => appending.sample(exposed, counts, sink)?,
             Some(Entry::Type {
@@ -91,7 +91,7 @@ pub(super) fn append(
         }
     }
     if appending.over_limit() {
-        return Err(AppendError::Limit("sample limit exceeded".into()));
+        return Err(BodyError::Limit("sample limit exceeded".into()));
     }
     series.end_others(timestamp_ms, sink);
     series.families.write(sink);
@@ -116,8 +116,8 @@ impl Appending<'_> {
         &mut self,
         exposed: Series<'_>,
         counts: &mut Counts,
-        sink: &mut impl SampleSink,
-    ) -> Result<(), AppendError> {
+        sink: &mut dyn SampleSink,
+    ) -> Result<(), BodyError> {
         if self.is_left_out(&exposed.value) {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Appending<'_> {
             SeriesValue::Histogram(mut histogram) => {
                 let buckets_max = config.native_histogram_bucket_limit;
                 resolution::limit(&mut histogram, self.rules.schema_max, buckets_max)
-                    .map_err(|reason| AppendError::Limit(reason.into()))?;
+                    .map_err(|reason| BodyError::Limit(reason.into()))?;
                 sink.histogram(timestamp_ms, start_timestamp_ms, histogram);
             }
         }
@@ -180,7 +180,7 @@ impl Appending<'_> {
         &mut self,
         exposed: &Series<'_>,
         counts: &mut Counts,
-    ) -> Result<Option<StoredIndex>, AppendError> {
+    ) -> Result<Option<StoredIndex>, BodyError> {
         let hash = self.series.cache.hash(exposed.text);
         if let Some(known) = self.series.cache.find(hash) {
             return Ok(known);
@@ -188,10 +188,10 @@ impl Appending<'_> {
         let mut pairs: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
         exposed
             .labels(&mut pairs)
-            .map_err(|error| AppendError::Malformed(error.to_string()))?;
+            .map_err(|error| BodyError::Malformed(error.to_string()))?;
         let target = &self.series.labels;
         let kept = resolve(&self.rules.config, target, &pairs, &mut self.labels);
-        let kept = kept.map_err(AppendError::Limit)?;
+        let kept = kept.map_err(BodyError::Limit)?;
         counts.added += u64::from(kept);
         let labels = kept.then_some(self.labels.as_slice());
         Ok(self.series.cache.insert(hash, labels))
@@ -202,7 +202,7 @@ impl Appending<'_> {
         series: StoredIndex,
         exemplar: ExposedExemplar,
         timestamp_ms: i64,
-        sink: &mut impl SampleSink,
+        sink: &mut dyn SampleSink,
     ) {
         // One without a time of its own is exposed again and again: it is stored once.
         if exemplar.timestamp_ms.is_none() {

@@ -51,7 +51,7 @@ impl Families {
     }
 
     /// Writes what changed.
-    pub(super) fn write(&mut self, sink: &mut impl SampleSink) {
+    pub(super) fn write(&mut self, sink: &mut dyn SampleSink) {
         if !self.changed {
             return;
         }

@@ -12,7 +12,7 @@ use icecore_wire::exposition::Format;
 use icecore_wire::prometheus::text::TEXT_CONTENT_TYPE;
 use reqwest::header;
 
-use super::append::AppendError;
+use super::append::BodyError;
 use super::body::{self, Buffers};
 use super::http_client::HttpClient;
 use super::job::Job;
@@ -66,8 +66,8 @@ impl Body {
     pub(super) fn decompressed(
         &self,
         limit: u64,
-        read: impl FnOnce(&[u8]) -> Result<(), AppendError>,
-    ) -> (i64, Result<(), AppendError>) {
+        read: impl FnOnce(&[u8]) -> Result<(), BodyError>,
+    ) -> (i64, Result<(), BodyError>) {
         let length = |bytes: &[u8]| i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         if !self.gzip {
             return (length(&self.bytes), read(&self.bytes));
@@ -76,8 +76,8 @@ impl Body {
             buffer.clear();
             let result = match body::gunzip(&self.bytes, limit, buffer) {
                 Ok(()) => (length(buffer), read(buffer)),
-                Err(reason) if reason == body::TOO_LARGE => (-1, Err(AppendError::Limit(reason))),
-                Err(reason) => (0, Err(AppendError::Malformed(reason))),
+                Err(reason) if reason == body::TOO_LARGE => (-1, Err(BodyError::Limit(reason))),
+                Err(reason) => (0, Err(BodyError::Malformed(reason))),
             };
             if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
                 *buffer = Vec::new();

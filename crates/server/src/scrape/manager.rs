@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use icecore_model::MetricType;
-use icecore_storage::{Clock, Database};
+use icecore_model::{Clock, MetricType, SampleStore};
 use icecore_wire::prometheus::TextWriter;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
@@ -81,7 +80,7 @@ impl LoadState {
 impl Scraping {
     /// Starts scraping. A job that cannot be started is told in the log, and the others are.
     pub(crate) async fn start(
-        database: Database,
+        store: Arc<dyn SampleStore>,
         clock: Arc<dyn Clock>,
         config: &Config,
         own: Own,
@@ -89,7 +88,7 @@ impl Scraping {
         let settings = config.scrape();
         let loaded_ms = clock.now_ms();
         let scraping = Self {
-            context: Arc::new(Context::new(database, clock)),
+            context: Arc::new(Context::new(store, clock)),
             own,
             pools: Mutex::default(),
             views: RwLock::default(),

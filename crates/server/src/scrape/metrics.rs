@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use icecore_model::MetricType;
-use icecore_storage::{Counter, DURATION_BOUNDS, Durations};
+use icecore_model::{Counter, DURATION_BOUNDS, Durations, MetricType};
 use icecore_wire::prometheus::TextWriter;
 
 use super::report::Counts;

@@ -3,7 +3,7 @@
 //! ```text
 //! config (a Prometheus file) ─► manager ─► one pool per job
 //!                                            discovery ─► relabel ─► targets, each with its own loop:
-//!                                              fetch ─► wire::exposition ─► relabel ─► Database::write
+//!                                              fetch ─► wire::exposition ─► relabel ─► SampleStore
 //! ```
 //!
 //! Holds always:

@@ -75,7 +75,7 @@ impl ReportSeries {
         }
     }
 
-    pub(super) fn write(&mut self, report: &Report, timestamp_ms: i64, sink: &mut impl SampleSink) {
+    pub(super) fn write(&mut self, report: &Report, timestamp_ms: i64, sink: &mut dyn SampleSink) {
         let counts = &report.counts;
         let values = [
             f64::from(u8::from(report.up)),
@@ -101,7 +101,7 @@ impl ReportSeries {
     }
 
     /// The target is gone. `false` when nothing was ever written.
-    pub(super) fn end(&mut self, timestamp_ms: i64, sink: &mut impl SampleSink) -> bool {
+    pub(super) fn end(&mut self, timestamp_ms: i64, sink: &mut dyn SampleSink) -> bool {
         let written = self.written.always;
         if written {
             write_values(&self.always, &[STALE; NAMES.len()], timestamp_ms, sink);
@@ -111,7 +111,7 @@ impl ReportSeries {
         written
     }
 
-    fn end_extra(&mut self, timestamp_ms: i64, sink: &mut impl SampleSink) {
+    fn end_extra(&mut self, timestamp_ms: i64, sink: &mut dyn SampleSink) {
         if self.written.extra {
             write_values(&self.extra, &[STALE; EXTRA_NAMES.len()], timestamp_ms, sink);
             self.written.extra = false;
@@ -135,7 +135,7 @@ fn labels_of(metric: &str, labels: &[(String, String)]) -> Vec<u8> {
     bytes
 }
 
-fn write_values(series: &[Vec<u8>], values: &[f64], timestamp_ms: i64, sink: &mut impl SampleSink) {
+fn write_values(series: &[Vec<u8>], values: &[f64], timestamp_ms: i64, sink: &mut dyn SampleSink) {
     for (labels, value) in std::iter::zip(series, values) {
         announce(sink, labels);
         sink.sample(Sample {
@@ -148,7 +148,7 @@ fn write_values(series: &[Vec<u8>], values: &[f64], timestamp_ms: i64, sink: &mu
 
 /// Announces a series by its canonical bytes: it usually follows the one before.
 #[inline]
-pub(super) fn announce(sink: &mut impl SampleSink, labels: &[u8]) {
+pub(super) fn announce(sink: &mut dyn SampleSink, labels: &[u8]) {
     if sink.guess_series(labels) != Some(labels.len()) {
         sink.series(RawLabels(labels));
     }

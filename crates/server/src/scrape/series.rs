@@ -47,7 +47,7 @@ impl TargetSeries {
     }
 
     /// Ends every series that the scrape did not have.
-    pub(super) fn end_others(&mut self, timestamp_ms: i64, sink: &mut impl SampleSink) {
+    pub(super) fn end_others(&mut self, timestamp_ms: i64, sink: &mut dyn SampleSink) {
         self.cache.end_others(|labels, is_histogram| {
             announce(sink, labels);
             if is_histogram {
@@ -62,17 +62,12 @@ impl TargetSeries {
         });
     }
 
-    pub(super) fn report(
-        &mut self,
-        report: &Report,
-        timestamp_ms: i64,
-        sink: &mut impl SampleSink,
-    ) {
+    pub(super) fn report(&mut self, report: &Report, timestamp_ms: i64, sink: &mut dyn SampleSink) {
         self.report.write(report, timestamp_ms, sink);
     }
 
     /// Ends everything, the report included: the target is gone. `false` when there was nothing.
-    pub(super) fn end_all(&mut self, now_ms: i64, sink: &mut impl SampleSink) -> bool {
+    pub(super) fn end_all(&mut self, now_ms: i64, sink: &mut dyn SampleSink) -> bool {
         // Even where the clock was set back.
         let timestamp_ms = now_ms.max(self.last_ms.saturating_add(1));
         self.cache.begin();

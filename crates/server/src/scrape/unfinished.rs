@@ -13,9 +13,8 @@
 use std::time::Instant;
 
 use futures::StreamExt as _;
-use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::FuturesOrdered;
-use icecore_storage::{Commit, Error as StorageError};
+use icecore_model::{BoxFuture, Commit, StoreError};
 
 /// Scrapes of a target that may wait for the store: a quarter of an hour of the usual interval. Each is
 /// small here; the bytes that wait are bounded by `journal.queue_bytes_max`.
@@ -30,20 +29,20 @@ pub(super) struct Unfinished(FuturesOrdered<BoxFuture<'static, Finished>>);
 pub(super) struct Finished {
     /// From the request of the scrape on.
     pub(super) seconds: f64,
-    pub(super) result: Result<(), StorageError>,
+    pub(super) result: Result<(), StoreError>,
 }
 
 impl Unfinished {
     /// A scrape that began then is appended.
     pub(super) fn add(&mut self, began: Instant, commit: Commit) {
         let finish = async move {
-            let result = commit.wait().await;
+            let result = commit.await;
             Finished {
                 seconds: began.elapsed().as_secs_f64(),
                 result,
             }
         };
-        self.0.push_back(finish.boxed());
+        self.0.push_back(Box::pin(finish));
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The loop of one target: wait for the tick, fetch, store, report.
 //!
 //! ```text
-//! tick ─► fetch (time-out, body) ─► one Database::append: parse, resolve, append, report (up = 1)
+//! tick ─► fetch (time-out, body) ─► one append to the store: parse, resolve, append, report (up = 1)
 //!             └── failed ─────────────┴── failed ─► another one: markers for all series, report (up = 0)
 //! ```
 //!
@@ -14,17 +14,18 @@
 //!   once.
 //! - A target that goes away ends its series; a process that stops does not.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use icecore_storage::{
-    Clock, Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome,
+use icecore_model::{
+    AppendError, Appended, Clock, SampleSink, SampleStore, StoreError, WriteOutcome,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::append::{AppendError, append};
+use super::append::{BodyError, append};
 use super::body::{self, Buffers};
 use super::fetch::{self, Body, FetchError};
 use super::job::{CurrentJob, Job};
@@ -33,7 +34,6 @@ use super::report::{Counts, Extra, Report};
 use super::schedule::Schedule;
 use super::target::Target;
 use super::unfinished::{Finished, UNFINISHED_MAX, Unfinished};
-use crate::http::remote_write::spelt_out;
 
 /// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
 /// busy, and the rest waits as bytes.
@@ -51,7 +51,7 @@ const LOG_PAUSE_MS: i64 = 60_000;
 
 /// What the loops of all targets share.
 pub(super) struct Context {
-    pub(super) database: Database,
+    pub(super) store: Arc<dyn SampleStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) metrics: ScrapeMetrics,
     pub(super) buffers: Buffers,
@@ -59,9 +59,9 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(database: Database, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(store: Arc<dyn SampleStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            database,
+            store,
             clock,
             metrics: ScrapeMetrics::default(),
             buffers: Buffers::default(),
@@ -222,15 +222,14 @@ impl Worker {
         let began = Instant::now();
         let appended = self
             .context
-            .database
-            .append(Duration::ZERO, move |batch| {
-                let mut series = series.lock();
-                series.end_all(now_ms, batch);
-                Ok::<_, AppendError>(())
+            .store
+            .append(Duration::ZERO, move |sink| {
+                series.lock().end_all(now_ms, sink);
+                Ok::<_, Infallible>(())
             })
             .await;
         match appended {
-            Ok((_, commit)) => {
+            Ok(Appended { commit, .. }) => {
                 self.target.series.lock().commit();
                 unfinished.add(began, commit);
             }
@@ -277,7 +276,7 @@ struct Scrape<'w> {
 
 /// Why nothing of a body is stored, and what was counted until then.
 struct Refused {
-    error: AppendError,
+    error: BodyError,
     counts: Counts,
     body_bytes: i64,
 }
@@ -297,7 +296,7 @@ impl Scrape<'_> {
             Arc::clone(&self.job),
         );
         let (timestamp_ms, began) = (self.timestamp_ms, self.began);
-        let fill = move |batch: &mut WriteBatch<'_>| {
+        let fill = move |sink: &mut dyn SampleSink| {
             let mut series = target.series.lock();
             series.begin(job.rules_number, timestamp_ms);
             let mut counts = Counts::default();
@@ -310,7 +309,7 @@ impl Scrape<'_> {
                     (text, body.format),
                     timestamp_ms,
                     counts,
-                    batch,
+                    sink,
                 )
             });
             context.metrics.count(&counts);
@@ -322,7 +321,7 @@ impl Scrape<'_> {
                         counts,
                         extra: extra(&job, &target, body_bytes),
                     };
-                    series.report(&report, timestamp_ms, batch);
+                    series.report(&report, timestamp_ms, sink);
                     Ok(())
                 }
                 (body_bytes, Err(error)) => Err(Refused {
@@ -335,23 +334,23 @@ impl Scrape<'_> {
             drop(permit);
             result
         };
-        match self.context.database.append(self.patience(), fill).await {
-            Ok((outcome, commit)) => {
+        match self.context.store.append(self.patience(), fill).await {
+            Ok(Appended { outcome, commit }) => {
                 unfinished.add(self.began, commit);
                 self.context.metrics.succeeded.add(1);
                 (false, self.appended(&outcome))
             }
-            Err(WriteError::Storage(error)) => {
+            Err(AppendError::Store(error)) => {
                 self.refused(&error);
                 // The target did what it should.
                 self.context.metrics.succeeded.add(1);
                 (false, Some(not_stored_reason(&error)))
             }
-            Err(WriteError::Decode(refused)) => {
+            Err(AppendError::Fill(refused)) => {
                 let reason = refused.error.to_string();
                 let failure = match refused.error {
-                    AppendError::Malformed(_) => Failure::Malformed,
-                    AppendError::Limit(_) => Failure::Limit,
+                    BodyError::Malformed(_) => Failure::Malformed,
+                    BodyError::Limit(_) => Failure::Limit,
                 };
                 let counted = (refused.counts, refused.body_bytes);
                 self.store_failure(failure, &reason, counted, unfinished)
@@ -374,27 +373,25 @@ impl Scrape<'_> {
         debug!(url, reason, "scrape failed");
         let (target, job) = (Arc::clone(self.target), Arc::clone(&self.job));
         let (timestamp_ms, began) = (self.timestamp_ms, self.began);
-        let fill = move |batch: &mut WriteBatch<'_>| {
+        let fill = move |sink: &mut dyn SampleSink| {
             let mut series = target.series.lock();
             series.begin(job.rules_number, timestamp_ms);
-            series.end_others(timestamp_ms, batch);
+            series.end_others(timestamp_ms, sink);
             let report = Report {
                 up: false,
                 seconds: began.elapsed().as_secs_f64(),
                 counts,
                 extra: extra(&job, &target, body_bytes),
             };
-            series.report(&report, timestamp_ms, batch);
-            Ok::<_, AppendError>(())
+            series.report(&report, timestamp_ms, sink);
+            Ok::<_, Infallible>(())
         };
-        match self.context.database.append(self.patience(), fill).await {
-            Ok((outcome, commit)) => {
+        match self.context.store.append(self.patience(), fill).await {
+            Ok(Appended { outcome, commit }) => {
                 unfinished.add(self.began, commit);
                 self.appended(&outcome);
             }
-            Err(WriteError::Storage(error)) => self.refused(&error),
-            // Nothing in it can fail.
-            Err(WriteError::Decode(_)) => {}
+            Err(AppendError::Store(error)) => self.refused(&error),
         }
     }
 
@@ -402,11 +399,7 @@ impl Scrape<'_> {
     fn appended(&self, outcome: &WriteOutcome) -> Option<String> {
         self.target.series.lock().commit();
         let first = outcome.rejected.first()?;
-        let count: u64 = outcome
-            .rejected
-            .iter()
-            .map(|rejection| rejection.count)
-            .sum();
+        let count = outcome.rejected_count();
         let metrics = &self.context.metrics;
         metrics.rejected.add(count);
         if metrics.may_log(
@@ -417,18 +410,18 @@ impl Scrape<'_> {
             let (url, reason) = (&self.target.spec.url.text, &first.reason);
             warn!(url, count, reason, "samples of a scrape were refused");
         }
-        let reasons = spelt_out(&outcome.rejected);
+        let reasons = outcome.rejection_reasons();
         Some(format!("{count} samples refused: {reasons}"))
     }
 
     /// Nothing of the scrape was appended.
-    fn refused(&self, error: &StorageError) {
+    fn refused(&self, error: &StoreError) {
         self.target.series.lock().failed();
         not_stored(self.context, self.target, error);
     }
 }
 
-fn not_stored(context: &Context, target: &Target, error: &StorageError) {
+fn not_stored(context: &Context, target: &Target, error: &StoreError) {
     let metrics = &context.metrics;
     metrics.not_stored.add(1);
     let now_ms = context.clock.now_ms();
@@ -438,7 +431,7 @@ fn not_stored(context: &Context, target: &Target, error: &StorageError) {
     }
 }
 
-fn not_stored_reason(error: &StorageError) -> String {
+fn not_stored_reason(error: &StoreError) -> String {
     format!("the scrape could not be stored: {error}")
 }
 

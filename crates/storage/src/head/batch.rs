@@ -8,7 +8,7 @@
 
 use icecore_model::{
     BucketSize, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata, RawLabels,
-    Sample, SampleSink, is_stale_nan, push_raw_label,
+    Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
 };
 use icecore_records::{forward_index, journal};
 use std::collections::{HashMap, HashSet};
@@ -45,16 +45,6 @@ const REASONS_MAX: usize = 8;
 
 /// Marks a reference in the columns that stands for a new series of this request.
 const NEW: u32 = 1 << 31;
-
-/// Something of a request that was not stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
-    pub reason: String,
-    /// Samples, histograms or exemplars refused for this reason.
-    pub count: u64,
-    /// Whether sending it again may succeed.
-    pub retryable: bool,
-}
 
 /// The buffers of a batch, reused from request to request.
 #[derive(Default)]

@@ -43,7 +43,7 @@ use roaring::RoaringBitmap;
 
 pub(crate) use append::{AppendTime, MetadataMap};
 pub(crate) use batch::BatchBuffers;
-pub use batch::{Rejection, WriteBatch};
+pub use batch::WriteBatch;
 pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
 use label_order::Ranked;

@@ -1,5 +1,9 @@
 //! What was acknowledged comes back: from the head, from buckets, after a restart.
 
+use std::time::Duration;
+
+use icecore_model::{AppendError, RawLabels, Sample, SampleSink, SampleStore};
+
 use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -89,4 +93,39 @@ async fn large_requests_keep_the_commit_interval() {
         "three commits came within {:?}",
         began.elapsed()
     );
+}
+
+/// One sample of series `a`, and then the result.
+fn fill_with(
+    result: Result<(), &'static str>,
+) -> impl FnOnce(&mut dyn SampleSink) -> Result<(), &'static str> + Send {
+    move |sink| {
+        sink.series(RawLabels(&raw("m", "a")));
+        sink.sample(Sample {
+            timestamp_ms: T0,
+            value: 1.0,
+            start_timestamp_ms: 0,
+        });
+        result
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_appended_through_the_trait_is_seen_at_once_and_what_is_discarded_never() {
+    let (db, _dir) = open_local().await;
+    let store: &dyn SampleStore = &db;
+    let discarded = store.append(Duration::ZERO, fill_with(Err("cut off")));
+    let discarded = discarded.await.err();
+    assert!(matches!(discarded, Some(AppendError::Fill("cut off"))));
+    assert_eq!(read(&db, everything()).await, expected(&[]));
+    let appended = store.append(Duration::ZERO, fill_with(Ok(()))).await;
+    let appended = appended.unwrap();
+    assert_eq!(appended.outcome.samples, 1);
+    let one = expected(&[("a", T0, 1.0)]);
+    assert_eq!(read(&db, everything()).await, one);
+    appended.commit.await.unwrap();
+    assert_eq!(db.metrics().requests.get(), 1);
+    db.close().await.unwrap();
+    let closed = store.append(Duration::ZERO, fill_with(Ok(()))).await.err();
+    assert!(matches!(closed, Some(AppendError::Store(_))));
 }

@@ -88,7 +88,7 @@ impl Scrapes {
     }
 
     /// One scrape a second after the last, stored.
-    fn scrape(&mut self, body: &str) -> Result<Written, AppendError> {
+    fn scrape(&mut self, body: &str) -> Result<Written, BodyError> {
         let mut written = Written::default();
         self.now_ms += 1000;
         self.series.begin(self.rules_number, self.now_ms);
@@ -168,7 +168,7 @@ fn a_page_that_cannot_be_read_is_an_error_and_ends_nothing_new() {
     let mut scrapes = Scrapes::new(|_| {});
     scrapes.lines("a 1\n");
     let error = scrapes.scrape("a 2\nnew 1\nnonsense\n").err().unwrap();
-    assert!(matches!(error, AppendError::Malformed(_)), "{error}");
+    assert!(matches!(error, BodyError::Malformed(_)), "{error}");
     assert_eq!(scrapes.counts.scraped, 2);
     // What the caller writes then: everything that is live ends, and nothing that never was.
     let mut written = Written::default();
@@ -194,7 +194,7 @@ fn sample_limits_count_what_relabelling_keeps() {
     let mut scrapes = Scrapes::new(|c| c.sample_limit = 2);
     assert!(scrapes.scrape("a 1\nb 1\n").is_ok());
     let error = scrapes.scrape("a 1\nb 1\nc 1\nd 1\n").err().unwrap();
-    assert_eq!(error, AppendError::Limit("sample limit exceeded".into()));
+    assert_eq!(error, BodyError::Limit("sample limit exceeded".into()));
     assert_eq!(scrapes.counts.scraped, 4);
     assert_eq!(scrapes.counts.kept, 4);
 }

@@ -1,0 +1,254 @@
+//! The write side: who stores requests, and what became of one.
+//!
+//! ```text
+//! fill ─► sink ─► appended: queries see it ─► commit: durable
+//!   └── discarded: nothing of it is stored
+//! ```
+
+use std::fmt::Write as _;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::{BoxFuture, SampleSink};
+
+/// Reasons that an answer spells out.
+const REASONS_SHOWN: usize = 4;
+
+/// Takes requests and keeps them.
+pub trait SampleStore: Send + Sync {
+    /// Appends one request, which queries see from then on, and does not wait until it is durable. It
+    /// becomes so also when nobody waits for the commit; if it cannot, the store has failed as a whole.
+    /// Until then it may wait for others to share its commit with, at most for `patience`.
+    ///
+    /// `fill` runs on a CPU thread of the store, not on an async worker. Nothing is stored when it fails.
+    fn append_boxed(
+        &self,
+        patience: Duration,
+        fill: Fill,
+    ) -> BoxFuture<'_, Result<Appended, StoreError>>;
+}
+
+impl dyn SampleStore {
+    /// [`SampleStore::append_boxed`] for a `fill` that says why it failed.
+    pub async fn append<E, F>(
+        &self,
+        patience: Duration,
+        fill: F,
+    ) -> Result<Appended, AppendError<E>>
+    where
+        E: Send + 'static,
+        F: FnOnce(&mut dyn SampleSink) -> Result<(), E> + Send + 'static,
+    {
+        let (tell, told) = mpsc::channel();
+        let fill = move |sink: &mut dyn SampleSink| {
+            fill(sink).map_err(|reason| {
+                // Whoever appends may have gone away.
+                let _ = tell.send(reason);
+                Discard
+            })
+        };
+        let appended = self.append_boxed(patience, Box::new(fill)).await;
+        appended.map_err(|error| match told.try_recv() {
+            Ok(reason) => AppendError::Fill(reason),
+            Err(_) => AppendError::Store(error),
+        })
+    }
+}
+
+/// Writes the content of one request.
+pub type Fill = Box<dyn FnOnce(&mut dyn SampleSink) -> Result<(), Discard> + Send>;
+
+/// What a [`Fill`] ends with when nothing of its request is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Discard;
+
+/// A request that queries see and that is on its way to be durable.
+#[must_use = "whether a request is durable is known by waiting for it"]
+pub struct Appended {
+    pub outcome: WriteOutcome,
+    pub commit: Commit,
+}
+
+/// Ends when a request is durable.
+pub type Commit = BoxFuture<'static, Result<(), StoreError>>;
+
+/// Why nothing of a request was appended.
+#[derive(Debug, Error)]
+pub enum AppendError<E> {
+    /// What it was read from is at fault.
+    #[error("{0}")]
+    Fill(E),
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// Why a store did not take a request, for people.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct StoreError(pub String);
+
+impl From<Discard> for StoreError {
+    fn from(_: Discard) -> Self {
+        Self("the request was discarded while it was read".into())
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOutcome {
+    pub samples: u64,
+    pub histograms: u64,
+    pub exemplars: u64,
+    /// Delta points that had been added before, and so were not added again.
+    pub duplicates: u64,
+    /// What was not stored, and why.
+    pub rejected: Vec<Rejection>,
+}
+
+/// Something of a request that was not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    pub reason: String,
+    /// Samples, histograms or exemplars refused for this reason.
+    pub count: u64,
+    /// Whether sending it again may succeed.
+    pub retryable: bool,
+}
+
+impl WriteOutcome {
+    /// Samples, histograms and exemplars that were not stored.
+    pub fn rejected_count(&self) -> u64 {
+        count(&self.rejected)
+    }
+
+    /// The first reasons with how often each applies, and how often others do, in one line.
+    pub fn rejection_reasons(&self) -> String {
+        let shown = self.rejected.len().min(REASONS_SHOWN);
+        let (shown, further) = self.rejected.split_at(shown);
+        let mut text = String::new();
+        for (i, rejection) in shown.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "; " };
+            let Rejection { reason, count, .. } = rejection;
+            let _ = write!(text, "{separator}{reason} (×{count})");
+        }
+        if !further.is_empty() {
+            let _ = write!(text, "; other reasons (×{})", count(further));
+        }
+        text
+    }
+}
+
+fn count(rejected: &[Rejection]) -> u64 {
+    rejected.iter().map(|rejection| rejection.count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::{Exemplar, Histogram, Metadata, RawLabels, Sample};
+
+    /// Counts samples and takes nothing else.
+    #[derive(Default)]
+    struct CountingSink(u64);
+
+    impl SampleSink for CountingSink {
+        fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
+            None
+        }
+        fn series(&mut self, _: RawLabels<'_>) {}
+        fn sample(&mut self, _: Sample) {
+            self.0 += 1;
+        }
+        fn histogram(&mut self, _: i64, _: i64, _: Histogram) {}
+        fn exemplar(&mut self, _: Exemplar) {}
+        fn metadata(&mut self, _: &str, _: Metadata) {}
+        fn reject(&mut self, _: String) {}
+    }
+
+    /// Takes everything, or nothing for a reason.
+    struct TestStore(Option<&'static str>);
+
+    impl SampleStore for TestStore {
+        fn append_boxed(
+            &self,
+            _: Duration,
+            fill: Fill,
+        ) -> BoxFuture<'_, Result<Appended, StoreError>> {
+            Box::pin(async move {
+                if let Some(reason) = self.0 {
+                    return Err(StoreError(reason.into()));
+                }
+                let mut sink = CountingSink::default();
+                fill(&mut sink)?;
+                let outcome = WriteOutcome {
+                    samples: sink.0,
+                    ..WriteOutcome::default()
+                };
+                let commit = Box::pin(async { Ok(()) });
+                Ok(Appended { outcome, commit })
+            })
+        }
+    }
+
+    fn ready<T>(future: impl Future<Output = T>) -> T {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(future).poll(&mut context) {
+            Poll::Ready(value) => value,
+            Poll::Pending => panic!("nothing here waits"),
+        }
+    }
+
+    fn one_sample(sink: &mut dyn SampleSink) -> Result<(), Infallible> {
+        sink.sample(Sample {
+            timestamp_ms: 1,
+            value: 1.0,
+            start_timestamp_ms: 0,
+        });
+        Ok(())
+    }
+
+    #[test]
+    fn a_fill_that_fails_says_why_and_a_store_that_fails_too() {
+        let store: &dyn SampleStore = &TestStore(None);
+        let appended = ready(store.append(Duration::ZERO, one_sample)).unwrap();
+        assert_eq!(appended.outcome.samples, 1);
+        ready(appended.commit).unwrap();
+        let refused = ready(store.append(Duration::ZERO, |_| Err(7)));
+        assert!(matches!(refused, Err(AppendError::Fill(7))));
+        let store: &dyn SampleStore = &TestStore(Some("full"));
+        let Err(AppendError::Store(error)) = ready(store.append(Duration::ZERO, one_sample)) else {
+            panic!("a store that is full takes nothing")
+        };
+        assert_eq!(error.to_string(), "full");
+    }
+
+    fn refused(reasons: usize) -> WriteOutcome {
+        let rejection = |i| Rejection {
+            reason: format!("r{i}"),
+            count: 2,
+            retryable: false,
+        };
+        WriteOutcome {
+            rejected: (0..reasons).map(rejection).collect(),
+            ..WriteOutcome::default()
+        }
+    }
+
+    #[test]
+    fn reasons_are_cut_but_counted() {
+        assert_eq!(refused(0).rejection_reasons(), "");
+        assert_eq!(refused(1).rejection_reasons(), "r0 (×2)");
+        let four = "r0 (×2); r1 (×2); r2 (×2); r3 (×2)";
+        assert_eq!(refused(4).rejection_reasons(), four);
+        let six = format!("{four}; other reasons (×4)");
+        assert_eq!(refused(6).rejection_reasons(), six);
+        assert_eq!(refused(6).rejected_count(), 12);
+    }
+}
