@@ -15,7 +15,6 @@ mod otlp;
 mod process;
 mod queries;
 mod reload;
-mod scrape;
 mod telemetry;
 
 pub use config::{

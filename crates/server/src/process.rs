@@ -32,9 +32,9 @@ use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::http::connection::{Door, Protocols};
 use crate::http::{App, grpc_router, router};
 use crate::reload::reload;
-use crate::scrape::{Own, Scraping};
 use crate::telemetry;
 use icecore_access::Access;
+use icecore_scrape::{Own, Scraping};
 
 /// How often a long stop says what it is waiting for.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -241,7 +241,10 @@ impl Process {
             page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
         };
         let clock = Arc::clone(self.app.clock());
-        let scraping = Scraping::start(Arc::new(database.clone()), clock, &self.config, own).await;
+        let config = &self.config;
+        let store = Arc::new(database.clone());
+        let itself = config.scraping.itself;
+        let scraping = Scraping::start(store, clock, config.scrape(), own, itself).await;
         self.app.set_scraping(Arc::clone(&scraping));
         scraping
     }

@@ -18,8 +18,8 @@ use tracing::{error, info, warn};
 
 use crate::config::{Changes, Config};
 use crate::http::App;
-use crate::scrape::Scraping;
 use crate::telemetry;
+use icecore_scrape::Scraping;
 
 /// Answers when the new configuration is in force, or why it is not.
 pub(crate) async fn reload(app: &Arc<App>, scraping: &Arc<Scraping>) -> Result<Changes, String> {
@@ -71,7 +71,9 @@ async fn apply(app: &App, scraping: &Scraping) -> Result<Changes, String> {
         warn!("{warning}");
     }
     let (config, changes) = before.reloaded(&anew);
-    scraping.reload(&config).await?;
+    scraping
+        .reload(config.scrape(), config.scraping.itself)
+        .await?;
     put_in_force(app, config);
     Ok(changes)
 }

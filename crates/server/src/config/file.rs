@@ -10,7 +10,7 @@ use icecore_settings::yaml::{self, Entry, Node, Position, Value};
 use icecore_settings::{ConfigError, Fields, Kind, Problem, SourceFile, nearest, quoted};
 
 use super::registry::{self, SECTIONS, SETTINGS, Setting};
-use crate::scrape::config::{self as scrape, ScrapeSettings};
+use icecore_scrape::{self as scrape, ScrapeSettings};
 
 /// Our section.
 pub(super) const SECTION: &str = "icecore";

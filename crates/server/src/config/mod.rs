@@ -38,7 +38,7 @@ pub use options::{
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use reload::Changes;
 
-use crate::scrape::config::ScrapeSettings;
+use icecore_scrape::ScrapeSettings;
 
 /// Names the configuration file where no flag does.
 pub const FILE_VARIABLE: &str = "ICECORE_CONFIG";

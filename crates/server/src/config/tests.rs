@@ -476,7 +476,7 @@ icecore:
         "{warnings:?}"
     );
     assert_eq!(config.storage_options().head.flush_bytes, Some(256 << 20));
-    assert_eq!(config.scrape().jobs.len(), 2);
+    assert_eq!(config.scrape().rendered.matches("job_name:").count(), 2);
 }
 
 #[test]

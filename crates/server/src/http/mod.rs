@@ -68,10 +68,10 @@ use rayon::ThreadPoolBuildError;
 use crate::config::Config;
 use crate::metrics::HttpMetrics;
 use crate::queries::Queries;
-use crate::scrape::Scraping;
 use error::ApiError;
 pub use icecore_access::Role;
 use icecore_access::{Access, PeerCertificate};
+use icecore_scrape::Scraping;
 use limits::Limits;
 use status::Started;
 

@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::json::success;
 use super::params::Params;
 use super::rfc3339;
-use crate::scrape::{MetadataOfTarget, TargetInfo};
+use icecore_scrape::{MetadataOfTarget, TargetInfo};
 
 pub(super) async fn targets(
     State(app): State<Arc<App>>,

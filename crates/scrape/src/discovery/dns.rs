@@ -8,7 +8,7 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::sync::mpsc;
 
 use super::{Known, patience};
-use crate::scrape::config::{DnsRecord, TargetGroup};
+use crate::config::{DnsRecord, TargetGroup};
 
 const NAME_LABEL: &str = "__meta_dns_name";
 const SRV_TARGET_LABEL: &str = "__meta_dns_srv_record_target";

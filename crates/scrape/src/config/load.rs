@@ -15,7 +15,7 @@ use icecore_settings::{Fields, SourceFile};
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The top-level keys that are read here.
-pub(crate) const KEYS: [&str; 3] = ["global", "scrape_configs", "scrape_config_files"];
+pub const KEYS: [&str; 3] = ["global", "scrape_configs", "scrape_config_files"];
 
 impl ScrapeSettings {
     /// A job that says nothing but its name: defaults, and what `global` says.
@@ -26,7 +26,7 @@ impl ScrapeSettings {
 
 /// What the file says about scraping, with its problems. Keys that are not acted upon are in
 /// `not_acted_upon` afterwards.
-pub(crate) fn read(
+pub fn read(
     root: &Node,
     path: &Path,
     variable: &dyn Fn(&str) -> String,

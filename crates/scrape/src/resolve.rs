@@ -144,8 +144,8 @@ mod tests {
     use icecore_model::RawLabels;
 
     use super::*;
-    use crate::scrape::config::RelabelAction;
-    use crate::scrape::testing::{job, rule};
+    use crate::config::RelabelAction;
+    use crate::testing::{job, rule};
 
     const TARGET: &[(&str, &str)] = &[("instance", "i"), ("job", "j")];
 

@@ -23,20 +23,20 @@ use std::time::Duration;
 use icecore_model::AnchoredRegex;
 pub(crate) use icecore_settings::Secret;
 
-pub(crate) use load::{KEYS, read};
+pub use load::{KEYS, read};
 pub(crate) use targets::read_groups;
 
 /// Everything a Prometheus file says about scraping.
 #[derive(Clone, Debug)]
-pub(crate) struct ScrapeSettings {
+pub struct ScrapeSettings {
     /// By `job_name`, which is unique.
     pub(crate) jobs: Vec<ScrapeConfig>,
     /// `global.external_labels`: shown by `/federate` and remote read; not added to stored series.
-    pub(crate) external_labels: Vec<(String, String)>,
+    pub external_labels: Vec<(String, String)>,
     /// The file as `/api/v1/status/config` shows it: defaults filled in, secrets masked.
-    pub(crate) rendered: String,
+    pub rendered: String,
     /// What a person should know although the file is valid.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     global: Box<job::Global>,
     /// How many of the jobs stand in the file itself, and where further ones may be.
     own_jobs: usize,
@@ -61,7 +61,7 @@ impl Default for ScrapeSettings {
 impl ScrapeSettings {
     /// From now on all jobs store since when counters count, and ask for protobuf first where nothing
     /// else is said: it has these times at no cost.
-    pub(crate) fn take_start_timestamps(&mut self) {
+    pub fn take_start_timestamps(&mut self) {
         let first = self.global.take_start_timestamps();
         for job in &mut self.jobs {
             job.start_timestamps = true;

@@ -14,7 +14,7 @@ use rustls::{
 };
 
 use super::read_small;
-use crate::scrape::config::{Secret, TlsClientConfig, TlsVersion};
+use crate::config::{Secret, TlsClientConfig, TlsVersion};
 
 /// Where Linux distributions and macOS keep the certificates that everyone believes.
 const SYSTEM_BUNDLES: [&str; 5] = [

@@ -23,7 +23,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::scrape::config::{Credentials, DnsRecord, HttpClientConfig, Secret};
+use crate::config::{Credentials, DnsRecord, HttpClientConfig, Secret};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(20);

@@ -7,8 +7,8 @@ use reqwest::{StatusCode, Url};
 use tokio::sync::mpsc;
 
 use super::{Known, groups, patience};
-use crate::scrape::config::{HttpClientConfig, TargetGroup};
-use crate::scrape::http_client::{HttpClient, reason};
+use crate::config::{HttpClientConfig, TargetGroup};
+use crate::http_client::{HttpClient, reason};
 use icecore_settings::without_password;
 
 /// Above any list of targets (a hundred thousand of them take about ten megabytes).

@@ -3,17 +3,25 @@
 use std::path::Path;
 
 use super::{RelabelRule, ScrapeConfig, ScrapeSettings, read};
-use crate::config::{Config, ConfigError, Inputs};
-use icecore_settings::yaml;
+use icecore_settings::{ConfigError, Problem, yaml};
 
 impl ScrapeSettings {
     /// Reads a configuration file for what it says about scraping.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let inputs = Inputs {
-            file: Some(path.into()),
-            ..Inputs::default()
-        };
-        Config::load(&inputs).map(|config| config.scrape().clone())
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.into(),
+            source,
+        })?;
+        let invalid = |problem| ConfigError::Invalid(vec![problem]);
+        let root = yaml::parse(&text)
+            .map_err(|error| invalid(Problem::new("", error.reason).at(path, error.at)))?;
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let (settings, problems) = read(&root, path, &variable, &mut Vec::new());
+        if problems.is_empty() {
+            Ok(settings)
+        } else {
+            Err(ConfigError::Invalid(problems))
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 
 use super::{Known, groups};
-use crate::scrape::config::{TargetGroup, read_groups};
+use crate::config::{TargetGroup, read_groups};
 
 const POLL: Duration = Duration::from_secs(1);
 

@@ -16,7 +16,7 @@
 mod append;
 mod body;
 mod cache;
-pub(crate) mod config;
+mod config;
 mod discovery;
 mod families;
 mod fetch;
@@ -27,7 +27,7 @@ mod manager;
 mod md5;
 mod metrics;
 mod pool;
-pub(crate) mod relabel;
+mod relabel;
 mod report;
 mod resolution;
 mod resolve;
@@ -39,5 +39,6 @@ mod testing;
 mod unfinished;
 mod worker;
 
-pub(crate) use info::{MetadataOfTarget, TargetInfo};
-pub(crate) use manager::{Own, Scraping};
+pub use config::{KEYS, ScrapeSettings, read};
+pub use info::{MetadataOfTarget, TargetInfo};
+pub use manager::{LoadState, Own, Scraping};

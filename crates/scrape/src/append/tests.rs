@@ -5,7 +5,7 @@ use icecore_model::{
 };
 
 use super::*;
-use crate::scrape::testing::job;
+use crate::testing::job;
 
 /// Writes down what it is told: `name{…} value@timestamp`.
 #[derive(Default)]
@@ -281,7 +281,7 @@ fn a_target_that_goes_ends_everything_after_its_last_sample() {
     let mut scrapes = Scrapes::new(|_| {});
     scrapes.lines("a 1\n");
     let mut written = Written::default();
-    let report = crate::scrape::report::Report::default();
+    let report = crate::report::Report::default();
     scrapes.series.report(&report, 1000, &mut written);
     let mut written = Written::default();
     // The clock was set back.

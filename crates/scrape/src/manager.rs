@@ -25,7 +25,6 @@ use super::http_client::HttpClient;
 use super::job::Job;
 use super::pool::{Pool, PoolView};
 use super::worker::{Context, Wish};
-use crate::config::Config;
 
 /// The job of a process that scrapes itself, and how often it does.
 const OWN_JOB: &str = "icecore";
@@ -33,7 +32,7 @@ const OWN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);
 const OWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Everything that is scraped.
-pub(crate) struct Scraping {
+pub struct Scraping {
     context: Arc<Context>,
     own: Own,
     pools: Mutex<Pools>,
@@ -42,10 +41,10 @@ pub(crate) struct Scraping {
 }
 
 /// How a process scrapes itself.
-pub(crate) struct Own {
+pub struct Own {
     /// Its own address, which becomes `instance`.
-    pub(crate) address: String,
-    pub(crate) page: OwnPage,
+    pub address: String,
+    pub page: OwnPage,
 }
 
 #[derive(Default)]
@@ -56,14 +55,14 @@ struct Pools {
 
 /// What came of the last attempt to load the configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct LoadState {
-    pub(crate) successful: bool,
+pub struct LoadState {
+    pub successful: bool,
     /// When the configuration in force was loaded.
-    pub(crate) loaded_ms: i64,
+    pub loaded_ms: i64,
     /// The configuration in force, secrets masked.
-    pub(crate) rendered: String,
+    pub rendered: String,
     /// Its `global.external_labels`.
-    pub(crate) external_labels: Vec<(String, String)>,
+    pub external_labels: Vec<(String, String)>,
 }
 
 impl LoadState {
@@ -78,14 +77,14 @@ impl LoadState {
 }
 
 impl Scraping {
-    /// Starts scraping. A job that cannot be started is told in the log, and the others are.
-    pub(crate) async fn start(
+    /// Starts scraping: `itself` says whether a process without any job scrapes itself. A job that cannot be started is told in the log, and the others are.
+    pub async fn start(
         store: Arc<dyn SampleStore>,
         clock: Arc<dyn Clock>,
-        config: &Config,
+        settings: &ScrapeSettings,
         own: Own,
+        itself: bool,
     ) -> Arc<Self> {
-        let settings = config.scrape();
         let loaded_ms = clock.now_ms();
         let scraping = Self {
             context: Arc::new(Context::new(store, clock)),
@@ -94,7 +93,7 @@ impl Scraping {
             views: RwLock::default(),
             state: RwLock::new(LoadState::loaded(settings, loaded_ms)),
         };
-        if let Err(reason) = scraping.apply(settings, config.scraping.itself).await {
+        if let Err(reason) = scraping.apply(settings, itself).await {
             error!(
                 reason,
                 "nothing is scraped: the configuration cannot be applied"
@@ -105,16 +104,15 @@ impl Scraping {
     }
 
     /// Goes on by a configuration that was read anew. On an error everything goes on as it was.
-    pub(crate) async fn reload(&self, config: &Config) -> Result<(), String> {
-        let settings = config.scrape();
-        self.apply(settings, config.scraping.itself).await?;
+    pub async fn reload(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
+        self.apply(settings, itself).await?;
         let loaded_ms = self.context.clock.now_ms();
         *self.state.write() = LoadState::loaded(settings, loaded_ms);
         Ok(())
     }
 
     /// The configuration could not be read or applied: the one before stays in force.
-    pub(crate) fn reload_failed(&self) {
+    pub fn reload_failed(&self) {
         self.state.write().successful = false;
     }
 
@@ -174,12 +172,12 @@ impl Scraping {
     }
 
     /// Ends all loops, without markers: after a restart the series go on.
-    pub(crate) async fn stop(&self) {
+    pub async fn stop(&self) {
         let pools = std::mem::take(&mut self.pools.lock().await.by_name);
         join_all(pools.into_values().map(|pool| pool.stop(Wish::Leave))).await;
     }
 
-    pub(crate) fn load_state(&self) -> LoadState {
+    pub fn load_state(&self) -> LoadState {
         self.state.read().clone()
     }
 
@@ -188,7 +186,7 @@ impl Scraping {
         self.views.read().clone()
     }
 
-    pub(crate) fn write_metrics(&self, text: &mut TextWriter) {
+    pub fn write_metrics(&self, text: &mut TextWriter) {
         let state = self.load_state();
         for (name, help, value) in [
             (

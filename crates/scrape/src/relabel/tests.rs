@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scrape::config::testing::{job_of, rules};
+use crate::config::testing::{job_of, rules};
 
 fn set(text: &str) -> LabelSet {
     text.split_whitespace()

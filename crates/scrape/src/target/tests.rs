@@ -1,6 +1,6 @@
 use super::*;
-use crate::scrape::config::RelabelAction;
-use crate::scrape::testing::{job, rule};
+use crate::config::RelabelAction;
+use crate::testing::{job, rule};
 
 fn group(address: &str, labels: &[(&str, &str)]) -> TargetGroup {
     TargetGroup {

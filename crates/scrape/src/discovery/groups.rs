@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::scrape::config::TargetGroup;
+use crate::config::TargetGroup;
 
 /// `name` is where the groups come from; with its number it is a group's source.
 pub(super) fn from_json(bytes: &[u8], name: &str) -> Result<Vec<TargetGroup>, String> {

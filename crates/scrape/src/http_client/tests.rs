@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::scrape::config::testing::job_of;
+use crate::config::testing::job_of;
 
 /// What a server was asked.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Proxy, Url};
 
 use super::{secret_value, text_of};
-use crate::scrape::config::ProxyConfig;
+use crate::config::ProxyConfig;
 
 pub(super) fn of(
     config: &ProxyConfig,

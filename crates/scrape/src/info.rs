@@ -10,42 +10,42 @@ use icecore_settings::duration;
 type Pairs = Vec<(String, String)>;
 
 /// One pool.
-pub(crate) struct PoolInfo {
-    pub(crate) name: String,
-    pub(crate) active: Vec<TargetInfo>,
+pub struct PoolInfo {
+    pub name: String,
+    pub active: Vec<TargetInfo>,
     /// Labels before relabelling, of some of the targets that it dropped.
-    pub(crate) dropped: Vec<Pairs>,
-    pub(crate) dropped_count: usize,
+    pub dropped: Vec<Pairs>,
+    pub dropped_count: usize,
 }
 
 /// One target that is scraped.
-pub(crate) struct TargetInfo {
-    pub(crate) discovered: Pairs,
-    pub(crate) labels: Pairs,
-    pub(crate) url: String,
-    pub(crate) interval: String,
-    pub(crate) timeout: String,
+pub struct TargetInfo {
+    pub discovered: Pairs,
+    pub labels: Pairs,
+    pub url: String,
+    pub interval: String,
+    pub timeout: String,
     /// `up`, `down` or `unknown`.
-    pub(crate) health: &'static str,
-    pub(crate) error: Option<String>,
-    pub(crate) scraped_ms: Option<i64>,
-    pub(crate) seconds: f64,
+    pub health: &'static str,
+    pub error: Option<String>,
+    pub scraped_ms: Option<i64>,
+    pub seconds: f64,
 }
 
 /// What one target says about one family.
-pub(crate) struct MetadataOfTarget {
-    pub(crate) labels: Pairs,
+pub struct MetadataOfTarget {
+    pub labels: Pairs,
     /// `None` where one family was asked for.
-    pub(crate) family: Option<String>,
-    pub(crate) metadata: Metadata,
+    pub family: Option<String>,
+    pub metadata: Metadata,
 }
 
 impl Scraping {
-    pub(crate) fn pool_names(&self) -> Vec<String> {
+    pub fn pool_names(&self) -> Vec<String> {
         self.views().iter().map(|view| view.name.clone()).collect()
     }
 
-    pub(crate) fn pools(&self) -> Vec<PoolInfo> {
+    pub fn pools(&self) -> Vec<PoolInfo> {
         let info = |view: &std::sync::Arc<super::pool::PoolView>| {
             let state = view.state();
             PoolInfo {
@@ -60,7 +60,7 @@ impl Scraping {
 
     /// Metadata of the targets whose labels match: of one family, or of all in the order of their
     /// names.
-    pub(crate) fn target_metadata(
+    pub fn target_metadata(
         &self,
         matches: impl Fn(&[(String, String)]) -> bool,
         family: Option<&str>,
