@@ -2,26 +2,35 @@
 //!
 //! ```text
 //! Config ─► Process ─┬─► Database (opened while the door already answers /-/healthy)
-//!                    └─► http: connections ─► router ─► handlers ─► wire, Database
+//!                    └─► listener ─► routes ─► handlers (write, read, query, admin, status) ─► wire, Database
 //! ```
 //!
 //! Holds always: this is the only place where protocols and storage meet.
 
+mod admin;
+mod app;
 mod config;
-mod http;
+mod listener;
 mod maintenance;
 mod metrics;
-mod otlp;
+mod middleware;
 mod process;
 mod queries;
+mod query;
+mod read;
 mod reload;
+mod routes;
+mod status;
 mod telemetry;
+mod write;
 
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
     LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
     ServerOptions, Setting, Source,
 };
-pub use http::{ROUTES, Role, Route};
+pub use icecore_access::Role;
 pub use maintenance::{write_maintenance_report, write_maintenance_status};
+pub use middleware::route::Route;
 pub use process::{Process, ServeError, run};
+pub use routes::ROUTES;

@@ -28,10 +28,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
+use crate::app::App;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
-use crate::http::connection::{Door, Protocols};
-use crate::http::{App, grpc_router, router};
+use crate::listener::{Door, Protocols};
 use crate::reload::reload;
+use crate::routes::{ROUTES, grpc_router, router};
 use crate::telemetry;
 use icecore_access::Access;
 use icecore_scrape::{Own, Scraping};
@@ -129,7 +130,7 @@ impl Process {
         let clock = environment.clock.clone();
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
         let access = Access::open(web_config_of(&config))?;
-        let app = Arc::new(App::new(&config, Arc::clone(&access), clock)?);
+        let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let open = |listener, router, protocols| {
             Door::open(listener, router, protocols, Arc::clone(&access))
         };
@@ -238,7 +239,9 @@ impl Process {
         let page_of = database.clone();
         let own = Own {
             address: self.own_address(),
-            page: Arc::new(move || Some(crate::metrics::render(&page_of, &*app.upgrade()?))),
+            page: Arc::new(move || {
+                Some(crate::status::metrics::render(&page_of, &*app.upgrade()?))
+            }),
         };
         let clock = Arc::clone(self.app.clock());
         let config = &self.config;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use tracing::{error, info, warn};
 
+use crate::app::App;
 use crate::config::{Changes, Config};
-use crate::http::App;
 use crate::telemetry;
 use icecore_scrape::Scraping;
 

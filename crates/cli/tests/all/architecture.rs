@@ -106,3 +106,127 @@ fn crates_depend_on_each_other_as_drawn() {
         "left: the table of ARCHITECTURE.md, right: the manifests"
     );
 }
+
+/// Rings of top-level modules that exist and are to be taken apart, by crate. None may grow or come back.
+const RINGS: [(&str, &[&str]); 0] = [];
+
+/// A part can be read and changed without those that use it: imports between the top-level modules of a
+/// crate have no ring.
+#[test]
+fn modules_of_a_crate_have_no_import_ring() {
+    let mut found = BTreeMap::new();
+    for folder in std::fs::read_dir(root().join("crates")).unwrap() {
+        let folder = folder.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        let rings = rings(&imports_of(&folder.path().join("src")));
+        if !rings.is_empty() {
+            found.insert(name, rings);
+        }
+    }
+    let known = RINGS.map(|(name, ring)| {
+        let ring: BTreeSet<String> = ring.iter().map(|module| (*module).into()).collect();
+        (name.to_owned(), ring)
+    });
+    assert_eq!(
+        found,
+        BTreeMap::from(known),
+        "left: rings, right: those that are known"
+    );
+}
+
+/// Which top-level modules of a crate name which, tests left out.
+fn imports_of(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let mut files = Vec::new();
+    rust_files(source, &mut files);
+    let module_of = |file: &Path| {
+        let path = file.strip_prefix(source).unwrap();
+        let first = path.components().next().unwrap().as_os_str();
+        first.to_str().unwrap().trim_end_matches(".rs").to_owned()
+    };
+    let modules: BTreeSet<String> = files.iter().map(|file| module_of(file)).collect();
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in &files {
+        let depth = file.strip_prefix(source).unwrap().components().count();
+        let is_root = depth == 1 || (depth == 2 && file.ends_with("mod.rs"));
+        let module = module_of(file);
+        if ["lib", "main"].contains(&module.as_str()) || is_test(file) {
+            continue;
+        }
+        let text = std::fs::read_to_string(file).unwrap();
+        let named = imports.entry(module.clone()).or_default();
+        named.extend(names_after(&text, "crate::"));
+        if is_root {
+            named.extend(names_after(&text, "super::"));
+        }
+        named.retain(|name| *name != module && modules.contains(name));
+    }
+    imports
+}
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, files);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Whether a file is compiled for tests alone, by its name.
+fn is_test(file: &Path) -> bool {
+    let mut parts = file
+        .components()
+        .map(|part| part.as_os_str().to_str().unwrap());
+    parts.any(|part| ["tests", "tests.rs", "testing", "testing.rs", "docs.rs"].contains(&part))
+}
+
+/// What follows a prefix in the code of a file, up to its tests: `crate::a` and `crate::{a, b::c}`.
+fn names_after(text: &str, prefix: &str) -> BTreeSet<String> {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let lines = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = lines.collect::<Vec<_>>().join(" ");
+    let mut names = BTreeSet::new();
+    for (at, _) in code.match_indices(prefix) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+            continue;
+        }
+        let rest = &code[at + prefix.len()..];
+        let list = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap(),
+            None => rest
+                .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .next()
+                .unwrap(),
+        };
+        let firsts = list
+            .split(',')
+            .map(|item| item.trim().split(':').next().unwrap());
+        names.extend(firsts.map(String::from));
+    }
+    names
+}
+
+/// Modules that reach themselves.
+fn rings(imports: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let reaches_itself = |module: &&String| {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![*module];
+        while let Some(next) = open.pop() {
+            for named in imports.get(next).into_iter().flatten() {
+                if named == *module {
+                    return true;
+                }
+                if seen.insert(named) {
+                    open.push(named);
+                }
+            }
+        }
+        false
+    };
+    imports.keys().filter(reaches_itself).cloned().collect()
+}

@@ -6,7 +6,7 @@ use icecore_wire::prometheus::TextWriter;
 
 use super::{counter, gauge};
 
-pub(super) fn write(text: &mut TextWriter, database: &Database) {
+pub(crate) fn write(text: &mut TextWriter, database: &Database) {
     state(text, database);
     jobs(text, database.metrics());
     for (name, help, count) in [

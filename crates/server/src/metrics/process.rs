@@ -11,7 +11,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 const KIB: f64 = 1024.0;
 
-pub(super) fn write(text: &mut TextWriter) {
+pub(crate) fn write(text: &mut TextWriter) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let system = fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -1,0 +1,127 @@
+//! What every handler shares: the database, the configuration in force, limits and counters.
+
+use std::sync::{Arc, OnceLock};
+
+use icecore_access::Access;
+use icecore_scrape::Scraping;
+use icecore_storage::{Clock, Database};
+use parking_lot::RwLock;
+use rayon::ThreadPoolBuildError;
+
+use crate::config::Config;
+use crate::metrics::HttpMetrics;
+use crate::middleware::error::ApiError;
+use crate::middleware::limits::Limits;
+use crate::middleware::route::Route;
+use crate::queries::Queries;
+
+/// What every handler shares.
+pub(crate) struct App {
+    pub(crate) limits: Limits,
+    pub(crate) metrics: HttpMetrics,
+    pub(crate) queries: Queries,
+    pub(crate) access: Arc<Access>,
+    /// One reload at a time.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
+    /// What is in force; a reload replaces it.
+    config: RwLock<Arc<Config>>,
+    routes: &'static [Route],
+    clock: Arc<dyn Clock>,
+    database: OnceLock<Database>,
+    scraping: OnceLock<Arc<Scraping>>,
+    pub(crate) started: Started,
+}
+
+impl App {
+    pub(crate) fn new(
+        config: &Config,
+        routes: &'static [Route],
+        access: Arc<Access>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ThreadPoolBuildError> {
+        Ok(Self {
+            limits: Limits::new(&config.server, routes),
+            routes,
+            metrics: HttpMetrics::default(),
+            queries: Queries::new(config.query.clone())?,
+            started: Started::new(clock.now_ms()),
+            reloading: tokio::sync::Mutex::default(),
+            config: RwLock::new(Arc::new(config.clone())),
+            access,
+            clock,
+            database: OnceLock::new(),
+            scraping: OnceLock::new(),
+        })
+    }
+
+    /// From now on requests are answered.
+    pub(crate) fn set_database(&self, database: Database) {
+        let earlier = self.database.set(database);
+        debug_assert!(earlier.is_ok(), "a process opens one database");
+    }
+
+    /// The configuration in force. Whoever needs it for long keeps what was in force when it began.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read())
+    }
+
+    /// From now on requests are answered by this configuration, as far as it can change.
+    pub(crate) fn set_config(&self, config: Config) {
+        self.queries.set_options(&config.query);
+        *self.config.write() = Arc::new(config);
+    }
+
+    /// Every path there is.
+    pub(crate) fn routes(&self) -> &'static [Route] {
+        self.routes
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// From now on requests about scraping are answered.
+    pub(crate) fn set_scraping(&self, scraping: Arc<Scraping>) {
+        let earlier = self.scraping.set(scraping);
+        debug_assert!(earlier.is_ok(), "a process scrapes in one place");
+    }
+
+    /// `None` until the database is open.
+    pub(crate) fn scraping(&self) -> Option<&Arc<Scraping>> {
+        self.scraping.get()
+    }
+
+    pub(crate) fn database(&self) -> Result<&Database, ApiError> {
+        self.database
+            .get()
+            .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
+    }
+}
+
+/// What does not change while the process runs.
+pub(crate) struct Started {
+    pub(crate) at_ms: i64,
+    pub(crate) directory: String,
+    pub(crate) hostname: String,
+}
+
+impl Started {
+    pub(crate) fn new(now_ms: i64) -> Self {
+        let directory = std::env::current_dir();
+        Self {
+            at_ms: now_ms,
+            directory: directory.map_or_else(|_| String::new(), |path| path.display().to_string()),
+            hostname: hostname(),
+        }
+    }
+}
+
+/// As the kernel calls this machine.
+fn hostname() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = read.as_deref().unwrap_or_default().trim();
+    match name {
+        "" => "localhost".into(),
+        name => name.into(),
+    }
+}

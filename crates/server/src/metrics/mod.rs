@@ -1,0 +1,23 @@
+//! What the doors and queries count, and what the operating system does. `docs/operating.md` lists every name.
+
+mod http;
+pub(crate) mod maintenance;
+pub(crate) mod process;
+mod query;
+
+use icecore_model::MetricType;
+use icecore_wire::prometheus::TextWriter;
+
+pub(crate) use self::http::HttpMetrics;
+pub(crate) use self::process::open_files_max;
+pub(crate) use self::query::{QueryKind, QueryMetrics};
+
+pub(crate) fn counter(text: &mut TextWriter, name: &str, help: &str, value: u64) {
+    text.family(name, help, MetricType::Counter);
+    text.sample(name, &[], value as f64);
+}
+
+pub(crate) fn gauge(text: &mut TextWriter, name: &str, help: &str, value: f64) {
+    text.family(name, help, MetricType::Gauge);
+    text.sample(name, &[], value);
+}

@@ -1,0 +1,317 @@
+//! The answer to a query on its way to the client: JSON in pieces.
+//!
+//! ```text
+//! blocking thread: write ─► piece ─► channel ─► body ─► client
+//! ```
+//!
+//! Holds always:
+//! - The client's pace is the pace of writing: beside the result a few pieces are in memory.
+//! - An answer that fits into one piece has a length; a longer one ends with its last piece, and
+//!   breaks off where that cannot be made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures::stream;
+use icecore_promql::{
+    Answer, FloatHistogram, MatrixSeries, QueryTime, QueryValue, SampleValue, Stats, VectorSample,
+};
+use icecore_wire::prometheus::query_json::{
+    Bucket, QueryEnd, QueryStats, ResultType, ShownHistogram, TimeTexts, write_matrix_series,
+    write_query_end, write_query_start, write_scalar, write_text, write_vector_float,
+    write_vector_histogram,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::middleware::error::ApiError;
+use crate::middleware::params::Params;
+
+/// Bytes that make a piece. Large enough that handing it over costs nothing beside writing it.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Pieces that wait for the client while the next one is written.
+const PIECES_AHEAD: usize = 2;
+
+/// Warnings, and infos, that are shown; the number of the others is. As in Prometheus.
+const NOTES_MAX: usize = 10;
+
+/// What the client wants to see beside the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) stats: Option<StatsShown>,
+    pub(crate) explain: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatsShown {
+    Totals,
+    /// The samples of each step, too.
+    PerStep,
+}
+
+impl Shown {
+    pub(crate) fn asked_for(params: &Params) -> Self {
+        Self {
+            stats: params.first("stats").map(|text| match text {
+                "all" => StatsShown::PerStep,
+                _ => StatsShown::Totals,
+            }),
+            explain: params.first("explain") == Some("true"),
+        }
+    }
+}
+
+/// Everything that is to be said about a query.
+pub(crate) struct QueryAnswer {
+    pub(crate) answer: Answer,
+    pub(crate) explain: Option<String>,
+    pub(crate) time: QueryTime,
+    pub(crate) stats: Option<StatsShown>,
+    /// How long the query waited for its turn.
+    pub(crate) queued: Duration,
+}
+
+/// Nobody reads any more.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+impl QueryAnswer {
+    /// Writes the answer, as fast as the client takes it.
+    pub(crate) fn send(mut self, mut outgoing: Outgoing) -> Result<(), Gone> {
+        let mut out = Vec::new();
+        write_query_start(&mut out, result_type(&self.answer.value));
+        match &self.answer.value {
+            QueryValue::Scalar { time_ms, value } => write_scalar(&mut out, *time_ms, *value),
+            QueryValue::Text { time_ms, text } => write_text(&mut out, *time_ms, text),
+            QueryValue::Vector(samples) => write_vector(&mut out, samples, &mut outgoing)?,
+            QueryValue::Matrix(series) => {
+                write_matrix(&mut out, series, self.time, &mut outgoing)?;
+            }
+        }
+        shorten(&mut self.answer.warnings, "warning");
+        shorten(&mut self.answer.infos, "info");
+        let stats = self.stats.map(|shown| self.stats(shown));
+        write_query_end(
+            &mut out,
+            &QueryEnd {
+                stats: stats.as_ref(),
+                explain: self.explain.as_deref(),
+                warnings: &self.answer.warnings,
+                infos: &self.answer.infos,
+            },
+        );
+        outgoing.finish(out)
+    }
+
+    /// The names are those of Prometheus' engine; what has no counterpart here is nearest to it.
+    fn stats(&self, shown: StatsShown) -> QueryStats {
+        let Stats {
+            samples_touched,
+            samples_per_step,
+            samples_read_per_step,
+            memory_peak_bytes,
+            parse_seconds,
+            plan_seconds,
+            execute_seconds,
+            ..
+        } = &self.answer.stats;
+        let queue_seconds = self.queued.as_secs_f64();
+        let preparation_seconds = parse_seconds + plan_seconds;
+        let eval_total_seconds = preparation_seconds + execute_seconds;
+        let per_step = |counts: &[(i64, u64)]| match shown {
+            StatsShown::Totals => Vec::new(),
+            StatsShown::PerStep => counts.to_vec(),
+        };
+        QueryStats {
+            eval_total_seconds,
+            result_sort_seconds: 0.0,
+            preparation_seconds,
+            inner_eval_seconds: *execute_seconds,
+            queue_seconds,
+            exec_total_seconds: queue_seconds + eval_total_seconds,
+            samples_per_step: per_step(samples_per_step),
+            samples: *samples_touched,
+            samples_read_per_step: per_step(samples_read_per_step),
+            samples_read: samples_read_per_step.iter().map(|(_, read)| read).sum(),
+            // Rows have a float for each sample.
+            samples_peak: memory_peak_bytes / size_of::<f64>() as u64,
+        }
+    }
+}
+
+fn result_type(value: &QueryValue) -> ResultType {
+    match value {
+        QueryValue::Scalar { .. } => ResultType::Scalar,
+        QueryValue::Text { .. } => ResultType::Text,
+        QueryValue::Vector(_) => ResultType::Vector,
+        QueryValue::Matrix(_) => ResultType::Matrix,
+    }
+}
+
+fn write_vector(
+    out: &mut Vec<u8>,
+    samples: &[VectorSample],
+    outgoing: &mut Outgoing,
+) -> Result<(), Gone> {
+    out.push(b'[');
+    for (i, sample) in samples.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        match &sample.value {
+            SampleValue::Float(value) => {
+                write_vector_float(out, &sample.labels, sample.time_ms, *value);
+            }
+            SampleValue::Histogram(histogram) => {
+                write_vector_histogram(out, &sample.labels, sample.time_ms, as_shown(histogram));
+            }
+        }
+        outgoing.flow(out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn write_matrix(
+    out: &mut Vec<u8>,
+    series: &[MatrixSeries],
+    time: QueryTime,
+    outgoing: &mut Outgoing,
+) -> Result<(), Gone> {
+    let times = match time {
+        QueryTime::Range {
+            start_ms,
+            end_ms,
+            step_ms,
+        } if !series.is_empty() => {
+            let step = |time: &i64| time.checked_add(step_ms).filter(|next| *next <= end_ms);
+            TimeTexts::new(std::iter::successors(Some(start_ms), step))
+        }
+        _ => TimeTexts::default(),
+    };
+    out.push(b'[');
+    for (i, series) in series.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        let histograms = series.histograms();
+        let histograms = histograms.map(|(time, histogram)| (time, as_shown(histogram)));
+        let labels = &series.labels;
+        write_matrix_series(out, &times, labels, series.floats(), histograms, |out| {
+            outgoing.flow(out)
+        })?;
+        outgoing.flow(out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn as_shown(histogram: &Arc<FloatHistogram>) -> ShownHistogram<impl Iterator<Item = Bucket>> {
+    ShownHistogram {
+        count: histogram.count,
+        sum: histogram.sum,
+        buckets: histogram.all_buckets().map(|bucket| Bucket {
+            lower: bucket.lower,
+            upper: bucket.upper,
+            lower_inclusive: bucket.lower_inclusive,
+            upper_inclusive: bucket.upper_inclusive,
+            count: bucket.count,
+        }),
+    }
+}
+
+/// Leaves the first few notes and says how many there were beside them.
+fn shorten(notes: &mut Vec<String>, kind: &str) {
+    let omitted = notes.len().saturating_sub(NOTES_MAX);
+    if omitted > 0 {
+        notes.truncate(NOTES_MAX);
+        notes.push(format!("{omitted} more {kind} annotations omitted"));
+    }
+}
+
+/// Where an answer goes: first a head, with which the handler answers, then pieces.
+pub(crate) struct Outgoing {
+    /// Until it is sent.
+    head: Option<oneshot::Sender<Result<Response, ApiError>>>,
+    body: Option<mpsc::Sender<Piece>>,
+}
+
+enum Piece {
+    Bytes(Bytes),
+    /// The answer is complete.
+    End,
+}
+
+impl Outgoing {
+    pub(crate) fn new(head: oneshot::Sender<Result<Response, ApiError>>) -> Self {
+        Self {
+            head: Some(head),
+            body: None,
+        }
+    }
+
+    /// Answers with an error in place of everything else.
+    pub(crate) fn fail(mut self, error: ApiError) {
+        if let Some(head) = self.head.take() {
+            // A client that has gone away needs no error.
+            let _ = head.send(Err(error));
+        }
+    }
+
+    /// Hands over what is written once it is a piece. Blocks while the client does not read.
+    pub(crate) fn flow(&mut self, out: &mut Vec<u8>) -> Result<(), Gone> {
+        if out.len() < PIECE_BYTES {
+            return Ok(());
+        }
+        let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 2);
+        let piece = std::mem::replace(out, room);
+        self.send(Piece::Bytes(piece.into()))
+    }
+
+    pub(crate) fn finish(mut self, out: Vec<u8>) -> Result<(), Gone> {
+        if let Some(head) = self.head.take() {
+            return head.send(Ok(response(out))).map_err(|_| Gone);
+        }
+        self.send(Piece::Bytes(out.into()))?;
+        self.send(Piece::End)
+    }
+
+    fn send(&mut self, piece: Piece) -> Result<(), Gone> {
+        let body = match &self.body {
+            Some(body) => body,
+            None => self.begin()?,
+        };
+        body.blocking_send(piece).map_err(|_| Gone)
+    }
+
+    fn begin(&mut self) -> Result<&mpsc::Sender<Piece>, Gone> {
+        let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
+        let head = self.head.take().ok_or(Gone)?;
+        let body = Body::from_stream(stream::try_unfold(pieces, next_piece));
+        head.send(Ok(response(body))).map_err(|_| Gone)?;
+        Ok(self.body.insert(sender))
+    }
+}
+
+/// The next piece for the client; an error, which breaks the connection off, where the writer ended
+/// before the answer did.
+async fn next_piece(
+    mut pieces: mpsc::Receiver<Piece>,
+) -> std::io::Result<Option<(Bytes, mpsc::Receiver<Piece>)>> {
+    match pieces.recv().await {
+        Some(Piece::Bytes(bytes)) => Ok(Some((bytes, pieces))),
+        Some(Piece::End) => Ok(None),
+        None => Err(std::io::Error::other("the answer to a query broke off")),
+    }
+}
+
+fn response(body: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/{name}/values`: what there is, without
+//! samples.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use icecore_model::Matcher;
+use icecore_storage::{LabelQuery, SeriesList};
+use icecore_wire::prometheus::api_json::{
+    write_labels, write_string_list, write_success_end, write_success_start,
+};
+use icecore_wire::prometheus::escaping::unescape_name;
+use tokio::sync::oneshot;
+
+use crate::app::App;
+use crate::middleware::error::ApiError;
+use crate::middleware::json::success;
+use crate::middleware::params::Params;
+use crate::query::answer::{Gone, Outgoing};
+
+/// Label sets that are made before they are written.
+const MADE_AT_ONCE: usize = 1024;
+
+/// The words of Prometheus.
+const TRUNCATED: &str = "results truncated due to limit";
+
+pub(crate) async fn series(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let (query, limit) = label_query(&app, &params, params.some_selectors()?)?;
+    let slot = app.limits.read_slot().await?;
+    let mut series = database.series(&query).await?;
+    let warnings = match limit.filter(|limit| series.len() > *limit) {
+        Some(limit) => {
+            series.truncate(limit);
+            vec![TRUNCATED.into()]
+        }
+        None => Vec::new(),
+    };
+    let (head, answered) = oneshot::channel();
+    let outgoing = Outgoing::new(head);
+    tokio::task::spawn_blocking(move || {
+        // A client that has gone away needs no more.
+        let _ = send_series(&series, &warnings, outgoing);
+        drop(slot);
+    });
+    answered.await.map_err(|_| {
+        ApiError::internal("the request ended without an answer; the log has the cause")
+    })?
+}
+
+/// Writes label sets as fast as the client takes them; many are made on the way.
+fn send_series(
+    series: &SeriesList,
+    warnings: &[String],
+    mut outgoing: Outgoing,
+) -> Result<(), Gone> {
+    let mut out = Vec::new();
+    write_success_start(&mut out);
+    out.push(b'[');
+    for first in (0..series.len()).step_by(MADE_AT_ONCE) {
+        for (i, labels) in series.part(first..first + MADE_AT_ONCE).iter().enumerate() {
+            if first + i > 0 {
+                out.push(b',');
+            }
+            write_labels(&mut out, labels);
+            outgoing.flow(&mut out)?;
+        }
+    }
+    out.push(b']');
+    write_success_end(&mut out, warnings);
+    outgoing.finish(out)
+}
+
+pub(crate) async fn label_names(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
+    let slot = app.limits.read_slot().await?;
+    let mut names = database.label_names(&query).await?;
+    let warnings = truncate(&mut names, limit);
+    success(slot, warnings, move |out| write_string_list(out, &names)).await
+}
+
+pub(crate) async fn label_values(
+    State(app): State<Arc<App>>,
+    name: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let Path(name) =
+        name.map_err(|error| ApiError::bad_data(format!("invalid label name: {error}")))?;
+    let name = unescape_name(&name);
+    if name.is_empty() {
+        return Err(ApiError::bad_data("invalid label name: \"\""));
+    }
+    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
+    let slot = app.limits.read_slot().await?;
+    let mut values = database.label_values(&name, &query).await?;
+    let warnings = truncate(&mut values, limit);
+    success(slot, warnings, move |out| write_string_list(out, &values)).await
+}
+
+/// The query and the limit that its results are to be cut to. The query itself asks for one more,
+/// which tells whether something is cut.
+fn label_query(
+    app: &App,
+    params: &Params,
+    selectors: Vec<Vec<Matcher>>,
+) -> Result<(LabelQuery, Option<usize>), ApiError> {
+    let range = params.range()?;
+    let limit = params.limit()?;
+    let query = LabelQuery {
+        selectors,
+        start_ms: range.start_ms,
+        end_ms: range.end_ms,
+        limit: limit.map(|limit| limit.saturating_add(1)),
+        memory: Some(app.queries.memory()),
+    };
+    Ok((query, limit))
+}
+
+/// Cuts results to their limit, with a warning when there were more.
+fn truncate<T>(results: &mut Vec<T>, limit: Option<usize>) -> Vec<String> {
+    let limit = limit.unwrap_or(usize::MAX);
+    if results.len() <= limit {
+        return Vec::new();
+    }
+    results.truncate(limit);
+    vec![TRUNCATED.into()]
+}

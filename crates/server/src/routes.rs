@@ -1,0 +1,530 @@
+//! The HTTP door: routes, and what holds for every request.
+//!
+//! ```text
+//! connection ─► observe (count, access, time limit, origins, compression) ─► route ─► handler ─► wire, Database
+//! ```
+//!
+//! Holds always:
+//! - Whoever may not ask is told so before anything of the request is read or decided.
+//! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
+//! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and what administrators ask for, which
+//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
+//!   has `query.timeout` in addition.
+//! - Errors become statuses in `middleware::error` and nowhere else.
+//!
+//! Elsewhere: sockets and slow clients (`listener`), protocols (`icecore_wire`).
+
+#[cfg(test)]
+mod docs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use http_body_util::BodyExt as _;
+use icecore_access::{PeerCertificate, Role};
+
+use crate::admin::{maintenance, reload, tsdb};
+use crate::app::App;
+use crate::middleware::error::ApiError;
+use crate::middleware::route::{Route, TimeLimit};
+use crate::middleware::{body, compress, origins, redirect};
+use crate::query::{evaluate, expression};
+use crate::read::{exemplars, export, federate, labels, remote_read};
+use crate::status::{health, info, targets};
+use crate::write::{grpc, import, otlp_http, remote_write};
+
+/// A route and who answers it.
+struct Served {
+    route: Route,
+    handler: fn() -> MethodRouter<Arc<App>>,
+}
+
+const fn route(
+    path: &'static str,
+    methods: &'static [&'static str],
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Served {
+    Served {
+        route: Route {
+            path,
+            methods,
+            what,
+            role: Role::Read,
+            time: TimeLimit::Request,
+        },
+        handler,
+    }
+}
+
+/// A route for another role than reading.
+const fn only(role: Role, served: Served) -> Served {
+    Served {
+        route: Route {
+            role,
+            ..served.route
+        },
+        ..served
+    }
+}
+
+/// A route that answers when it is done, or goes on for as long as its client does.
+const fn unlimited(role: Role, served: Served) -> Served {
+    let served = only(role, served);
+    Served {
+        route: Route {
+            time: TimeLimit::None,
+            ..served.route
+        },
+        ..served
+    }
+}
+
+const fn query(
+    path: &'static str,
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Served {
+    let served = route(path, GET_POST, what, handler);
+    Served {
+        route: Route {
+            time: TimeLimit::Query,
+            ..served.route
+        },
+        ..served
+    }
+}
+
+const GET: &[&str] = &["GET"];
+const POST_PUT: &[&str] = &["POST", "PUT"];
+const GET_POST: &[&str] = &["GET", "POST"];
+
+/// Every path there is.
+pub static ROUTES: [Route; TABLE.len()] = {
+    let mut routes = [TABLE[0].route; TABLE.len()];
+    let mut at = 0;
+    while at < TABLE.len() {
+        routes[at] = TABLE[at].route;
+        at += 1;
+    }
+    routes
+};
+
+const TABLE: &[Served] = &[
+    route("/", GET, "this page", || get(health::index)),
+    only(
+        Role::Open,
+        route("/-/healthy", GET, "whether the process runs", || {
+            get(health::healthy)
+        }),
+    ),
+    only(
+        Role::Open,
+        route("/-/ready", GET, "whether requests are answered", || {
+            get(health::ready)
+        }),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
+            "/-/flush",
+            &["POST", "PUT"],
+            "moves everything into buckets",
+            || post(health::flush).put(health::flush),
+        ),
+    ),
+    route("/metrics", GET, "what this process counts", || {
+        get(health::metrics)
+    }),
+    only(
+        Role::Admin,
+        route(
+            "/-/reload",
+            &["POST", "PUT"],
+            "reads the configuration file anew",
+            || post(reload::reload).put(reload::reload),
+        ),
+    ),
+    route("/api/v1/targets", GET, "what is scraped", || {
+        get(targets::targets)
+    }),
+    route(
+        "/api/v1/targets/metadata",
+        GET,
+        "type, unit and help of metrics, by target",
+        || get(targets::metadata),
+    ),
+    route(
+        "/api/v1/scrape_pools",
+        GET,
+        "the names of jobs that are scraped",
+        || get(targets::scrape_pools),
+    ),
+    route(
+        "/api/v1/status/config",
+        GET,
+        "the configuration file in force",
+        || get(info::config),
+    ),
+    route(
+        "/api/v1/status/flags",
+        GET,
+        "every setting and its value",
+        || get(info::flags),
+    ),
+    route(
+        "/api/v1/status/runtimeinfo",
+        GET,
+        "the process: since when, how many threads",
+        || get(info::runtime_info),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/write",
+            &["POST"],
+            "Prometheus remote write 1.0 and 2.0",
+            || post(remote_write::write),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/v1/metrics",
+            &["POST"],
+            "OTLP metrics, protobuf or JSON",
+            || post(otlp_http::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/api/v1/otlp/v1/metrics",
+            &["POST"],
+            "the same, where Prometheus has it",
+            || post(otlp_http::metrics),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(
+            grpc::EXPORT,
+            &["POST"],
+            "OpenTelemetry metrics (OTLP) over gRPC",
+            || post(grpc::export),
+        ),
+    ),
+    unlimited(
+        Role::Read,
+        route(
+            "/api/v1/read",
+            &["POST"],
+            "Prometheus remote read, samples or chunks",
+            || post(remote_read::read),
+        ),
+    ),
+    route(
+        "/federate",
+        GET,
+        "latest samples in a text or protobuf format",
+        || get(federate::federate),
+    ),
+    route(
+        "/api/v1/export",
+        GET_POST,
+        "samples as lines of JSON, or in the native form",
+        || get(export::export).post(export::export),
+    ),
+    unlimited(
+        Role::Write,
+        route(
+            "/api/v1/import",
+            &["POST"],
+            "stores what an export wrote",
+            || post(import::import),
+        ),
+    ),
+    unlimited(
+        Role::Write,
+        route(
+            "/api/v1/import/prometheus",
+            &["POST"],
+            "stores text expositions with timestamps",
+            || post(import::import_exposition),
+        ),
+    ),
+    query("/api/v1/query", "a PromQL query at one time", || {
+        get(evaluate::instant).post(evaluate::instant)
+    }),
+    query(
+        "/api/v1/query_range",
+        "a PromQL query at the steps of a range",
+        || get(evaluate::range).post(evaluate::range),
+    ),
+    route(
+        "/api/v1/query_exemplars",
+        GET_POST,
+        "exemplars of the series that a query selects",
+        || get(exemplars::exemplars).post(exemplars::exemplars),
+    ),
+    route(
+        "/api/v1/format_query",
+        GET_POST,
+        "a query, well laid out",
+        || get(expression::format).post(expression::format),
+    ),
+    route(
+        "/api/v1/parse_query",
+        GET_POST,
+        "a query as a syntax tree",
+        || get(expression::parse).post(expression::parse),
+    ),
+    route("/api/v1/series", GET_POST, "series that match", || {
+        get(labels::series).post(labels::series)
+    }),
+    route("/api/v1/labels", GET_POST, "label names", || {
+        get(labels::label_names).post(labels::label_names)
+    }),
+    route(
+        "/api/v1/label/{name}/values",
+        GET_POST,
+        "values of a label",
+        || get(labels::label_values).post(labels::label_values),
+    ),
+    route(
+        "/api/v1/metadata",
+        GET,
+        "type, unit and help of metrics",
+        || get(info::metadata),
+    ),
+    route(
+        "/api/v1/status/tsdb",
+        GET_POST,
+        "where the series come from",
+        || get(info::tsdb).post(info::tsdb),
+    ),
+    route(
+        "/api/v1/status/buildinfo",
+        GET,
+        "which program this is",
+        || get(info::build_info),
+    ),
+    route(
+        "/api/v1/status/maintenance",
+        GET,
+        "what coarsening is doing",
+        || get(maintenance::status),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
+            "/api/v1/admin/maintenance/run",
+            &["POST", "PUT"],
+            "coarsens everything that is closed",
+            || post(maintenance::run).put(maintenance::run),
+        ),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/delete_series",
+            POST_PUT,
+            "deletes samples of series that match",
+            || post(tsdb::delete_series).put(tsdb::delete_series),
+        ),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/clean_tombstones",
+            POST_PUT,
+            "removes what was deleted from the store",
+            || post(tsdb::clean_tombstones).put(tsdb::clean_tombstones),
+        ),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/snapshot",
+            POST_PUT,
+            "keeps the state of now under a name",
+            || post(tsdb::create_snapshot).put(tsdb::create_snapshot),
+        ),
+    ),
+    only(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/snapshots",
+            GET,
+            "snapshots that there are",
+            || get(tsdb::snapshots),
+        ),
+    ),
+    only(
+        Role::Admin,
+        route(
+            "/api/v1/admin/tsdb/snapshot/{name}",
+            &["DELETE"],
+            "lets a snapshot go",
+            || delete(tsdb::delete_snapshot),
+        ),
+    ),
+];
+
+/// What is answered at the HTTP door: every path.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for served in TABLE {
+        router = router.route(served.route.path, (served.handler)());
+    }
+    let router = router.fallback(|method: Method, uri: Uri| async move {
+        let elsewhere = redirect::without_slash(&ROUTES, &method, &uri);
+        elsewhere.unwrap_or_else(|| ApiError::not_found(uri.path()).into_response())
+    });
+    observed(router, app)
+}
+
+/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+pub(crate) fn grpc_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(grpc::EXPORT, post(grpc::export))
+        .fallback(grpc::unknown);
+    observed(router, app)
+}
+
+fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
+    router
+        .layer(from_fn_with_state(Arc::clone(&app), observe))
+        .with_state(app)
+}
+
+/// What holds for every request, whatever its path.
+async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let route = route_of(&request);
+    let timer = app.metrics.begin(route.map_or("other", |route| route.path));
+    let in_api = request.uri().path().starts_with("/api/");
+    let origin = in_api.then(|| origins::origin_of(&request)).flatten();
+    let encoding = compress::wanted(&request);
+    let mut response = if in_api && request.method() == Method::OPTIONS {
+        // Nobody is asked for a credential: browsers send none.
+        let known = route.and_then(|route| other_method(route, request.method()));
+        known.unwrap_or_else(|| StatusCode::NO_CONTENT.into_response())
+    } else {
+        answer(&app, route, admitted(&app, route, request, next)).await
+    };
+    app.access.add_headers(response.headers_mut());
+    if let Some(origin) = origin {
+        let config = app.config();
+        let allowed = &config.server.cors_origin;
+        origins::allow(response.headers_mut(), allowed, &origin);
+    }
+    let response = compress::compressed(response, encoding).await;
+    let timer = timer.answered(response.status());
+    until_done(response, timer)
+}
+
+/// Keeps something until an answer is done: a streamed one when its body is, or when its client has
+/// gone away.
+fn until_done(response: Response, kept: impl Send + 'static) -> Response {
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _until_the_body_is_dropped = &kept;
+            frame
+        }))
+    })
+}
+
+/// Answers whoever may ask. A path that does not exist is told only to those who are known.
+async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
+    let certificate = request.extensions().get::<Arc<PeerCertificate>>();
+    let role = route.map(|route| route.role);
+    let headers = request.headers();
+    let checked = app
+        .access
+        .check(headers, certificate.map(Arc::as_ref), role);
+    let refused = match checked.await.map_err(ApiError::from) {
+        Ok(()) => match elsewhere(route, &request) {
+            Some(answer) => answer,
+            None => match app.limits.admit(route, request.body()) {
+                Ok(slot) => return until_done(next.run(request).await, slot),
+                Err(error) => error.into_response(),
+            },
+        },
+        Err(error) => error.into_response(),
+    };
+    let (head, mut body) = request.into_parts();
+    body::read_to_the_end(&mut body, &head.headers).await;
+    refused
+}
+
+/// The answer to a request that no handler is needed for: its path is not clean, or the route has no such
+/// method.
+fn elsewhere(route: Option<&Route>, request: &Request) -> Option<Response> {
+    let cleaned = redirect::to_clean_path(request.uri());
+    cleaned.or_else(|| other_method(route?, request.method()))
+}
+
+/// The answer to a method that the route does not have. As in Prometheus, only health checks have `HEAD`:
+/// elsewhere it would do all the work and throw it away.
+fn other_method(route: &Route, method: &Method) -> Option<Response> {
+    let head = (route.role == Role::Open).then_some("HEAD");
+    let mut allowed: Vec<&str> = route.methods.iter().copied().chain(head).collect();
+    if allowed.contains(&method.as_str()) {
+        return None;
+    }
+    allowed.push("OPTIONS");
+    allowed.sort_unstable();
+    let mut response = match *method {
+        // Browsers ask before they send what another page told them to.
+        Method::OPTIONS if route.path.starts_with("/api/") => {
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Method::OPTIONS => StatusCode::OK.into_response(),
+        _ => ApiError::method_not_allowed(method.as_str()).into_response(),
+    };
+    // Names of methods are what a header may hold.
+    if let Ok(allowed) = HeaderValue::from_str(&allowed.join(", ")) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    Some(response)
+}
+
+/// Waits for an answer for as long as the route allows.
+async fn answer(
+    app: &App,
+    route: Option<&Route>,
+    answering: impl Future<Output = Response>,
+) -> Response {
+    let limit = app.config().server.request_timeout;
+    let (allowed, name) = match route.map_or(&TimeLimit::Request, |route| &route.time) {
+        TimeLimit::Request => (limit, "server.request_timeout"),
+        TimeLimit::Query => (
+            limit.saturating_add(app.queries.engine().options().timeout),
+            "server.request_timeout and query.timeout",
+        ),
+        TimeLimit::None => return answering.await,
+    };
+    let late = |_| too_late(name, allowed);
+    let answered = tokio::time::timeout(allowed, answering).await;
+    answered.unwrap_or_else(late)
+}
+
+fn too_late(name: &str, allowed: Duration) -> Response {
+    let message = format!("the request took longer than {name} = {allowed:?}");
+    ApiError::timeout(message).into_response()
+}
+
+fn route_of(request: &Request) -> Option<&'static Route> {
+    let matched = request.extensions().get::<MatchedPath>()?;
+    ROUTES.iter().find(|route| route.path == matched.as_str())
+}

@@ -1,0 +1,212 @@
+//! `/api/v1/status/…` but maintenance, and `/api/v1/metadata`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use icecore_model::Metadata;
+use icecore_storage::{Cardinality, Gauges, LabelQuery, NamedCount};
+use icecore_wire::prometheus::api_json::{write_list, write_string};
+
+use crate::app::App;
+use crate::middleware::error::ApiError;
+use crate::middleware::json::{small_success, success};
+use crate::middleware::params::Params;
+use crate::middleware::rfc3339;
+
+/// Entries of each ranking, unless told.
+const RANKING_DEFAULT: i64 = 10;
+const RANKING_MAX: i64 = 10_000;
+
+/// Where the series come from: of the head, or with `match[]`, `start` or `end` of all series that
+/// match.
+pub(crate) async fn tsdb(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let limit = ranking_limit(&params)?;
+    let selectors = params.selectors()?;
+    let range = params.range()?;
+    let slot = app.limits.read_slot().await?;
+    let narrowed =
+        !selectors.is_empty() || params.first("start").is_some() || params.first("end").is_some();
+    let cardinality = if narrowed {
+        let query = LabelQuery {
+            selectors,
+            start_ms: range.start_ms,
+            end_ms: range.end_ms,
+            limit: None,
+            memory: Some(app.queries.memory()),
+        };
+        database.cardinality(&query, limit).await?
+    } else {
+        database.head_cardinality(limit).await?
+    };
+    let gauges = database.gauges();
+    success(slot, Vec::new(), move |out| {
+        write_tsdb(out, &cardinality, &gauges);
+    })
+    .await
+}
+
+fn ranking_limit(params: &Params) -> Result<usize, ApiError> {
+    let positive = || ApiError::bad_data("limit must be a positive number");
+    let limit = params.number("limit").map_err(|_| positive())?;
+    let limit = limit.unwrap_or(RANKING_DEFAULT);
+    if limit > RANKING_MAX {
+        return Err(ApiError::bad_data(format!(
+            "limit must not exceed {RANKING_MAX}"
+        )));
+    }
+    match usize::try_from(limit) {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err(positive()),
+    }
+}
+
+fn write_tsdb(out: &mut Vec<u8>, cardinality: &Cardinality, gauges: &Gauges) {
+    // Chunks are not counted. An empty head has no times; Prometheus then answers with the ends of
+    // its own time.
+    let head_stats = format!(
+        "{{\"headStats\":{{\"numSeries\":{},\"numLabelPairs\":{},\"chunkCount\":0,\"minTime\":{},\"maxTime\":{}}}",
+        cardinality.series,
+        cardinality.label_pairs,
+        gauges.head_start_ms.unwrap_or(i64::MAX),
+        gauges.head_end_ms.unwrap_or(i64::MIN),
+    );
+    out.extend_from_slice(head_stats.as_bytes());
+    for (key, ranking) in [
+        ("seriesCountByMetricName", &cardinality.series_by_metric),
+        ("labelValueCountByLabelName", &cardinality.values_by_label),
+        ("memoryInBytesByLabelName", &cardinality.bytes_by_label),
+        ("seriesCountByLabelValuePair", &cardinality.series_by_pair),
+    ] {
+        out.extend_from_slice(format!(",\"{key}\":").as_bytes());
+        write_list(out, ranking, write_count);
+    }
+    out.push(b'}');
+}
+
+fn write_count(out: &mut Vec<u8>, NamedCount { name, value }: &NamedCount) {
+    out.extend_from_slice(b"{\"name\":");
+    write_string(out, name);
+    out.extend_from_slice(format!(",\"value\":{value}}}").as_bytes());
+}
+
+/// Which program this is. The keys are those of Prometheus; what has no meaning here is empty.
+pub(crate) async fn build_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    Ok(small_success(|out| {
+        write_object(
+            out,
+            &[
+                ("application", "Icecore"),
+                ("version", env!("CARGO_PKG_VERSION")),
+                ("revision", ""),
+                ("branch", ""),
+                ("buildUser", ""),
+                ("buildDate", ""),
+                ("goVersion", ""),
+            ],
+        );
+    }))
+}
+
+/// The configuration in force: what Prometheus' file says, and our own settings.
+pub(crate) async fn config(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    let state = app.scraping().map(|scraping| scraping.load_state());
+    let file = state.map(|state| state.rendered).unwrap_or_default();
+    let yaml = format!("{file}{}", app.config().render());
+    Ok(small_success(|out| write_object(out, &[("yaml", &yaml)])))
+}
+
+/// Every setting by the name of its flag.
+pub(crate) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    let flags = app.config().shown();
+    let flags = flags.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+    let flags: Vec<_> = flags.collect();
+    Ok(small_success(|out| write_object(out, &flags)))
+}
+
+/// The keys are those of Prometheus. Tasks stand for goroutines; what only Go has is empty.
+pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    let state = app.scraping().map(|scraping| scraping.load_state());
+    let (successful, loaded_ms) = state.map_or((true, app.started.at_ms), |state| {
+        (state.successful, state.loaded_ms)
+    });
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let data = serde_json::json!({
+        "startTime": rfc3339::format(app.started.at_ms),
+        "CWD": app.started.directory,
+        "hostname": app.started.hostname,
+        "serverTime": rfc3339::format(app.clock().now_ms()),
+        "reloadConfigSuccess": successful,
+        "lastConfigTime": rfc3339::format(loaded_ms),
+        // A journal record that cannot be read is kept and counted.
+        "corruptionCount": app.database()?.gauges().journal_unreadable_epochs,
+        "goroutineCount": metrics.num_alive_tasks(),
+        "GOMAXPROCS": metrics.num_workers(),
+        "GOMEMLIMIT": i64::MAX,
+        "GOGC": "",
+        "GODEBUG": "",
+        // Nothing is ever deleted for its age.
+        "storageRetention": "",
+    });
+    Ok(small_success(|out| {
+        out.extend_from_slice(data.to_string().as_bytes());
+    }))
+}
+
+/// Type, unit and help of metric families.
+pub(crate) async fn metadata(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let database = app.database()?;
+    let limit = params.number("limit")?.unwrap_or(-1);
+    // Of each family one description is kept, so that a limit on them never cuts anything.
+    params.number("limit_per_metric")?;
+    let slot = app.limits.read_slot().await?;
+    let mut families = database.metadata(params.first("metric"));
+    families.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    families.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    success(slot, Vec::new(), move |out| write_metadata(out, &families)).await
+}
+
+fn write_metadata(out: &mut Vec<u8>, families: &[(String, Metadata)]) {
+    out.push(b'{');
+    for (i, (name, metadata)) in families.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_string(out, name);
+        out.extend_from_slice(b":[");
+        write_object(
+            out,
+            &[
+                ("type", metadata.metric_type.name()),
+                ("help", &metadata.help),
+                ("unit", &metadata.unit),
+            ],
+        );
+        out.push(b']');
+    }
+    out.push(b'}');
+}
+
+fn write_object(out: &mut Vec<u8>, pairs: &[(&str, &str)]) {
+    out.push(b'{');
+    for (i, (key, value)) in pairs.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_string(out, key);
+        out.push(b':');
+        write_string(out, value);
+    }
+    out.push(b'}');
+}

@@ -1,0 +1,6 @@
+//! Routes that say how the process is: health, metrics, targets, what it runs with.
+
+pub(crate) mod health;
+pub(crate) mod info;
+pub(crate) mod metrics;
+pub(crate) mod targets;

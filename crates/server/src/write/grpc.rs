@@ -1,0 +1,91 @@
+//! OTLP over gRPC: `MetricsService/Export`, on a port of its own.
+//!
+//! ```text
+//! HTTP/2 ─► observe ─► body within limits ─► one message ─► the same store as OTLP over HTTP ─► frame, trailers
+//! ```
+//!
+//! Holds always:
+//! - A message is decompressed and decoded on a CPU thread, and what it takes in memory is reserved before
+//!   it is taken. That is why framing is done here and not by `tonic`, which decompresses where it reads.
+//! - An error is a gRPC status with the reason; what may be sent again says when.
+//!
+//! Elsewhere: what a request means (`icecore_wire::otlp`), connections (`connection`).
+
+mod frame;
+mod status;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Response, Uri, header};
+use icecore_wire::otlp::write_response;
+
+use crate::app::App;
+use crate::middleware::body::{collect, read_to_the_end};
+use crate::middleware::decompress::Encoding;
+use crate::middleware::error::ApiError;
+use crate::middleware::error::OtlpFormat;
+use crate::write::otlp::store_metrics;
+use frame::{HEADER_BYTES, only_message};
+
+/// The path of the only method.
+pub(crate) const EXPORT: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+
+/// What the request's messages are compressed with, where they say that they are.
+const MESSAGE_ENCODING: &str = "grpc-encoding";
+
+pub(crate) async fn export(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    match call(&app, &head.headers, &mut body).await {
+        Ok(answer) => status::answered(&answer),
+        Err(error) => {
+            read_to_the_end(&mut body, &head.headers).await;
+            status::refused(&error)
+        }
+    }
+}
+
+/// Whatever else somebody calls.
+pub(crate) async fn unknown(uri: Uri) -> Response<Body> {
+    status::unimplemented(uri.path())
+}
+
+async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>, ApiError> {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let is_grpc =
+        content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+    if !is_grpc {
+        return Err(ApiError::unsupported(
+            "this port speaks gRPC (content type application/grpc); OTLP over HTTP is POST /v1/metrics on the other",
+        ));
+    }
+    app.database()?;
+    let mut memory = app.limits.write_memory();
+    let body_max = app.config().server.write_body_bytes_max;
+    let body_max = body_max.saturating_add(HEADER_BYTES);
+    let body = collect(body, body_max, "server.write_body_bytes_max", |bytes| {
+        memory.grow(bytes)
+    })
+    .await?;
+    let _slot = app.limits.write_slot()?;
+    let message = only_message(body).map_err(|error| ApiError::bad_data(error.to_string()))?;
+    let encoding = match message.is_compressed {
+        true => encoding_of(headers)?,
+        false => Encoding::Identity,
+    };
+    let partial = store_metrics(app, message.bytes, memory, encoding, OtlpFormat::Protobuf).await?;
+    Ok(write_response(partial.as_ref()))
+}
+
+/// What a compressed message is compressed with.
+fn encoding_of(headers: &HeaderMap) -> Result<Encoding, ApiError> {
+    let name = headers.get(MESSAGE_ENCODING).map(|value| value.to_str());
+    match name {
+        Some(Ok(name)) => Ok(Encoding::from_name(name)?),
+        Some(Err(_)) => Err(ApiError::bad_data("grpc-encoding is not ASCII")),
+        None => Err(ApiError::bad_data(
+            "the message says that it is compressed, and no grpc-encoding says how",
+        )),
+    }
+}

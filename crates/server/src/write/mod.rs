@@ -1,0 +1,7 @@
+//! Routes that store: remote write, OTLP over HTTP and gRPC, imports.
+
+pub(crate) mod grpc;
+pub(crate) mod import;
+mod otlp;
+pub(crate) mod otlp_http;
+pub(crate) mod remote_write;
