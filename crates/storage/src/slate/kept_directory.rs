@@ -18,7 +18,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -33,6 +33,9 @@ use slatedb_common::retry::NonRetryable;
 
 /// For how long a file system that has answered is expected to answer at once.
 const FRESH: Duration = Duration::from_millis(100);
+
+/// How far the clock that files are stamped with may be behind.
+const FILE_CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// The directories of one database, as they were found.
 #[derive(Debug)]
@@ -190,10 +193,11 @@ impl KeptDirectories {
         }
     }
 
-    /// After a put: either everything is where it was, or what the put has made is taken back.
-    fn confirm(&self, location: &Path, done: bool) -> store::Result<()> {
+    /// After a put that began at `began`: either everything is where it was, or what the put has made is
+    /// taken back.
+    fn confirm(&self, location: &Path, began: SystemTime, done: bool) -> store::Result<()> {
         if let Err(gone) = self.check(location) {
-            self.take_back(location);
+            self.take_back(location, began);
             return Err(gone.into());
         }
         if done {
@@ -210,7 +214,7 @@ impl KeptDirectories {
     }
 
     /// Takes back what a put has made where the directory was, so that it can be put back.
-    fn take_back(&self, location: &Path) {
+    fn take_back(&self, location: &Path, began: SystemTime) {
         let file = self.file(location);
         let stranger = |directory: &FilePath| {
             let state = self.state.lock();
@@ -228,6 +232,10 @@ impl KeptDirectories {
         let _ = std::fs::remove_file(&file);
         for directory in strangers {
             let _ = std::fs::remove_dir(directory);
+        }
+        // Where a file system was unmounted, an older directory shows, which stays.
+        if stranger(&self.root) && is_made_since(&self.root, began) {
+            let _ = std::fs::remove_dir(&self.root);
         }
     }
 }
@@ -248,6 +256,12 @@ fn is_there(directory: &FilePath, kept: &File) -> Result<(), Gone> {
         ))),
         Err(cause) => Err(Gone::Moved(format!("{shown} is not there: {cause}"))),
     }
+}
+
+/// Whether a directory is as young as a put that began then. Not where the file system does not say.
+fn is_made_since(directory: &FilePath, began: SystemTime) -> bool {
+    let made = std::fs::metadata(directory).and_then(|found| found.created());
+    made.is_ok_and(|made| made + FILE_CLOCK_TICK >= began)
 }
 
 fn is_manifest(file: &FilePath) -> bool {
@@ -305,13 +319,14 @@ impl KeptStore {
         } else {
             self.check(location).await?;
         }
+        let began = SystemTime::now();
         let result = put.await;
         if result.is_ok() {
-            self.directories.confirm(location, true)?;
+            self.directories.confirm(location, began, true)?;
         } else {
             // It may have failed after it had made a directory.
             let (directories, at) = (Arc::clone(&self.directories), location.clone());
-            blocking(move || directories.confirm(&at, false)).await?;
+            blocking(move || directories.confirm(&at, began, false)).await?;
         }
         result
     }
@@ -546,19 +561,40 @@ mod tests {
     /// The directory goes between the look before a put and the put itself.
     #[tokio::test]
     async fn what_a_put_made_meanwhile_is_taken_back() {
+        for moved in ["data/db", "data"] {
+            let directory = tempfile::tempdir().unwrap();
+            let (_, kept) = database(&directory).await;
+            let (moved, away) = (directory.path().join(moved), directory.path().join("away"));
+            let location = Path::from("db/wal/00000000000000000002.sst");
+            let put = async {
+                std::fs::rename(&moved, &away).unwrap();
+                let payload = PutPayload::from_static(b"x");
+                kept.inner.put(&location, payload).await
+            };
+            let refused = kept.guarded(&location, put).await.unwrap_err();
+            assert!(!is_final(&refused), "{refused}");
+            assert!(!moved.exists(), "it was made again");
+            std::fs::rename(&away, &moved).unwrap();
+            kept.check(&location).await.unwrap();
+        }
+    }
+
+    /// As when a file system is unmounted: what it was mounted on was there before.
+    #[tokio::test]
+    async fn an_older_directory_in_the_place_of_the_kept_one_stays() {
         let directory = tempfile::tempdir().unwrap();
+        let under = directory.path().join("under");
+        std::fs::create_dir(&under).unwrap();
+        std::thread::sleep(2 * FILE_CLOCK_TICK);
         let (root, kept) = database(&directory).await;
-        let away = directory.path().join("away");
         let location = Path::from("db/wal/00000000000000000002.sst");
         let put = async {
-            std::fs::rename(root.join("db"), &away).unwrap();
+            std::fs::rename(&root, directory.path().join("away")).unwrap();
+            std::fs::rename(&under, &root).unwrap();
             let payload = PutPayload::from_static(b"x");
             kept.inner.put(&location, payload).await
         };
-        let refused = kept.guarded(&location, put).await.unwrap_err();
-        assert!(!is_final(&refused), "{refused}");
-        assert!(!root.join("db").exists());
-        std::fs::rename(&away, root.join("db")).unwrap();
-        kept.check(&location).await.unwrap();
+        kept.guarded(&location, put).await.unwrap_err();
+        assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
     }
 }
