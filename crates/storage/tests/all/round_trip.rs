@@ -95,37 +95,47 @@ async fn large_requests_keep_the_commit_interval() {
     );
 }
 
-/// One sample of series `a`, and then the result.
+/// Samples of series `a`, one per value, and then the result.
 fn fill_with(
+    values: &'static [f64],
     result: Result<(), &'static str>,
 ) -> impl FnOnce(&mut dyn SampleSink) -> Result<(), &'static str> + Send {
     move |sink| {
         sink.series(RawLabels(&raw("m", "a")));
-        sink.sample(Sample {
-            timestamp_ms: T0,
-            value: 1.0,
-            start_timestamp_ms: 0,
-        });
+        for (timestamp_ms, value) in (T0..).zip(values) {
+            sink.sample(Sample {
+                timestamp_ms,
+                value: *value,
+                start_timestamp_ms: 0,
+            });
+        }
         result
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_appended_through_the_trait_is_seen_at_once_and_what_is_discarded_never() {
-    let (db, _dir) = open_local().await;
+async fn what_is_appended_through_the_trait_is_seen_at_once_and_what_is_refused_never() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir.path().to_string_lossy());
+    options.limits.samples_per_request_max = 1;
+    let db = open(options).await;
     let store: &dyn SampleStore = &db;
-    let discarded = store.append(Duration::ZERO, fill_with(Err("cut off")));
-    let discarded = discarded.await.err();
+    let append = |values, result| store.append(Duration::ZERO, fill_with(values, result));
+
+    let discarded = append(&[1.0], Err("cut off")).await.err();
     assert!(matches!(discarded, Some(AppendError::Fill("cut off"))));
+    let refused = append(&[1.0, 2.0], Ok(())).await.err();
+    let Some(AppendError::Store(error)) = refused else {
+        panic!("two samples are too many")
+    };
+    let text = error.to_string();
+    assert!(text.starts_with("2 samples in one request"), "{text}");
     assert_eq!(read(&db, everything()).await, expected(&[]));
-    let appended = store.append(Duration::ZERO, fill_with(Ok(()))).await;
-    let appended = appended.unwrap();
+
+    let appended = append(&[1.0], Ok(())).await.unwrap();
     assert_eq!(appended.outcome.samples, 1);
     let one = expected(&[("a", T0, 1.0)]);
     assert_eq!(read(&db, everything()).await, one);
     appended.commit.await.unwrap();
     assert_eq!(db.metrics().requests.get(), 1);
-    db.close().await.unwrap();
-    let closed = store.append(Duration::ZERO, fill_with(Ok(()))).await.err();
-    assert!(matches!(closed, Some(AppendError::Store(_))));
 }
