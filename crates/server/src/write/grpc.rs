@@ -6,7 +6,7 @@
 //!
 //! Holds always:
 //! - A message is decompressed and decoded on a CPU thread, and what it takes in memory is reserved before
-//!   it is taken. That is why framing is done here and not by `tonic`, which decompresses where it reads.
+//!   it is taken. That is why framing is done here and not by a library, which decompresses where it reads.
 //! - An error is a gRPC status with the reason; what may be sent again says when.
 //!
 //! Elsewhere: what a request means (`icecore_wire::otlp`), connections (`connection`).

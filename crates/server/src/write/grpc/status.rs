@@ -12,12 +12,13 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use futures::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use tonic::metadata::GRPC_CONTENT_TYPE;
-use tonic::{Code, Status};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::frame::framed;
 use crate::middleware::error::{ApiError, RETRY_AFTER};
@@ -25,6 +26,26 @@ use crate::middleware::error::{ApiError, RETRY_AFTER};
 /// The compressions that a client may use, as the header names them.
 pub(super) const ACCEPTED_ENCODINGS: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
 pub(super) const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
+
+const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+const STATUS: &str = "grpc-status";
+const MESSAGE: &str = "grpc-message";
+const DETAILS: &str = "grpc-status-details-bin";
+
+/// What a message may not hold as it is: everything but printable ASCII, and the sign of an escape.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+
+/// The codes of gRPC that are answered here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    InvalidArgument = 3,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    Unauthenticated = 16,
+}
 
 /// An error as the only thing in an answer.
 pub(super) fn refused(error: &ApiError) -> Response<Body> {
@@ -34,39 +55,49 @@ pub(super) fn refused(error: &ApiError) -> Response<Body> {
         error.status(),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
     );
-    let status = match is_retryable {
-        true => {
-            let details = status_with_retry_info(code, &message);
-            Status::with_details(code, message, details)
-        }
-        false => Status::new(code, message),
-    };
-    answer_of(status)
+    let mut response = answer_of(code, &message);
+    if is_retryable {
+        let details = STANDARD_NO_PAD.encode(status_with_retry_info(code, &message));
+        insert_text(response.headers_mut(), DETAILS, &details);
+    }
+    response
 }
 
 pub(super) fn unimplemented(path: &str) -> Response<Body> {
-    answer_of(Status::unimplemented(format!(
+    let message = format!(
         "there is no method {path}; OpenTelemetry's MetricsService/Export is what this port offers"
-    )))
+    );
+    answer_of(Code::Unimplemented, &message)
 }
 
-fn answer_of(status: Status) -> Response<Body> {
-    let mut response = status.into_http();
+/// An answer without a body has its status among its headers.
+fn answer_of(code: Code, message: &str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
+    headers.insert(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
+    headers.insert(STATUS, HeaderValue::from(code as u16));
+    let message = utf8_percent_encode(message, ESCAPED).to_string();
+    insert_text(headers, MESSAGE, &message);
     response
-        .headers_mut()
-        .insert(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
-    response
+}
+
+fn insert_text(headers: &mut HeaderMap, name: &'static str, text: &str) {
+    // What is encoded is visible ASCII, which a header may hold.
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
 }
 
 /// A message followed by the status of success.
 pub(super) fn answered(message: &[u8]) -> Response<Body> {
     let mut trailers = HeaderMap::new();
-    trailers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
     let frames = [Frame::data(framed(message)), Frame::trailers(trailers)];
     let frames = frames.map(Ok::<Frame<Bytes>, std::convert::Infallible>);
     let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, GRPC_CONTENT_TYPE);
+    headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
     headers.insert(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
     response
 }
@@ -128,10 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn a_message_is_escaped_as_grpc_wants_it() {
+        let response = refused(&ApiError::bad_data("100 % of é\n"));
+        assert_eq!(response.headers()[MESSAGE], "100 %25 of %C3%A9%0A");
+        assert_eq!(response.headers()[STATUS], "3");
+    }
+
+    #[test]
     fn only_what_may_succeed_later_has_details() {
         let details = |error: ApiError| {
             let response = refused(&error);
-            response.headers().contains_key(Status::GRPC_STATUS_DETAILS)
+            response.headers().contains_key(DETAILS)
         };
         assert!(details(ApiError::unavailable("x")));
         assert!(details(ApiError::quota("x")));
