@@ -16,6 +16,7 @@ mod cache;
 mod certificate;
 mod credentials;
 mod file;
+mod files;
 mod load;
 mod metrics;
 mod rate;
@@ -38,7 +39,8 @@ use tracing::{info, warn};
 
 pub use self::certificate::PeerCertificate;
 use self::credentials::{Credentials, Hashing};
-use self::load::{Files, Stamp, stamp};
+use self::files::{Files, Stamp, stamp};
+use self::load::load;
 pub use self::metrics::AccessMetrics;
 use self::rate::Rate;
 pub use self::roles::Role;
@@ -131,7 +133,7 @@ impl Access {
         let (rules, watched) = match &path {
             Some(path) => {
                 let mut files = Files::new(path);
-                (files.load()?, files.seen)
+                (load(&mut files)?, files.seen)
             }
             None => (Rules::none(), Vec::new()),
         };
@@ -153,7 +155,7 @@ impl Access {
         };
         let mut watched = self.watched.lock();
         let mut files = Files::new(path);
-        let loaded = files.load();
+        let loaded = load(&mut files);
         *watched = files.seen;
         self.metrics.reloaded(loaded.is_ok());
         let file = path.display();

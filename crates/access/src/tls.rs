@@ -24,7 +24,7 @@ use rustls::{
 use crate::certificate::PeerCertificate;
 use crate::credentials::{Digest, digest};
 use crate::file::TlsSection;
-use crate::load::Files;
+use crate::files::Files;
 use icecore_settings::yaml::Position;
 use icecore_settings::{Placed, Problem, Secret, quoted};
 

@@ -17,6 +17,7 @@ use super::body::{self, Buffers};
 use super::http_client::HttpClient;
 use super::job::Job;
 use super::metrics::Failure;
+use super::source::{OwnPage, Source};
 use super::target::Target;
 
 const TIMEOUT_HEADER: &str = "X-Prometheus-Scrape-Timeout-Seconds";
@@ -27,16 +28,6 @@ const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 thread_local! {
     static DECOMPRESSED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Where pages come from.
-pub(super) enum Source {
-    Http(HttpClient),
-    /// This process: no network, and no credentials for its own door.
-    Own(OwnPage),
-}
-
-/// Writes the page of this process; `None` when it is about to end.
-pub(super) type OwnPage = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
 /// Why there is no page.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::append::Rules;
 use super::config::{NameEscaping, ScrapeConfig, ScrapeProtocol};
-use super::fetch::Source;
+use super::source::Source;
 
 /// A job as it is configured now.
 pub(super) struct Job {

@@ -33,6 +33,7 @@ mod resolution;
 mod resolve;
 mod schedule;
 mod series;
+mod source;
 mod target;
 #[cfg(test)]
 mod testing;

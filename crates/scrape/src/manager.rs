@@ -20,10 +20,10 @@ use tokio::sync::Mutex;
 use tracing::error;
 
 use super::config::{Discovery, ScrapeConfig, ScrapeSettings, TargetGroup};
-use super::fetch::{OwnPage, Source};
 use super::http_client::HttpClient;
 use super::job::Job;
 use super::pool::{Pool, PoolView};
+use super::source::{OwnPage, Source};
 use super::worker::{Context, Wish};
 
 /// The job of a process that scrapes itself, and how often it does.

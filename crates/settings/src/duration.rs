@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::format::{BadValue, whole_number};
+use crate::text::{BadValue, whole_number};
 
 /// Units from large to small, in milliseconds. Years and weeks are read because Prometheus files
 /// use them, but not printed: `14d` says more than `2w`.

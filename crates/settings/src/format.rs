@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::secret::SECRET_SHOWN;
+use crate::text::{BadValue, whole_number};
 use crate::{duration, size};
 
 /// What a setting holds; decides the documentation's type column and the placeholder in `--help`.
@@ -55,20 +56,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadValue {
-    pub expected: String,
-}
-
-impl BadValue {
-    pub fn expected(what: impl Into<String>) -> Self {
-        Self {
-            expected: what.into(),
-        }
-    }
-}
-
 /// Text form of one kind of value. `bounds` in the registry are written in the same form.
 pub trait Format {
     type Native;
@@ -99,17 +86,6 @@ where
         return Err(BadValue::expected(format!("at most {most}")));
     }
     Ok(value)
-}
-
-/// Decimal digits without sign, blanks or leading zeros (which YAML 1.1 reads as octal).
-pub(crate) fn whole_number(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let leading_zero = text.len() > 1 && text.starts_with('0');
-    if plain && !leading_zero {
-        text.parse().ok()
-    } else {
-        None
-    }
 }
 
 pub struct Time;

@@ -22,16 +22,18 @@ mod registry;
 mod render;
 mod secret;
 pub mod size;
+mod text;
 pub mod yaml;
 
 pub use binary_size::{parse_binary_size, show_binary_size};
 pub use fields::{Fields, Placed, SourceFile, secret_text_of, texts_of};
 pub use format::{
-    Address, AutoSize, AutoTime, BadValue, Bool, Choice, Format, Integer, Kind, ListenAddress,
-    Location, Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
+    Address, AutoSize, AutoTime, Bool, Choice, Format, Integer, Kind, ListenAddress, Location,
+    Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
 };
 pub use problem::{ConfigError, Problem, nearest, quoted};
 pub use registry::Setting;
 pub use render::{Map, Tree, without_password, yaml_text};
 pub use secret::{SECRET_SHOWN, Secret};
+pub use text::BadValue;
 pub use yaml::{Entry, Node, Position, Value, YamlError};

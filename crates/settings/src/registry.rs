@@ -1,6 +1,7 @@
 //! Settings that can be given in a file, by a flag and by a variable, under names that follow from one key.
 
-use crate::format::{BadValue, Kind};
+use crate::format::Kind;
+use crate::text::BadValue;
 
 /// One setting: its name, what it holds, and why one would change it.
 pub struct Setting<C: 'static> {

@@ -4,7 +4,7 @@
 //! 1024 bytes and `KB` is 1000: the letters mean what the standard says, not what is customary in
 //! one program or the other.
 
-use crate::format::{BadValue, whole_number};
+use crate::text::{BadValue, whole_number};
 
 /// Units from large to small: the first that divides a size is the one it is printed in.
 const UNITS: [(&str, u64); 9] = [
