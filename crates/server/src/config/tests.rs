@@ -376,7 +376,7 @@ fn bad_values_say_what_was_expected_and_found() {
     );
     check_file_problem(
         "just words",
-        "the file: expected a map of keys and values, found \"just words\", at line 1 column 1 of prometheus.yml",
+        "the file: expected a map of keys and values, found text, at line 1 column 1 of prometheus.yml",
     );
     check_file_problem(
         "icecore:\n  log:\n    level: info\n    level: warn\n",
