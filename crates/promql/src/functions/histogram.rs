@@ -22,6 +22,7 @@ use crate::annotations::{GoFloat, Note};
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, merge_equal_labels};
 use crate::histogram::FloatHistogram;
+use crate::parse::Span;
 use measure::{Fraction, Quantile};
 use quantile_label::quantile_label;
 use series::HistogramSeries;
@@ -127,6 +128,16 @@ fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {
     }
 }
 
+/// A parameter is looked at when everything inside the call has been evaluated, be it written before.
+fn parameter_place(ctx: &CallContext<'_>, index: usize) -> Span {
+    let span = ctx.arg_span(index);
+    let end = match index {
+        0 => ctx.call.span.end,
+        _ => span.end,
+    };
+    Span { end, ..span }
+}
+
 /// Says which quantiles are none, once for each.
 fn check_quantiles(ctx: &CallContext<'_>, index: usize, quantiles: &ScalarColumn) {
     let mut previous = 0.0;
@@ -134,7 +145,7 @@ fn check_quantiles(ctx: &CallContext<'_>, index: usize, quantiles: &ScalarColumn
         let quantile = quantiles.at(step);
         if !(0.0..=1.0).contains(&quantile) && quantile.to_bits() != f64::to_bits(previous) {
             let note = Note::InvalidQuantile(GoFloat(quantile));
-            ctx.note(ctx.arg_span(index), note);
+            ctx.note(parameter_place(ctx, index), note);
             previous = quantile;
         }
     }

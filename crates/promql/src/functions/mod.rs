@@ -32,7 +32,7 @@ pub(crate) use time::rfc3339;
 /// What a call knows beside its rows.
 pub(crate) struct CallContext<'a> {
     pub(crate) grid: Grid,
-    /// The steps are those of a range query, if only one (`sort` cares).
+    /// The steps are those of a range query or a subquery, if only one (`sort` cares).
     pub(crate) is_range_query: bool,
     /// Notes name metrics whose names are to be removed.
     pub(crate) delayed_names: bool,

@@ -71,6 +71,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         }
     }
     let targets = Targets::new(&series);
+    targets.check(enriched.iter().chain(&rest))?;
     for row in rest {
         enriched.extend(targets.enrich(row, &wanted)?);
     }
@@ -87,8 +88,6 @@ fn has_target(row: &Row) -> bool {
 struct Wanted {
     names: Vec<Matcher>,
     data: Vec<Matcher>,
-    /// The query itself says which metrics are info metrics, not only which are not.
-    is_positive: bool,
     /// Samples without info series stay as they are.
     keeps_unmatched: bool,
 }
@@ -100,14 +99,14 @@ impl Wanted {
         if names.is_empty() {
             names.push(Matcher::equal(METRIC_NAME, DEFAULT_METRIC));
         }
-        let is_positive = names.iter().any(|m| !m.is_negative());
         // Without a positive matcher every metric of the target would be an info metric.
-        if !is_positive && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC) {
+        if names.iter().all(Matcher::is_negative)
+            && let Ok(any) = Matcher::new(MatchOp::Regex, METRIC_NAME, ANY_METRIC)
+        {
             names.push(any);
         }
         Self {
             names,
-            is_positive,
             keeps_unmatched: data.iter().all(Matcher::matches_empty),
             data,
         }
@@ -115,18 +114,19 @@ impl Wanted {
 
     /// Rows of the info metrics themselves are left alone.
     fn is_info_metric(&self, labels: &Labels) -> bool {
-        self.is_positive && self.names.iter().all(|m| m.matches(labels.metric_name()))
+        self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 
-    /// Matchers for the info series of the targets of `rows`.
+    /// Matchers for the info series of the targets of `rows`. As in Prometheus, a label that some rows
+    /// have is one that all info series must have.
     fn selection(&self, rows: &[Row]) -> Vec<Matcher> {
         let mut matchers: Vec<Matcher> = self.names.iter().chain(&self.data).cloned().collect();
         for name in IDENTIFYING {
-            let values: BTreeSet<&str> = rows
-                .iter()
-                .filter(|row| has_target(row))
-                .map(|row| row.labels.get(name).unwrap_or_default())
-                .collect();
+            let values: BTreeSet<&str> =
+                rows.iter().filter_map(|row| row.labels.get(name)).collect();
+            if values.is_empty() {
+                continue;
+            }
             let escaped: Vec<String> = values.into_iter().map(escaped).collect();
             // A pattern that is too large is left out: targets are compared again below.
             if let Ok(matcher) = Matcher::new(MatchOp::Regex, name, escaped.join("|")) {
@@ -169,6 +169,25 @@ impl<'r> Targets<'r> {
             by_target.entry(target.clone()).or_default().push(info);
         }
         Self { key, by_target }
+    }
+
+    /// No target may have two series of a metric with the same time at a step that any row has, be it the
+    /// target of a row or not.
+    fn check<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Result<()> {
+        let mut present: Vec<bool> = Vec::new();
+        for row in rows {
+            present.resize(row.values.floats.len(), false);
+            for (step, present) in present.iter_mut().enumerate() {
+                *present |= row.values.is_present(step);
+            }
+        }
+        let present = present.iter().enumerate().filter(|(_, present)| **present);
+        for (step, _) in present {
+            for infos in self.by_target.values() {
+                latest(infos, step)?;
+            }
+        }
+        Ok(())
     }
 
     /// The row with the labels of the info series, a row for each set of labels that occurs.

@@ -141,7 +141,10 @@ impl Hasher for KeyHasher {
 }
 
 /// Labels that say what a metric is: its name, and type and unit, which go when the name goes.
-const METRIC_LABELS: [&str; 3] = [METRIC_NAME, "__type__", "__unit__"];
+const METRIC_LABELS: [&str; 3] = [METRIC_NAME, "__type__", LAST_METRIC_LABEL];
+
+/// The last of them in the order of labels.
+pub(super) const LAST_METRIC_LABEL: &str = "__unit__";
 
 pub(super) fn is_metric_label(name: &str) -> bool {
     METRIC_LABELS.contains(&name)

@@ -7,12 +7,12 @@ use super::scan::{ScanReader, Scanned, is_large};
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Grid, Reservation, merge_equal_labels};
-use crate::functions::window::RangeSeries;
+use crate::functions::window::{RangeSeries, ResetDetection, Windows};
 use crate::plan::RangeInput;
 
-/// Series in batches. A scan knows whether counter resets are to be detected.
+/// Series in batches.
 pub(super) enum RangeReader<'q> {
-    Scan(ScanReader<'q>, bool),
+    Scan(ScanReader<'q>, ResetDetection),
     Subquery(SubqueryReader<'q>),
 }
 
@@ -25,9 +25,15 @@ pub(super) struct SubqueryReader<'q> {
 }
 
 impl<'q> RangeReader<'q> {
-    pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput) -> Self {
+    pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput, windows: &Windows) -> Self {
         match input {
-            RangeInput::Scan(from) => Self::Scan(ScanReader::new(run, from), from.detects_resets),
+            RangeInput::Scan(from) => {
+                let detection = match from.detects_resets {
+                    true => ResetDetection::Within(*windows),
+                    false => ResetDetection::Off,
+                };
+                Self::Scan(ScanReader::new(run, from), detection)
+            }
             RangeInput::Subquery(inner) => Self::Subquery(SubqueryReader {
                 run,
                 input: Some(build(run, inner)),
@@ -44,14 +50,12 @@ impl<'q> RangeReader<'q> {
         make: impl Fn(RangeSeries) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         match self {
-            Self::Scan(reader, detects_resets) => {
+            Self::Scan(reader, detection) => {
                 let make = |scanned: Scanned<'_>| {
                     make(match scanned {
-                        Scanned::Owned(samples) => {
-                            RangeSeries::from_samples(samples, *detects_resets)
-                        }
+                        Scanned::Owned(samples) => RangeSeries::from_samples(samples, *detection),
                         Scanned::Shared(batch, index) => {
-                            RangeSeries::from_shared(batch, index, *detects_resets)
+                            RangeSeries::from_shared(batch, index, *detection)
                         }
                     })
                 };

@@ -29,7 +29,7 @@ pub(crate) async fn range_samples<'q>(
     input: &'q RangeInput,
     windows: &Windows,
 ) -> Result<Vec<MatrixSeries>> {
-    let mut reader = RangeReader::new(run, input);
+    let mut reader = RangeReader::new(run, input, windows);
     let mut held = run.context.reserve(0)?;
     let mut all: Vec<Samples> = Vec::new();
     let delayed_names = run.plan.delayed_names;

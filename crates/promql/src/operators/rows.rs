@@ -81,6 +81,7 @@ pub(super) async fn whole<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<
         args,
         function,
         input,
+        spans_time,
     } = &node.kind
     else {
         return Ok(Vec::new());
@@ -89,7 +90,7 @@ pub(super) async fn whole<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<
     let (rows, _held) = collect(run.context, &mut *build(run, input)).await?;
     let context = CallContext {
         grid: node.grid,
-        is_range_query: run.plan.is_range && node.grid == run.plan.grid,
+        is_range_query: *spans_time,
         delayed_names: run.plan.delayed_names,
         call,
         args: args.into(),

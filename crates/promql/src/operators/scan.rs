@@ -66,7 +66,7 @@ impl SharedScan {
         Self {
             selection: Selection {
                 matchers: scan.matchers.clone(),
-                start_ms: scan.start_ms,
+                start_ms: scan.start_ms.saturating_sub(i64::from(scan.reads_edge)),
                 end_ms: scan.end_ms,
                 hints: context.hints(),
             },

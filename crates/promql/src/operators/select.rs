@@ -14,7 +14,9 @@ use super::{Operator, Run};
 use crate::annotations::{HistogramOperation, Note};
 use crate::error::Result;
 use crate::exec::{ABSENT, Grid, Row, SampleCounts, Values, is_absent};
-use crate::functions::window::{HistogramPoint, histogram_points};
+use crate::functions::window::{
+    HistogramPoint, ResetDetection, WindowMode, Windows, histogram_points,
+};
 use crate::histogram::{FloatHistogram, HistogramOpError};
 use crate::parse::Span;
 use crate::plan::{Picked, Vector, VectorKind};
@@ -161,7 +163,7 @@ impl Picker {
         let samples = &series.histograms;
         let times: Vec<i64> = samples.iter().map(|h| h.timestamp_ms).collect();
         let histogram_picks = self.picks(&times);
-        let mut converter = Converter::new(samples, self.detects_resets);
+        let mut converter = Converter::new(samples, self.detection());
         let mut values = Values::absent(self.grid.steps);
         for (step, (float, histogram)) in float_picks.iter().zip(&histogram_picks).enumerate() {
             let float_time = float_times.get(*float as usize);
@@ -191,7 +193,7 @@ impl Picker {
             .filter(|(_, value)| !is_absent(*value));
         let floats: Vec<(i64, f64)> = fresh.collect();
         let histograms: Vec<(i64, Arc<FloatHistogram>)> =
-            histogram_points(&series.histograms, self.detects_resets)
+            histogram_points(&series.histograms, self.smoothed_detection())
                 .into_iter()
                 .map(|point| (point.time_ms, point.histogram))
                 .collect();
@@ -219,6 +221,29 @@ impl Picker {
             }
         }
         values
+    }
+
+    /// A step reads the samples of its look-back.
+    fn detection(&self) -> ResetDetection {
+        match self.detects_resets {
+            true => ResetDetection::Within(Windows {
+                grid: self.grid,
+                at_ms: None,
+                range_ms: self.lookback_ms,
+                offset_ms: self.offset_ms,
+                mode: WindowMode::Plain,
+                lookback_ms: self.lookback_ms,
+            }),
+            false => ResetDetection::Off,
+        }
+    }
+
+    /// Here everything is read, whatever the steps.
+    fn smoothed_detection(&self) -> ResetDetection {
+        match self.detects_resets {
+            true => ResetDetection::Everywhere,
+            false => ResetDetection::Off,
+        }
     }
 
     fn time_value(&self, series: &SeriesSamples, time_ms: i64) -> f64 {
@@ -281,12 +306,12 @@ struct Converter {
 }
 
 impl Converter {
-    fn new(samples: &[HistogramSample], detects_resets: bool) -> Self {
+    fn new(samples: &[HistogramSample], detection: ResetDetection) -> Self {
         Self {
             last: None,
-            points: match detects_resets {
-                true => histogram_points(samples, true),
-                false => Vec::new(),
+            points: match detection {
+                ResetDetection::Off => Vec::new(),
+                _ => histogram_points(samples, detection),
             },
         }
     }
@@ -333,7 +358,10 @@ fn share(from: i64, at: i64, to: i64) -> f64 {
 fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
     match around(samples, at) {
         (_, Some((time, value))) if *time == at => Some(*value),
-        (Some((t0, v0)), Some((t1, v1))) => Some(v0 + (v1 - v0) * share(*t0, at, *t1)),
+        (Some((t0, v0)), Some((t1, v1))) => {
+            let (passed, way) = (at.abs_diff(*t0) as f64, t1.abs_diff(*t0) as f64);
+            Some(v0 + (v1 - v0) * passed / way)
+        }
         (Some((_, value)), None) => Some(*value),
         (None, _) => None,
     }

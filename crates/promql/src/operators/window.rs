@@ -52,7 +52,7 @@ impl<'q> Window<'q> {
         };
         let evaluator =
             WindowEvaluator::new(function, context, *windows, *series_arg).of_query(run.context);
-        Ok((evaluator, RangeReader::new(run, input)))
+        Ok((evaluator, RangeReader::new(run, input, windows)))
     }
 
     async fn rows(&mut self) -> Result<Option<Vec<Row>>> {

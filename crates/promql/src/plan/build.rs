@@ -14,7 +14,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::exec::Grid;
-use crate::parse::{Aggregate, Binary, Expr, Span, ValueType, VectorSelector};
+use crate::parse::{Aggregate, Binary, BinaryOp, Expr, Span, ValueType, VectorSelector};
 use calls::wrong_arguments;
 use share::is_worth_sharing;
 
@@ -38,6 +38,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         scans: Vec::new(),
         shared: Vec::new(),
         shared_by_text: HashMap::new(),
+        asked_end_ms: context.end_ms,
         histogram_use: HistogramUse::Unknown,
         occurrences: HashMap::new(),
     };
@@ -62,6 +63,8 @@ struct Builder<'q> {
     shared: Vec<Shared>,
     /// What is wanted of histograms decides how they are read, so it must be the same, too.
     shared_by_text: HashMap<(&'q str, Grid, HistogramUse), usize>,
+    /// The end of the query, or of the subquery around, which may lie behind the last step.
+    asked_end_ms: i64,
     /// What is wanted of the histograms of the selectors below.
     histogram_use: HistogramUse,
     /// How often each expression that is worth sharing is written.
@@ -116,9 +119,18 @@ impl<'q> Builder<'q> {
     fn vector(&mut self, expr: &Expr, grid: Grid) -> Result<Vector> {
         if grid.steps > 1 && is_invariant(expr) {
             // Any moment will do; with the same one everywhere, subqueries can share it, too.
-            let once = self.vector(expr, Grid::instant(self.context.grid.start_ms))?;
-            let kind = VectorKind::Repeat(Box::new(once));
+            let moment = self.context.grid.start_ms;
+            let around = std::mem::replace(&mut self.asked_end_ms, moment);
+            let once = self.vector(expr, Grid::instant(moment));
+            self.asked_end_ms = around;
+            let kind = VectorKind::Repeat(Box::new(once?));
             return Ok(Vector { grid, kind });
+        }
+        if self.asked_end_ms != grid.start_ms && is_invariant(expr) {
+            let around = std::mem::replace(&mut self.asked_end_ms, grid.start_ms);
+            let once = self.vector(expr, grid);
+            self.asked_end_ms = around;
+            return once;
         }
         let text = self.text(expr.span());
         if is_worth_sharing(expr) && self.occurrences.get(text).is_some_and(|count| *count > 1) {
@@ -184,16 +196,18 @@ impl<'q> Builder<'q> {
 
     fn scan(&mut self, selector: &VectorSelector, start_ms: i64, end_ms: i64) -> ScanUse {
         let scan = self.scans.len();
+        let detects_resets = self.histogram_use == HistogramUse::CountsAndSums;
         self.scans.push(Scan {
             matchers: selector.matchers.clone(),
             start_ms,
+            reads_edge: detects_resets,
             end_ms,
             consumers: 1,
         });
         ScanUse {
             scan,
             filter: Vec::new(),
-            detects_resets: self.histogram_use == HistogramUse::CountsAndSums,
+            detects_resets,
         }
     }
 
@@ -213,10 +227,15 @@ impl<'q> Builder<'q> {
             }),
             parameter,
             input: Box::new(self.vector(&aggregate.expr, grid)?),
-            parameter_span: aggregate
-                .parameter
-                .as_ref()
-                .map_or(aggregate.span, |parameter| parameter.unwrapped().span()),
+            // Looked at when everything inside has been evaluated.
+            parameter_span: Span {
+                start: aggregate
+                    .parameter
+                    .as_ref()
+                    .map_or(aggregate.span, |parameter| parameter.unwrapped().span())
+                    .start,
+                end: aggregate.span.end,
+            },
             input_span: aggregate.expr.unwrapped().span(),
             span: aggregate.span,
             fused: false,
@@ -224,6 +243,16 @@ impl<'q> Builder<'q> {
     }
 
     fn binary(&mut self, binary: &Binary, grid: Grid) -> Result<VectorKind> {
+        let above = self.histogram_use;
+        if matches!(binary.op, BinaryOp::TrimUpper | BinaryOp::TrimLower) {
+            self.histogram_use = HistogramUse::Buckets;
+        }
+        let kind = self.binary_kind(binary, grid);
+        self.histogram_use = above;
+        kind
+    }
+
+    fn binary_kind(&mut self, binary: &Binary, grid: Grid) -> Result<VectorKind> {
         let is_scalar = |expr: &Expr| expr.value_type() == ValueType::Scalar;
         let (op, return_bool, span) = (binary.op, binary.return_bool, binary.span);
         match (is_scalar(&binary.lhs), is_scalar(&binary.rhs)) {
@@ -273,6 +302,10 @@ impl<'q> Builder<'q> {
                 ("pi", _) => ScalarKind::Constant(std::f64::consts::PI),
                 ("start", _) => ScalarKind::Constant(seconds(self.context.grid.start_ms)),
                 ("end", _) => ScalarKind::Constant(seconds(self.context.end_ms)),
+                // Prometheus takes a range query of one moment for an instant query here.
+                ("step", _) if self.context.end_ms == self.context.grid.start_ms => {
+                    ScalarKind::Constant(0.0)
+                }
                 ("step", _) => ScalarKind::Constant(seconds(self.step_and_range().0)),
                 ("range", _) => ScalarKind::Constant(seconds(self.step_and_range().1)),
                 ("min_of" | "max_of", Some(first)) => ScalarKind::Extreme {

@@ -44,7 +44,7 @@ impl Plan {
     pub(super) fn can_fail_by_rows(&self, node: &Vector) -> bool {
         if !self.delayed_names
             && let Some(removal) = self.removal(node)
-            && removal.collisions != super::Collisions::Impossible
+            && removal.meeting == super::Meeting::OfAny
         {
             return true;
         }

@@ -6,7 +6,7 @@
 use crate::parse::Expr;
 
 /// Functions that depend on the time of the step, whatever their arguments.
-const DEPEND_ON_TIME: [&str; 11] = [
+const DEPEND_ON_TIME: [&str; 10] = [
     "day_of_month",
     "day_of_week",
     "day_of_year",
@@ -16,7 +16,6 @@ const DEPEND_ON_TIME: [&str; 11] = [
     "month",
     "predict_linear",
     "time",
-    "timestamp",
     "year",
 ];
 
@@ -35,6 +34,11 @@ pub(super) fn is_invariant(expr: &Expr) -> bool {
         // The second argument only says which labels are wanted.
         Expr::Call(call) if call.function.name == "info" => {
             call.args.first().is_some_and(is_invariant)
+        }
+        // The time of a sample does not depend on the step, that of any other vector does.
+        Expr::Call(call) if call.function.name == "timestamp" => {
+            let argument = call.args.first().map(Expr::unwrapped);
+            matches!(argument, Some(Expr::Vector(selector)) if selector.time.at.is_some())
         }
         Expr::Call(call) => {
             !DEPEND_ON_TIME.contains(&call.function.name) && call.args.iter().all(is_invariant)

@@ -29,7 +29,7 @@ use crate::parse::{AggregateOp, BinaryOp, Call, Span, VectorMatching};
 
 pub(crate) use build::{PlanContext, build};
 pub(crate) use explain::explain;
-pub(crate) use names::{Collisions, Removal, RemovedLabels, is_blind_to_names};
+pub(crate) use names::{Collisions, Meeting, Removal, RemovedLabels, is_blind_to_names};
 pub use optimize::Rules;
 pub(crate) use optimize::{Applied, optimize};
 
@@ -66,6 +66,8 @@ pub(crate) struct Scan {
     /// Both included.
     pub(crate) start_ms: i64,
     pub(crate) end_ms: i64,
+    /// The sample at the edge of a window is wanted, too: the next one is compared with it.
+    pub(crate) reads_edge: bool,
     /// How many leaves use it.
     pub(crate) consumers: usize,
 }
@@ -129,6 +131,8 @@ pub(crate) enum VectorKind {
         args: Vec<Arg>,
         function: VectorFunction,
         input: Box<Vector>,
+        /// From its first step to the end that was asked for passes time, be there one step or several.
+        spans_time: bool,
     },
     Aggregate {
         op: AggregateOp,

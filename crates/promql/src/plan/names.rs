@@ -2,8 +2,9 @@
 //!
 //! A function takes the metric name away, and series that differed by nothing else become one series,
 //! which is an error if two of them have a value at the same step. To notice it all rows have to be
-//! there at once. Most selectors name one metric, so that nothing can meet and rows just pass: the plan
-//! says where that is so.
+//! there at once. Most selectors name one metric, so that hardly anything can meet and rows just pass:
+//! the plan says where that is so. Type and unit go with the name, and series of one metric may differ
+//! by nothing else.
 
 use icecore_model::{METRIC_NAME, MatchOp};
 
@@ -14,6 +15,7 @@ use crate::parse::{AggregateOp, BinaryOp, Call, Cardinality, VectorMatching};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Removal {
     pub(crate) labels: RemovedLabels,
+    pub(crate) meeting: Meeting,
     pub(crate) collisions: Collisions,
 }
 
@@ -25,11 +27,18 @@ pub(crate) enum RemovedLabels {
     Name,
 }
 
+/// Which rows can be equal afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meeting {
+    Never,
+    /// Rows of one metric that come in the order of their labels, where they have other types or units.
+    OfTypes,
+    OfAny,
+}
+
 /// When rows that are equal afterwards are an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collisions {
-    /// There cannot be any.
-    Impossible,
     /// Where they have a value at the same step.
     AtSameStep,
     /// Always.
@@ -45,14 +54,34 @@ enum Names {
     Any,
 }
 
+/// Whether rows can have labels for type and unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Types {
+    None,
+    /// Rows come in the order of their labels.
+    InOrder,
+    InAnyOrder,
+}
+
+impl Types {
+    fn reordered(self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::InOrder | Self::InAnyOrder => Self::InAnyOrder,
+        }
+    }
+}
+
 impl Plan {
     /// What a node takes away; `None` where labels stay as they are or are new ones.
     pub(crate) fn removal(&self, node: &Vector) -> Option<Removal> {
         let mut labels = RemovedLabels::Metric;
-        let mut meeting = Collisions::AtSameStep;
-        let names = match &node.kind {
+        let mut collisions = Collisions::AtSameStep;
+        let (names, types) = match &node.kind {
             VectorKind::Select { from, what, .. } => match what {
-                Picked::Timestamp | Picked::StartTimestamp => self.names_of_scan(from),
+                Picked::Timestamp | Picked::StartTimestamp => {
+                    (self.names_of_scan(from), Types::InOrder)
+                }
                 Picked::Value | Picked::Smoothed => return None,
             },
             // It only asks whether there is anything.
@@ -62,33 +91,41 @@ impl Plan {
             VectorKind::Window {
                 function, input, ..
             } => {
-                meeting = Collisions::Anywhere;
+                collisions = Collisions::Anywhere;
                 match function.keeps_name {
-                    true => Names::None,
-                    false => self.names_of_range(input),
+                    true => (Names::None, Types::None),
+                    false => (self.names_of_range(input), self.types_of_range(input)),
                 }
             }
             VectorKind::Map { call, input, .. } => {
+                let mut types = self.types(input);
                 if call.function.name.starts_with("histogram_") {
-                    labels = RemovedLabels::Name;
+                    (labels, types) = (RemovedLabels::Name, Types::None);
                 }
-                self.names(input)
+                (self.names(input), types)
             }
-            VectorKind::Rows { call, input, .. } if gathers_buckets(call) => self.names(input),
+            VectorKind::Rows { call, input, .. } if gathers_buckets(call) => {
+                (self.names(input), self.types(input).reordered())
+            }
             VectorKind::WithScalar {
                 op,
                 return_bool,
                 vector,
                 ..
-            } if removes_names(*op, *return_bool) => self.names(vector),
-            VectorKind::Negate(input) => self.names(input),
+            } if removes_names(*op, *return_bool) => (self.names(vector), self.types(vector)),
+            VectorKind::Negate(input) => (self.names(input), self.types(input)),
             _ => return None,
         };
-        let collisions = match names {
-            Names::Any => meeting,
-            Names::None | Names::One => Collisions::Impossible,
+        let meeting = match (names, types) {
+            (Names::Any, _) | (_, Types::InAnyOrder) => Meeting::OfAny,
+            (_, Types::InOrder) => Meeting::OfTypes,
+            (_, Types::None) => Meeting::Never,
         };
-        Some(Removal { labels, collisions })
+        Some(Removal {
+            labels,
+            meeting,
+            collisions,
+        })
     }
 
     /// Whether a node reads, itself, series of one metric only.
@@ -222,6 +259,113 @@ impl Plan {
             },
         }
     }
+}
+
+impl Plan {
+    /// Whether the rows of a node can have labels for type and unit.
+    fn types(&self, node: &Vector) -> Types {
+        match &node.kind {
+            VectorKind::Select { what, .. } => match what {
+                Picked::Timestamp | Picked::StartTimestamp => Types::None,
+                Picked::Value | Picked::Smoothed => Types::InOrder,
+            },
+            VectorKind::Window {
+                function, input, ..
+            } => match function.keeps_name {
+                true => self.types_of_range(input),
+                false => Types::None,
+            },
+            VectorKind::Map { call, input, .. } => {
+                match call.function.name.starts_with("histogram_") {
+                    true => self.types(input),
+                    false => Types::None,
+                }
+            }
+            VectorKind::Negate(_) | VectorKind::FromScalar(_) => Types::None,
+            VectorKind::Rows {
+                call, args, input, ..
+            } => {
+                let writes = |arg: &Arg| matches!(arg, Arg::Text(text) if is_type_label(text));
+                match call.function.name {
+                    _ if args.iter().any(writes) => Types::InAnyOrder,
+                    _ if gathers_buckets(call) => Types::None,
+                    _ => self.types(input).reordered(),
+                }
+            }
+            VectorKind::Aggregate {
+                op,
+                grouping,
+                parameter,
+                input,
+                ..
+            } => {
+                let mut listed = grouping.labels.iter();
+                let listed = listed.any(|label| is_type_label(label));
+                match parameter {
+                    Some(Parameter::Text(label)) if is_type_label(label) => Types::InAnyOrder,
+                    _ if op.chooses() || grouping.without || listed => {
+                        self.types(input).reordered()
+                    }
+                    _ => Types::None,
+                }
+            }
+            VectorKind::WithScalar {
+                op,
+                return_bool,
+                vector,
+                ..
+            } => match removes_names(*op, *return_bool) {
+                true => Types::None,
+                false => self.types(vector),
+            },
+            VectorKind::Join {
+                op,
+                return_bool,
+                matching,
+                lhs,
+                rhs,
+                ..
+            } => self.types_of_join(*op, *return_bool, matching, lhs, rhs),
+            VectorKind::Repeat(input) => self.types(input),
+            // The labels of info metrics may be of any kind.
+            VectorKind::Info { .. } => Types::InAnyOrder,
+            VectorKind::Shared { id, .. } => match self.shared.get(*id) {
+                Some(shared) => self.types(&shared.input),
+                None => Types::InAnyOrder,
+            },
+        }
+    }
+
+    fn types_of_range(&self, input: &RangeInput) -> Types {
+        match input {
+            RangeInput::Scan(_) => Types::InOrder,
+            RangeInput::Subquery(inner) => self.types(inner),
+        }
+    }
+
+    fn types_of_join(
+        &self,
+        op: BinaryOp,
+        return_bool: bool,
+        matching: &VectorMatching,
+        lhs: &Vector,
+        rhs: &Vector,
+    ) -> Types {
+        let mut included = matching.include.iter();
+        match op {
+            BinaryOp::And | BinaryOp::Unless => self.types(lhs),
+            _ if included.any(|label| is_type_label(label)) => Types::InAnyOrder,
+            _ if !op.is_set() && removes_names(op, return_bool) => Types::None,
+            _ => match (self.types(lhs), self.types(rhs)) {
+                (Types::None, Types::None) => Types::None,
+                _ => Types::InAnyOrder,
+            },
+        }
+    }
+}
+
+fn is_type_label(name: &str) -> bool {
+    matches!(name, "__type__" | "__unit__")
 }
 
 /// Whether what an operator yields is another metric.

@@ -34,6 +34,7 @@ use crate::engine::Engine;
 pub use command::Script;
 pub use load::{Backend, LoadedSample, LoadedSeries, LoadedValue};
 pub use report::{Failure, Report};
+pub use reset_hint::hints_as_stored;
 pub use run::run;
 
 /// Why a text is not a script.

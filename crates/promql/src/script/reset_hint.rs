@@ -18,6 +18,11 @@ pub(crate) struct ResetHints {
     last: HashMap<Labels, (i64, Option<Arc<Histogram>>)>,
 }
 
+/// Replaces the hints of series of which nothing was loaded before.
+pub fn hints_as_stored(batch: &mut [LoadedSeries]) {
+    ResetHints::default().apply(batch);
+}
+
 impl ResetHints {
     pub(crate) fn clear(&mut self) {
         self.last.clear();

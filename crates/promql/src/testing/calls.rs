@@ -53,6 +53,15 @@ const OF_HISTOGRAMS: &[&str] = &[
     "histogram_stdvar",
 ];
 
+const INFO_MATCHERS: &[&str] = &[
+    "version=~\".+\"",
+    "version=\"2\"",
+    "__name__=\"build_info\"",
+    "__name__=~\".+_info\"",
+    "__name__=~\".+_info\", version=~\".*\"",
+    "__name__!=\"target_info\"",
+];
+
 impl QueryGenerator {
     /// A function of a range selector or subquery.
     pub(super) fn range_call(&mut self, depth: usize) -> String {
@@ -185,13 +194,14 @@ impl QueryGenerator {
                 let function = self.pick(&["sort_by_label", "sort_by_label_desc"]);
                 format!("{function}({}, \"{}\")", self.vector(depth), self.label())
             }
-            9 => match self.random.one_in(2) {
-                true => format!("info({})", self.vector(depth)),
-                false => {
-                    let label = self.label();
-                    format!("info({}, {{{label}=~\".+\"}})", self.vector(depth))
+            9 => {
+                let vector = self.vector(depth);
+                match self.random.below(6) {
+                    0..2 => format!("info({vector})"),
+                    2 => format!("info({vector}, {{{}=~\".+\"}})", self.label()),
+                    _ => format!("info({vector}, {{{}}})", self.pick(INFO_MATCHERS)),
                 }
-            },
+            }
             10 => format!("start_timestamp({})", self.selector(None)),
             _ => {
                 let aggregate = self.pick(&["sum", "avg", "count", "max"]);

@@ -7,6 +7,7 @@
 )]
 
 mod conformance;
+mod details;
 mod differential;
 mod explain;
 mod generated;

@@ -50,7 +50,7 @@ use starts::Starts;
 use view::{Notes, View};
 use windows::Bounds;
 
-pub(crate) use series::{HistogramPoint, RangeSeries, histogram_points};
+pub(crate) use series::{HistogramPoint, RangeSeries, ResetDetection, histogram_points};
 pub(crate) use spread::quantile_of;
 pub(crate) use table::{WindowFunction, check_mode, window_function};
 pub(crate) use windows::{WindowMode, Windows};
@@ -229,14 +229,17 @@ impl<'a> WindowEvaluator<'a> {
 
 /// What the notes of a call point at: its first argument without parentheses. Prometheus puts the
 /// samples of a subquery in its place before the function is called, and these have no place of their
-/// own.
+/// own. They are given when everything inside has been evaluated.
 fn note_span(ctx: &CallContext<'_>) -> Span {
     match ctx.call.args.first().map(Expr::unwrapped) {
         Some(Expr::Subquery(subquery)) => Span {
             start: NO_PLACE,
             end: subquery.span.end,
         },
-        Some(arg) => arg.span(),
+        Some(arg) => Span {
+            start: arg.span().start,
+            end: ctx.call.span.end,
+        },
         None => ctx.call.span,
     }
 }

@@ -9,6 +9,7 @@ use icecore_model::{
     CounterResetHint, HistogramSample, Labels, SeriesSamples, TimeColumn, is_stale_nan,
 };
 
+use super::windows::Windows;
 use crate::exec::Row;
 use crate::histogram::FloatHistogram;
 
@@ -51,6 +52,26 @@ pub(crate) struct HistogramPoint {
     pub(crate) histogram: Arc<FloatHistogram>,
 }
 
+/// Whether histograms that do not say if a counter was reset before them are compared with the one
+/// before. Prometheus does so where it reads counts and sums alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ResetDetection {
+    Off,
+    Everywhere,
+    /// Where the one before is read, too.
+    Within(Windows),
+}
+
+impl ResetDetection {
+    fn compares(&self, before_ms: i64, time_ms: i64) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Everywhere => true,
+            Self::Within(windows) => !windows.skip_between(before_ms, time_ms),
+        }
+    }
+}
+
 impl HistogramPoint {
     /// As how many floats Prometheus counts it: sixteen bytes are one.
     pub(super) fn weight(&self) -> u64 {
@@ -60,16 +81,15 @@ impl HistogramPoint {
 
 impl RangeSeries {
     /// The samples without the stale markers. Without markers nothing is copied, and the shared column
-    /// of times stays shared. Where resets are to be detected, histograms that do not say whether a
-    /// counter was reset before them are compared with the one before.
-    pub(crate) fn from_samples(samples: SeriesSamples, detects_resets: bool) -> Self {
+    /// of times stays shared.
+    pub(crate) fn from_samples(samples: SeriesSamples, detection: ResetDetection) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
         Self {
             labels: samples.labels,
             drop_name: false,
             times,
             floats: Floats::Owned(floats),
-            histograms: histogram_points(&samples.histograms, detects_resets),
+            histograms: histogram_points(&samples.histograms, detection),
             starts: samples.start_timestamps,
         }
     }
@@ -78,19 +98,19 @@ impl RangeSeries {
     pub(crate) fn from_shared(
         batch: &Arc<Vec<SeriesSamples>>,
         index: usize,
-        detects_resets: bool,
+        detection: ResetDetection,
     ) -> Self {
         let samples = &batch[index];
         let (times, values) = (&samples.floats.timestamps, &samples.floats.values);
         if has_markers(values) || times.len() != values.len() {
-            return Self::from_samples(samples.clone(), detects_resets);
+            return Self::from_samples(samples.clone(), detection);
         }
         Self {
             labels: samples.labels.clone(),
             drop_name: false,
             times: times.clone(),
             floats: Floats::Shared(Arc::clone(batch), index),
-            histograms: histogram_points(&samples.histograms, detects_resets),
+            histograms: histogram_points(&samples.histograms, detection),
             starts: samples.start_timestamps.clone(),
         }
     }
@@ -121,14 +141,14 @@ impl RangeSeries {
 /// The histograms that are no stale markers.
 pub(crate) fn histogram_points(
     samples: &[HistogramSample],
-    detects_resets: bool,
+    detection: ResetDetection,
 ) -> Vec<HistogramPoint> {
     let mut points: Vec<HistogramPoint> = Vec::with_capacity(samples.len());
     for sample in samples.iter().filter(|s| !s.histogram.is_stale()) {
         let mut histogram = FloatHistogram::from_model(&sample.histogram);
-        if detects_resets
-            && histogram.reset_hint == CounterResetHint::Unknown
+        if histogram.reset_hint == CounterResetHint::Unknown
             && let Some(before) = points.last()
+            && detection.compares(before.time_ms, sample.timestamp_ms)
         {
             histogram.reset_hint = match histogram.detect_reset(&before.histogram) {
                 true => CounterResetHint::Reset,

@@ -13,7 +13,7 @@ use crate::exec::{Grid, ScalarColumn, Values};
 use crate::functions::{Argument, CallContext};
 use crate::parse::{Call, Expr, NumberLiteral, Signature, Span, ValueType};
 
-use super::{RangeSeries, WindowEvaluator, WindowMode, Windows, window_function};
+use super::{RangeSeries, ResetDetection, WindowEvaluator, WindowMode, Windows, window_function};
 
 static SIGNATURE: Signature = Signature {
     name: "window",
@@ -60,7 +60,7 @@ fn samples(name: &str, floats: &[(i64, f64)]) -> SeriesSamples {
 }
 
 fn range_series(samples: SeriesSamples) -> RangeSeries {
-    RangeSeries::from_samples(samples, false)
+    RangeSeries::from_samples(samples, ResetDetection::Off)
 }
 
 /// Evaluates a function and renders the notes.

@@ -60,6 +60,22 @@ impl Windows {
         }
     }
 
+    /// Whether nothing leads from one sample to the next when windows are read one after the other: the
+    /// first lies before all windows or between two of them, where Prometheus does not look.
+    pub(super) fn skip_between(&self, before_ms: i64, time_ms: i64) -> bool {
+        let (first_start, first_end) = self.touched(0);
+        if before_ms < first_start {
+            return true;
+        }
+        if before_ms < first_end || self.at_ms.is_some() {
+            return false;
+        }
+        let ended = before_ms.abs_diff(first_end) / self.grid.step_ms.max(1).unsigned_abs();
+        let next = usize::try_from(ended).map_or(usize::MAX, |ended| ended.saturating_add(1));
+        let (start, _) = self.touched(next);
+        next < self.grid.steps && before_ms < start && start <= time_ms
+    }
+
     pub(super) fn range_seconds(&self) -> f64 {
         self.range_ms as f64 / 1000.0
     }

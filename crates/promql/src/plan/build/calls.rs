@@ -79,6 +79,7 @@ impl Builder<'_> {
             args: vec![Arg::Series],
             function,
             input: Box::new(Vector { grid, kind }),
+            spans_time: self.spans_time(grid),
         })
     }
 
@@ -115,11 +116,16 @@ impl Builder<'_> {
                 args,
                 function,
                 input,
+                spans_time: self.spans_time(grid),
             }),
             None => Err(Error::Execution(format!(
                 "unknown function with name {name:?}"
             ))),
         }
+    }
+
+    fn spans_time(&self, grid: Grid) -> bool {
+        grid.start_ms != self.asked_end_ms
     }
 
     pub(super) fn args(&mut self, call: &Call, series_arg: usize, grid: Grid) -> Result<Vec<Arg>> {

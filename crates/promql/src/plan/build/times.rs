@@ -121,7 +121,9 @@ impl Builder<'_> {
             )));
         }
         let above = std::mem::replace(&mut self.histogram_use, HistogramUse::Buckets);
+        let around = std::mem::replace(&mut self.asked_end_ms, windows.ends().1);
         let input = self.vector(&subquery.expr, inner);
+        self.asked_end_ms = around;
         self.histogram_use = above;
         Ok((RangeInput::Subquery(Box::new(input?)), windows))
     }

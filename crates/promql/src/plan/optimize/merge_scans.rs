@@ -31,6 +31,7 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
             Some(place) => {
                 let wide = &mut kept[place];
                 (wide.start_ms, wide.end_ms) = united(wide, scan);
+                wide.reads_edge |= scan.reads_edge;
                 wide.consumers += scan.consumers;
                 (place, rest(&scan.matchers, &wide.matchers))
             }

@@ -80,6 +80,50 @@ pub(crate) fn series(seed: u64) -> Series {
     all
 }
 
+/// What is known of targets: each gets another version some time, and some are built of a branch.
+pub(crate) fn infos(seed: u64) -> Series {
+    let random = &mut Random::new(seed ^ 3);
+    let mut all = Series::new();
+    for job in JOBS {
+        for instance in INSTANCES {
+            let mut info = |name: &str, label: (&str, &str), samples: Vec<(i64, f64)>| {
+                let target = [("__name__", name), ("job", job), ("instance", instance)];
+                let labels = Labels::from_pairs(target.into_iter().chain([label]));
+                all.insert(labels, samples);
+            };
+            let ones = |times: &[i64]| times.iter().map(|time| (*time, 1.0)).collect();
+            let times = times(random);
+            let (before, after) = times.split_at(random.below(times.len()));
+            info("target_info", ("version", "1"), ones(before));
+            info("target_info", ("version", "2"), ones(after));
+            if random.one_in(2) {
+                info("build_info", ("branch", "main"), ones(&times));
+            }
+        }
+    }
+    all.retain(|_, samples| !samples.is_empty());
+    all
+}
+
+/// Series with a type, which one of them has not always had: for a while there are two that differ by
+/// nothing else.
+pub(crate) fn typed(seed: u64) -> Series {
+    let random = &mut Random::new(seed ^ 4);
+    let mut all = Series::new();
+    for instance in INSTANCES {
+        let target = [("__name__", "speed"), ("instance", instance)];
+        let with_type = target.into_iter().chain([("__type__", "gauge")]);
+        let mut samples = gauge_with_gaps(random);
+        if instance == INSTANCES[0] {
+            let untyped = samples.drain(..random.below(samples.len() / 2)).collect();
+            all.insert(Labels::from_pairs(target), untyped);
+        }
+        all.insert(Labels::from_pairs(with_type), samples);
+    }
+    all.retain(|_, samples| !samples.is_empty());
+    all
+}
+
 /// Native histograms that grow, are reset and change their resolution.
 pub(crate) fn native_histograms(seed: u64) -> Histograms {
     let random = &mut Random::new(seed);

@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
 }
 
 /// A native histogram as answers show it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shown {
     /// All there is to know, where it is known.
     text: Option<String>,
@@ -255,6 +255,68 @@ impl Outcome {
             && ours.iter().zip(&theirs).all(|(a, b)| same(*a, *b))
     }
 
+    /// Whether both have the same values at each time, whosesoever they are.
+    pub(crate) fn has_same_values(&self, other: &Self) -> bool {
+        let (Self::Value { series: ours, .. }, Self::Value { series: theirs, .. }) = (self, other)
+        else {
+            return false;
+        };
+        let sorted = |series: &BTreeMap<String, Points>| {
+            let points = series.values().flatten();
+            let mut points: Vec<(i64, f64)> = points.map(|(time, v)| (*time, *v)).collect();
+            points.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            points
+        };
+        let (ours, theirs) = (sorted(ours), sorted(theirs));
+        let mut pairs = ours.iter().zip(&theirs);
+        ours.len() == theirs.len() && pairs.all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
+    }
+
+    /// Whether both are the same once metric names and types are left out.
+    pub(crate) fn is_same_but_for_names(&self, other: &Self) -> bool {
+        match (self.without_names(), other.without_names()) {
+            (Some(ours), Some(theirs)) => ours.difference(&theirs, false).is_none(),
+            _ => false,
+        }
+    }
+
+    /// `None` where series meet.
+    fn without_names(&self) -> Option<Self> {
+        let Self::Value {
+            kind,
+            series,
+            histograms,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let mut without = Self::Value {
+            kind,
+            series: BTreeMap::new(),
+            histograms: BTreeMap::new(),
+            in_order: Vec::new(),
+            notes: BTreeSet::new(),
+        };
+        if let Self::Value {
+            series: nameless,
+            histograms: nameless_histograms,
+            ..
+        } = &mut without
+        {
+            for (labels, points) in series {
+                let before = nameless.insert(nameless_text(labels), points.clone());
+                before.is_none().then_some(())?;
+            }
+            for ((labels, time), shown) in histograms {
+                let key = (nameless_text(labels), *time);
+                let before = nameless_histograms.insert(key, shown.clone());
+                before.is_none().then_some(())?;
+            }
+        }
+        Some(without)
+    }
+
     pub(crate) fn has(&self, is_meant: fn(f64) -> bool) -> bool {
         let Self::Value { series, .. } = self else {
             return false;
@@ -386,6 +448,15 @@ fn json_labels(metric: &Value) -> String {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str().unwrap())),
     )
+}
+
+/// The text of labels without what belongs to a metric.
+fn nameless_text(labels: &str) -> String {
+    let of_metric = ["__name__=", "__type__=", "__unit__="];
+    let kept = labels
+        .split(',')
+        .filter(|label| !of_metric.iter().any(|start| label.starts_with(start)));
+    kept.collect::<Vec<_>>().join(",")
 }
 
 fn labels_text<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {

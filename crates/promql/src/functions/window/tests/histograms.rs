@@ -406,3 +406,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_lies_between_windows_is_skipped() {
+    // (8, 10], (18, 20], (28, 30]
+    let apart = windows(10, 10, 3, 2);
+    let skips = |before_s: i64, time_s: i64| apart.skip_between(1000 * before_s, 1000 * time_s);
+    assert!(skips(7, 9) && !skips(8, 9) && !skips(9, 10));
+    assert!(!skips(9, 19), "no sample lies between");
+    assert!(
+        skips(10, 19),
+        "what ends a window is looked at again, and left"
+    );
+    assert!(skips(17, 18) && !skips(18, 19));
+    assert!(!skips(11, 12), "neither is in a window");
+    assert!(!skips(35, 40), "nothing is read any more");
+    let together = windows(10, 10, 3, 10);
+    assert!(!together.skip_between(15_000, 21_000));
+    let fixed = Windows {
+        at_ms: Some(9000),
+        ..apart
+    };
+    assert!(fixed.skip_between(6000, 8000) && !fixed.skip_between(8000, 9000));
+}
