@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use icecore_settings::yaml::{self, Entry, Node, Position};
+use icecore_settings::yaml::{self, Entry, Node, Position, Value};
 use icecore_settings::{Fields, Placed, Problem, Secret, SourceFile, quoted, secret_text_of};
 
 use crate::credentials::{CertificateRule, Digest, PasswordHash, digest};
@@ -157,6 +157,10 @@ fn pem(
     file_key: &'static str,
 ) -> Option<Placed<Secret>> {
     let value = fields.secret_or_file(key, file_key)?;
+    // An empty text counts as not given, as it does for Prometheus.
+    if matches!(&value, Secret::Given(text) if text.is_empty()) {
+        return None;
+    }
     let at = match value {
         Secret::Given(_) => fields.position(key),
         Secret::File(_) => fields.position(file_key),
@@ -251,7 +255,12 @@ fn password(
         return None;
     }
     let path = format!("{section}.{}", entry.key);
-    let text = secret_text_of(node, &path, source).filter(|text| !text.is_empty())?;
+    // One that is empty is an error: without it nobody would be asked for a credential.
+    if matches!(node.value, Value::Null) {
+        source.complain(node.at, &path, "needs a bcrypt hash");
+        return None;
+    }
+    let text = secret_text_of(node, &path, source)?;
     let hash = PasswordHash::parse(&text);
     hash.map_err(|reason| source.complain(node.at, &path, reason))
         .ok()
@@ -270,6 +279,12 @@ fn token(mut fields: Fields<'_>) -> Option<Token> {
     });
     let token = digest_of(&mut fields, "token", token_digest);
     let sum = digest_of(&mut fields, "token_sha256", parse_digest);
+    if fields
+        .text("token_file")
+        .is_some_and(|path| path.is_empty())
+    {
+        fields.complain("token_file", "needs a path");
+    }
     if given != 1 {
         let reason = "needs one of token, token_file and token_sha256";
         fields.source.complain(fields.at, &fields.path, reason);

@@ -212,6 +212,20 @@ fn mistakes_have_a_place_and_a_cure() {
             "expected text",
         ),
         ("basic_auth_users: verySecret", 1, 19, "expected a map"),
+        ("basic_auth_users: {a: ''}", 1, 23, "bcrypt"),
+        ("basic_auth_users:\n  a:\n  b:\n", 2, 5, "bcrypt"),
+        (
+            "icecore: {tokens: [{token_file: '', roles: [read]}]}",
+            1,
+            33,
+            "needs a path",
+        ),
+        (
+            "icecore: {users: {a: {password: '', roles: [read]}}}",
+            1,
+            33,
+            "bcrypt",
+        ),
         ("icecore: {user: {}}", 1, 11, "did you mean users?"),
         (
             "icecore: {users: {a: {roles: [read]}}}",

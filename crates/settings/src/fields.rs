@@ -332,7 +332,8 @@ impl<'a> Fields<'a> {
     pub fn secret_or_file(&mut self, key: &'static str, file_key: &'static str) -> Option<Secret> {
         let given = self.secret(key);
         let file = self.secret_file(file_key);
-        if given.is_some() && file.is_some() {
+        let is_empty = |secret: &Secret| matches!(secret, Secret::Given(text) if text.is_empty());
+        if file.is_some() && given.as_ref().is_some_and(|given| !is_empty(given)) {
             self.complain(
                 file_key,
                 format!("{key} is given as well; one of them is enough"),

@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{0}")]
     Closed(String),
     /// The store failed. SlateDB shows one of its sources; what helps is often further down.
-    #[error("{what}: {}", with_sources(source))]
+    #[error("{what}: {}", without_document(&with_sources(source)))]
     Store {
         what: &'static str,
         #[source]
@@ -71,6 +71,13 @@ pub(crate) fn with_sources(cause: &dyn std::error::Error) -> String {
         source = inner.source();
     }
     text
+}
+
+/// Servers answer with a document of XML or HTML of many lines, whose one useful word, the status, is
+/// said before it. A message is one line.
+pub(crate) fn without_document(told: &str) -> String {
+    let before = told.split_once(['<', '\n']).map_or(told, |split| split.0);
+    before.trim_end_matches([':', ' ']).to_owned()
 }
 
 #[cfg(test)]

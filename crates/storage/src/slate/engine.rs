@@ -50,7 +50,7 @@ use super::staged_files::remove_staged_files;
 use super::tuning;
 use super::watch::StoreWatch;
 use super::worker::{Worker, WorkerSetup};
-use crate::error::{Error, Result, with_sources};
+use crate::error::{Error, Result, with_sources, without_document};
 use crate::options::StoreOptions;
 
 /// The database, opened for writing. One per process and store.
@@ -310,7 +310,7 @@ impl Engine {
             // SlateDB says "panic" for every other end, a store that is out of reach included. Every
             // later call is answered with the error itself; this one costs nothing.
             _ => Closed::Failed(match self.db.snapshot() {
-                Err(cause) => with_sources(&cause),
+                Err(cause) => without_document(&with_sources(&cause)),
                 Ok(_) => "a background task ended".to_owned(),
             }),
         }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::location::{RemoteService, StoreLocation};
 use super::object_store::OpenedStore;
-use crate::error::{Error, Result, with_sources};
+use crate::error::{Error, Result, with_sources, without_document};
 use crate::options::StoreOptions;
 
 /// A request is tried this often: a lone hiccup at start-up is no reason to give up.
@@ -151,13 +151,6 @@ fn is_unsupported(cause: &store::Error) -> bool {
         cause,
         store::Error::NotImplemented { .. } | store::Error::NotSupported { .. }
     )
-}
-
-/// Servers answer with a document of XML or HTML of many lines, whose one useful word, the status, is
-/// said before it. A message is one line.
-pub(super) fn without_document(told: &str) -> String {
-    let before = told.split_once(['<', '\n']).map_or(told, |split| split.0);
-    before.trim_end_matches([':', ' ']).to_owned()
 }
 
 fn silent(location: &StoreLocation, options: &StoreOptions) -> Error {

@@ -152,17 +152,6 @@ impl KeptDirectories {
     }
 
     fn look(&self, state: &mut State, file: &FilePath) -> Result<(), Gone> {
-        // Three calls instead of nine for each commit: where the path of the file and that of the
-        // manifest lead where they did, so do those of the directories above.
-        let parent = file
-            .parent()
-            .and_then(|parent| state.kept.get_key_value(parent));
-        if let (Some((directory, kept)), Some(newest)) = (parent, &state.newest_manifest)
-            && is_there(directory, kept).is_ok()
-            && newest.exists()
-        {
-            return Ok(());
-        }
         let database = self.manifests.parent();
         let of_database = [Some(self.root.as_path()), database, Some(&self.manifests)];
         for directory in of_database.into_iter().chain([file.parent()]).flatten() {
@@ -197,7 +186,7 @@ impl KeptDirectories {
     /// taken back.
     fn confirm(&self, location: &Path, began: SystemTime, done: bool) -> store::Result<()> {
         if let Err(gone) = self.check(location) {
-            self.take_back(location, began);
+            self.take_back(location, began, done);
             return Err(gone.into());
         }
         if done {
@@ -207,14 +196,31 @@ impl KeptDirectories {
         Ok(())
     }
 
-    /// Whether the directories were there so short a time ago.
-    fn seen_within(&self, time: Duration) -> bool {
-        let seen = self.state.lock().seen;
-        seen.is_some_and(|seen| seen.elapsed() < time)
+    /// Whether all is where it was and nothing new is to be noted, if that can be said at once: for every
+    /// commit, where a change of threads would cost more. A file system that has not answered of late may
+    /// hang, and with it whoever holds the lock.
+    fn is_plainly_there(&self, location: &Path) -> bool {
+        let Some(mut state) = self.state.try_lock() else {
+            return false;
+        };
+        if state.seen.is_none_or(|seen| seen.elapsed() >= FRESH) {
+            return false;
+        }
+        let file = self.file(location);
+        let is_kept = |directory: &FilePath| {
+            let kept = state.kept.get(directory);
+            kept.is_some_and(|kept| is_there(directory, kept).is_ok())
+        };
+        // Where these paths lead where they did, so do those of the directories above.
+        let there = file.parent().is_some_and(is_kept) && is_kept(&self.manifests);
+        let newest = &state.newest_manifest;
+        let there = there && newest.as_ref().is_some_and(|newest| newest.exists());
+        state.seen = there.then(Instant::now);
+        there && !is_manifest(&file)
     }
 
     /// Takes back what a put has made where the directory was, so that it can be put back.
-    fn take_back(&self, location: &Path, began: SystemTime) {
+    fn take_back(&self, location: &Path, began: SystemTime, done: bool) {
         let file = self.file(location);
         let stranger = |directory: &FilePath| {
             let state = self.state.lock();
@@ -228,8 +234,11 @@ impl KeptDirectories {
         if strangers.is_empty() {
             return;
         }
-        // It is no part of any database; that it stays would do no harm but be confusing.
-        let _ = std::fs::remove_file(&file);
+        // It is no part of any database; that it stays would do no harm but be confusing. What a put
+        // that failed has found there is another's.
+        if done {
+            let _ = std::fs::remove_file(&file);
+        }
         for directory in strangers {
             let _ = std::fs::remove_dir(directory);
         }
@@ -312,21 +321,16 @@ impl KeptStore {
         location: &Path,
         put: impl Future<Output = store::Result<T>> + Send,
     ) -> store::Result<T> {
-        // In place where the file system has just answered: a change of threads costs a commit more
-        // than the checks do.
-        if self.directories.seen_within(FRESH) {
-            self.directories.check(location)?;
-        } else {
+        if !self.directories.is_plainly_there(location) {
             self.check(location).await?;
         }
         let began = SystemTime::now();
         let result = put.await;
-        if result.is_ok() {
-            self.directories.confirm(location, began, true)?;
-        } else {
-            // It may have failed after it had made a directory.
+        // One that failed may have made a directory before.
+        let done = result.is_ok();
+        if !(done && self.directories.is_plainly_there(location)) {
             let (directories, at) = (Arc::clone(&self.directories), location.clone());
-            blocking(move || directories.confirm(&at, began, false)).await?;
+            blocking(move || directories.confirm(&at, began, done)).await?;
         }
         result
     }
@@ -340,7 +344,7 @@ impl KeptStore {
     }
 }
 
-/// File system calls may hang on a network mount that did not answer of late.
+/// File system calls may hang on a network mount.
 async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> store::Result<T> + Send + 'static,
 ) -> store::Result<T> {

@@ -29,9 +29,8 @@ use slatedb::object_store::{
 };
 use slatedb_common::retry::NonRetryable;
 
-use super::first_contact::without_document;
 use super::health::{StoreHealth, StoreOperation};
-use crate::error::with_sources;
+use crate::error::{with_sources, without_document};
 
 /// Files whose reads fail that are remembered. Beyond that, reads are repeated for longer.
 const FAILING_READS_MAX: usize = 1024;
