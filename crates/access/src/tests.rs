@@ -213,7 +213,7 @@ fn mistakes_have_a_place_and_a_cure() {
         ),
         ("basic_auth_users: verySecret", 1, 19, "expected a map"),
         ("basic_auth_users: {a: ''}", 1, 23, "bcrypt"),
-        ("basic_auth_users:\n  a:\n  b:\n", 2, 5, "bcrypt"),
+        ("basic_auth_users:\n  a:\n", 2, 4, "bcrypt"),
         (
             "icecore: {tokens: [{token_file: '', roles: [read]}]}",
             1,
