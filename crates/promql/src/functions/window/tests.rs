@@ -131,11 +131,15 @@ fn floats(
 
 /// Whether two results are the same but for rounding.
 fn close(a: Option<f64>, b: Option<f64>) -> bool {
+    close_within(1e-9, a, b)
+}
+
+fn close_within(tolerance: f64, a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => {
             a == b
                 || (a.is_nan() && b.is_nan())
-                || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-3)
+                || (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1e-3)
         }
         (a, b) => a.is_none() && b.is_none(),
     }
