@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::is_stale_nan;
+use crate::{STALE_NAN_BITS, is_stale_nan};
 pub use add::HistogramAddError;
 
 /// The schema of histograms whose bucket bounds are given one by one.
@@ -93,6 +93,25 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// The histogram that says that its series has ended.
+    pub fn stale() -> Self {
+        Self {
+            schema: 0,
+            reset_hint: CounterResetHint::Unknown,
+            zero_threshold: 0.0,
+            sum: f64::from_bits(STALE_NAN_BITS),
+            counts: HistogramCounts::Integer {
+                count: 0,
+                zero_count: 0,
+                positive_deltas: Vec::new(),
+                negative_deltas: Vec::new(),
+            },
+            positive_spans: Vec::new(),
+            negative_spans: Vec::new(),
+            custom_bounds: [].into(),
+        }
+    }
+
     /// Whether this is the staleness marker rather than a measurement.
     pub fn is_stale(&self) -> bool {
         is_stale_nan(self.sum)

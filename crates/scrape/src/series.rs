@@ -2,7 +2,7 @@
 //!
 //! Holds always: series and report end with a marker that is later than their last sample.
 
-use icecore_model::{Histogram, HistogramCounts, STALE_NAN_BITS, Sample, SampleSink};
+use icecore_model::{Histogram, STALE_NAN_BITS, Sample, SampleSink};
 
 use super::cache::SeriesCache;
 use super::families::Families;
@@ -51,7 +51,7 @@ impl TargetSeries {
         self.cache.end_others(|labels, is_histogram| {
             announce(sink, labels);
             if is_histogram {
-                sink.histogram(timestamp_ms, 0, stale_histogram());
+                sink.histogram(timestamp_ms, 0, Histogram::stale());
             } else {
                 sink.sample(Sample {
                     timestamp_ms,
@@ -84,23 +84,5 @@ impl TargetSeries {
     /// What was written since `begin` is not stored.
     pub(super) fn failed(&mut self) {
         self.families.failed();
-    }
-}
-
-fn stale_histogram() -> Histogram {
-    Histogram {
-        schema: 0,
-        reset_hint: Default::default(),
-        zero_threshold: 0.0,
-        sum: f64::from_bits(STALE_NAN_BITS),
-        counts: HistogramCounts::Integer {
-            count: 0,
-            zero_count: 0,
-            positive_deltas: Vec::new(),
-            negative_deltas: Vec::new(),
-        },
-        positive_spans: Vec::new(),
-        negative_spans: Vec::new(),
-        custom_bounds: [].into(),
     }
 }

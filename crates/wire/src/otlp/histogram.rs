@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use icecore_model::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Exemplar, Histogram, HistogramCounts,
-    MAX_HISTOGRAM_BUCKETS, STALE_NAN_BITS, SampleSink, Span, Temporality,
+    MAX_HISTOGRAM_BUCKETS, SampleSink, Span, Temporality,
 };
 
 use super::exemplar::decode_exemplar;
@@ -280,7 +280,11 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
         when: When,
         histogram: std::result::Result<Histogram, String>,
     ) -> Result<()> {
-        let histogram = if when.stale { Ok(ended()) } else { histogram };
+        let histogram = if when.stale {
+            Ok(Histogram::stale())
+        } else {
+            histogram
+        };
         let checked = histogram.and_then(|histogram| {
             histogram.validate().map_err(|error| error.to_string())?;
             self.labels
@@ -386,23 +390,4 @@ pub(super) fn sparse(
         next = index + 1;
     }
     Ok((spans, deltas))
-}
-
-/// The native histogram that says that the series has ended.
-fn ended() -> Histogram {
-    Histogram {
-        schema: 0,
-        reset_hint: CounterResetHint::Unknown,
-        zero_threshold: 0.0,
-        sum: f64::from_bits(STALE_NAN_BITS),
-        counts: HistogramCounts::Integer {
-            count: 0,
-            zero_count: 0,
-            positive_deltas: Vec::new(),
-            negative_deltas: Vec::new(),
-        },
-        positive_spans: Vec::new(),
-        negative_spans: Vec::new(),
-        custom_bounds: [].into(),
-    }
 }
