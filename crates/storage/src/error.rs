@@ -1,10 +1,11 @@
 //! What can go wrong in storage, grouped by what the caller can do about it.
 
-use icecore_model::{OutOfMemory, StoreError};
+use icecore_model::{Discard, OutOfMemory, StoreError};
 use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
 
-use crate::slate::engine::Closed;
+/// What is said when another process has taken the database over.
+pub(crate) const FENCED: &str = "another process has opened the same storage for writing";
 
 /// The one error of this crate.
 #[derive(Debug, Error)]
@@ -33,11 +34,30 @@ pub enum Error {
     },
 }
 
+/// Why a request was not acknowledged.
+#[derive(Debug, Error)]
+pub enum WriteError<E> {
+    /// The request could not be decoded; nothing of it is stored.
+    #[error("{0}")]
+    Decode(E),
+    #[error(transparent)]
+    Storage(#[from] Error),
+}
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<OutOfMemory> for Error {
     fn from(cause: OutOfMemory) -> Self {
         Self::LimitReached(cause.to_string())
+    }
+}
+
+impl From<WriteError<Discard>> for StoreError {
+    fn from(error: WriteError<Discard>) -> Self {
+        match error {
+            WriteError::Decode(discard) => discard.into(),
+            WriteError::Storage(error) => error.into(),
+        }
     }
 }
 
@@ -52,7 +72,7 @@ impl Error {
     /// over shows in whatever is done next, and is said in plain words wherever that is.
     pub(crate) fn store(what: &'static str) -> impl FnOnce(slatedb::Error) -> Self {
         move |source| match source.kind() {
-            ErrorKind::Closed(CloseReason::Fenced) => Self::Closed(Closed::Fenced.to_string()),
+            ErrorKind::Closed(CloseReason::Fenced) => Self::Closed(FENCED.into()),
             _ => Self::Store { what, source },
         }
     }

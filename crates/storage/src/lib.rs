@@ -12,17 +12,14 @@
 //!
 //! This is the only crate that knows SlateDB and object stores.
 
+mod buckets;
 mod cache;
+mod context;
 mod database;
 mod error;
 mod failpoint;
-mod flush;
-mod head;
-mod inner;
+mod ingest;
 pub mod inspect;
-mod journal;
-mod lease;
-mod listed;
 mod maintenance;
 mod memory;
 mod metrics;
@@ -32,19 +29,19 @@ mod pool;
 mod read;
 mod restore;
 mod slate;
-mod snapshots;
 mod stored;
-mod tombstones;
 
-pub use database::{Commit, Database, Environment, Gauges, WriteError};
-pub use error::{Error, Result};
+pub use database::{Commit, Database, Environment, Gauges};
+pub use error::{Error, Result, WriteError};
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
-pub use flush::QuarantinedHour;
-pub use head::WriteBatch;
 pub use icecore_model::{
     Clock, Counter, DURATION_BOUNDS, Durations, ManualClock, Rejection, SystemClock, WriteOutcome,
 };
-pub use maintenance::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
+pub use ingest::flush::QuarantinedHour;
+pub use ingest::head::WriteBatch;
+pub use maintenance::{
+    Deletion, JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob,
+};
 pub use metrics::Metrics;
 pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,
@@ -55,7 +52,6 @@ pub use restore::{Restore, RestoreProgress, RestoreReport, restore};
 pub use slate::health::{StoreFigures, StoreOperation};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};
 pub use slate::snapshots::Snapshot;
-pub use tombstones::Deletion;
 
 #[cfg(feature = "testing")]
 pub mod testing;

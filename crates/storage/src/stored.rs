@@ -287,6 +287,35 @@ pub(crate) fn decode_column(bucket: Bucket, column: u32, value: &[u8]) -> Result
     })
 }
 
+/// Whether a time lies in one of the ranges, ends included.
+pub(crate) fn is_lost(ranges: &[(i64, i64)], time: i64) -> bool {
+    let mut ranges = ranges.iter();
+    ranges.any(|(first, last)| (*first..=*last).contains(&time))
+}
+
+/// Leaves out what was lost; returns how much that was.
+pub(crate) fn drop_lost(floats: &mut Floats, lost: &[(i64, i64)]) -> u64 {
+    drop_lost_samples(&mut floats.timestamps, &mut floats.values, lost)
+}
+
+/// The same for two columns of equal length.
+pub(crate) fn drop_lost_samples(
+    timestamps: &mut Vec<i64>,
+    values: &mut Vec<f64>,
+    lost: &[(i64, i64)],
+) -> u64 {
+    let before = timestamps.len();
+    let kept: Vec<bool> = timestamps
+        .iter()
+        .map(|time| !is_lost(lost, *time))
+        .collect();
+    let mut keep = kept.iter().copied();
+    timestamps.retain(|_| keep.next().unwrap_or(true));
+    let mut keep = kept.iter().copied();
+    values.retain(|_| keep.next().unwrap_or(true));
+    (before - timestamps.len()) as u64
+}
+
 fn corrupt(what: &str, bucket: Bucket, series: SeriesId, cause: &dyn fmt::Display) -> Error {
     Error::Corrupt(format!(
         "{what} of series {series} in bucket {bucket}: {cause}"

@@ -13,18 +13,18 @@ use icecore_model::{BucketSize, BucketStart};
 use icecore_records::{Bucket, bucket_list, key};
 use slatedb::WriteBatch;
 
-pub use crate::maintenance::coarsen::Outcome as CoarsenOutcome;
+pub use crate::maintenance::build::Outcome as CoarsenOutcome;
 pub use crate::pause::Pause;
 pub use crate::slate::faults::*;
 pub use content::{SeriesContent, StoredContent};
 pub use jobs::{HeldBack, JobHooks};
 
+use crate::buckets::list::Overlap;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::journal::drain_epochs;
-use crate::listed::Overlap;
-use crate::maintenance;
-use crate::maintenance::coarsen::{coarsen_until, mend_until};
+use crate::ingest;
+use crate::ingest::journal::drain_epochs;
+use crate::maintenance::build::{coarsen_until, mend_until};
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
@@ -95,21 +95,20 @@ pub trait Hooks {
 
 impl Hooks for Database {
     async fn tick(&self) -> Result<()> {
-        let inner = self.inner();
-        while maintenance::flush_due(inner).await? {}
-        maintenance::forget_idle(inner).await
+        while ingest::flush_due(&self.ingest).await? {}
+        ingest::forget_idle(&self.ingest).await
     }
 
     async fn flush_buckets(&self) -> Result<()> {
-        maintenance::flush_all(self.inner()).await
+        ingest::flush_all(&self.ingest).await
     }
 
     async fn write_memtables(&self) -> Result<()> {
-        self.inner().engine.flush_memtable().await
+        self.context.engine.flush_memtable().await
     }
 
     async fn records(&self, prefix: &[u8]) -> Result<Vec<(Bytes, Bytes)>> {
-        let view = self.inner().engine.live_view();
+        let view = self.context.engine.live_view();
         let mut found = Vec::new();
         let mut records = view.scan_prefix(prefix, ScanKind::Once).await?;
         while let Some(record) = records
@@ -130,7 +129,7 @@ impl Hooks for Database {
                 None => batch.delete(key),
             }
         }
-        let handle = self.inner().engine.db().write(batch).await;
+        let handle = self.context.engine.db().write(batch).await;
         let handle = handle.map_err(Error::store("replacing records"))?;
         handle
             .await_durable()
@@ -151,28 +150,28 @@ impl Hooks for Database {
             bucket.start_ms() >= target.start_ms() && bucket.end_ms() <= target.end_ms()
         };
         let sources: Vec<Bucket> = self.listed().into_iter().filter(inside).collect();
-        let watch = Watch::unpaced(self.inner());
-        coarsen_until(self.inner(), target, &sources, &watch, writes_max).await
+        let watch = Watch::unpaced(&self.maintenance);
+        coarsen_until(&self.maintenance, target, &sources, &watch, writes_max).await
     }
 
     fn pause_at(&self, place: &'static str) -> Pause {
-        self.inner().pauses.arm(place)
+        self.context.pauses.arm(place)
     }
 
     async fn drain(&self) -> Result<()> {
-        drain_epochs(self.inner(), Duration::from_secs(60))
+        drain_epochs(&self.ingest, Duration::from_secs(60))
             .await
             .map(drop)
     }
 
     fn roll_epoch(&self) {
-        let now_ms = self.inner().clock.now_ms();
-        self.inner().head.sequencer.lock().roll_epoch(now_ms);
+        let now_ms = self.context.clock.now_ms();
+        self.ingest.head().sequencer.lock().roll_epoch(now_ms);
     }
 
     async fn coarsen_these(&self, target: Bucket, sources: &[Bucket]) -> Result<CoarsenOutcome> {
-        let watch = Watch::unpaced(self.inner());
-        coarsen_until(self.inner(), target, sources, &watch, None).await
+        let watch = Watch::unpaced(&self.maintenance);
+        coarsen_until(&self.maintenance, target, sources, &watch, None).await
     }
 
     async fn mend_now(
@@ -181,9 +180,9 @@ impl Hooks for Database {
         around: Bucket,
         writes_max: Option<u64>,
     ) -> Result<u64> {
-        let watch = Watch::unpaced(self.inner());
+        let watch = Watch::unpaced(&self.maintenance);
         let overlap = Overlap { inside, around };
-        mend_until(self.inner(), overlap, &watch, writes_max).await
+        mend_until(&self.maintenance, overlap, &watch, writes_max).await
     }
 
     async fn set_listed(&self, buckets: Vec<Bucket>) -> Result<()> {
@@ -191,15 +190,15 @@ impl Hooks for Database {
         let list = bucket_list::encode(&listed);
         self.replace_records(vec![(key::bucket_list(), Some(list))])
             .await?;
-        *self.inner().buckets.write() = listed;
+        self.buckets.set_listed(listed);
         Ok(())
     }
 
     fn listed(&self) -> Vec<Bucket> {
-        self.inner().buckets.read().iter().copied().collect()
+        self.buckets.listed().iter().copied().collect()
     }
 
     async fn stored_content(&self) -> Result<StoredContent> {
-        content::content(self.inner(), &self.listed()).await
+        content::content(&self.context.engine.live_view(), &self.listed()).await
     }
 }

@@ -8,11 +8,11 @@ use icecore_records::columns::TimeList;
 use icecore_records::{DecodeError, HistogramEntry, gorilla};
 
 use super::packed::Packed;
+use super::part::{OpenStamp, PartCopy};
 use super::record::RecordValues;
 use super::shelf::Cached;
 use super::times::{ChunkTimes, Times};
-use crate::head::{OpenStamp, PartCopy};
-use crate::tombstones::{drop_lost_samples, is_lost};
+use crate::stored::{drop_lost_samples, is_lost};
 
 /// Floats, and beside them what few series have.
 pub(crate) struct Chunk {

@@ -19,6 +19,7 @@ mod budget;
 mod chunk;
 mod labels;
 mod packed;
+mod part;
 mod record;
 mod shelf;
 mod times;
@@ -32,6 +33,7 @@ use parking_lot::{Mutex, RwLock};
 pub(crate) use bucket::{BucketCache, ValueList};
 pub(crate) use chunk::{Chunk, HeadChunk, Scratch, SideRecords};
 pub(crate) use labels::{HeadLabels, LabelSets};
+pub(crate) use part::{OpenStamp, PartCopy, SideLists};
 pub(crate) use record::RecordValues;
 pub(crate) use times::{ChunkTimes, Times, TimesIdentity};
 

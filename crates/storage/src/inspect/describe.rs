@@ -14,7 +14,7 @@ use icecore_records::{
 
 pub(super) use coarse::phase_name;
 
-use crate::head::{CATALOG_HOUR, TOTALS_HOUR};
+use crate::ingest::head::{CATALOG_HOUR, TOTALS_HOUR};
 
 /// A record, taken apart.
 #[derive(Clone, Debug)]

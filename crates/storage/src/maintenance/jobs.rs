@@ -1,7 +1,7 @@
 //! What everyone may know of, and say to, the one job that is under way.
 //!
 //! Holds always:
-//! - There is one job at a time; its [`Watch`](super::pace::Watch) reports here, and is told here to stop.
+//! - There is one job at a time; its [`Watch`](super::pace::Watch) reports here.
 //! - Callers that ask for a run before it has begun share it; one that asks later gets the next run,
 //!   because it may have written since.
 
@@ -23,7 +23,6 @@ pub(crate) struct Jobs {
     asked: Mutex<Asked>,
     /// Wakes the task that does the jobs.
     pub(crate) wake: Notify,
-    stop: watch::Sender<bool>,
 }
 
 #[derive(Clone, Default)]
@@ -80,21 +79,6 @@ impl Jobs {
     /// No job will ever run again; who waits for one is told.
     pub(crate) fn over(&self) {
         *self.asked.lock() = Asked::Over;
-    }
-
-    /// Tells the job to end at its next yield point, and the task to start no other.
-    pub(crate) fn stop(&self) {
-        self.stop.send_replace(true);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        *self.stop.borrow()
-    }
-
-    /// Resolves when the job is to end.
-    pub(crate) async fn stopped(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
     pub(crate) fn set_running(&self, running: Option<JobStatus>) {

@@ -18,10 +18,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::flushes::flush_for_memory;
-use super::hold::holds;
 use crate::error::{Error, Result};
-use crate::inner::Inner;
+use crate::ingest::flush::holds;
+use crate::ingest::flush_for_memory;
+use crate::maintenance::Maintenance;
 use crate::slate::slate_metrics::SlateMetricValue;
 
 /// How often it is looked whether a pause may end, and how long it lasts at most: a job that waits for
@@ -34,7 +34,7 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// Accompanies a job: tells it when to wait and when to end, and tells others how far it is.
 pub(crate) struct Watch {
-    inner: Arc<Inner>,
+    maintenance: Arc<Maintenance>,
     /// `None`: as fast as the machine goes.
     read_rate: Option<Mutex<Rate>>,
     write_rate: Option<Mutex<Rate>>,
@@ -54,20 +54,20 @@ struct StorePressure {
 
 impl Watch {
     /// For a job that nobody waits for.
-    pub(crate) fn paced(inner: &Arc<Inner>) -> Self {
-        let options = &inner.options.maintenance;
+    pub(crate) fn paced(maintenance: &Arc<Maintenance>) -> Self {
+        let options = &maintenance.context.options.maintenance;
         let rate = |bytes: usize| Some(Mutex::new(Rate::new(bytes)));
         Self {
             read_rate: rate(options.read_bytes_per_second),
             write_rate: rate(options.write_bytes_per_second),
-            ..Self::unpaced(inner)
+            ..Self::unpaced(maintenance)
         }
     }
 
     /// For a job that somebody asked for. It still makes room for ingest.
-    pub(crate) fn unpaced(inner: &Arc<Inner>) -> Self {
+    pub(crate) fn unpaced(maintenance: &Arc<Maintenance>) -> Self {
         Self {
-            inner: Arc::clone(inner),
+            maintenance: Arc::clone(maintenance),
             read_rate: None,
             write_rate: None,
             store: Mutex::default(),
@@ -82,17 +82,23 @@ impl Watch {
     /// is to end.
     pub(crate) async fn read(&self, bytes: usize) -> Result<()> {
         self.bytes_read.fetch_add(bytes as u64, Relaxed);
-        self.inner.metrics.maintenance_bytes_read.add(bytes as u64);
-        self.inner.jobs.update(|job| job.bytes_read += bytes as u64);
+        self.maintenance
+            .context
+            .metrics
+            .maintenance_bytes_read
+            .add(bytes as u64);
+        self.maintenance
+            .jobs
+            .update(|job| job.bytes_read += bytes as u64);
         self.pass(self.read_rate.as_ref(), bytes).await
     }
 
     /// The same after each batch that was written.
     pub(crate) async fn wrote(&self, bytes: usize) -> Result<()> {
         self.bytes_written.fetch_add(bytes as u64, Relaxed);
-        let metrics = &self.inner.metrics;
+        let metrics = &self.maintenance.context.metrics;
         metrics.maintenance_bytes_written.add(bytes as u64);
-        self.inner
+        self.maintenance
             .jobs
             .update(|job| job.bytes_written += bytes as u64);
         self.pass(self.write_rate.as_ref(), bytes).await
@@ -101,7 +107,7 @@ impl Watch {
     /// What the job is doing, for people.
     pub(crate) fn phase(&self, name: &'static str, done: u64, total: u64) {
         let (bytes_read, bytes_written) = self.bytes();
-        self.inner.jobs.update(|job| {
+        self.maintenance.jobs.update(|job| {
             job.bytes_read = bytes_read;
             job.bytes_written = bytes_written;
             job.phase = name;
@@ -142,7 +148,7 @@ impl Watch {
         let wait = rate.lock().take(bytes, Instant::now());
         // In pieces, so that who waits for the job to end sees it hurry.
         let until = Instant::now() + wait;
-        while Instant::now() < until && !self.inner.hold.is_waited_for() {
+        while Instant::now() < until && !self.maintenance.ingest.hold().is_waited_for() {
             self.sleep(PAUSE_POLL.min(until - Instant::now())).await;
             self.check()?;
         }
@@ -151,13 +157,15 @@ impl Watch {
 
     /// Fails when the job is to end.
     fn check(&self) -> Result<()> {
-        if self.inner.jobs.is_stopped() || self.inner.journal.failed().is_some() {
+        if self.maintenance.context.stop.is_stopped()
+            || self.maintenance.ingest.journal().failed().is_some()
+        {
             return Err(Error::Closed("the database is closing".into()));
         }
-        let Some(window) = self.inner.hold.window() else {
+        let Some(window) = self.maintenance.ingest.hold().window() else {
             return Ok(());
         };
-        if flush_for_memory(&self.inner).any(|hour| holds(window, hour)) {
+        if flush_for_memory(&self.maintenance.ingest).any(|hour| holds(window, hour)) {
             self.gave_way.store(true, Relaxed);
             return Err(Error::Unavailable(format!(
                 "the head is full of hours that {window} holds back: the job gives way"
@@ -171,16 +179,16 @@ impl Watch {
         let give_up = Instant::now() + PAUSE_MAX;
         let mut paused = false;
         while let Some(reason) = self.pressure() {
-            if Instant::now() >= give_up || self.inner.hold.is_waited_for() {
+            if Instant::now() >= give_up || self.maintenance.ingest.hold().is_waited_for() {
                 break;
             }
             paused = true;
-            self.inner.jobs.set_paused(Some(reason));
+            self.maintenance.jobs.set_paused(Some(reason));
             self.sleep(PAUSE_POLL).await;
             self.check()?;
         }
         if paused {
-            self.inner.jobs.set_paused(None);
+            self.maintenance.jobs.set_paused(None);
         }
         Ok(())
     }
@@ -188,23 +196,24 @@ impl Watch {
     /// Sleeps, but not when the job is to end.
     async fn sleep(&self, time: Duration) {
         tokio::select! {
-            () = self.inner.jobs.stopped() => {}
+            () = self.maintenance.context.stop.stopped() => {}
             () = tokio::time::sleep(time) => {}
         }
     }
 
     /// Why ingest needs the machine for itself, if it does.
     fn pressure(&self) -> Option<String> {
-        let inner = &self.inner;
-        let options = &inner.options;
+        let maintenance = &self.maintenance;
+        let options = &maintenance.context.options;
         // From `flush_bytes` on flushes make room, which is work enough.
-        let head_max = (inner.budget.samples_max / 2).max(inner.budget.flush_bytes);
-        if inner.head.sample_bytes() > head_max {
+        let head_max = (maintenance.ingest.budget().samples_max / 2)
+            .max(maintenance.ingest.budget().flush_bytes);
+        if maintenance.ingest.head().sample_bytes() > head_max {
             let held = format!("the head holds more than {head_max} bytes of samples");
             return Some(held);
         }
         let queue_max = options.journal.queue_bytes_max / 2;
-        if inner.journal.queued_bytes() > queue_max {
+        if maintenance.ingest.journal().queued_bytes() > queue_max {
             return Some(format!("more than {queue_max} bytes wait for the journal"));
         }
         let (unflushed_bytes, l0_files) = self.store_pressure();
@@ -212,7 +221,7 @@ impl Watch {
         if usize::try_from(unflushed_bytes).is_ok_and(|bytes| bytes > unflushed_max) {
             return Some(format!("SlateDB holds more than {unflushed_max} bytes"));
         }
-        let l0_max = inner.engine.l0_files_max() / 4 * 3;
+        let l0_max = maintenance.context.engine.l0_files_max() / 4 * 3;
         if usize::try_from(l0_files).is_ok_and(|files| files > l0_max) {
             return Some(format!("more than {l0_max} files wait for compaction"));
         }
@@ -223,7 +232,7 @@ impl Watch {
         let mut known = self.store.lock();
         if known.asked.is_none_or(|at| at.elapsed() >= STORE_EVERY) {
             known.asked = Some(Instant::now());
-            for metric in self.inner.engine.slate_metrics() {
+            for metric in self.maintenance.context.engine.slate_metrics() {
                 let SlateMetricValue::Gauge(level) = metric.value else {
                     continue;
                 };

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use icecore_model::{BucketSize, MINUTE_MS};
 use icecore_records::Bucket;
 
-use crate::listed;
+use crate::buckets::list;
 
 /// Windows, as exponents of their size, and how many sources each must have. By itself maintenance makes
 /// 4 h and then 16 h buckets.
@@ -113,7 +113,7 @@ impl Situation<'_> {
         let overlap = |pair: &[Bucket]| pair[0].end_ms() > pair[1].start_ms();
         self.is_quiet(target, sources)
             && !sources.windows(2).any(overlap)
-            && listed::covering(self.buckets, target).is_none()
+            && list::covering(self.buckets, target).is_none()
     }
 
     fn is_quiet(&self, target: Bucket, sources: &[Bucket]) -> bool {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 
 use crate::error::{Error, Result};
-use crate::inner::Inner;
+use crate::maintenance::Maintenance;
 
 /// How often to look whether readers have ended.
 const READERS_POLL: Duration = Duration::from_millis(50);
@@ -25,11 +25,15 @@ const READERS_POLL: Duration = Duration::from_millis(50);
 /// reads the database; what is left then follows within minutes. The same goes for manifests and files
 /// of the log, which have to be older than others before they may go, if those are less than
 /// `log_bytes`: nobody waits for a few kilobytes.
-pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant, log_bytes: u64) -> Result<bool> {
+pub(crate) async fn settle(
+    maintenance: &Arc<Maintenance>,
+    deadline: Instant,
+    log_bytes: u64,
+) -> Result<bool> {
     let started = Instant::now();
-    let engine = &inner.engine;
+    let engine = &maintenance.context.engine;
     let joined = engine.join(deadline).await?;
-    begin_file(inner).await?;
+    begin_file(maintenance).await?;
     let Some(ages) = engine.release_files().await? else {
         return Ok(false);
     };
@@ -37,7 +41,7 @@ pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant, log_bytes: u64
     // So that whoever begins to read from here on does not look for the files that go.
     let known = engine.db().refresh_manifest().await;
     known.map_err(Error::store("settling"))?;
-    if !readers_end(inner, deadline).await {
+    if !readers_end(maintenance, deadline).await {
         debug!("a reader keeps old files");
         return Ok(false);
     }
@@ -55,27 +59,32 @@ pub(crate) async fn settle(inner: &Arc<Inner>, deadline: Instant, log_bytes: u64
 /// Writes a memtable out that has next to nothing in it: no file that is newer than the newest of
 /// them is ever deleted, and the newest may be one that was just replaced. Before that a file of the
 /// log: a memtable remembers the last one that was complete when it was closed, and that one is kept.
-async fn begin_file(inner: &Inner) -> Result<()> {
-    let mark = inner.head.sequencer.lock().watermark();
+async fn begin_file(maintenance: &Maintenance) -> Result<()> {
+    let mark = maintenance.ingest.head().sequencer.lock().watermark();
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
-    let written = inner.engine.db().write(batch).await;
+    let written = maintenance.context.engine.db().write(batch).await;
     let _handle = written.map_err(Error::store("settling"))?;
-    let logged = inner.engine.db().flush().await;
+    let logged = maintenance.context.engine.db().flush().await;
     logged.map_err(Error::store("settling"))?;
-    inner.engine.flush_memtable().await
+    maintenance.context.engine.flush_memtable().await
 }
 
 /// Waits until everybody has ended who reads now.
-async fn readers_end(inner: &Inner, deadline: Instant) -> bool {
-    let now = inner.leases.next();
+async fn readers_end(maintenance: &Maintenance, deadline: Instant) -> bool {
+    let now = maintenance.buckets.leases().next();
     // A flush reads the bucket that it writes.
-    let flush = tokio::time::timeout_at(deadline, inner.flushing.lock()).await;
+    let flush = tokio::time::timeout_at(deadline, maintenance.ingest.lock_flushes()).await;
     if flush.is_err() {
         return false;
     }
     drop(flush);
-    while inner.leases.oldest().is_some_and(|oldest| oldest < now) {
+    while maintenance
+        .buckets
+        .leases()
+        .oldest()
+        .is_some_and(|oldest| oldest < now)
+    {
         if Instant::now() >= deadline {
             return false;
         }

@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use slatedb::ErrorKind;
 
 use super::status::SkippedJob;
+use crate::buckets::list;
 use crate::error::Error;
 use crate::inspect::has_vanished;
-use crate::listed;
 
 /// How long a job waits after its first failure; twice as long after each further one, up to the
 /// second figure.
@@ -88,7 +88,7 @@ impl Skipped {
     /// Forgets what there is nothing left to do of.
     pub(crate) fn forget_gone(&self, listed: &BTreeSet<Bucket>) {
         self.0.lock().retain(|(kind, bucket), _| match kind {
-            Kind::Coarsen => listed::covering(listed, *bucket).is_none(),
+            Kind::Coarsen => list::covering(listed, *bucket).is_none(),
             Kind::Mend | Kind::Fold | Kind::Clean => listed.contains(bucket),
         });
     }

@@ -3,36 +3,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::task::Prospect;
-use crate::flush::QuarantinedHour;
-use crate::inner::Inner;
-use crate::listed;
+use crate::buckets::list;
+use crate::ingest::flush::QuarantinedHour;
+use crate::maintenance::Maintenance;
 
 /// The state of maintenance now, from memory alone.
-pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
+pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     // While a flush is under way its hours are not known here; they are left out a moment later.
-    let frozen = inner.flushing.try_lock();
-    let frozen: BTreeSet<u32> = frozen.map_or_else(
-        |_| BTreeSet::new(),
-        |frozen| frozen.keys().copied().collect(),
-    );
-    let prospect = Prospect::of(inner, frozen, false);
+    let frozen = maintenance.ingest.try_lock_flushes();
+    let frozen = frozen.map(|frozen| frozen.keys().copied().collect());
+    let frozen: BTreeSet<u32> = frozen.unwrap_or_default();
+    let prospect = Prospect::of(maintenance, frozen, false);
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let oldest_ms = waiting.iter().map(|piece| piece.target.end_ms()).min();
-    let lag_ms = oldest_ms.map_or(0, |end_ms| inner.clock.now_ms() - end_ms);
+    let lag_ms = oldest_ms.map_or(0, |end_ms| maintenance.context.clock.now_ms() - end_ms);
     // One after the other: others lock the retired ones before the list.
-    let retired = inner.retired.read().len();
-    let listed = inner.buckets.read();
+    let retired = maintenance.buckets.retired().len();
+    let listed = maintenance.buckets.listed();
     let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
     for bucket in listed.iter() {
         *sizes.entry(1 << (bucket.size.exponent() - 1)).or_default() += 1;
     }
-    let dirty = inner.recent.dirty(&listed);
-    let overlapping = listed::overlaps(&listed).len();
+    let dirty = maintenance.buckets.recent().dirty(&listed);
+    let overlapping = list::overlaps(&listed).len();
     drop(listed);
     MaintenanceStatus {
-        enabled: inner.options.maintenance.enabled,
-        paused: inner.jobs.paused(),
-        running: inner.jobs.running(),
+        enabled: maintenance.context.options.maintenance.enabled,
+        paused: maintenance.jobs.paused(),
+        running: maintenance.jobs.running(),
         waiting: waiting.len(),
         lag_seconds: lag_ms.max(0) as f64 / 1e3,
         buckets: sizes
@@ -41,11 +39,11 @@ pub(crate) fn status(inner: &Inner) -> MaintenanceStatus {
             .collect(),
         retired,
         dirty,
-        tombstones: inner.tombstones.len(),
-        quarantined: inner.quarantine.list(),
+        tombstones: maintenance.buckets.tombstones().len(),
+        quarantined: maintenance.ingest.quarantine().list(),
         overlapping,
-        skipped: inner.skipped.list(),
-        last_error: inner.jobs.last_error(),
+        skipped: maintenance.skipped.list(),
+        last_error: maintenance.jobs.last_error(),
     }
 }
 

@@ -18,12 +18,12 @@ use icecore_model::{BucketSize, BucketStart};
 use icecore_records::{Bucket, RecordType, key};
 use tracing::info;
 
-use super::coarsen::stored_job;
+use super::build::stored_job;
 use super::retire::empty_buckets;
 use crate::error::Result;
-use crate::flush::FrozenHours;
-use crate::head::CATALOG_HOUR;
-use crate::inner::Inner;
+use crate::ingest::flush::FrozenHours;
+use crate::ingest::head::CATALOG_HOUR;
+use crate::maintenance::Maintenance;
 
 /// How long flushes are held up at most. The next sweep goes on with what is left.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,31 +32,31 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LARGEST_EXPONENT: u8 = 5;
 
 /// Drains orphans. Returns how many buckets' records went.
-pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<usize> {
-    let frozen = inner.flushing.lock().await;
-    let orphans = orphans(inner, &frozen).await?;
+pub(crate) async fn sweep(maintenance: &Arc<Maintenance>) -> Result<usize> {
+    let frozen = maintenance.ingest.lock_flushes().await;
+    let orphans = orphans(maintenance, &frozen).await?;
     if orphans.is_empty() {
         return Ok(0);
     }
-    let gone = empty_buckets(inner, &orphans, PATIENCE).await?;
+    let gone = empty_buckets(maintenance, &orphans, PATIENCE).await?;
     info!(found = orphans.len(), gone = gone.len(), "orphans swept");
     Ok(gone.len())
 }
 
-async fn orphans(inner: &Inner, frozen: &FrozenHours) -> Result<Vec<Bucket>> {
+async fn orphans(maintenance: &Maintenance, frozen: &FrozenHours) -> Result<Vec<Bucket>> {
     // What is in a memtable only becomes a file here. Segments that were drained are listed for a
     // while although they are empty; such a one has no file.
-    inner.engine.flush_memtable().await?;
-    let stored = inner.engine.segments_in_files();
+    maintenance.context.engine.flush_memtable().await?;
+    let stored = maintenance.context.engine.segments_in_files();
     let stored: BTreeSet<Bucket> = stored.iter().filter_map(|s| bucket_of(s)).collect();
-    let job = stored_job(inner).await?;
+    let job = stored_job(maintenance).await?;
     let mut hours: BTreeSet<u32> = frozen.keys().copied().collect();
     {
-        let sequencer = inner.head.sequencer.lock();
+        let sequencer = maintenance.ingest.head().sequencer.lock();
         hours.extend(sequencer.open_hours.keys());
     }
     hours.remove(&CATALOG_HOUR);
-    let (retired, listed) = (inner.retired.read(), inner.buckets.read());
+    let (retired, listed) = (maintenance.buckets.retired(), maintenance.buckets.listed());
     let wanted = |bucket: &Bucket| {
         let end = bucket.start.minutes().saturating_add(minutes(bucket.size));
         listed.contains(bucket)

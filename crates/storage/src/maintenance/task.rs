@@ -22,22 +22,20 @@ use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::coarsen::{coarsen, mend, stored_job};
-use super::flushes::{flush_all, flush_and_drain, flush_due};
-use super::fold::{fold, load_dirty};
+use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, stored_job};
 use super::pace::Watch;
 use super::plan::{self, Piece, Situation};
-use super::recent::Known;
 use super::retire::drop_retired;
 use super::settle::settle;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
 use super::sweep::sweep;
+use crate::buckets::Recent;
+use crate::buckets::list::{self, Overlap};
 use crate::error::{Error, Result};
-use crate::head::CATALOG_HOUR;
-use crate::inner::Inner;
-use crate::listed::{self, Overlap};
-use crate::tombstones::clean_bucket;
+use crate::ingest;
+use crate::ingest::head::CATALOG_HOUR;
+use crate::maintenance::Maintenance;
 
 /// How often it is looked for work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -109,41 +107,44 @@ impl Job {
 }
 
 /// Runs until it is told to stop.
-pub(crate) async fn run(inner: Arc<Inner>) {
+pub(crate) async fn run(maintenance: Arc<Maintenance>) {
     let mut next_sweep = Instant::now();
     let mut known_dirty = false;
     let mut failing = false;
-    while !inner.jobs.is_stopped() && inner.journal.failed().is_none() {
-        let asked = inner.jobs.begin_run();
+    while !maintenance.context.stop.is_stopped() && maintenance.ingest.journal().failed().is_none()
+    {
+        let asked = maintenance.jobs.begin_run();
         let done = match known_dirty {
             true => Ok(()),
-            false => load_dirty(&inner).await,
+            false => load_dirty(&maintenance).await,
         };
         known_dirty = known_dirty || done.is_ok();
         if let Some(run) = asked {
             let ran = match done {
-                Ok(()) => everything(&inner).await,
+                Ok(()) => everything(&maintenance).await,
                 Err(cause) => Err(cause),
             };
             match &ran {
                 Ok(report) => match report.skipped.last() {
-                    Some(skipped) => inner.jobs.set_error(Some(skipped.cause.clone())),
-                    None => inner.jobs.set_error(None),
+                    Some(skipped) => maintenance.jobs.set_error(Some(skipped.cause.clone())),
+                    None => maintenance.jobs.set_error(None),
                 },
-                Err(cause) => note_failure(&inner, cause),
+                Err(cause) => note_failure(&maintenance, cause),
             }
             run.answer(ran);
             continue;
         }
         let mut worked = done.map(|()| false);
-        if worked.is_ok() && inner.options.maintenance.enabled {
-            worked = by_itself(&inner, &mut next_sweep).await;
+        if worked.is_ok() && maintenance.context.options.maintenance.enabled {
+            worked = by_itself(&maintenance, &mut next_sweep).await;
         }
         match &worked {
             // That there is nothing to do says that what failed before did not fail again.
-            Ok(false) if failing && inner.skipped.list().is_empty() => inner.jobs.set_error(None),
+            Ok(false) if failing && maintenance.skipped.list().is_empty() => {
+                maintenance.jobs.set_error(None)
+            }
             Ok(_) => {}
-            Err(cause) => note_failure(&inner, cause),
+            Err(cause) => note_failure(&maintenance, cause),
         }
         failing = worked.is_err();
         let wait = match worked {
@@ -152,38 +153,40 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             Err(_) => TRY_AGAIN,
         };
         tokio::select! {
-            () = inner.jobs.stopped() => {}
-            () = inner.jobs.wake.notified() => {}
+            () = maintenance.context.stop.stopped() => {}
+            () = maintenance.jobs.wake.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
-    inner.jobs.over();
+    maintenance.jobs.over();
 }
 
 /// Shows a failure until something succeeds.
-fn note_failure(inner: &Inner, cause: &Error) {
-    if !inner.jobs.is_stopped() {
+fn note_failure(maintenance: &Maintenance, cause: &Error) {
+    if !maintenance.context.stop.is_stopped() {
         warn!(%cause, "maintenance failed; trying again");
-        inner.jobs.set_error(Some(cause.to_string()));
+        maintenance.jobs.set_error(Some(cause.to_string()));
     }
 }
 
 /// One step of what goes on without being asked for; whether there was something to do.
-async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut Instant) -> Result<bool> {
+async fn by_itself(maintenance: &Arc<Maintenance>, next_sweep: &mut Instant) -> Result<bool> {
     if Instant::now() >= *next_sweep {
-        sweep(inner).await?;
+        sweep(maintenance).await?;
         *next_sweep = Instant::now() + SWEEP_EVERY;
     }
-    let grace = inner.options.maintenance.grace;
-    unless_stopped(inner, drop_retired(inner, grace)).await?;
-    inner.skipped.forget_gone(&inner.buckets.read());
-    let now_ms = inner.clock.now_ms();
-    let may_run = |kind, bucket| inner.skipped.may_run(kind, bucket, now_ms);
-    let Some(job) = next_job(inner, false, may_run).await? else {
+    let grace = maintenance.context.options.maintenance.grace;
+    unless_stopped(maintenance, drop_retired(maintenance, grace)).await?;
+    maintenance
+        .skipped
+        .forget_gone(&maintenance.buckets.listed());
+    let now_ms = maintenance.context.clock.now_ms();
+    let may_run = |kind, bucket| maintenance.skipped.may_run(kind, bucket, now_ms);
+    let Some(job) = next_job(maintenance, false, may_run).await? else {
         return Ok(false);
     };
-    let watch = Watch::paced(inner);
-    match run_job(inner, &job, &watch).await? {
+    let watch = Watch::paced(maintenance);
+    match run_job(maintenance, &job, &watch).await? {
         // What was held back is flushed by the next tick, and the window is quiet later.
         Ended::Again(Again::Later, _) => Ok(false),
         Ended::Again(Again::AtOnce, _) => {
@@ -197,87 +200,89 @@ async fn by_itself(inner: &Arc<Inner>, next_sweep: &mut Instant) -> Result<bool>
 
 /// What to do next, among what `may_run`.
 async fn next_job(
-    inner: &Arc<Inner>,
+    maintenance: &Arc<Maintenance>,
     everything: bool,
     may_run: impl Fn(Kind, Bucket) -> bool,
 ) -> Result<Option<Job>> {
-    let overlaps = listed::overlaps(&inner.buckets.read());
+    let overlaps = list::overlaps(&maintenance.buckets.listed());
     let overlap = overlaps.into_iter().find(|o| may_run(Kind::Mend, o.inside));
     if let Some(overlap) = overlap {
         return Ok(Some(Job::Mend(overlap)));
     }
     let wanted = |target| may_run(Kind::Coarsen, target);
-    if let Some(piece) = next_piece(inner, everything, wanted).await? {
+    if let Some(piece) = next_piece(maintenance, everything, wanted).await? {
         return Ok(Some(Job::Coarsen(piece)));
     }
     let wanted = |bucket: &Bucket| may_run(Kind::Fold, *bucket);
-    if let Some(bucket) = to_fold(inner, everything).into_iter().find(wanted) {
+    if let Some(bucket) = to_fold(maintenance, everything).into_iter().find(wanted) {
         return Ok(Some(Job::Fold(bucket)));
     }
     let wanted = |bucket: &Bucket| may_run(Kind::Clean, *bucket);
-    let bucket = to_clean(inner, everything).into_iter().find(wanted);
+    let bucket = to_clean(maintenance, everything).into_iter().find(wanted);
     Ok(bucket.map(Job::Clean))
 }
 
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
-fn to_clean(inner: &Inner, everything: bool) -> Vec<Bucket> {
+fn to_clean(maintenance: &Maintenance, everything: bool) -> Vec<Bucket> {
     let largest = BucketSize::from_exponent(LARGEST);
-    let mut buckets = inner.tombstones.buckets();
+    let mut buckets = maintenance.buckets.tombstones().buckets();
     buckets.retain(|bucket| everything || Some(bucket.size) >= largest);
     buckets
 }
 
 /// Does a job. Fails when others would fail in the same way.
-async fn run_job(inner: &Arc<Inner>, job: &Job, watch: &Watch) -> Result<Ended> {
+async fn run_job(maintenance: &Arc<Maintenance>, job: &Job, watch: &Watch) -> Result<Ended> {
     let (kind, bucket) = (job.kind(), job.bucket());
     let ended = match job {
-        Job::Mend(overlap) => join_larger(inner, *overlap, watch).await,
-        Job::Coarsen(piece) => build(inner, piece, watch).await,
-        Job::Fold(bucket) => refresh(inner, *bucket, watch).await,
+        Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
+        Job::Coarsen(piece) => build(maintenance, piece, watch).await,
+        Job::Fold(bucket) => refresh(maintenance, *bucket, watch).await,
         Job::Clean(bucket) => {
-            let _shown = Shown::new(inner, kind, *bucket, 1);
-            clean_bucket(inner, *bucket, watch).await
+            let _shown = Shown::new(maintenance, kind, *bucket, 1);
+            clean_bucket(maintenance, *bucket, watch).await
         }
     };
     match ended {
         Ok(()) => {
-            inner.skipped.succeeded(kind, bucket);
-            inner.jobs.set_error(None);
+            maintenance.skipped.succeeded(kind, bucket);
+            maintenance.jobs.set_error(None);
             Ok(Ended::Done)
         }
         Err(cause) if watch.gave_way() => Ok(Ended::Again(Again::Later, cause)),
         Err(cause) if watch.is_stale() => Ok(Ended::Again(Again::AtOnce, cause)),
-        Err(cause) if inner.jobs.is_stopped() || !is_of_the_job(&cause) => Err(cause),
-        Err(cause) => Ok(Ended::Skipped(skip(inner, kind, bucket, &cause))),
+        Err(cause) if maintenance.context.stop.is_stopped() || !is_of_the_job(&cause) => Err(cause),
+        Err(cause) => Ok(Ended::Skipped(skip(maintenance, kind, bucket, &cause))),
     }
 }
 
 /// Leaves a job alone for a while.
-fn skip(inner: &Inner, kind: Kind, bucket: Bucket, cause: &Error) -> SkippedJob {
-    let now_ms = inner.clock.now_ms();
-    let skipped = inner.skipped.failed(kind, bucket, cause, now_ms);
+fn skip(maintenance: &Maintenance, kind: Kind, bucket: Bucket, cause: &Error) -> SkippedJob {
+    let now_ms = maintenance.context.clock.now_ms();
+    let skipped = maintenance.skipped.failed(kind, bucket, cause, now_ms);
     let (kind, failures) = (kind.name(), skipped.failures);
     let seconds = (skipped.next_try_ms - now_ms) / 1000;
     warn!(
         kind, %bucket, %cause, failures, seconds,
         "a job of maintenance failed: it is skipped for a while, the others go on"
     );
-    inner.jobs.set_error(Some(skipped.cause.clone()));
+    maintenance.jobs.set_error(Some(skipped.cause.clone()));
     skipped
 }
 
 /// Brings everything that is closed into its final form.
-async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
+async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport> {
     let started = std::time::Instant::now();
     let mut report = MaintenanceReport::default();
-    flush_all(inner).await?;
-    inner.skipped.forget_gone(&inner.buckets.read());
+    ingest::flush_all(&maintenance.ingest).await?;
+    maintenance
+        .skipped
+        .forget_gone(&maintenance.buckets.listed());
     // What failed, and what is done once: a bucket may be dirty again after a fold.
     let mut over: BTreeSet<(Kind, Bucket)> = BTreeSet::new();
     let mut again = 0;
-    while let Some(job) = next_job(inner, true, |k, b| !over.contains(&(k, b))).await? {
-        let watch = Watch::unpaced(inner);
-        let ended = run_job(inner, &job, &watch).await;
+    while let Some(job) = next_job(maintenance, true, |k, b| !over.contains(&(k, b))).await? {
+        let watch = Watch::unpaced(maintenance);
+        let ended = run_job(maintenance, &job, &watch).await;
         report.add(&watch);
         let (kind, bucket) = (job.kind(), job.bucket());
         match ended? {
@@ -290,11 +295,11 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
             Ended::Again(when, _) if again < AGAIN_MAX => {
                 again += 1;
                 if when == Again::Later {
-                    flush_due(inner).await?;
+                    ingest::flush_due(&maintenance.ingest).await?;
                 }
             }
             Ended::Again(_, cause) => {
-                report.skipped.push(skip(inner, kind, bucket, &cause));
+                report.skipped.push(skip(maintenance, kind, bucket, &cause));
                 over.insert((kind, bucket));
             }
             Ended::Skipped(skipped) => {
@@ -303,9 +308,9 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
             }
         }
     }
-    sweep(inner).await?;
-    unless_stopped(inner, rest(inner)).await?;
-    report.quarantined = inner.quarantine.list();
+    sweep(maintenance).await?;
+    unless_stopped(maintenance, rest(maintenance)).await?;
+    report.quarantined = maintenance.ingest.quarantine().list();
     report.seconds = started.elapsed().as_secs_f64();
     info!(
         coarsened = report.coarsened,
@@ -322,24 +327,27 @@ async fn everything(inner: &Arc<Inner>) -> Result<MaintenanceReport> {
 }
 
 /// Waits until the store has let go of what was replaced.
-async fn rest(inner: &Arc<Inner>) -> Result<()> {
+async fn rest(maintenance: &Arc<Maintenance>) -> Result<()> {
     // The grace time is for readers in other programs.
-    let grace = match inner.engine.is_read_elsewhere().await? {
-        true => inner.options.maintenance.grace,
+    let grace = match maintenance.context.engine.is_read_elsewhere().await? {
+        true => maintenance.context.options.maintenance.grace,
         false => Duration::ZERO,
     };
-    while drop_retired(inner, grace).await? > 0 {}
+    while drop_retired(maintenance, grace).await? > 0 {}
     // What follows takes as long as SlateDB's compactor does.
     info!("bringing the store to rest");
-    flush_and_drain(inner).await?;
+    ingest::flush_and_drain(&maintenance.ingest).await?;
     let deadline = Instant::now() + SETTLE_PATIENCE;
-    settle(inner, deadline, LOG_BYTES).await.map(drop)
+    settle(maintenance, deadline, LOG_BYTES).await.map(drop)
 }
 
 /// Waiting for the compactor ends when the database closes. Only for what may be cut anywhere.
-async fn unless_stopped<T>(inner: &Inner, work: impl Future<Output = Result<T>>) -> Result<T> {
+async fn unless_stopped<T>(
+    maintenance: &Maintenance,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     tokio::select! {
-        () = inner.jobs.stopped() => Err(Error::Closed("the database is closing".into())),
+        () = maintenance.context.stop.stopped() => Err(Error::Closed("the database is closing".into())),
         done = work => done,
     }
 }
@@ -347,25 +355,29 @@ async fn unless_stopped<T>(inner: &Inner, work: impl Future<Output = Result<T>>)
 /// What to coarsen next, among what is wanted. A job that was interrupted comes first, if it still makes
 /// sense.
 async fn next_piece(
-    inner: &Arc<Inner>,
+    maintenance: &Arc<Maintenance>,
     everything: bool,
     wanted: impl Fn(Bucket) -> bool,
 ) -> Result<Option<Piece>> {
     let prospect = {
         // Under the flush lock, so that no flush is half done.
-        let frozen = inner.flushing.lock().await;
+        let frozen = maintenance.ingest.lock_flushes().await;
         let frozen: BTreeSet<u32> = frozen.keys().copied().collect();
-        Prospect::of(inner, frozen, everything)
+        Prospect::of(maintenance, frozen, everything)
     };
     let Some(prospect) = prospect else {
         return Ok(None);
     };
-    let mut pieces = inner.job_pool.run(move || prospect.pieces()).await?;
+    let mut pieces = maintenance
+        .context
+        .job_pool
+        .run(move || prospect.pieces())
+        .await?;
     pieces.retain(|piece| wanted(piece.target));
     if pieces.is_empty() {
         return Ok(None);
     }
-    let unfinished = stored_job(inner).await?.map(|job| job.target);
+    let unfinished = stored_job(maintenance).await?.map(|job| job.target);
     let resumed = pieces.iter().position(|p| Some(p.target) == unfinished);
     Ok(Some(pieces.swap_remove(resumed.unwrap_or(0))))
 }
@@ -373,7 +385,7 @@ async fn next_piece(
 /// What a plan is made from, copied.
 pub(super) struct Prospect {
     buckets: BTreeSet<Bucket>,
-    known: Known,
+    known: Recent,
     busy_hours: BTreeSet<u32>,
     now_ms: i64,
     delay_ms: i64,
@@ -382,21 +394,28 @@ pub(super) struct Prospect {
 
 impl Prospect {
     /// `frozen` are hours that a flush has not finished with. `None`: it is too early for any plan.
-    pub(super) fn of(inner: &Inner, frozen: BTreeSet<u32>, everything: bool) -> Option<Self> {
+    pub(super) fn of(
+        maintenance: &Maintenance,
+        frozen: BTreeSet<u32>,
+        everything: bool,
+    ) -> Option<Self> {
         let mut busy_hours = frozen;
-        let now_ms = inner.clock.now_ms();
-        let delay_ms = inner.options.maintenance.delay_ms();
+        let now_ms = maintenance.context.clock.now_ms();
+        let delay_ms = maintenance.context.options.maintenance.delay_ms();
         if !everything {
             // When buckets were written before this process began is not known to it.
-            if now_ms - inner.started_ms < delay_ms {
+            if now_ms - maintenance.context.started_ms < delay_ms {
                 return None;
             }
-            let sequencer = inner.head.sequencer.lock();
+            let sequencer = maintenance.ingest.head().sequencer.lock();
             busy_hours.extend(sequencer.open_hours.keys());
         }
         busy_hours.remove(&CATALOG_HOUR);
-        let listed = inner.buckets.read();
-        let known = inner.recent.of(&listed, now_ms.saturating_sub(delay_ms));
+        let listed = maintenance.buckets.listed();
+        let known = maintenance
+            .buckets
+            .recent()
+            .of(&listed, now_ms.saturating_sub(delay_ms));
         Some(Self {
             buckets: listed.clone(),
             known,
@@ -422,10 +441,13 @@ impl Prospect {
 
 /// Buckets whose late samples should be folded in. Smaller ones than the largest are on their way into
 /// one, which folds them anyway, unless somebody asks for everything.
-fn to_fold(inner: &Inner, everything: bool) -> BTreeSet<Bucket> {
-    let now_ms = inner.clock.now_ms();
-    let quiet_since_ms = now_ms.saturating_sub(inner.options.maintenance.delay_ms());
-    let Known { written_ms, dirty } = inner.recent.of(&inner.buckets.read(), quiet_since_ms);
+fn to_fold(maintenance: &Maintenance, everything: bool) -> BTreeSet<Bucket> {
+    let now_ms = maintenance.context.clock.now_ms();
+    let quiet_since_ms = now_ms.saturating_sub(maintenance.context.options.maintenance.delay_ms());
+    let Recent { written_ms, dirty } = maintenance
+        .buckets
+        .recent()
+        .of(&maintenance.buckets.listed(), quiet_since_ms);
     let largest = BucketSize::from_exponent(LARGEST);
     let due = dirty.into_iter().filter(|bucket| {
         let quiet = !written_ms.contains_key(bucket);
@@ -435,19 +457,28 @@ fn to_fold(inner: &Inner, everything: bool) -> BTreeSet<Bucket> {
 }
 
 /// Lets a bucket join the larger one around it.
-async fn join_larger(inner: &Arc<Inner>, overlap: Overlap, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(inner, Kind::Mend, overlap.inside, 1);
-    mend(inner, overlap, watch).await?;
-    inner.metrics.mended_buckets.add(1);
+async fn join_larger(
+    maintenance: &Arc<Maintenance>,
+    overlap: Overlap,
+    watch: &Watch,
+) -> Result<()> {
+    let _shown = Shown::new(maintenance, Kind::Mend, overlap.inside, 1);
+    mend(maintenance, overlap, watch).await?;
+    maintenance.context.metrics.mended_buckets.add(1);
     Ok(())
 }
 
 /// Builds one bucket.
-async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(inner, Kind::Coarsen, piece.target, piece.sources.len());
+async fn build(maintenance: &Arc<Maintenance>, piece: &Piece, watch: &Watch) -> Result<()> {
+    let _shown = Shown::new(
+        maintenance,
+        Kind::Coarsen,
+        piece.target,
+        piece.sources.len(),
+    );
     let started = std::time::Instant::now();
-    let built = coarsen(inner, piece.target, &piece.sources, watch).await;
-    let metrics = &inner.metrics;
+    let built = coarsen(maintenance, piece.target, &piece.sources, watch).await;
+    let metrics = &maintenance.context.metrics;
     metrics
         .coarsen_seconds
         .observe(started.elapsed().as_secs_f64());
@@ -457,7 +488,7 @@ async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
             metrics.coarsened_samples.add(outcome.samples);
             metrics.coarsened_series.add(outcome.series);
         }
-        Err(_) if watch.gave_way() || watch.is_stale() || inner.jobs.is_stopped() => {
+        Err(_) if watch.gave_way() || watch.is_stale() || maintenance.context.stop.is_stopped() => {
             metrics.coarsen_given_up.add(1);
         }
         Err(_) => metrics.coarsen_failed.add(1),
@@ -466,36 +497,36 @@ async fn build(inner: &Arc<Inner>, piece: &Piece, watch: &Watch) -> Result<()> {
 }
 
 /// Folds the late samples of one bucket in.
-async fn refresh(inner: &Arc<Inner>, bucket: Bucket, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(inner, Kind::Fold, bucket, 1);
+async fn refresh(maintenance: &Arc<Maintenance>, bucket: Bucket, watch: &Watch) -> Result<()> {
+    let _shown = Shown::new(maintenance, Kind::Fold, bucket, 1);
     let started = std::time::Instant::now();
-    let folded = fold(inner, bucket, watch).await;
-    let metrics = &inner.metrics;
+    let folded = fold(maintenance, bucket, watch).await;
+    let metrics = &maintenance.context.metrics;
     metrics
         .fold_seconds
         .observe(started.elapsed().as_secs_f64());
     match &folded {
         Ok(_) => metrics.fold_done.add(1),
-        Err(_) if inner.jobs.is_stopped() => metrics.fold_given_up.add(1),
+        Err(_) if maintenance.context.stop.is_stopped() => metrics.fold_given_up.add(1),
         Err(_) => metrics.fold_failed.add(1),
     }
     folded.map(drop)
 }
 
 /// A job that the status shows until this is dropped.
-struct Shown<'i>(&'i Inner);
+struct Shown<'i>(&'i Maintenance);
 
 impl<'i> Shown<'i> {
-    fn new(inner: &'i Inner, kind: Kind, bucket: Bucket, sources: usize) -> Self {
-        inner.jobs.set_running(Some(JobStatus {
+    fn new(maintenance: &'i Maintenance, kind: Kind, bucket: Bucket, sources: usize) -> Self {
+        maintenance.jobs.set_running(Some(JobStatus {
             kind: kind.name(),
             start_ms: bucket.start_ms(),
             end_ms: bucket.end_ms(),
             sources,
-            started_ms: inner.clock.now_ms(),
+            started_ms: maintenance.context.clock.now_ms(),
             ..JobStatus::default()
         }));
-        Self(inner)
+        Self(maintenance)
     }
 }
 

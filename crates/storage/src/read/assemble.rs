@@ -16,8 +16,8 @@ use super::columns::Columns;
 use super::resolve::{Resolved, ResolvedSeries};
 use super::samples::{HeadPart, Samples, Span, StoredPart, gather};
 use crate::cache::Chunk;
+use crate::cache::PartCopy;
 use crate::error::{Error, Result};
-use crate::head::PartCopy;
 
 /// Samples from which a batch is worth the trouble of several threads (`query-study.md`, §4).
 const PARALLEL_SAMPLES_MIN: usize = 500_000;

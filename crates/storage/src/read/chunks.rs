@@ -15,12 +15,12 @@ use icecore_records::{Bucket, DecodeError, SeriesId, histogram_series, key, star
 use rayon::prelude::*;
 
 use super::coarse::{self, ReadColumns};
-use super::fetch::fetch;
-use super::join_bounded;
 use super::resolve::{CONCURRENT_BUCKETS, Resolved};
 use crate::cache::{Chunk, HeadChunk, ReadCache, Scratch, SideRecords, Times};
 use crate::error::{Error, Result};
-use crate::inner::Inner;
+use crate::read::Reader;
+use crate::slate::fetch::fetch;
+use crate::slate::fetch::join_bounded;
 use crate::stored;
 
 /// The suffix of a series' key under which its start timestamps lie.
@@ -107,14 +107,14 @@ fn by_bucket(
 
 /// Reads the records of the places whose chunks are missing. Every one of them has an entry then.
 pub(super) async fn read_missing(
-    inner: &Inner,
+    reader: &Reader,
     resolved: &Resolved,
     places: Range<usize>,
     chunks: &StoredChunks,
 ) -> Result<Missing> {
     let mut reads = Vec::new();
     for (bucket, offsets) in by_bucket(resolved, &places, |at| chunks[at].is_none()) {
-        reads.push(read_bucket(inner, resolved, bucket, places.start, offsets));
+        reads.push(read_bucket(reader, resolved, bucket, places.start, offsets));
     }
     let mut all = Missing::default();
     for read in join_bounded(reads, CONCURRENT_BUCKETS).await? {
@@ -125,14 +125,14 @@ pub(super) async fn read_missing(
 }
 
 async fn read_bucket(
-    inner: &Inner,
+    reader: &Reader,
     resolved: &Resolved,
     bucket: usize,
     first: usize,
     offsets: Vec<usize>,
 ) -> Result<Missing> {
     let (from, meta) = &resolved.buckets[bucket];
-    let gets = inner.options.read.concurrent_gets;
+    let gets = reader.context.options.read.concurrent_gets;
     let id_at = |offset: &usize| resolved.stored[first + offset].id;
     let ids: Vec<u32> = offsets.iter().map(|at| id_at(at).0).collect();
     let mut records: HashMap<SeriesId, Records> = HashMap::with_capacity(ids.len());

@@ -17,12 +17,12 @@ use icecore_records::columns::{ColumnRecord, RecordTimes};
 use icecore_records::{DecodeError, SeriesId, key};
 use rayon::prelude::*;
 
-use super::fetch::{Fetched, fetch};
 use super::postings::BucketView;
 use crate::cache::{Chunk, ChunkTimes, RecordValues, SideRecords};
 use crate::error::{Error, Result};
+use crate::slate::fetch::{Fetched, fetch};
+use crate::stored::drop_lost;
 use crate::stored::{self, SharedColumns};
-use crate::tombstones::drop_lost;
 
 /// The shared columns that some records of a bucket refer to.
 #[derive(Default)]

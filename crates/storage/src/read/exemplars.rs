@@ -12,13 +12,13 @@ use icecore_model::{Exemplar, Labels, Matcher};
 use icecore_records::{exemplar_series, forward_index, key};
 use roaring::RoaringBitmap;
 
-use super::fetch::fetch;
 use super::postings::{BucketView, corrupt, resolve};
 use super::resolve::{CONCURRENT_BUCKETS, bucket_meta_of, views_of};
-use super::{buckets_in, join_bounded};
 use crate::error::{Error, Result};
-use crate::inner::Inner;
-use crate::tombstones::is_lost;
+use crate::read::Reader;
+use crate::slate::fetch::fetch;
+use crate::slate::fetch::join_bounded;
+use crate::stored::is_lost;
 
 /// What to look for: exemplars from `start_ms` to `end_ms`, both included, of series that match any
 /// of the selectors (of all series when there are none).
@@ -44,42 +44,45 @@ impl ExemplarQuery {
 type Found = Vec<(Labels, Vec<Exemplar>)>;
 
 /// Series in label order, their exemplars in time order, each once. Series without any are left out.
-pub(crate) async fn exemplars(inner: &Arc<Inner>, query: ExemplarQuery) -> Result<Found> {
-    let max = inner.options.read.exemplars_max;
+pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Result<Found> {
+    let max = reader.context.options.read.exemplars_max;
     let mut query = query;
     if query.selectors.is_empty() {
         query.selectors.push(Vec::new());
     }
     let query = Arc::new(query);
-    let (head, wanted) = (Arc::clone(&inner.head), Arc::clone(&query));
-    let in_head = inner
-        .pool
-        .run(move || {
-            let keep = |exemplar: &Exemplar| wanted.wants(exemplar);
-            head.exemplars(&wanted.selectors, keep, max)
-        })
-        .await?
-        .ok_or_else(|| ExemplarQuery::too_many(max))?;
-    let leased = buckets_in(inner, query.start_ms, query.end_ms);
+    let in_head = match reader.head.clone() {
+        Some(head) => {
+            let wanted = Arc::clone(&query);
+            let find = move || {
+                let keep = |exemplar: &Exemplar| wanted.wants(exemplar);
+                head.exemplars(&wanted.selectors, keep, max)
+            };
+            let found = reader.context.pool.run(find).await?;
+            found.ok_or_else(|| ExemplarQuery::too_many(max))?
+        }
+        None => Vec::new(),
+    };
+    let leased = reader.buckets.lease(query.start_ms, query.end_ms);
     let mut reads = Vec::with_capacity(leased.buckets.len());
-    for view in views_of(inner, &leased)? {
-        reads.push(in_bucket(inner, view, &query));
+    for view in views_of(reader, &leased)? {
+        reads.push(in_bucket(reader, view, &query));
     }
     let in_buckets = join_bounded(reads, CONCURRENT_BUCKETS).await?;
     let unite = move || unite(in_buckets.into_iter().flatten().chain(in_head), max);
-    inner.pool.run(unite).await?
+    reader.context.pool.run(unite).await?
 }
 
-async fn in_bucket(inner: &Inner, from: BucketView, query: &ExemplarQuery) -> Result<Found> {
+async fn in_bucket(reader: &Reader, from: BucketView, query: &ExemplarQuery) -> Result<Found> {
     let meta = bucket_meta_of(&from).await?;
     let (view, bucket) = (&from.view, from.bucket);
     if meta.exemplars == 0 {
         return Ok(Found::new());
     }
-    let gets = inner.options.read.concurrent_gets;
+    let gets = reader.context.options.read.concurrent_gets;
     let mut ids = RoaringBitmap::new();
     for matchers in &query.selectors {
-        ids |= resolve(inner, &from, matchers, meta.next_series_id).await?;
+        ids |= resolve(reader, &from, matchers, meta.next_series_id).await?;
     }
     if let Some(tombstones) = &from.tombstones {
         ids -= &tombstones.erased;
@@ -94,8 +97,10 @@ async fn in_bucket(inner: &Inner, from: BucketView, query: &ExemplarQuery) -> Re
         let lost = from.lost_by(record.id);
         found.retain(|e| query.wants(e) && !is_lost(&lost, e.timestamp_ms));
         count += found.len();
-        if count > inner.options.read.exemplars_max {
-            return Err(ExemplarQuery::too_many(inner.options.read.exemplars_max));
+        if count > reader.context.options.read.exemplars_max {
+            return Err(ExemplarQuery::too_many(
+                reader.context.options.read.exemplars_max,
+            ));
         }
         if !found.is_empty() {
             by_id.insert(record.id.0, found);

@@ -14,15 +14,14 @@ use futures::{StreamExt, stream};
 use icecore_model::{Labels, Matcher, Reservation};
 use roaring::RoaringBitmap;
 
-use super::buckets_in;
 use super::postings::BucketView;
 use super::presence::{is_cut, present};
 use super::resolve::{
     CONCURRENT_BUCKETS, Matching, Memory, match_bucket, read_labels, reserve, too_many, views_of,
 };
 use crate::error::{Error, Result};
-use crate::head::SeriesLabels;
-use crate::inner::Inner;
+use crate::ingest::head::SeriesLabels;
+use crate::read::Reader;
 
 /// Series of a bucket whose labels are in memory at a time.
 const SLICE_SERIES: usize = 1 << 14;
@@ -52,14 +51,14 @@ pub(super) trait Gather: Send + 'static {
 /// Gathers the label sets of the series that satisfy all matchers and have samples in the hours of a
 /// range. Also returns the memory that is held in the end.
 pub(super) async fn gather<G: Gather>(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     selectors: &[Vec<Matcher>],
     range_ms: (i64, i64),
     memory: &Memory,
     gathered: G,
 ) -> Result<(G, Option<Reservation>)> {
     let mut gathering = Gathering {
-        inner,
+        reader,
         range_ms,
         memory,
         held: reserve(memory, 0)?,
@@ -67,8 +66,8 @@ pub(super) async fn gather<G: Gather>(
     };
     for matchers in selectors {
         gathering.add_head(matchers).await?;
-        let leased = buckets_in(inner, range_ms.0, range_ms.1);
-        let views = views_of(inner, &leased)?;
+        let leased = reader.buckets.lease(range_ms.0, range_ms.1);
+        let views = views_of(reader, &leased)?;
         let (cut, whole): (Vec<_>, Vec<_>) =
             (views.into_iter()).partition(|view| is_cut(view.bucket, range_ms));
         gathering.add_whole(whole, matchers).await?;
@@ -82,7 +81,7 @@ pub(super) async fn gather<G: Gather>(
 }
 
 struct Gathering<'g, G> {
-    inner: &'g Arc<Inner>,
+    reader: &'g Arc<Reader>,
     range_ms: (i64, i64),
     memory: &'g Memory,
     held: Option<Reservation>,
@@ -92,7 +91,10 @@ struct Gathering<'g, G> {
 
 impl<G: Gather> Gathering<'_, G> {
     async fn add_head(&mut self, matchers: &[Matcher]) -> Result<()> {
-        let (head, cache) = (Arc::clone(&self.inner.head), Arc::clone(&self.inner.cache));
+        let Some(head) = self.reader.head.clone() else {
+            return Ok(());
+        };
+        let cache = Arc::clone(self.reader.buckets.cache());
         let (wanted, range_ms) = (matchers.to_vec(), self.range_ms);
         self.change(move |gathered| {
             gathered.add_head(head.select(&wanted, range_ms, true, &cache).labels);
@@ -102,8 +104,8 @@ impl<G: Gather> Gathering<'_, G> {
 
     /// Buckets that lie in the range with all of their hours.
     async fn add_whole(&mut self, views: Vec<BucketView>, matchers: &[Matcher]) -> Result<()> {
-        let (inner, memory) = (self.inner, self.memory);
-        let searches = stream::iter(views).map(|view| match_bucket(inner, view, matchers, memory));
+        let (reader, memory) = (self.reader, self.memory);
+        let searches = stream::iter(views).map(|view| match_bucket(reader, view, matchers, memory));
         let mut found = std::pin::pin!(searches.buffered(CONCURRENT_BUCKETS));
         while let Some(found) = found.next().await {
             let found = self.checked(found?)?;
@@ -121,7 +123,7 @@ impl<G: Gather> Gathering<'_, G> {
 
     /// A bucket of which the range leaves hours out.
     async fn add_cut(&mut self, view: BucketView, matchers: &[Matcher]) -> Result<()> {
-        let found = match_bucket(self.inner, view, matchers, self.memory).await?;
+        let found = match_bucket(self.reader, view, matchers, self.memory).await?;
         let found = self.checked(found)?;
         for slice in found.ids.chunks(SLICE_SERIES) {
             let mut sets = self.labels_of(&found, slice.to_vec()).await?;
@@ -131,7 +133,7 @@ impl<G: Gather> Gathering<'_, G> {
                     break;
                 }
                 let from = (&found.from, &found.meta);
-                let has_samples = present(self.inner, from, &ids, self.range_ms).await?;
+                let has_samples = present(self.reader, from, &ids, self.range_ms).await?;
                 sets = self.add_present(rest, ids, has_samples).await?;
             }
         }
@@ -195,15 +197,15 @@ impl<G: Gather> Gathering<'_, G> {
             let all = slice.look_up_labels();
             (slice, all)
         };
-        let (mut slice, all) = self.inner.pool.run(look_up).await?;
+        let (mut slice, all) = self.reader.context.pool.run(look_up).await?;
         if !all {
-            read_labels(self.inner, &mut slice).await?;
+            read_labels(self.reader, &mut slice).await?;
         }
         Ok(slice)
     }
 
     fn checked(&self, found: Matching) -> Result<Matching> {
-        let series_max = self.inner.options.read.series_max;
+        let series_max = self.reader.context.options.read.series_max;
         match found.ids.len() > series_max {
             true => Err(too_many(series_max)),
             false => Ok(found),
@@ -221,21 +223,21 @@ impl<G: Gather> Gathering<'_, G> {
         work: impl FnOnce(&mut G) -> T + Send + 'static,
     ) -> Result<T> {
         let mut gathered = self.gathered.take().ok_or_else(interrupted)?;
-        let cache = Arc::clone(&self.inner.cache);
+        let cache = Arc::clone(self.reader.buckets.cache());
         let work = move || {
             let done = work(&mut gathered);
             // Labels and postings were added.
             cache.make_room();
             (gathered, done)
         };
-        let (gathered, done) = self.inner.pool.run(work).await?;
+        let (gathered, done) = self.reader.context.pool.run(work).await?;
         self.gathered = Some(gathered);
         Ok(done)
     }
 
     fn count(&mut self) -> Result<()> {
         let gathered = self.gathered.as_ref().ok_or_else(interrupted)?;
-        let series_max = self.inner.options.read.series_max;
+        let series_max = self.reader.context.options.read.series_max;
         if gathered.series() > series_max {
             return Err(too_many(series_max));
         }

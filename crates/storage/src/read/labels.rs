@@ -16,14 +16,14 @@ use rayon::slice::ParallelSliceMut;
 use roaring::RoaringBitmap;
 use slatedb::KeyValue;
 
-use super::buckets_in;
 use super::gather::{Gather, gather};
-use super::postings::{BucketView, corrupt, successor};
+use super::postings::{BucketView, corrupt};
 use super::presence::{is_cut, present};
 use super::resolve::{CONCURRENT_BUCKETS, Memory, bucket_meta_of, reserve, views_of};
 use crate::error::{Error, Result};
-use crate::head::SeriesLabels;
-use crate::inner::Inner;
+use crate::ingest::head::SeriesLabels;
+use crate::read::Reader;
+use crate::slate::fetch::successor;
 use crate::slate::read_view::ScanKind;
 
 /// Values of a label that a scan for names passes before it is opened anew behind them: reading past a
@@ -92,14 +92,14 @@ impl SeriesList {
 }
 
 /// The series themselves, in label order.
-pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<SeriesList> {
+pub(crate) async fn series(reader: &Arc<Reader>, query: &LabelQuery) -> Result<SeriesList> {
     let everything = vec![Vec::new()];
     let selectors = match query.selectors.is_empty() {
         true => &everything,
         false => &query.selectors,
     };
     let sets = Sets::default();
-    let (sets, mut held) = gather(inner, selectors, query.range_ms(), &query.memory, sets).await?;
+    let (sets, mut held) = gather(reader, selectors, query.range_ms(), &query.memory, sets).await?;
     let limit = query.limit();
     let sort = move || {
         let mut labels = sets.into_sorted();
@@ -109,34 +109,34 @@ pub(crate) async fn series(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Ser
         }
         Ok(SeriesList { labels, held })
     };
-    inner.pool.run(sort).await?
+    reader.context.pool.run(sort).await?
 }
 
 /// Label names in use, sorted.
-pub(crate) async fn label_names(inner: &Arc<Inner>, query: &LabelQuery) -> Result<Vec<String>> {
-    texts(inner, query, Picked::Names).await
+pub(crate) async fn label_names(reader: &Arc<Reader>, query: &LabelQuery) -> Result<Vec<String>> {
+    texts(reader, query, Picked::Names).await
 }
 
 /// Values of a label, sorted.
 pub(crate) async fn label_values(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     name: &str,
     query: &LabelQuery,
 ) -> Result<Vec<String>> {
-    texts(inner, query, Picked::ValuesOf(name.into())).await
+    texts(reader, query, Picked::ValuesOf(name.into())).await
 }
 
-async fn texts(inner: &Arc<Inner>, query: &LabelQuery, picked: Picked) -> Result<Vec<String>> {
+async fn texts(reader: &Arc<Reader>, query: &LabelQuery, picked: Picked) -> Result<Vec<String>> {
     let texts = Texts {
         picked,
         set: BTreeSet::new(),
         bytes: 0,
     };
     let texts = match query.selectors.is_empty() {
-        true => all_texts(inner, query, texts).await?,
+        true => all_texts(reader, query, texts).await?,
         false => {
             let (selectors, memory) = (&query.selectors, &query.memory);
-            gather(inner, selectors, query.range_ms(), memory, texts)
+            gather(reader, selectors, query.range_ms(), memory, texts)
                 .await?
                 .0
         }
@@ -271,26 +271,29 @@ impl Gather for Texts {
 }
 
 /// Names or values of all series, from the index alone.
-async fn all_texts(inner: &Arc<Inner>, query: &LabelQuery, mut texts: Texts) -> Result<Texts> {
+async fn all_texts(reader: &Arc<Reader>, query: &LabelQuery, mut texts: Texts) -> Result<Texts> {
     let mut held = reserve(&query.memory, 0)?;
     let mut count = |texts: &Texts| match &mut held {
         Some(held) => held.set(texts.bytes),
         None => Ok(()),
     };
-    let (head, range_ms) = (Arc::clone(&inner.head), query.range_ms());
+    let (head, range_ms) = (reader.head.clone(), query.range_ms());
     let of_head = move || {
         let picked = texts.picked.clone();
-        head.each_pair_in(range_ms.0, range_ms.1, |name, value| {
+        let mut add = |name: &str, value: &str| {
             if let Some(text) = picked.of(name, value) {
                 texts.add_text(text);
             }
-        });
+        };
+        if let Some(head) = head {
+            head.each_pair_in(range_ms.0, range_ms.1, &mut add);
+        }
         texts
     };
-    let mut texts = inner.pool.run(of_head).await?;
+    let mut texts = reader.context.pool.run(of_head).await?;
     count(&texts)?;
-    let leased = buckets_in(inner, range_ms.0, range_ms.1);
-    let views = views_of(inner, &leased)?;
+    let leased = reader.buckets.lease(range_ms.0, range_ms.1);
+    let views = views_of(reader, &leased)?;
     let (cut, whole): (Vec<_>, Vec<_>) =
         (views.into_iter()).partition(|view| is_cut(view.bucket, range_ms));
     let picked = texts.picked.clone();
@@ -302,7 +305,7 @@ async fn all_texts(inner: &Arc<Inner>, query: &LabelQuery, mut texts: Texts) -> 
     }
     for view in cut {
         let candidates = scan_cut(&view, &texts, &query.memory).await?;
-        let found = with_samples(inner, &view, candidates, range_ms).await?;
+        let found = with_samples(reader, &view, candidates, range_ms).await?;
         found.iter().for_each(|text| texts.add_text(text));
         count(&texts)?;
     }
@@ -361,7 +364,7 @@ async fn scan_cut(from: &BucketView, known: &Texts, memory: &Memory) -> Result<C
 /// The candidates of which some series has samples in the hours of a range. A few series of each are
 /// looked into first, because that decides most of them.
 async fn with_samples(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     from: &BucketView,
     mut candidates: Candidates,
     range_ms: (i64, i64),
@@ -374,7 +377,7 @@ async fn with_samples(
         for of_text in candidates.ids.values() {
             ids.extend(of_text.iter().take(look));
         }
-        let has_samples = present(inner, (from, &meta), &ids, range_ms).await?;
+        let has_samples = present(reader, (from, &meta), &ids, range_ms).await?;
         candidates.ids.retain(|text, left| {
             if !left.is_disjoint(&has_samples) {
                 found.push(text.clone());

@@ -19,7 +19,6 @@ mod chunks;
 mod coarse;
 mod columns;
 mod exemplars;
-mod fetch;
 mod gather;
 mod labels;
 mod postings;
@@ -32,10 +31,9 @@ mod unite;
 
 pub use exemplars::ExemplarQuery;
 pub(crate) use exemplars::exemplars;
-pub(crate) use fetch::{Fetched, fetch};
 pub use labels::{LabelQuery, SeriesList};
 pub(crate) use labels::{label_names, label_values, series};
-pub(crate) use postings::{BucketView, resolve, successor};
+pub(crate) use postings::{BucketView, resolve};
 pub(crate) use resolve::{bucket_meta_of, views_of};
 pub(crate) use select::SelectStream;
 pub use statistics::{Cardinality, NamedCount};
@@ -43,40 +41,27 @@ pub(crate) use statistics::{cardinality, head_cardinality};
 
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt, stream};
-use icecore_records::Bucket;
+use crate::buckets::Buckets;
+use crate::context::Context;
+use crate::ingest::head::Head;
 
-use crate::error::Result;
-use crate::inner::Inner;
-use crate::lease::Lease;
-use crate::listed;
-
-/// Runs futures with at most `concurrent` of them under way; results are in order.
-pub(crate) async fn join_bounded<T, F: Future<Output = Result<T>>>(
-    futures: Vec<F>,
-    concurrent: usize,
-) -> Result<Vec<T>> {
-    stream::iter(futures)
-        .buffered(concurrent.max(1))
-        .try_collect()
-        .await
+/// Reads head and buckets. Without a head, as in a process that does not write, the buckets alone.
+pub(crate) struct Reader {
+    context: Arc<Context>,
+    buckets: Arc<Buckets>,
+    head: Option<Arc<Head>>,
 }
 
-/// Buckets to read, with the lease that keeps them.
-pub(crate) struct Leased {
-    /// Oldest first, of one start the smallest first.
-    buckets: Vec<Bucket>,
-    lease: Arc<Lease>,
-}
-
-/// Buckets that have something of a time range, of whatever sizes.
-pub(crate) fn buckets_in(inner: &Inner, start_ms: i64, end_ms: i64) -> Leased {
-    let listed = inner.buckets.read();
-    let found = listed::in_range(&listed, start_ms, end_ms);
-    // While the list is locked: a commit in between could retire and drain what was found.
-    let lease = Arc::new(inner.leases.take(&found));
-    Leased {
-        buckets: found,
-        lease,
+impl Reader {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        buckets: &Arc<Buckets>,
+        head: Option<&Arc<Head>>,
+    ) -> Self {
+        Self {
+            context: Arc::clone(context),
+            buckets: Arc::clone(buckets),
+            head: head.cloned(),
+        }
     }
 }

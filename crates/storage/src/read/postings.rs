@@ -10,11 +10,11 @@ use icecore_records::{Bucket, DecodeError, ParsedKey, SeriesId, inverted_index, 
 use roaring::RoaringBitmap;
 use slatedb::DbIterator;
 
-use super::join_bounded;
+use crate::buckets::lease::Lease;
 use crate::cache::{BucketCache, ValueList};
 use crate::error::{Error, Result};
-use crate::inner::Inner;
-use crate::lease::Lease;
+use crate::read::Reader;
+use crate::slate::fetch::{join_bounded, successor};
 use crate::slate::read_view::{ScanKind, View};
 
 /// Values of a label up to which their list is kept: a label with more is not one that regular
@@ -47,7 +47,7 @@ impl BucketView {
 
 /// The ids that satisfy all matchers; `all` are the ids there are, for selections that only exclude.
 pub(crate) async fn resolve(
-    inner: &Inner,
+    reader: &Reader,
     from: &BucketView,
     matchers: &[Matcher],
     all: u32,
@@ -56,7 +56,7 @@ pub(crate) async fn resolve(
         matchers.iter().partition(|matcher| matcher.matches_empty());
     including.sort_by_key(|matcher| cost(matcher));
     excluding.sort_by_key(|matcher| cost(matcher));
-    let search = Search { inner, from };
+    let search = Search { reader, from };
     let mut found: Option<RoaringBitmap> = None;
     for matcher in including {
         let accepted = search.collect(matcher, true).await?;
@@ -89,7 +89,7 @@ fn cost(matcher: &Matcher) -> usize {
 }
 
 struct Search<'s> {
-    inner: &'s Inner,
+    reader: &'s Reader,
     from: &'s BucketView,
 }
 
@@ -113,7 +113,7 @@ impl Search<'_> {
         for value in values {
             gets.push(self.get(name, value));
         }
-        let found = join_bounded(gets, self.inner.options.read.concurrent_gets).await?;
+        let found = join_bounded(gets, self.reader.context.options.read.concurrent_gets).await?;
         let mut all = RoaringBitmap::new();
         found.iter().for_each(|ids| all |= &**ids);
         Ok(all)
@@ -187,7 +187,7 @@ impl Search<'_> {
         }
         let matcher = matcher.clone();
         let walk = move || walk(&list, &matcher, accepts);
-        self.inner.pool.run(walk).await
+        self.reader.context.pool.run(walk).await
     }
 
     async fn scan(&self, name: &str, prefix: &str) -> Result<DbIterator> {
@@ -219,12 +219,4 @@ fn decode(key: &Bytes, value: &Bytes) -> Result<RoaringBitmap> {
 pub(super) fn corrupt(key: &Bytes, cause: DecodeError) -> Error {
     let name = ParsedKey::parse(key).map_or_else(|_| format!("{key:?}"), |key| key.to_string());
     Error::Corrupt(format!("{name}: {cause}"))
-}
-
-/// The first key that does not begin with `prefix`.
-pub(crate) fn successor(prefix: &[u8]) -> Option<Bytes> {
-    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
-    let mut key = prefix[..=last].to_vec();
-    key[last] += 1;
-    Some(key.into())
 }

@@ -12,13 +12,13 @@ use icecore_records::{Bucket, SeriesId, exemplar_series, key};
 use roaring::RoaringBitmap;
 
 use super::chunks::{decode_missing, look_up_stored, read_missing};
-use super::fetch::fetch;
 use super::postings::{BucketView, corrupt};
 use super::resolve::{Resolved, StoredAt};
 use crate::cache::Chunk;
 use crate::error::{Error, Result};
-use crate::inner::Inner;
-use crate::tombstones::is_lost;
+use crate::read::Reader;
+use crate::slate::fetch::fetch;
+use crate::stored::is_lost;
 
 /// Series that are looked into at a time.
 const BATCH_SERIES: usize = 1024;
@@ -42,7 +42,7 @@ pub(super) fn is_cut(bucket: Bucket, range_ms: (i64, i64)) -> bool {
 
 /// Those of `ids` that have something in the hours of a range.
 pub(super) async fn present(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     (from, meta): (&BucketView, &BucketMeta),
     ids: &RoaringBitmap,
     range_ms: (i64, i64),
@@ -54,12 +54,12 @@ pub(super) async fn present(
         if batch.is_empty() {
             return Ok(found);
         }
-        let with_samples = with_samples(inner, (from, meta), batch.clone(), range_ms).await?;
+        let with_samples = with_samples(reader, (from, meta), batch.clone(), range_ms).await?;
         if meta.exemplars > 0 {
             let others = batch.iter().copied();
             let others = others.filter(|id| with_samples.binary_search(id).is_err());
             let others: Vec<u32> = others.collect();
-            found.extend(with_exemplars(inner, from, &others, range_ms).await?);
+            found.extend(with_exemplars(reader, from, &others, range_ms).await?);
         }
         found.extend(with_samples);
     }
@@ -67,14 +67,14 @@ pub(super) async fn present(
 
 /// Those of some series that have exemplars; one may have nothing else.
 async fn with_exemplars(
-    inner: &Inner,
+    reader: &Reader,
     from: &BucketView,
     ids: &[u32],
     range_ms: (i64, i64),
 ) -> Result<Vec<u32>> {
     let (start_ms, end_ms) = whole_hours(range_ms);
     let key_of = |id| key::exemplar_series(from.bucket, id);
-    let gets = inner.options.read.concurrent_gets;
+    let gets = reader.context.options.read.concurrent_gets;
     let mut found = Vec::new();
     for record in fetch(&from.view, ids, key_of, false, gets).await? {
         let exemplars = exemplar_series::decode(&record.value)
@@ -90,7 +90,7 @@ async fn with_exemplars(
 
 /// Those of some series that have samples, ascending.
 async fn with_samples(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     (from, meta): (&BucketView, &BucketMeta),
     ids: Vec<u32>,
     range_ms: (i64, i64),
@@ -105,12 +105,12 @@ async fn with_samples(
         stored: stored.collect(),
         ..Resolved::default()
     });
-    let (of_lookup, cache) = (Arc::clone(&resolved), Arc::clone(&inner.cache));
+    let (of_lookup, cache) = (Arc::clone(&resolved), Arc::clone(reader.buckets.cache()));
     let all = places.clone();
     let look_up = move || look_up_stored(&cache, &of_lookup, all, NO_TIMES);
-    let mut chunks = inner.pool.run(look_up).await?;
-    let read = read_missing(inner, &resolved, places, &chunks).await?;
-    let cache = Arc::clone(&inner.cache);
+    let mut chunks = reader.context.pool.run(look_up).await?;
+    let read = read_missing(reader, &resolved, places, &chunks).await?;
+    let cache = Arc::clone(reader.buckets.cache());
     let decode = move || {
         decode_missing(&resolved, 0, read, &mut chunks, range_ms)?;
         cache.make_room();
@@ -122,7 +122,7 @@ async fn with_samples(
         });
         Ok::<_, Error>(present.map(|(id, _)| id).collect())
     };
-    inner.pool.run(decode).await?
+    reader.context.pool.run(decode).await?
 }
 
 fn has_samples(chunk: &Chunk, (start_ms, end_ms): (i64, i64)) -> bool {

@@ -12,15 +12,17 @@ use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{SeriesId, forward_index, key};
 use roaring::RoaringBitmap;
 
-use super::fetch::{Fetched, fetch};
 use super::postings::{BucketView, corrupt, resolve};
 use super::presence::{is_cut, present};
 use super::unite::{UNION_ENTRY_BYTES, Union};
-use super::{Leased, buckets_in, join_bounded};
+use crate::buckets::Leased;
+use crate::cache::PartCopy;
 use crate::cache::ReadCache;
 use crate::error::{Error, Result};
-use crate::head::{HeadSelection, PartCopy, SeriesLabels, SeriesRef};
-use crate::inner::Inner;
+use crate::ingest::head::{HeadSelection, SeriesLabels, SeriesRef};
+use crate::read::Reader;
+use crate::slate::fetch::join_bounded;
+use crate::slate::fetch::{Fetched, fetch};
 use crate::slate::read_view::View;
 
 /// Buckets that are resolved at once.
@@ -80,10 +82,10 @@ impl Matching {
     }
 
     /// Leaves out series without samples in the hours of a range.
-    async fn retain_present(&mut self, inner: &Arc<Inner>, range_ms: (i64, i64)) -> Result<()> {
+    async fn retain_present(&mut self, reader: &Arc<Reader>, range_ms: (i64, i64)) -> Result<()> {
         if !self.ids.is_empty() && is_cut(self.from.bucket, range_ms) {
             let ids = std::mem::take(&mut self.ids).into_iter().collect();
-            let found = present(inner, (&self.from, &self.meta), &ids, range_ms).await?;
+            let found = present(reader, (&self.from, &self.meta), &ids, range_ms).await?;
             self.ids = found.iter().collect();
         }
         Ok(())
@@ -117,31 +119,32 @@ pub(super) fn reserve(memory: &Memory, bytes: usize) -> Result<Option<Reservatio
 
 /// Resolves matchers over head and buckets.
 pub(crate) async fn resolve_series(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     matchers: &[Matcher],
     range_ms: (i64, i64),
     hints: &SelectHints,
 ) -> Result<Resolved> {
     let (wanted, labels_only) = (matchers.to_vec(), hints.labels_only);
-    let (head, cache) = (Arc::clone(&inner.head), Arc::clone(&inner.cache));
+    let (head, cache) = (reader.head.clone(), Arc::clone(reader.buckets.cache()));
     let memory = hints.memory.clone();
     let select = move || {
-        let found = head.select(&wanted, range_ms, labels_only, &cache);
+        let found = head.map(|head| head.select(&wanted, range_ms, labels_only, &cache));
+        let found = found.unwrap_or_default();
         let held = reserve(&memory, found.heap_bytes())?;
         Ok::<_, Error>((found, held))
     };
-    let (in_head, head_held) = inner.pool.run(select).await??;
-    let leased = buckets_in(inner, range_ms.0, range_ms.1);
-    let views = views_of(inner, &leased)?;
+    let (in_head, head_held) = reader.context.pool.run(select).await??;
+    let leased = reader.buckets.lease(range_ms.0, range_ms.1);
+    let views = views_of(reader, &leased)?;
     let mut searches = Vec::with_capacity(views.len());
     for view in views {
-        searches.push(match_bucket(inner, view, matchers, &hints.memory));
+        searches.push(match_bucket(reader, view, matchers, &hints.memory));
     }
     let mut found = Found {
-        cache: Arc::clone(&inner.cache),
+        cache: Arc::clone(reader.buckets.cache()),
         in_head,
         matching: join_bounded(searches, CONCURRENT_BUCKETS).await?,
-        series_max: inner.options.read.series_max,
+        series_max: reader.context.options.read.series_max,
         limit: hints.series_limit.unwrap_or(usize::MAX),
         memory: hints.memory.clone(),
         _head_held: head_held,
@@ -150,7 +153,7 @@ pub(crate) async fn resolve_series(
     if hints.labels_only {
         // Samples say for themselves whether they are in the range.
         for matching in &mut found.matching {
-            matching.retain_present(inner, range_ms).await?;
+            matching.retain_present(reader, range_ms).await?;
         }
     }
     let look_up = move || {
@@ -161,27 +164,30 @@ pub(crate) async fn resolve_series(
             false => Ok(LookedUp::Some(found)),
         }
     };
-    let mut found = match inner.pool.run(look_up).await?? {
+    let mut found = match reader.context.pool.run(look_up).await?? {
         LookedUp::All(resolved) => return Ok(resolved),
         LookedUp::Some(found) => found,
     };
     let mut reads = Vec::with_capacity(found.matching.len());
     for matching in &mut found.matching {
-        reads.push(read_labels(inner, matching));
+        reads.push(read_labels(reader, matching));
     }
     join_bounded(reads, CONCURRENT_BUCKETS).await?;
-    inner.pool.run(move || found.unite()).await?
+    reader.context.pool.run(move || found.unite()).await?
 }
 
 /// Buckets with what is known of them, all of one moment.
-pub(crate) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>> {
+pub(crate) fn views_of(reader: &Reader, leased: &Leased) -> Result<Vec<BucketView>> {
     let buckets = &leased.buckets;
     let pin = || {
         // Before the snapshot: it shows records that were cleaned if the tombstones are gone.
-        let tombstones: Vec<_> = buckets.iter().map(|b| inner.tombstones.of(*b)).collect();
-        Ok::<_, Error>((tombstones, inner.engine.snapshot()?))
+        let tombstones: Vec<_> = buckets
+            .iter()
+            .map(|b| reader.buckets.tombstones().of(*b))
+            .collect();
+        Ok::<_, Error>((tombstones, reader.context.engine.snapshot()?))
     };
-    let ((tombstones, view), caches) = inner.cache.pin(buckets, pin)?;
+    let ((tombstones, view), caches) = reader.buckets.cache().pin(buckets, pin)?;
     let pinned = buckets.iter().zip(tombstones).zip(caches);
     let views = pinned.map(|((bucket, tombstones), cache)| BucketView {
         bucket: *bucket,
@@ -195,13 +201,13 @@ pub(crate) fn views_of(inner: &Inner, leased: &Leased) -> Result<Vec<BucketView>
 
 /// The ids of a bucket that match. The labels come later.
 pub(super) async fn match_bucket(
-    inner: &Inner,
+    reader: &Reader,
     from: BucketView,
     matchers: &[Matcher],
     memory: &Memory,
 ) -> Result<Matching> {
     let meta = bucket_meta_of(&from).await?;
-    let mut ids: RoaringBitmap = resolve(inner, &from, matchers, meta.next_series_id).await?;
+    let mut ids: RoaringBitmap = resolve(reader, &from, matchers, meta.next_series_id).await?;
     if let Some(tombstones) = &from.tombstones {
         ids -= &tombstones.erased;
     }
@@ -241,17 +247,23 @@ enum LookedUp {
 }
 
 /// Reads the labels that are not known from the forward index.
-pub(super) async fn read_labels(inner: &Inner, found: &mut Matching) -> Result<()> {
+pub(super) async fn read_labels(reader: &Reader, found: &mut Matching) -> Result<()> {
     let missing = found.ids.iter().zip(&found.labels);
     let missing = missing.filter(|(_, labels)| labels.is_none());
     let missing: Vec<u32> = missing.map(|(id, _)| *id).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let (bucket, gets) = (found.from.bucket, inner.options.read.concurrent_gets);
+    let (bucket, gets) = (
+        found.from.bucket,
+        reader.context.options.read.concurrent_gets,
+    );
     let key_of = move |id| key::forward_index(bucket, id);
     let mut records = fetch(&found.from.view, &missing, key_of, false, gets).await?;
-    let (cache, shared) = (Arc::clone(&found.from.cache), Arc::clone(&inner.cache));
+    let (cache, shared) = (
+        Arc::clone(&found.from.cache),
+        Arc::clone(reader.buckets.cache()),
+    );
     let decode = move || {
         records.sort_unstable_by_key(|record| record.id);
         let mut sets = Vec::with_capacity(records.len());
@@ -265,7 +277,13 @@ pub(super) async fn read_labels(inner: &Inner, found: &mut Matching) -> Result<(
         cache.labels.insert_many(sets.iter().cloned());
         Ok::<_, Error>(sets)
     };
-    let mut read = inner.pool.run(decode).await??.into_iter().peekable();
+    let mut read = reader
+        .context
+        .pool
+        .run(decode)
+        .await??
+        .into_iter()
+        .peekable();
     for (id, labels) in found.ids.iter().zip(&mut found.labels) {
         if labels.is_none() {
             // Without a forward record it is no series: an interrupted flush may leave postings.

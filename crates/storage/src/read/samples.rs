@@ -10,7 +10,7 @@ use icecore_model::{Histogram, HistogramSample};
 use icecore_records::{Bucket, DecodeError, HistogramEntry};
 
 use crate::cache::Chunk;
-use crate::head::PartCopy;
+use crate::cache::PartCopy;
 
 /// What a bucket holds of a series.
 pub(super) struct StoredPart<'s> {

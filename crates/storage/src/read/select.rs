@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::resolve::{Resolved, ResolvedSeries, resolve_series};
 use crate::cache::Chunk;
 use crate::error::{Error, Result};
-use crate::inner::Inner;
+use crate::read::Reader;
 
 /// A stream begins with few series, because a long range may have many samples of each.
 const FIRST_BATCH_SERIES: usize = 64;
@@ -21,7 +21,7 @@ const BATCH_SAMPLES: usize = 1 << 20;
 
 /// The samples of a selection, batch by batch.
 pub(crate) struct SelectStream {
-    inner: Arc<Inner>,
+    reader: Arc<Reader>,
     resolved: Arc<Resolved>,
     /// The next series.
     next: usize,
@@ -36,7 +36,7 @@ pub(crate) struct SelectStream {
 }
 
 impl SelectStream {
-    pub(crate) async fn open(inner: &Arc<Inner>, selection: Selection) -> Result<Self> {
+    pub(crate) async fn open(reader: &Arc<Reader>, selection: Selection) -> Result<Self> {
         let Selection {
             matchers,
             start_ms,
@@ -44,14 +44,14 @@ impl SelectStream {
             hints,
         } = selection;
         let range_ms = (start_ms, end_ms);
-        let resolved = resolve_series(inner, &matchers, range_ms, &hints).await?;
-        inner.metrics.selections.add(1);
-        let samples_max = inner.options.read.samples_max;
+        let resolved = resolve_series(reader, &matchers, range_ms, &hints).await?;
+        reader.context.metrics.selections.add(1);
+        let samples_max = reader.context.options.read.samples_max;
         let samples_limit = hints
             .samples_limit
             .map_or(samples_max, |limit| limit.min(samples_max));
         Ok(Self {
-            inner: Arc::clone(inner),
+            reader: Arc::clone(reader),
             resolved: Arc::new(resolved),
             next: 0,
             range_ms,
@@ -59,7 +59,7 @@ impl SelectStream {
             samples_left: samples_limit,
             samples_limit,
             labels_only: hints.labels_only,
-            batch_series: FIRST_BATCH_SERIES.min(inner.options.read.batch_series),
+            batch_series: FIRST_BATCH_SERIES.min(reader.context.options.read.batch_series),
         })
     }
 
@@ -75,7 +75,7 @@ impl SelectStream {
             false => self.read(batch).await?,
         };
         let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
-        self.inner.metrics.samples_read.add(samples as u64);
+        self.reader.context.metrics.samples_read.add(samples as u64);
         if samples > self.samples_left {
             let limit = self.samples_limit;
             return Err(Error::LimitReached(format!(
@@ -85,7 +85,7 @@ impl SelectStream {
         self.samples_left -= samples;
         let per_series = (samples / series.len().max(1)).max(1);
         let wanted = (BATCH_SAMPLES / per_series).max(1);
-        self.batch_series = wanted.min(self.inner.options.read.batch_series);
+        self.batch_series = wanted.min(self.reader.context.options.read.batch_series);
         Ok(Some(series))
     }
 
@@ -101,7 +101,7 @@ impl SelectStream {
             let labels = resolved.labels.of(batch).into_iter();
             labels.map(without_samples).collect()
         };
-        self.inner.pool.run(make).await
+        self.reader.context.pool.run(make).await
     }
 
     async fn read(&mut self, batch: Range<usize>) -> Result<Vec<SeriesSamples>> {
@@ -109,17 +109,18 @@ impl SelectStream {
         let columns = self.columns.take();
         let columns = columns.unwrap_or_else(|| Columns::new(start_ms, end_ms));
         let work = Batch {
-            inner: Arc::clone(&self.inner),
+            reader: Arc::clone(&self.reader),
             resolved: Arc::clone(&self.resolved),
             places: places_of(&self.resolved.series[batch.clone()]),
             series: batch,
             range_ms: self.range_ms,
         };
         let (work, mut chunks, made) = self
-            .inner
+            .reader
+            .context
             .pool
             .run(move || {
-                let (cache, places) = (&work.inner.cache, work.places.clone());
+                let (cache, places) = (&work.reader.buckets.cache(), work.places.clone());
                 let chunks = look_up_stored(cache, &work.resolved, places, work.range_ms);
                 work.count_stored(&chunks);
                 match chunks.iter().all(Option::is_some) {
@@ -135,13 +136,13 @@ impl SelectStream {
             Attempt::Made(made) => made,
             Attempt::Missing(columns) => {
                 let places = work.places.clone();
-                let read = read_missing(&self.inner, &self.resolved, places, &chunks).await?;
+                let read = read_missing(&self.reader, &self.resolved, places, &chunks).await?;
                 let make = move || {
                     let first = work.places.start;
                     decode_missing(&work.resolved, first, read, &mut chunks, work.range_ms)?;
                     work.make(&chunks, columns)
                 };
-                self.inner.pool.run(make).await?
+                self.reader.context.pool.run(make).await?
             }
         };
         let (series, columns) = made?;
@@ -157,7 +158,7 @@ enum Attempt {
 
 /// What the CPU pool needs to make a batch.
 struct Batch {
-    inner: Arc<Inner>,
+    reader: Arc<Reader>,
     resolved: Arc<Resolved>,
     series: Range<usize>,
     /// Where they are stored.
@@ -168,7 +169,7 @@ struct Batch {
 impl Batch {
     fn count_stored(&self, chunks: &StoredChunks) {
         let hits = chunks.iter().flatten().count();
-        let metrics = &self.inner.metrics;
+        let metrics = &self.reader.context.metrics;
         metrics.chunk_cache_hits.add(hits as u64);
         metrics.chunk_cache_misses.add((chunks.len() - hits) as u64);
     }
@@ -179,16 +180,16 @@ impl Batch {
         stored: &StoredChunks,
         mut columns: Columns,
     ) -> Result<(Vec<SeriesSamples>, Columns)> {
-        let (inner, resolved) = (&self.inner, &self.resolved);
+        let (reader, resolved) = (&self.reader, &self.resolved);
         let series = &resolved.series[self.series.clone()];
         let stored: Vec<Arc<Chunk>> = stored.iter().flatten().cloned().collect();
         let mut parts = Vec::new();
         for (number, range) in series.iter().filter_map(|series| series.head.as_ref()) {
             parts.extend(range.clone().map(|part| (number.0, part)));
         }
-        let (head, hits) = head_chunks(&inner.cache, resolved, &parts, self.range_ms)?;
-        inner.metrics.chunk_cache_hits.add(hits.hits);
-        inner.metrics.chunk_cache_misses.add(hits.misses);
+        let (head, hits) = head_chunks(reader.buckets.cache(), resolved, &parts, self.range_ms)?;
+        reader.context.metrics.chunk_cache_hits.add(hits.hits);
+        reader.context.metrics.chunk_cache_misses.add(hits.misses);
         let (mut stored, mut head) = (stored.as_slice(), head.as_slice());
         let labels = resolved.labels.of(self.series.clone());
         let chunked = series.iter().zip(labels).map(|(series, labels)| {
@@ -202,8 +203,8 @@ impl Batch {
         });
         let chunked = chunked.collect();
         let (made, from_buckets) = assemble(resolved, chunked, &mut columns, self.range_ms)?;
-        inner.metrics.bucket_samples_read.add(from_buckets);
-        inner.cache.make_room();
+        reader.context.metrics.bucket_samples_read.add(from_buckets);
+        reader.buckets.cache().make_room();
         Ok((made, columns))
     }
 }

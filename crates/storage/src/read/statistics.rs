@@ -7,7 +7,7 @@ use icecore_model::{Labels, METRIC_NAME};
 
 use super::labels::{LabelQuery, series};
 use crate::error::Result;
-use crate::inner::Inner;
+use crate::read::Reader;
 
 /// A name with a number, for rankings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,24 +29,26 @@ pub struct Cardinality {
 }
 
 /// Of the series in the head, from its index.
-pub(crate) async fn head_cardinality(inner: &Arc<Inner>, limit: usize) -> Result<Cardinality> {
-    let head = Arc::clone(&inner.head);
+pub(crate) async fn head_cardinality(reader: &Arc<Reader>, limit: usize) -> Result<Cardinality> {
+    let Some(head) = reader.head.clone() else {
+        return Ok(Cardinality::default());
+    };
     let count = move || {
         let mut counts = Counts::default();
         let index = head.index();
         index.each_pair(|name, value, series| counts.add(name, value, series));
         counts.rank(index.series_count(), limit)
     };
-    inner.pool.run(count).await
+    reader.context.pool.run(count).await
 }
 
 /// Of the series that match, in head and buckets.
 pub(crate) async fn cardinality(
-    inner: &Arc<Inner>,
+    reader: &Arc<Reader>,
     query: &LabelQuery,
     limit: usize,
 ) -> Result<Cardinality> {
-    let found = series(inner, query).await?;
+    let found = series(reader, query).await?;
     let count = move || {
         let found = found.into_labels();
         let mut pairs: HashMap<(&str, &str), u64> = HashMap::new();
@@ -59,7 +61,7 @@ pub(crate) async fn cardinality(
         }
         counts.rank(found.len() as u64, limit)
     };
-    inner.pool.run(count).await
+    reader.context.pool.run(count).await
 }
 
 #[derive(Default)]

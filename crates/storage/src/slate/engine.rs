@@ -50,7 +50,7 @@ use super::staged_files::remove_staged_files;
 use super::tuning;
 use super::watch::StoreWatch;
 use super::worker::{Worker, WorkerSetup};
-use crate::error::{Error, Result, with_sources, without_document};
+use crate::error::{Error, FENCED, Result, with_sources, without_document};
 use crate::options::StoreOptions;
 
 /// The database, opened for writing. One per process and store.
@@ -86,7 +86,7 @@ impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Clean => write!(f, "the database was closed"),
-            Self::Fenced => write!(f, "another process has opened the same storage for writing"),
+            Self::Fenced => f.write_str(FENCED),
             Self::Failed(cause) => write!(f, "the storage failed for good: {cause}"),
         }
     }

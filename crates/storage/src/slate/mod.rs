@@ -24,6 +24,7 @@
 pub(crate) mod engine;
 #[cfg(feature = "testing")]
 pub(crate) mod faults;
+pub(crate) mod fetch;
 mod first_contact;
 pub(crate) mod garbage;
 pub(crate) mod health;

@@ -8,7 +8,6 @@ use icecore_records::{
 };
 
 use crate::error::{Error, Result};
-use crate::inner::Inner;
 use crate::slate::read_view::{ScanKind, View};
 use crate::stored;
 
@@ -26,11 +25,10 @@ pub struct SeriesContent {
 pub type StoredContent = BTreeMap<String, SeriesContent>;
 
 /// What the given buckets hold together.
-pub(super) async fn content(inner: &Inner, buckets: &[Bucket]) -> Result<StoredContent> {
-    let view = inner.engine.live_view();
+pub(super) async fn content(view: &View, buckets: &[Bucket]) -> Result<StoredContent> {
     let mut all = StoredContent::new();
     for bucket in buckets {
-        add_bucket(&view, *bucket, &mut all).await?;
+        add_bucket(view, *bucket, &mut all).await?;
     }
     for series in all.values_mut() {
         // A histogram beats a float of the same time.

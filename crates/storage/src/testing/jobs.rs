@@ -6,8 +6,8 @@ use icecore_records::Bucket;
 
 use crate::database::Database;
 use crate::error::Result;
-use crate::maintenance::fold::{self, Folded};
-use crate::maintenance::hold::Held;
+use crate::ingest::flush::Held;
+use crate::maintenance::build::{Folded, fold};
 use crate::maintenance::pace::Watch;
 use crate::maintenance::settle::settle;
 
@@ -40,30 +40,30 @@ pub struct HeldBack<'h> {
 
 impl JobHooks for Database {
     async fn hold_back(&self, window: Bucket) -> Result<HeldBack<'_>> {
-        let turn = self.inner().hold.turn().await;
-        let frozen = self.inner().flushing.lock().await;
+        let turn = self.ingest.hold().turn().await;
+        let frozen = self.ingest.lock_flushes().await;
         let held = turn.begin(window, &frozen)?;
         Ok(HeldBack { _held: held })
     }
 
     fn flush_waits(&self) -> bool {
-        self.inner().hold.is_waited_for()
+        self.ingest.hold().is_waited_for()
     }
 
     async fn pass_yield_point(&self) -> (Result<()>, bool) {
-        let watch = Watch::unpaced(self.inner());
+        let watch = Watch::unpaced(&self.maintenance);
         let passed = watch.read(0).await;
         (passed, watch.gave_way())
     }
 
     async fn settle_store(&self) -> Result<bool> {
         let deadline = tokio::time::Instant::now() + SETTLE_PATIENCE;
-        settle(self.inner(), deadline, 0).await
+        settle(&self.maintenance, deadline, 0).await
     }
 
     async fn fold_now(&self, bucket: Bucket) -> Result<(u64, bool)> {
-        let watch = Watch::unpaced(self.inner());
-        let Folded { records, clean } = fold::fold(self.inner(), bucket, &watch).await?;
+        let watch = Watch::unpaced(&self.maintenance);
+        let Folded { records, clean } = fold(&self.maintenance, bucket, &watch).await?;
         Ok((records, clean))
     }
 }

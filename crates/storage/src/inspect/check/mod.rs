@@ -11,7 +11,7 @@
 //! - What a flush has written before its commit is no problem as long as the journal holds it, too.
 //! - A file that is missing counts as lost only after several fresh readers have missed it.
 //!
-//! Elsewhere: what a flush writes in which order (`crate::flush`).
+//! Elsewhere: what a flush writes in which order (`crate::ingest::flush`).
 
 mod bucket;
 mod globals;

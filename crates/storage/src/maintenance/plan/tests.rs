@@ -3,8 +3,8 @@ use std::time::Instant;
 use icecore_model::BucketStart;
 use proptest::prelude::*;
 
-use super::super::hold::holds;
 use super::*;
+use crate::ingest::flush::holds;
 
 /// Minutes of an hour; the tests' time begins at a 16 h window.
 const HOUR: u32 = 60;
@@ -232,7 +232,7 @@ fn ten_years_of_hours_are_planned_in_no_time() {
     world.buckets.extend((0..5474).map(|n| bucket(16, n * 16)));
     let started = Instant::now();
     assert_eq!(waiting(&world.situation()).len(), 1);
-    assert!(listed::overlaps(&world.buckets).is_empty());
+    assert!(list::overlaps(&world.buckets).is_empty());
     let took = started.elapsed();
     assert!(took.as_millis() < 100, "{took:?}");
 }

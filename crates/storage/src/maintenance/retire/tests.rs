@@ -6,12 +6,15 @@ use icecore_model::{
     BucketSize, BucketStart, HOUR_MS, Matcher, RawLabels, Sample, SampleSink, SelectHints,
     Selection, SeriesSamples, push_raw_label,
 };
-use icecore_records::{bucket_list, bucket_meta};
+use icecore_records::bucket_meta;
+use slatedb::WriteBatch;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::memory::InMemory;
 
 use super::*;
+use crate::buckets::{Retired, put_list, stored_retired};
 use crate::read::{LabelQuery, SelectStream};
+use crate::slate::read_view::ScanKind;
 use crate::{Database, Environment, ManualClock, Options};
 
 /// A multiple of four hours.
@@ -86,28 +89,30 @@ pub(in crate::maintenance) async fn two_hours(db: &Database) {
     })
     .await
     .unwrap();
-    crate::maintenance::flush_all(db.inner()).await.unwrap();
+    crate::ingest::flush_all(&db.ingest).await.unwrap();
 }
 
 /// What the commit of a job does, with a target that has no series.
 pub(in crate::maintenance) async fn commit(db: &Database) {
-    let inner = db.inner();
-    let now_ms = inner.clock.now_ms();
+    let now_ms = db.context.clock.now_ms();
     let mut batch = WriteBatch::new();
-    batch.put(
-        key::bucket_list(),
-        bucket_list::encode(&BTreeSet::from([four_hours()])),
+    let sources = [hour(0), hour(1)];
+    put_list(
+        &mut batch,
+        &BTreeSet::from([four_hours()]),
+        &sources,
+        now_ms,
     );
     batch.put(
         key::bucket_meta(four_hours()),
         bucket_meta::encode(&Default::default()),
     );
-    for source in [hour(0), hour(1)] {
-        batch.put(key::retired_bucket(source), retired_bucket::encode(now_ms));
-    }
-    let handle = inner.engine.db().write(batch).await.unwrap();
+    let handle = db.context.engine.db().write(batch).await.unwrap();
     handle.await_durable().await.unwrap();
-    take_place(inner, four_hours(), &[hour(0), hour(1)], now_ms);
+    let fail = |reason: &str| panic!("{reason}");
+    let buckets = &db.buckets;
+    let followed = buckets.committed(Ok(()), four_hours(), &sources, now_ms, fail);
+    followed.await.unwrap();
 }
 
 pub(in crate::maintenance) fn everything() -> Selection {
@@ -122,7 +127,7 @@ pub(in crate::maintenance) fn everything() -> Selection {
 pub(in crate::maintenance) async fn count_records(db: &Database, bucket: Bucket) -> usize {
     let mut count = 0;
     for prefix in segments_of(bucket) {
-        let view = db.inner().engine.live_view();
+        let view = db.context.engine.live_view();
         let mut records = view.scan_prefix(&prefix, ScanKind::Once).await.unwrap();
         while records.next().await.unwrap().is_some() {
             count += 1;
@@ -139,7 +144,7 @@ pub(in crate::maintenance) async fn drop_all(
 ) -> usize {
     let mut dropped = 0;
     for _ in 0..10 {
-        dropped += drop_retired(db.inner(), grace).await.unwrap();
+        dropped += drop_retired(&db.maintenance, grace).await.unwrap();
         if dropped >= count {
             break;
         }
@@ -148,7 +153,9 @@ pub(in crate::maintenance) async fn drop_all(
 }
 
 async fn retired_records(db: &Database) -> Retired {
-    load_retired(&db.inner().engine.live_view()).await.unwrap()
+    stored_retired(&db.context.engine.live_view())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -156,11 +163,14 @@ async fn a_stream_that_is_open_reads_on_over_commit_and_drop() {
     let world = World::new();
     let db = world.open().await;
     two_hours(&db).await;
-    let mut stream = SelectStream::open(db.inner(), everything()).await.unwrap();
+    let mut stream = SelectStream::open(&db.reader, everything()).await.unwrap();
     let mut read: Vec<SeriesSamples> = stream.next().await.unwrap().unwrap();
     assert!(read.len() < SERIES, "the stream has more to read");
     commit(&db).await;
-    assert_eq!(drop_retired(db.inner(), Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(
+        drop_retired(&db.maintenance, Duration::ZERO).await.unwrap(),
+        0
+    );
     while let Some(more) = stream.next().await.unwrap() {
         read.extend(more);
     }
@@ -174,10 +184,13 @@ async fn a_stream_that_is_open_reads_on_over_commit_and_drop() {
     assert_eq!(drop_all(&db, Duration::ZERO, 2).await, 2);
     for bucket in [hour(0), hour(1)] {
         assert_eq!(count_records(&db, bucket).await, 0);
-        assert!(!db.inner().leases.is_leased(bucket));
+        assert!(!db.buckets.leases().is_leased(bucket));
     }
-    assert!(retired_records(&db).await.is_empty() && db.inner().retired.read().is_empty());
-    assert_eq!(drop_retired(db.inner(), Duration::ZERO).await.unwrap(), 0);
+    assert!(retired_records(&db).await.is_empty() && db.buckets.retired().is_empty());
+    assert_eq!(
+        drop_retired(&db.maintenance, Duration::ZERO).await.unwrap(),
+        0
+    );
     db.close().await.unwrap();
 }
 
@@ -200,7 +213,7 @@ async fn readers_of_labels_and_exemplars_give_their_leases_back() {
         db.cardinality(&query, 1).await.unwrap().series,
         SERIES as u64
     );
-    assert!(!db.inner().leases.is_leased(hour(0)));
+    assert!(!db.buckets.leases().is_leased(hour(0)));
     db.close().await.unwrap();
 }
 
@@ -211,20 +224,20 @@ async fn grace_is_kept_and_a_restart_goes_on_with_what_is_left() {
     two_hours(&db).await;
     commit(&db).await;
     let grace = Duration::from_secs(300);
-    assert_eq!(drop_retired(db.inner(), grace).await.unwrap(), 0);
+    assert_eq!(drop_retired(&db.maintenance, grace).await.unwrap(), 0);
     assert!(count_records(&db, hour(1)).await > 0);
     // The segments go, and the process ends before it could delete the records that say so.
     let patience = Duration::from_secs(300);
-    let gone = empty_buckets(db.inner(), &[hour(0)], patience).await;
+    let gone = empty_buckets(&db.maintenance, &[hour(0)], patience).await;
     assert_eq!(gone.unwrap(), [hour(0)]);
     db.close().await.unwrap();
 
     let db = world.open().await;
     assert_eq!(count_records(&db, hour(0)).await, 0);
     let stored = retired_records(&db).await;
-    assert_eq!(*db.inner().retired.read(), stored);
-    assert_eq!(db.inner().retired.read().len(), 2);
-    assert_eq!(drop_retired(db.inner(), grace).await.unwrap(), 0);
+    assert_eq!(*db.buckets.retired(), stored);
+    assert_eq!(db.buckets.retired().len(), 2);
+    assert_eq!(drop_retired(&db.maintenance, grace).await.unwrap(), 0);
     world.clock.advance(300_000);
     assert_eq!(drop_all(&db, grace, 2).await, 2);
     assert_eq!(count_records(&db, hour(1)).await, 0);
@@ -232,7 +245,7 @@ async fn grace_is_kept_and_a_restart_goes_on_with_what_is_left() {
     db.close().await.unwrap();
 
     let db = world.open().await;
-    assert!(db.inner().retired.read().is_empty());
+    assert!(db.buckets.retired().is_empty());
     assert_eq!(count_records(&db, hour(1)).await, 0);
     db.close().await.unwrap();
 }
@@ -243,8 +256,11 @@ async fn a_bucket_that_is_listed_is_not_dropped() {
     let db = world.open().await;
     two_hours(&db).await;
     // This cannot happen; if it did, the list would count.
-    db.inner().retired.write().insert(hour(0), 0);
-    assert_eq!(drop_retired(db.inner(), Duration::ZERO).await.unwrap(), 0);
+    db.buckets.retire(hour(0), 0);
+    assert_eq!(
+        drop_retired(&db.maintenance, Duration::ZERO).await.unwrap(),
+        0
+    );
     assert!(count_records(&db, hour(0)).await > 0);
     db.close().await.unwrap();
 }

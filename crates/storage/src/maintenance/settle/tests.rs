@@ -35,7 +35,7 @@ fn files(directory: &Path, part: &str) -> BTreeSet<String> {
 
 /// Files of segments that the manifest names.
 fn referenced(db: &Database) -> usize {
-    db.inner().engine.db().manifest().all_sst_views().count()
+    db.context.engine.db().manifest().all_sst_views().count()
 }
 
 /// Records as a job writes them, in as many files as there are rounds.
@@ -47,8 +47,8 @@ async fn write_target(db: &Database, rounds: u32) {
             batch.put(key::time_series(four_hours(), id), [round as u8; 100]);
             batch.put(key::forward_index(four_hours(), id), [round as u8; 100]);
         }
-        db.inner().engine.db().write(batch).await.unwrap();
-        db.inner().engine.flush_memtable().await.unwrap();
+        db.context.engine.db().write(batch).await.unwrap();
+        db.context.engine.flush_memtable().await.unwrap();
     }
 }
 
@@ -75,7 +75,7 @@ async fn the_directory_holds_what_is_referred_to() {
     // A compaction that began by itself may end after the files are deleted: once more.
     let mut settled = false;
     for _ in 0..6 {
-        settled = settle(db.inner(), far(), 0).await.unwrap();
+        settled = settle(&db.maintenance, far(), 0).await.unwrap();
         assert!(old_wal_is_gone(), "{old_wal:?}");
         if settled && files(directory.path(), "compacted").len() == referenced(&db) {
             break;
@@ -87,7 +87,7 @@ async fn the_directory_holds_what_is_referred_to() {
     let manifests = files(directory.path(), "manifest");
     assert!(manifests.is_disjoint(&old_manifests), "{manifests:?}");
 
-    let manifest = db.inner().engine.db().manifest();
+    let manifest = db.context.engine.db().manifest();
     let target = manifest.segment(&key::record_prefix(
         icecore_records::RecordType::TimeSeries,
         four_hours(),
@@ -115,15 +115,15 @@ async fn a_little_of_the_log_is_left_to_the_next_collection() {
     let db = world_at(directory.path()).open().await;
     two_hours(&db).await;
     write_target(&db, 3).await;
-    let log_bytes = db.inner().engine.log_garbage_bytes().await.unwrap();
+    let log_bytes = db.context.engine.log_garbage_bytes().await.unwrap();
     assert!(log_bytes > 0);
     let before = files(directory.path(), "compacted");
     let started = Instant::now();
-    assert!(settle(db.inner(), far(), 1 << 30).await.unwrap());
+    assert!(settle(&db.maintenance, far(), 1 << 30).await.unwrap());
     let took = started.elapsed();
     let left = files(directory.path(), "compacted");
     assert!(!left.is_superset(&before), "files with records are gone");
-    let log_bytes = db.inner().engine.log_garbage_bytes().await.unwrap();
+    let log_bytes = db.context.engine.log_garbage_bytes().await.unwrap();
     // On a machine that needs ten seconds for the rest they are of age by then.
     assert!(log_bytes > 0 || took >= Duration::from_secs(10), "{took:?}");
     db.close().await.unwrap();
@@ -134,13 +134,13 @@ async fn a_reader_keeps_the_files_that_it_may_use() {
     let directory = tempfile::tempdir().unwrap();
     let db = world_at(directory.path()).open().await;
     two_hours(&db).await;
-    db.inner().engine.flush_memtable().await.unwrap();
+    db.context.engine.flush_memtable().await.unwrap();
     let before = files(directory.path(), "compacted");
-    let mut stream = SelectStream::open(db.inner(), everything()).await.unwrap();
+    let mut stream = SelectStream::open(&db.reader, everything()).await.unwrap();
     let mut read = stream.next().await.unwrap().unwrap().len();
-    let joined = db.inner().engine.join(far()).await;
+    let joined = db.context.engine.join(far()).await;
     assert!(joined.unwrap(), "every segment is one run");
-    let settled = settle(db.inner(), Instant::now(), 0).await;
+    let settled = settle(&db.maintenance, Instant::now(), 0).await;
     assert!(!settled.unwrap());
     assert!(files(directory.path(), "compacted").is_superset(&before));
     while let Some(more) = stream.next().await.unwrap() {

@@ -14,14 +14,14 @@ async fn put(db: &Database, keys: &[Bytes]) {
     for key in keys {
         batch.put(key, b"something");
     }
-    let handle = db.inner().engine.db().write(batch).await.unwrap();
+    let handle = db.context.engine.db().write(batch).await.unwrap();
     handle.await_durable().await.unwrap();
 }
 
 /// Sweeps until something is gone: a call ends early on a machine that is busy.
 async fn sweep_one(db: &Database) -> usize {
     for _ in 0..30 {
-        match sweep(db.inner()).await.unwrap() {
+        match sweep(&db.maintenance).await.unwrap() {
             0 => {}
             swept => return swept,
         }
@@ -64,12 +64,12 @@ async fn what_a_killed_job_left_goes() {
     };
     let mut batch = WriteBatch::new();
     batch.put(key::maintenance_job(), maintenance_job::encode(&job));
-    db.inner().engine.db().write(batch).await.unwrap();
-    assert_eq!(sweep(db.inner()).await.unwrap(), 0);
+    db.context.engine.db().write(batch).await.unwrap();
+    assert_eq!(sweep(&db.maintenance).await.unwrap(), 0);
     assert_eq!(count_records(&db, four_hours()).await, 4);
     let mut batch = WriteBatch::new();
     batch.delete(key::maintenance_job());
-    db.inner().engine.db().write(batch).await.unwrap();
+    db.context.engine.db().write(batch).await.unwrap();
 
     assert_eq!(sweep_one(&db).await, 1);
     assert_eq!(count_records(&db, four_hours()).await, 0);
@@ -78,7 +78,7 @@ async fn what_a_killed_job_left_goes() {
         count_records(&db, hour(1)).await,
     );
     assert_eq!(before, after, "a listed bucket is never touched");
-    assert_eq!(sweep(db.inner()).await.unwrap(), 0);
+    assert_eq!(sweep(&db.maintenance).await.unwrap(), 0);
     db.close().await.unwrap();
 }
 
@@ -93,11 +93,11 @@ async fn what_this_program_does_not_know_stays() {
         .map(|begin| [&begin[..], &start, b"rest"].concat().into())
         .collect();
     put(&db, &unknown).await;
-    assert_eq!(sweep(db.inner()).await.unwrap(), 0);
-    db.inner().engine.flush_memtable().await.unwrap();
-    assert_eq!(sweep(db.inner()).await.unwrap(), 0);
+    assert_eq!(sweep(&db.maintenance).await.unwrap(), 0);
+    db.context.engine.flush_memtable().await.unwrap();
+    assert_eq!(sweep(&db.maintenance).await.unwrap(), 0);
     for key in unknown {
-        let value = db.inner().engine.live_view().get(&key).await.unwrap();
+        let value = db.context.engine.live_view().get(&key).await.unwrap();
         assert_eq!(value.unwrap(), "something", "{key:?}");
     }
     db.close().await.unwrap();
@@ -110,7 +110,7 @@ async fn retired_buckets_and_hours_that_are_about_to_be_flushed_stay() {
     let id = icecore_records::SeriesId(7);
     let keys = [hour(0), hour(1), hour(2)].map(|bucket| key::forward_index(bucket, id));
     put(&db, &keys).await;
-    db.inner().retired.write().insert(hour(0), T0);
+    db.buckets.retire(hour(0), T0);
     // The head has something for this hour, of which a flush may have written a part before.
     db.write(|batch| {
         let mut labels = Vec::new();
@@ -125,7 +125,7 @@ async fn retired_buckets_and_hours_that_are_about_to_be_flushed_stay() {
     })
     .await
     .unwrap();
-    let open = db.inner().head.sequencer.lock().open_hours.len();
+    let open = db.ingest.head().sequencer.lock().open_hours.len();
     assert_eq!(open, 1, "the hour is still in the head");
     assert_eq!(sweep_one(&db).await, 1);
     assert_eq!(count_records(&db, hour(0)).await, 1);

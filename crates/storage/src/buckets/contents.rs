@@ -1,0 +1,354 @@
+//! What a bucket stores of some series: read, looked at, and written anew without what was deleted.
+//!
+//! Holds always:
+//! - A record is written anew only if it loses something, and was decoded again and is the same then.
+//! - Records that a newer version laid beside those of a series are left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use icecore_model::BucketSize;
+use icecore_records::bucket_meta::BucketMeta;
+use icecore_records::columns::Times;
+use icecore_records::{
+    Bucket, SeriesId, coarse_samples, exemplar_series, gorilla, histogram_series, key,
+    start_timestamps,
+};
+
+use crate::buckets::Buckets;
+use crate::error::{Error, Result};
+use crate::slate::fetch::fetch;
+use crate::slate::read_view::View;
+use crate::stored::{self, Floats, SharedColumns, drop_lost, is_lost};
+
+/// The byte behind a series' key under which its start timestamps lie.
+const STARTS_SUFFIX: u8 = 1;
+
+/// Records of some series, with the columns of timestamps that they refer to.
+pub(crate) struct Contents {
+    bucket: Bucket,
+    series: BTreeMap<u32, Vec<StoredRecord>>,
+    columns: SharedColumns,
+}
+
+struct StoredRecord {
+    kind: Kind,
+    value: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Floats,
+    Starts,
+    Histograms,
+    HistogramStarts,
+    Exemplars,
+}
+
+impl Kind {
+    fn key(self, bucket: Bucket, id: SeriesId) -> Bytes {
+        match self {
+            Self::Floats => key::time_series(bucket, id),
+            Self::Starts => key::time_series_starts(bucket, id),
+            Self::Histograms => key::histogram_series(bucket, id),
+            Self::HistogramStarts => key::histogram_series_starts(bucket, id),
+            Self::Exemplars => key::exemplar_series(bucket, id),
+        }
+    }
+}
+
+/// What a deletion does to a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It has nothing in the range.
+    Untouched,
+    /// It has more than that.
+    Shortened,
+    /// Nothing is left of it.
+    Erased,
+}
+
+/// What has left a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Removed {
+    pub(crate) floats: u64,
+    pub(crate) histograms: u64,
+    pub(crate) exemplars: u64,
+}
+
+impl Removed {
+    pub(crate) fn add(&mut self, more: Self) {
+        self.floats += more.floats;
+        self.histograms += more.histograms;
+        self.exemplars += more.exemplars;
+    }
+
+    /// Takes it out of the counts of a bucket, which count what was written twice twice: they are
+    /// never smaller than what is there.
+    pub(crate) fn take_from(self, meta: &mut BucketMeta) {
+        meta.float_samples = meta.float_samples.saturating_sub(self.floats);
+        meta.histogram_samples = meta.histogram_samples.saturating_sub(self.histograms);
+        meta.exemplars = meta.exemplars.saturating_sub(self.exemplars);
+    }
+}
+
+/// Keys with what is to lie there; `None`: nothing.
+pub(crate) type Rewrites = Vec<(Bytes, Option<Bytes>)>;
+
+/// Reads everything that a bucket has of series, given in ascending order.
+pub(crate) async fn read(
+    buckets: &Buckets,
+    view: &View,
+    bucket: Bucket,
+    meta: &BucketMeta,
+    ids: &[u32],
+) -> Result<Contents> {
+    let gets = buckets.context.options.read.concurrent_gets;
+    let mut contents = Contents {
+        bucket,
+        series: ids.iter().map(|id| (*id, Vec::new())).collect(),
+        columns: SharedColumns::new(),
+    };
+    let starts = meta.has_start_timestamps;
+    let key_of = |id| key::time_series(bucket, id);
+    let found = fetch(view, ids, key_of, starts, gets).await?;
+    contents.take(found, Kind::Floats, Kind::Starts);
+    // BucketMeta speaks of histograms; records that only say that there is none are there without it.
+    let key_of = |id| key::histogram_series(bucket, id);
+    let found = fetch(view, ids, key_of, true, gets).await?;
+    contents.take(found, Kind::Histograms, Kind::HistogramStarts);
+    if meta.exemplars > 0 {
+        let key_of = |id| key::exemplar_series(bucket, id);
+        let found = fetch(view, ids, key_of, false, gets).await?;
+        contents.take(found, Kind::Exemplars, Kind::Exemplars);
+    }
+    Ok(contents)
+}
+
+impl Contents {
+    fn take(&mut self, found: Vec<crate::slate::fetch::Fetched>, plain: Kind, behind: Kind) {
+        for record in found {
+            let kind = match record.suffix {
+                0 => plain,
+                STARTS_SUFFIX => behind,
+                _ => continue,
+            };
+            if let Some(records) = self.series.get_mut(&record.id.0) {
+                records.push(StoredRecord {
+                    kind,
+                    value: record.value,
+                });
+            }
+        }
+    }
+
+    /// Reads the columns of timestamps that the records refer to; needed before anything is decoded.
+    pub(crate) async fn read_columns(&mut self, view: &View) -> Result<()> {
+        let mut wanted = BTreeSet::new();
+        for (id, records) in &self.series {
+            for record in records.iter().filter(|r| r.kind == Kind::Floats) {
+                let id = SeriesId(*id);
+                stored::add_referenced_columns(self.bucket, id, &record.value, &mut wanted)?;
+            }
+        }
+        stored::read_columns(view, self.bucket, &wanted, &mut self.columns).await
+    }
+
+    /// What losing a range does to each series, where `lost_before` is what it has lost already.
+    pub(crate) fn fates(
+        &self,
+        range_ms: (i64, i64),
+        lost_before: impl Fn(SeriesId) -> Vec<(i64, i64)>,
+    ) -> Result<Vec<(u32, Fate)>> {
+        let mut fates = Vec::with_capacity(self.series.len());
+        for (id, records) in &self.series {
+            let before = lost_before(SeriesId(*id));
+            let (mut all, mut inside) = (0u64, 0u64);
+            for record in records {
+                for time in self.times(SeriesId(*id), record)? {
+                    if !is_lost(&before, time) {
+                        all += 1;
+                        inside += u64::from(is_lost(&[range_ms], time));
+                    }
+                }
+            }
+            let fate = match inside {
+                0 => Fate::Untouched,
+                inside if inside == all => Fate::Erased,
+                _ => Fate::Shortened,
+            };
+            fates.push((*id, fate));
+        }
+        Ok(fates)
+    }
+
+    /// The times at which a record has something to show.
+    fn times(&self, id: SeriesId, record: &StoredRecord) -> Result<Vec<i64>> {
+        match record.kind {
+            Kind::Floats => self.floats(id, &record.value).map(|f| f.timestamps),
+            Kind::Histograms => {
+                let entries = stored::histograms(self.bucket, id, &record.value)?;
+                let shown = entries.iter().filter(|entry| entry.value.is_some());
+                Ok(shown.map(|entry| entry.timestamp_ms).collect())
+            }
+            Kind::Exemplars => {
+                let exemplars = exemplar_series::decode(&record.value);
+                let exemplars = exemplars.map_err(|cause| self.corrupt(id, &cause))?;
+                Ok(exemplars.iter().map(|e| e.timestamp_ms).collect())
+            }
+            // They say something about samples.
+            Kind::Starts | Kind::HistogramStarts => Ok(Vec::new()),
+        }
+    }
+
+    fn floats(&self, id: SeriesId, value: &Bytes) -> Result<Floats> {
+        stored::floats(self.bucket, id, value, &self.columns)
+    }
+
+    fn corrupt(&self, id: SeriesId, cause: &dyn std::fmt::Display) -> Error {
+        Error::Corrupt(format!("series {id} in bucket {}: {cause}", self.bucket))
+    }
+
+    /// The records without what their series have lost; only those that are not as they were.
+    pub(crate) fn without(
+        &self,
+        lost: impl Fn(SeriesId) -> Vec<(i64, i64)>,
+    ) -> Result<(Rewrites, Removed)> {
+        let (mut rewrites, mut removed) = (Rewrites::new(), Removed::default());
+        for (id, records) in &self.series {
+            let id = SeriesId(*id);
+            let lost = lost(id);
+            for record in records {
+                if let Some((value, less)) = self.record_without(id, record, &lost)? {
+                    rewrites.push((record.kind.key(self.bucket, id), value));
+                    removed.add(less);
+                }
+            }
+        }
+        Ok((rewrites, removed))
+    }
+
+    /// All records are to go. Values that cannot be read go, too.
+    pub(crate) fn nothing(&self) -> (Rewrites, Removed) {
+        let (mut rewrites, mut removed) = (Rewrites::new(), Removed::default());
+        for (id, records) in &self.series {
+            let id = SeriesId(*id);
+            for record in records {
+                rewrites.push((record.kind.key(self.bucket, id), None));
+                let count = match record.kind {
+                    Kind::Floats => stored::float_count(self.bucket, id, &record.value),
+                    _ => self.times(id, record).map(|times| times.len()),
+                };
+                let count = count.unwrap_or(0) as u64;
+                match record.kind {
+                    Kind::Floats => removed.floats += count,
+                    Kind::Histograms => removed.histograms += count,
+                    Kind::Exemplars => removed.exemplars += count,
+                    Kind::Starts | Kind::HistogramStarts => {}
+                }
+            }
+        }
+        (rewrites, removed)
+    }
+
+    fn record_without(
+        &self,
+        id: SeriesId,
+        record: &StoredRecord,
+        lost: &[(i64, i64)],
+    ) -> Result<Option<(Option<Bytes>, Removed)>> {
+        let value = &record.value;
+        let mut removed = Removed::default();
+        let left = match record.kind {
+            Kind::Floats => {
+                let mut floats = self.floats(id, value)?;
+                removed.floats = drop_lost(&mut floats, lost);
+                if removed.floats == 0 {
+                    return Ok(None);
+                }
+                self.encode_floats(id, &floats)?
+            }
+            Kind::Histograms => {
+                let mut entries = stored::histograms(self.bucket, id, value)?;
+                let (all, shown) = (entries.len(), count_shown(&entries));
+                entries.retain(|entry| !is_lost(lost, entry.timestamp_ms));
+                if entries.len() == all {
+                    return Ok(None);
+                }
+                removed.histograms = shown - count_shown(&entries);
+                self.encode_histograms(id, entries)?
+            }
+            Kind::Starts | Kind::HistogramStarts => {
+                let starts = start_timestamps::decode(value);
+                let mut starts = starts.map_err(|cause| self.corrupt(id, &cause))?;
+                let all = starts.len();
+                starts.retain(|(time, _)| !is_lost(lost, *time));
+                if starts.len() == all {
+                    return Ok(None);
+                }
+                (!starts.is_empty()).then(|| start_timestamps::encode(&starts).into())
+            }
+            Kind::Exemplars => {
+                let exemplars = exemplar_series::decode(value);
+                let mut exemplars = exemplars.map_err(|cause| self.corrupt(id, &cause))?;
+                let all = exemplars.len();
+                exemplars.retain(|exemplar| !is_lost(lost, exemplar.timestamp_ms));
+                removed.exemplars = (all - exemplars.len()) as u64;
+                if removed.exemplars == 0 {
+                    return Ok(None);
+                }
+                (!exemplars.is_empty()).then(|| exemplar_series::encode(&exemplars).into())
+            }
+        };
+        Ok(Some((left, removed)))
+    }
+
+    fn encode_floats(&self, id: SeriesId, floats: &Floats) -> Result<Option<Bytes>> {
+        if floats.is_empty() {
+            return Ok(None);
+        }
+        let (times, values) = (&floats.timestamps, &floats.values);
+        let value: Bytes = match self.bucket.size == BucketSize::HOUR {
+            true => gorilla::encode(times, values).into(),
+            false => {
+                let start_ms = self.bucket.start_ms();
+                coarse_samples::encode_columns(start_ms, Times::Own(times), values).into()
+            }
+        };
+        let again = self.floats(id, &value)?;
+        let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        match again.timestamps == *times && bits(&again.values) == bits(values) {
+            true => Ok(Some(value)),
+            false => Err(self.corrupt(id, &"samples do not decode to what was encoded")),
+        }
+    }
+
+    fn encode_histograms(
+        &self,
+        id: SeriesId,
+        mut entries: Vec<icecore_records::HistogramEntry>,
+    ) -> Result<Option<Bytes>> {
+        let is_hour = self.bucket.size == BucketSize::HOUR;
+        if !is_hour {
+            // "None here" was said to older parts, and there are none any more.
+            entries.retain(|entry| entry.value.is_some());
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let value: Bytes = match is_hour {
+            true => histogram_series::encode(&entries).into(),
+            false => histogram_series::encode_columns(&entries).into(),
+        };
+        let again = stored::histograms(self.bucket, id, &value)?;
+        // This encoding writes every bit down, so it compares what `==` on floats would not.
+        match histogram_series::encode(&again) == histogram_series::encode(&entries) {
+            true => Ok(Some(value)),
+            false => Err(self.corrupt(id, &"histograms do not decode to what was encoded")),
+        }
+    }
+}
+
+fn count_shown(entries: &[icecore_records::HistogramEntry]) -> u64 {
+    entries.iter().filter(|e| e.value.is_some()).count() as u64
+}

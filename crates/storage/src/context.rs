@@ -1,0 +1,53 @@
+//! What every part of an open database uses and none of them owns.
+
+use std::sync::Arc;
+
+use icecore_model::Clock;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::pause::Pauses;
+use crate::pool::Pool;
+use crate::slate::engine::Engine;
+
+pub(crate) struct Context {
+    pub(crate) options: Options,
+    pub(crate) engine: Engine,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) started_ms: i64,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The CPU pools of requests and of jobs.
+    pub(crate) pool: Pool,
+    pub(crate) job_pool: Pool,
+    pub(crate) stop: Stop,
+    /// Where tests of interleavings hold this database still.
+    pub(crate) pauses: Pauses,
+}
+
+impl Context {
+    /// Seconds since the database was opened, plus one, so that 0 means never.
+    pub(crate) fn process_s(&self, now_ms: i64) -> u32 {
+        u32::try_from((now_ms - self.started_ms) / 1000 + 1).unwrap_or(1)
+    }
+}
+
+/// Tells jobs, and whoever waits for the store, that the database is about to close.
+#[derive(Default)]
+pub(crate) struct Stop(watch::Sender<bool>);
+
+impl Stop {
+    /// Jobs end at their next yield point, and none is started.
+    pub(crate) fn stop(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub(crate) async fn stopped(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.0.subscribe().wait_for(|stop| *stop).await;
+    }
+}

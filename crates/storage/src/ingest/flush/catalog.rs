@@ -1,0 +1,100 @@
+//! Metric metadata: kept in memory, journalled when it changes, written to the catalog by a flush.
+
+use std::sync::Arc;
+
+use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
+use slatedb::WriteBatch;
+use tracing::warn;
+
+use super::to_the_end;
+use crate::error::{Error, Result};
+use crate::ingest::Ingest;
+use crate::ingest::head::{CATALOG_HOUR, MetadataMap};
+use crate::slate::read_view::{ScanKind, View};
+
+/// Metadata per batch.
+const BATCH_RECORDS: usize = 1024;
+
+/// Writes the metadata of all metrics, if some of it is only in the journal.
+pub(crate) async fn flush_catalog(ingest: &Arc<Ingest>) -> Result<()> {
+    let ingest = Arc::clone(ingest);
+    to_the_end(async move { flush_changes(&ingest).await }).await
+}
+
+async fn flush_changes(ingest: &Ingest) -> Result<()> {
+    let _one_at_a_time = ingest.flushing.lock().await;
+    let (changed, cursor) = {
+        let mut sequencer = ingest.head.sequencer.lock();
+        let Some(changed) = sequencer.open_hours.remove(&CATALOG_HOUR) else {
+            return Ok(());
+        };
+        (changed, sequencer.next_seq - 1)
+    };
+    let written = write_catalog(ingest, cursor).await;
+    let mut sequencer = ingest.head.sequencer.lock();
+    match written {
+        Ok(()) => sequencer.flushed(CATALOG_HOUR, cursor),
+        // To be tried again.
+        Err(_) => drop(sequencer.open_hours.entry(CATALOG_HOUR).or_insert(changed)),
+    }
+    written
+}
+
+async fn write_catalog(ingest: &Ingest, cursor: u64) -> Result<()> {
+    let known: Vec<_> = {
+        let known = ingest.head.metadata.read();
+        known
+            .iter()
+            .map(|(family, m)| (key::metric_metadata(family), metadata::encode(m)))
+            .collect()
+    };
+    let mark = ingest.head.sequencer.lock().watermark();
+    // Only what the journal holds durably: the catalog must not know of requests that never were.
+    ingest.journal.wait_durable(mark.next_seq - 1).await?;
+    let db = ingest.context.engine.db();
+    for records in known.chunks(BATCH_RECORDS) {
+        let mut batch = WriteBatch::new();
+        for (key, value) in records {
+            batch.put(key, value);
+        }
+        db.write(batch)
+            .await
+            .map_err(Error::store("writing metadata"))?;
+    }
+    let mut batch = WriteBatch::new();
+    batch.put_bytes(key::catalog_cursor(), flush_cursor::encode(cursor));
+    batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
+    let handle = db
+        .write(batch)
+        .await
+        .map_err(Error::store("writing metadata"))?;
+    handle
+        .await_durable()
+        .await
+        .map_err(Error::store("writing metadata"))
+}
+
+/// Reads the catalog's metadata at start-up.
+pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
+    let mut known = MetadataMap::new();
+    let mut records = view
+        .scan_prefix(&key::metric_metadata_prefix(), ScanKind::Once)
+        .await?;
+    while let Some(record) = records
+        .next()
+        .await
+        .map_err(Error::store("reading metadata"))?
+    {
+        match (
+            ParsedKey::parse(&record.key),
+            metadata::decode(&record.value),
+        ) {
+            (Ok(ParsedKey::MetricMetadata { family }), Ok(found)) => {
+                known.insert(family, found);
+            }
+            // Metadata describes; losing sight of some must not keep samples from being served.
+            _ => warn!(key = ?record.key, "metadata record cannot be read: skipped"),
+        }
+    }
+    Ok(known)
+}

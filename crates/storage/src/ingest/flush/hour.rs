@@ -1,0 +1,467 @@
+//! The flush of one hour into its place, and what follows when it is durable.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use icecore_model::{CUSTOM_BUCKETS_SCHEMA, METRIC_NAME, Metadata, MetricType};
+use icecore_records::{
+    Bucket, MetricMeta, SeriesId, bucket_list, bucket_meta, flush_cursor, forward_index,
+    inverted_index, key, series_dictionary, watermark,
+};
+use roaring::RoaringBitmap;
+use slatedb::WriteHandle;
+use tracing::debug;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::assemble::{Assembled, assemble};
+use super::batch_writer::{BatchWriter, Mode, make_durable};
+use super::ids::{assign_ids, has_dictionary};
+use super::log::FlushedHours;
+use super::place::Place;
+use crate::buckets::strip::strip_before_flush;
+use crate::error::{Error, Result};
+use crate::failpoint;
+use crate::ingest::Ingest;
+use crate::ingest::head::{Head, LabelOrder, MetadataMap, SeriesRef};
+
+/// Series that are prepared in one go on the CPU pool.
+const SLICE_SERIES: usize = 1024;
+
+/// An hour whose flush is written and not yet known to be durable.
+pub(super) struct WrittenHour {
+    hour: u32,
+    bucket: Bucket,
+    order: Arc<LabelOrder>,
+    /// The commit.
+    handle: WriteHandle,
+    records: u64,
+    pub(super) bytes: u64,
+    started: Instant,
+}
+
+/// Writes what the head has frozen of an hour to its place among the listed buckets. The caller holds
+/// the flush lock.
+pub(super) async fn write_hour(
+    ingest: &Arc<Ingest>,
+    hour: u32,
+    place: Place,
+    series: &[SeriesRef],
+    cursor: u64,
+) -> Result<WrittenHour> {
+    let started = Instant::now();
+    let bucket = place.bucket;
+    let head = Arc::clone(&ingest.head);
+    let series = series.to_vec();
+    let order = ingest
+        .context
+        .pool
+        .run(move || LabelOrder::new(&head.index(), &series))
+        .await?;
+    let mut flush = HourFlush {
+        ingest,
+        place,
+        writer: BatchWriter::new(ingest, if place.listed { Mode::Merge } else { Mode::Put }),
+        meta: read_meta(ingest, bucket).await?,
+        order: Arc::new(order),
+    };
+    // From the first write on. When a flush fails, the bucket stays as it is called here until one
+    // succeeds: what the failed one has written is not known.
+    ingest.buckets.cache().begin_change(bucket);
+    let ids = flush.write_series().await?;
+    let removed = strip_before_flush(&ingest.buckets, bucket, &flush.meta, &ids).await?;
+    removed.take_from(&mut flush.meta);
+    flush.write_samples(&ids).await?;
+    let handle = flush.commit(cursor).await?;
+    Ok(WrittenHour {
+        hour,
+        bucket,
+        order: flush.order,
+        handle,
+        records: flush.writer.records_written,
+        bytes: flush.writer.bytes_written,
+        started,
+    })
+}
+
+/// Waits until hours are durable in their buckets; then the head lets go of them. They are given in the
+/// order in which they were written. The caller holds the flush lock.
+pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: Vec<WrittenHour>) -> Result<()> {
+    let Some(last) = written.last() else {
+        return Ok(());
+    };
+    make_durable(ingest, last.handle.clone()).await?;
+    let now_ms = ingest.context.clock.now_ms();
+    for hour in &written {
+        ingest.buckets.cache().end_change(hour.bucket);
+    }
+    failpoint::pass("flush.committed");
+    for hour in &written {
+        ingest.buckets.insert(hour.bucket);
+        ingest.buckets.recent().note(hour.bucket, now_ms);
+    }
+    let head = Arc::clone(&ingest.head);
+    let frozen: Vec<(u32, Arc<LabelOrder>)> = written
+        .iter()
+        .map(|written| (written.hour, Arc::clone(&written.order)))
+        .collect();
+    let drop_all = move || {
+        for (hour, order) in frozen {
+            head.drop_frozen(hour, order.series());
+        }
+    };
+    let dropped = ingest.context.pool.run(drop_all).await;
+    // Some are dropped and some are not: a repeat would not know which.
+    dropped.inspect_err(|_| {
+        ingest
+            .journal
+            .fail("dropping flushed hours from the head ended abnormally")
+    })?;
+    for hour in &written {
+        ingest.buckets.cache().forget_head_hour(hour.hour);
+    }
+    failpoint::pass("flush.dropped");
+    report(ingest, &written);
+    Ok(())
+}
+
+fn report(ingest: &Ingest, written: &[WrittenHour]) {
+    let metrics = &ingest.context.metrics;
+    for hour in written {
+        let seconds = hour.started.elapsed().as_secs_f64();
+        metrics.flush_seconds.observe(seconds);
+        metrics.flush_bytes.add(hour.bytes);
+        metrics.flush_records.add(hour.records);
+        metrics.flushed_hours.add(1);
+        debug!(
+            bucket = %hour.bucket,
+            hour = hour.hour,
+            series = hour.order.series().len(),
+            records = hour.records,
+            bytes = hour.bytes,
+            seconds,
+            "hour flushed"
+        );
+        ingest.flush_log.note(FlushedHours {
+            hours: 1,
+            first: hour.bucket,
+            last: hour.bucket,
+            records: hour.records,
+            bytes: hour.bytes,
+            seconds,
+        });
+    }
+}
+
+async fn read_meta(ingest: &Ingest, bucket: Bucket) -> Result<bucket_meta::BucketMeta> {
+    let value = ingest
+        .context
+        .engine
+        .live_view()
+        .get(&key::bucket_meta(bucket))
+        .await?;
+    match value {
+        Some(value) => bucket_meta::decode(&value)
+            .map_err(|cause| Error::Corrupt(format!("bucket {}: {cause}", bucket.start))),
+        None => Ok(bucket_meta::BucketMeta {
+            min_timestamp_ms: i64::MAX,
+            max_timestamp_ms: i64::MIN,
+            ..Default::default()
+        }),
+    }
+}
+
+/// The flush of one hour.
+struct HourFlush<'i> {
+    ingest: &'i Arc<Ingest>,
+    place: Place,
+    writer: BatchWriter<'i>,
+    meta: bucket_meta::BucketMeta,
+    order: Arc<LabelOrder>,
+}
+
+impl HourFlush<'_> {
+    /// Writes forward index, dictionary (of an hour) and inverted index of new series; returns the id of each series in
+    /// label order.
+    async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
+        let tombstones = self.ingest.buckets.tombstones().of(self.place.bucket);
+        let erased = tombstones.as_ref().map(|tombstones| &tombstones.erased);
+        let (bucket, order) = (self.place.bucket, &self.order);
+        let assigned = assign_ids(self.ingest, bucket, &self.meta, erased, order).await?;
+        self.meta.run_starts.extend(&assigned.run_starts);
+        self.meta.next_series_id = assigned.next_id;
+        let (ids, fresh) = (Arc::new(assigned.ids), Arc::new(assigned.unindexed));
+        let left_over = assigned.left_over;
+        let mut fingerprints: Vec<(u128, SeriesId)> = Vec::with_capacity(fresh.len());
+        for slice in slices(fresh.len()) {
+            let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
+            let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
+            let hour = self.place.hour.start.minutes();
+            let prepare = move || forward_records(&head, hour, &order, &ids, &fresh[slice]);
+            for (id, fingerprint, value) in self.ingest.context.pool.run(prepare).await? {
+                if has_dictionary(bucket) {
+                    fingerprints.push((fingerprint, id));
+                }
+                self.writer.put(key::forward_index(bucket, id), value);
+                self.write_if_full("flush.series").await?;
+            }
+        }
+        fingerprints.sort_unstable();
+        for same in fingerprints.chunk_by(|a, b| a.0 == b.0) {
+            let found: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
+            let key = key::series_dictionary(bucket, same[0].0);
+            self.writer.add(key, series_dictionary::encode(&found));
+            self.write_if_full("flush.series").await?;
+        }
+        drop(fingerprints);
+        self.writer.write_out().await?;
+        failpoint::pass("flush.series");
+        let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
+        let (ids_of_new, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
+        let prepare = move || postings(&head, &order, bucket, &ids_of_new, &fresh);
+        for (key, value) in self.ingest.context.pool.run(prepare).await? {
+            self.writer.add(key, value);
+            self.write_if_full("flush.index").await?;
+        }
+        self.writer.write_out().await?;
+        let prepare = move || left_over_postings(bucket, &left_over);
+        for (key, value) in self.ingest.context.pool.run(prepare).await? {
+            // Also in a fresh bucket: what was put above stays.
+            self.writer.merge(key, value);
+            self.write_if_full("flush.index").await?;
+        }
+        self.writer.write_out().await?;
+        failpoint::pass("flush.index");
+        Ok(ids)
+    }
+
+    /// Writes streams, starts, histograms and exemplars in key order.
+    async fn write_samples(&mut self, ids: &Arc<Vec<SeriesId>>) -> Result<()> {
+        let bucket = self.place.bucket;
+        let mut by_id: Vec<usize> = (0..ids.len()).collect();
+        by_id.sort_unstable_by_key(|at| ids[*at]);
+        let mut side_records = Vec::new();
+        for slice in by_id.chunks(SLICE_SERIES) {
+            for (at, mut assembled) in self.assemble(slice.to_vec()).await? {
+                let id = ids[at];
+                self.settle_with_bucket(id, &mut assembled).await?;
+                self.count(&assembled);
+                if !assembled.stream.is_empty() {
+                    let stream = std::mem::take(&mut assembled.stream);
+                    let value = self.place.samples_value(stream);
+                    self.writer.add(key::time_series(bucket, id), value);
+                }
+                if let Some(starts) = assembled.starts_value() {
+                    self.writer.add(key::time_series_starts(bucket, id), starts);
+                }
+                self.write_if_full("flush.samples").await?;
+                if let Some(value) = assembled.histograms_value() {
+                    side_records.push((key::histogram_series(bucket, id), value));
+                }
+                if let Some(value) = assembled.exemplars_value() {
+                    side_records.push((key::exemplar_series(bucket, id), value));
+                }
+            }
+        }
+        side_records.sort_unstable();
+        for (key, value) in side_records {
+            self.writer.add(key, value);
+            self.write_if_full("flush.samples").await?;
+        }
+        self.writer.write_out().await?;
+        failpoint::pass("flush.samples");
+        Ok(())
+    }
+
+    /// Writes a full batch and passes the fail point behind it.
+    async fn write_if_full(&mut self, fail_point: &'static str) -> Result<()> {
+        if self.writer.write_if_full().await? {
+            failpoint::pass(fail_point);
+        }
+        Ok(())
+    }
+
+    async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, Assembled)>> {
+        let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
+        let hour = self.place.hour.start.minutes();
+        let work = move || {
+            let series = slice.iter().map(|at| order.series()[*at]);
+            let assembled = head.each_frozen(hour, series, |series, part| (series, assemble(part)));
+            let mut assembled = assembled.into_iter().peekable();
+            // Series without a frozen part are left out, so each is matched by what it is.
+            let of_place = |at: usize| {
+                let found = assembled.next_if(|(series, _)| *series == order.series()[at]);
+                found.map(|(_, assembled)| (at, assembled))
+            };
+            slice.iter().copied().filter_map(of_place).collect()
+        };
+        self.ingest.context.pool.run(work).await
+    }
+
+    /// What is written now beats what the bucket holds at the same times: where a float takes the
+    /// place of a stored histogram, or a sample without start that of one with, this must be said.
+    async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut Assembled) -> Result<()> {
+        let view = self.ingest.context.engine.live_view();
+        if self.meta.has_histograms
+            && let Some(stored) = view
+                .get(&key::histogram_series(self.place.bucket, id))
+                .await?
+        {
+            assembled.beat_stored_histograms(&self.place.stored_histograms(&stored));
+        }
+        if self.meta.has_start_timestamps
+            && let Some(stored) = view
+                .get(&key::time_series_starts(self.place.bucket, id))
+                .await?
+        {
+            assembled.beat_stored_starts(&stored);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, assembled: &Assembled) {
+        let meta = &mut self.meta;
+        meta.float_samples += assembled.float_count();
+        meta.histogram_samples += assembled.histogram_count();
+        meta.exemplars += assembled.exemplars.len() as u64;
+        meta.min_timestamp_ms = meta.min_timestamp_ms.min(assembled.first_ms);
+        meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
+    }
+
+    /// The last batch: once it is durable the bucket is listed and holds everything up to the cursor.
+    async fn commit(&mut self, cursor: u64) -> Result<WriteHandle> {
+        failpoint::pass("flush.before_commit");
+        // These flags steer what the next flush looks up, so they count what this one wrote.
+        self.meta.has_histograms = self.meta.histogram_samples > 0;
+        self.meta.has_start_timestamps |= self.writer.wrote_starts;
+        self.place.note_late(&mut self.meta);
+        let mark = self.ingest.head.sequencer.lock().watermark();
+        let (writer, place) = (&mut self.writer, self.place);
+        let meta = bucket_meta::encode(&self.meta).into();
+        if !place.listed {
+            let listed = bucket_list::encode(&BTreeSet::from([place.bucket]));
+            writer.merge(key::bucket_list(), listed);
+        }
+        writer.put(key::bucket_meta(place.bucket), meta);
+        // By hour, wherever its samples lie: a replay knows hours only.
+        writer.put(key::flush_cursor(place.hour), flush_cursor::encode(cursor));
+        writer.put(key::journal_watermark(), watermark::encode(mark));
+        let written = writer.write().await?;
+        Ok(written.expect("the batch holds a cursor at least"))
+    }
+}
+
+fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..len)
+        .step_by(SLICE_SERIES)
+        .map(move |at| at..(at + SLICE_SERIES).min(len))
+}
+
+/// Forward records of new series (given by their place in label order), with their fingerprints.
+fn forward_records(
+    head: &Head,
+    hour: u32,
+    order: &LabelOrder,
+    ids: &[SeriesId],
+    fresh: &[usize],
+) -> Vec<(SeriesId, u128, Bytes)> {
+    let index = head.index();
+    let metadata = head.metadata.read();
+    let mut pairs = Vec::new();
+    let records = fresh.iter().map(|at| {
+        index.sorted_pairs(order.series()[*at], &mut pairs);
+        let name = pairs
+            .iter()
+            .find(|(name, _)| *name == METRIC_NAME)
+            .map_or("", |pair| pair.1);
+        let known = metadata_of(&metadata, name);
+        let unit = known.map_or("", |m| m.unit.as_str());
+        let meta = known.map(|known| {
+            let histogram = known.metric_type == MetricType::Histogram;
+            let exponential = histogram && has_exponential(head, hour, order.series()[*at]);
+            MetricMeta::of(known, exponential)
+        });
+        let meta = meta.unwrap_or_default();
+        let mut value = Vec::with_capacity(256);
+        forward_index::encode_into(&mut value, unit, meta, pairs.iter().copied());
+        let bindings = forward_index::label_bindings(&value).expect("the record was just encoded");
+        (ids[*at], bindings_fingerprint(bindings), Bytes::from(value))
+    });
+    records.collect()
+}
+
+/// Whether a series has native histograms with exponential buckets in what is being flushed.
+fn has_exponential(head: &Head, hour: u32, series: SeriesRef) -> bool {
+    let found = head.each_frozen(hour, std::iter::once(series), |_, part| {
+        let mut histograms = part.histograms.iter().flat_map(|entry| &entry.value);
+        histograms.any(|histogram| histogram.schema != CUSTOM_BUCKETS_SCHEMA)
+    });
+    found.contains(&true)
+}
+
+/// `Labels::fingerprint` of stored labels: they are hashed as they are stored, without the count.
+pub(super) fn bindings_fingerprint(bindings: &[u8]) -> u128 {
+    xxh3_128(bindings.get(2..).unwrap_or_default())
+}
+
+/// Inverted index records of new series, in key order.
+fn postings(
+    head: &Head,
+    order: &LabelOrder,
+    bucket: Bucket,
+    ids: &[SeriesId],
+    fresh: &[usize],
+) -> Vec<(Bytes, Bytes)> {
+    let mut lists: Vec<RoaringBitmap> = vec![RoaringBitmap::new(); order.pairs().len()];
+    for at in fresh {
+        for rank in order.ranks(*at) {
+            lists[*rank as usize].insert(ids[*at].0);
+        }
+    }
+    let index = head.index();
+    let named = order
+        .pairs()
+        .iter()
+        .zip(lists)
+        .filter(|(_, list)| !list.is_empty());
+    let records = named.map(|(pair, mut list)| {
+        let (name, value) = index.pair(*pair);
+        (
+            key::inverted_index(bucket, name, value),
+            inverted_index::encode(&mut list),
+        )
+    });
+    records.collect()
+}
+
+/// The posting lists of series that a flush which was cut off has left, by their forward records.
+fn left_over_postings(bucket: Bucket, left_over: &[(SeriesId, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    let mut lists: BTreeMap<Bytes, RoaringBitmap> = BTreeMap::new();
+    for (id, forward) in left_over {
+        let labels =
+            forward_index::label_bindings(forward).and_then(forward_index::decode_bindings);
+        // What cannot be read has no samples either: its own flush gives it a new id.
+        let Ok(labels) = labels else { continue };
+        for (name, value) in labels.iter() {
+            let key = key::inverted_index(bucket, name, value);
+            lists.entry(key).or_default().insert(id.0);
+        }
+    }
+    let records = lists.into_iter();
+    records
+        .map(|(key, mut list)| (key, inverted_index::encode(&mut list)))
+        .collect()
+}
+
+/// What is known of a metric, by its own name or by that of the family it is a part of. Families of
+/// OpenTelemetry are named like their series, `_total` and unit included.
+fn metadata_of<'m>(metadata: &'m MetadataMap, name: &str) -> Option<&'m Metadata> {
+    let suffixes = [
+        "", "_total", "_bucket", "_sum", "_count", "_created", "_info",
+    ];
+    suffixes
+        .iter()
+        .find_map(|suffix| metadata.get(name.strip_suffix(suffix)?))
+}

@@ -1,0 +1,276 @@
+//! The flush: hours of the head become buckets.
+//!
+//! ```text
+//! freeze ─► wait until journalled ─► hour by hour, oldest first: order by labels ─► ids ─► series
+//!    records ─► index ─► samples ─► commit: bucket listed, cursor moved ─► durable ─► head lets go
+//! ```
+//!
+//! Holds always:
+//! - One flush at a time. Until its commit an unlisted bucket is invisible, and a listed one holds a
+//!   part of what the head still has: readers see every sample once, in whichever place.
+//! - Only what is durable in the journal is written, so a crash leaves nothing that a repeat would
+//!   not write again.
+//! - Ids are given in label order; a repeat finds the ids it gave before and ends in the same state.
+//! - A committed bucket holds of an hour exactly what requests up to its cursor brought: nothing less, so
+//!   that epochs can go, and nothing more, so that a deletion is not undone by a replay (`head::freeze`).
+//!   Cursors only grow, and change under the flush lock only.
+//!
+//! - An hour is written to the listed bucket that covers it, whatever its size; the list is read under
+//!   the flush lock, so a bucket that a coarser one took the place of is never written to again.
+//! - Hours are flushed in rounds, those of now first: whoever waits for the flush lock waits for a round,
+//!   however many hours are open. In a round they are written oldest first and made durable together.
+//! - Hours that a job holds back (`hold`) stay in head and journal until it ends.
+//! - An hour that cannot be flushed stays there, too, and holds nothing else up (`quarantine`).
+//!
+//! Elsewhere: when to flush (`super::due`), what merging means (`records::merge`).
+
+mod assemble;
+mod batch_writer;
+mod catalog;
+mod hold;
+mod hour;
+mod ids;
+mod log;
+mod place;
+mod quarantine;
+mod totals;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use icecore_model::BucketStart;
+use icecore_records::{Bucket, flush_cursor, key, watermark};
+use tracing::warn;
+
+pub(crate) use catalog::{flush_catalog, load_metadata};
+#[cfg(feature = "testing")]
+pub(crate) use hold::Held;
+pub(crate) use hold::{Hold, holds};
+pub(crate) use log::FlushLog;
+pub use quarantine::QuarantinedHour;
+pub(crate) use quarantine::{Quarantine, Retry, time_of};
+pub(crate) use totals::{flush_totals, load_totals};
+
+use crate::buckets::stored_list;
+use crate::error::{Error, Result};
+use crate::failpoint;
+use crate::ingest::Ingest;
+use crate::ingest::head::{LiveHours, SeriesRef};
+use batch_writer::{BatchWriter, Mode};
+use hour::{WrittenHour, finish_hours, write_hour};
+use place::{Backfill, Place};
+
+/// Hours of one round. A freeze walks over all series, so that fewer would cost more; many more would
+/// let others wait for seconds.
+const ROUND_HOURS: usize = 256;
+
+/// What is made durable together: a sync of the WAL for each hour would be most of the work of a
+/// backfill. The bytes are those that a flush holds in the WAL's memory anyway.
+const GROUP_HOURS: usize = 64;
+const GROUP_BYTES: u64 = 4 << 20;
+
+/// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
+/// left to be done.
+pub(crate) type FrozenHours = BTreeMap<u32, FrozenHour>;
+
+pub(crate) struct FrozenHour {
+    /// Who has something in it.
+    series: Vec<SeriesRef>,
+    /// Everything up to this sequence number is in it or in the bucket.
+    cursor: u64,
+}
+
+/// Flushes the given hours, as far as the head has something in them. Hours that a failed flush left
+/// come first, of those that are quarantined the ones that `retry` names; one that cannot be flushed
+/// does not hold back the others. Returns the hours that were left out because a job holds them back.
+pub(crate) async fn flush_hours(
+    ingest: &Arc<Ingest>,
+    mut hours: BTreeSet<u32>,
+    mut retry: Retry,
+) -> Result<BTreeSet<u32>> {
+    let (mut held_back, mut result) = (BTreeSet::new(), Ok(()));
+    loop {
+        let round = take_round(&mut hours, ingest.context.clock.now_ms());
+        match flush_round(ingest, round, retry).await {
+            Ok(hours) => held_back.extend(hours),
+            Err(cause) if result.is_ok() => result = Err(cause),
+            Err(cause) => warn!(%cause, "more hours cannot be flushed either"),
+        }
+        if hours.is_empty() {
+            return result.map(|()| held_back);
+        }
+        // What is quarantined was tried once.
+        retry = Retry::Due;
+    }
+}
+
+/// [`flush_hours`] of at most [`ROUND_HOURS`].
+pub(crate) async fn flush_round(
+    ingest: &Arc<Ingest>,
+    hours: BTreeSet<u32>,
+    retry: Retry,
+) -> Result<BTreeSet<u32>> {
+    let ingest = Arc::clone(ingest);
+    to_the_end(async move { flush_these(&ingest, hours, retry).await }).await
+}
+
+/// Takes the hours of the next round out: those around now, then the oldest.
+pub(crate) fn take_round(hours: &mut BTreeSet<u32>, now_ms: i64) -> BTreeSet<u32> {
+    if hours.len() <= ROUND_HOURS {
+        return std::mem::take(hours);
+    }
+    let live = LiveHours::at(now_ms);
+    let of_now: BTreeSet<u32> = hours.range(live.range()).copied().collect();
+    let oldest = hours.iter().copied().filter(|hour| !of_now.contains(hour));
+    let rest = ROUND_HOURS.saturating_sub(of_now.len());
+    let round: BTreeSet<u32> = of_now.iter().copied().chain(oldest.take(rest)).collect();
+    hours.retain(|hour| !round.contains(hour));
+    round
+}
+
+/// Runs a flush to its end, also when whoever asked for it goes away: hours that are taken from the
+/// open ones and not yet frozen would be flushed by nobody.
+async fn to_the_end<T: Send + 'static>(
+    flush: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let ended = tokio::spawn(flush).await;
+    ended.map_err(|cause| Error::Unavailable(format!("a flush ended abnormally: {cause}")))?
+}
+
+async fn flush_these(
+    ingest: &Arc<Ingest>,
+    mut hours: BTreeSet<u32>,
+    retry: Retry,
+) -> Result<BTreeSet<u32>> {
+    let mut frozen = ingest.flushing.lock().await;
+    let left_over = flush_frozen(ingest, &mut frozen, retry).await;
+    let held_back = ingest.hold.take_out(&mut hours);
+    // Of an hour that is still frozen the rest has to wait: the older part is written first.
+    hours.retain(|hour| !frozen.contains_key(hour));
+    if !hours.is_empty() {
+        freeze(ingest, hours, &mut frozen).await?;
+    }
+    let flushed = flush_frozen(ingest, &mut frozen, Retry::Due).await;
+    ingest.quarantine.limit(ingest);
+    flushed.and(left_over)?;
+    Ok(held_back)
+}
+
+async fn freeze(ingest: &Ingest, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -> Result<()> {
+    let (cursor, freeze) = ingest.head.begin_freeze(&hours);
+    ingest.context.pauses.pass("flush.freezing").await;
+    let head = Arc::clone(&ingest.head);
+    let found = ingest.context.pool.run(move || head.freeze(&freeze)).await;
+    // Some series are frozen and no list says which. A start has everything again from the journal.
+    let mut found =
+        found.inspect_err(|_| ingest.journal.fail("freezing hours ended abnormally"))?;
+    for hour in hours {
+        let series = found.remove(&hour).unwrap_or_default();
+        frozen.insert(hour, FrozenHour { series, cursor });
+    }
+    Ok(())
+}
+
+/// Writes all frozen hours whose turn it is; those that were written are no longer frozen. One that fails for
+/// a reason of its own is quarantined, which is no failure of the flush.
+async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Retry) -> Result<()> {
+    let now_ms = ingest.context.clock.now_ms();
+    let is_due = |hour: &u32| ingest.quarantine.is_due(*hour, retry, now_ms);
+    let hours: Vec<u32> = frozen.keys().copied().filter(is_due).collect();
+    let cursors = hours.iter().filter_map(|hour| frozen.get(hour));
+    let Some(last_seq) = cursors.map(|frozen| frozen.cursor).max() else {
+        return Ok(());
+    };
+    ingest.journal.wait_durable(last_seq).await?;
+    failpoint::pass("flush.frozen");
+    let backfill = Backfill::of(hours.iter().copied(), now_ms);
+    // As the store has it: a flush that did not come to its end may have listed buckets that memory does
+    // not know of. What lies there is joined, never replaced.
+    let mut listed = stored_list(&ingest.context.engine.live_view()).await?;
+    let mut result = Ok(());
+    let mut group = Group::default();
+    for hour in hours {
+        let Some(FrozenHour { series, cursor }) = frozen.get(&hour) else {
+            continue;
+        };
+        if series.is_empty() {
+            match move_cursor(ingest, hour, *cursor).await {
+                Ok(()) => {
+                    ingest.head.sequencer.lock().flushed(hour, *cursor);
+                    frozen.remove(&hour);
+                    ingest.quarantine.release(hour);
+                }
+                Err(cause) if result.is_ok() => result = Err(cause),
+                Err(cause) => warn!(hour, %cause, "another cursor cannot be moved either"),
+            }
+            continue;
+        }
+        let place = Place::of(hour, &listed, backfill);
+        match write_hour(ingest, hour, place, series, *cursor).await {
+            Ok(written) => {
+                listed.insert(place.bucket);
+                group.add(hour, written);
+            }
+            Err(cause) => match ingest.quarantine.take(hour, cause, now_ms) {
+                Ok(()) => {}
+                Err(cause) if result.is_ok() => result = Err(cause),
+                Err(cause) => warn!(hour, %cause, "another hour cannot be flushed either"),
+            },
+        }
+        if group.is_full() {
+            std::mem::take(&mut group).finish(ingest, frozen).await?;
+        }
+    }
+    group.finish(ingest, frozen).await.and(result)
+}
+
+/// Hours that are written and made durable together.
+#[derive(Default)]
+struct Group {
+    hours: Vec<u32>,
+    written: Vec<WrittenHour>,
+    bytes: u64,
+}
+
+impl Group {
+    fn add(&mut self, hour: u32, written: WrittenHour) {
+        self.bytes += written.bytes;
+        self.hours.push(hour);
+        self.written.push(written);
+    }
+
+    fn is_full(&self) -> bool {
+        self.hours.len() >= GROUP_HOURS || self.bytes >= GROUP_BYTES
+    }
+
+    async fn finish(self, ingest: &Arc<Ingest>, frozen: &mut FrozenHours) -> Result<()> {
+        finish_hours(ingest, self.written).await?;
+        for hour in self.hours {
+            if let Some(FrozenHour { cursor, .. }) = frozen.remove(&hour) {
+                ingest.head.sequencer.lock().flushed(hour, cursor);
+            }
+            ingest.quarantine.release(hour);
+        }
+        Ok(())
+    }
+}
+
+/// An hour in which the head has nothing: all that the journal has of it is in its bucket.
+async fn move_cursor(ingest: &Ingest, hour: u32, cursor: u64) -> Result<()> {
+    let mark = {
+        let sequencer = ingest.head.sequencer.lock();
+        // What no epoch waits for is covered by the cursor that the hour has.
+        if !sequencer.is_waited_for(hour) {
+            return Ok(());
+        }
+        sequencer.watermark()
+    };
+    let hour = Bucket::hour(BucketStart(hour));
+    let mut writer = BatchWriter::new(ingest, Mode::Put);
+    writer.put(key::flush_cursor(hour), flush_cursor::encode(cursor));
+    writer.put(key::journal_watermark(), watermark::encode(mark));
+    writer.write_out_durably().await
+}
+
+#[cfg(test)]
+mod tests;

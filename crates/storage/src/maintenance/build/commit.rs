@@ -1,0 +1,130 @@
+//! The commit: in one write the target is listed, its sources are retired and the job is over.
+//!
+//! Holds always:
+//! - No flush is under way. Those of the target's hours were held back since the job began, so the
+//!   sources still are what was read; this is looked at once more.
+//! - The list is read from the store: a flush that failed in its last step may have listed a bucket
+//!   that this process does not know of. What it lists in the window is what the target was made from,
+//!   or there is no commit.
+//! - What this process takes for listed is what SlateDB would answer, whatever becomes of the write.
+//!   The WAL is in order: nothing that is written because of the commit outlives it.
+
+use std::collections::BTreeSet;
+
+use icecore_records::bucket_meta::{self, BucketMeta, BucketState};
+use icecore_records::maintenance_job::{Counts, Job};
+use icecore_records::{Bucket, SeriesId, key};
+use slatedb::WriteBatch;
+
+use super::super::pace::Watch;
+use super::sources::read_meta;
+use super::writer::JobWriter;
+use crate::buckets::{list, put_list, stored_list};
+use crate::error::Result;
+use crate::failpoint;
+use crate::maintenance::Maintenance;
+
+pub(super) async fn commit(
+    maintenance: &Maintenance,
+    watch: &Watch,
+    writer: &mut JobWriter<'_>,
+) -> Result<()> {
+    let _no_flush = maintenance.ingest.lock_flushes().await;
+    let view = maintenance.context.engine.live_view();
+    let job = &writer.job;
+    let target = job.target;
+    for source in &job.sources {
+        let (_, hash) = read_meta(&view, source.bucket).await?;
+        if hash != source.meta_hash {
+            return Err(watch.stale(format!(
+                "{} was written to while {target} was built from it",
+                source.bucket
+            )));
+        }
+    }
+    let mut listed = stored_list(&view).await?;
+    let sources: Vec<Bucket> = job.sources.iter().map(|source| source.bucket).collect();
+    check_window(&listed, target, &sources).map_err(|reason| watch.stale(reason))?;
+    for source in &sources {
+        listed.remove(source);
+    }
+    listed.insert(target);
+    let mut batch = WriteBatch::new();
+    batch.put_bytes(
+        key::bucket_meta(target),
+        bucket_meta::encode(&meta_of(job)).into(),
+    );
+    batch.delete(key::maintenance_job());
+    let now_ms = maintenance.context.clock.now_ms();
+    put_list(&mut batch, &listed, &sources, now_ms);
+    let written = writer.write(batch).await;
+    committed(maintenance, written, target, &sources, now_ms).await?;
+    writer.settle().await?;
+    failpoint::pass("coarsen.committed");
+    Ok(())
+}
+
+/// Whether the sources are all that is listed in the window of a target, which is not listed itself.
+/// Says why not.
+pub(super) fn check_window(
+    listed: &BTreeSet<Bucket>,
+    target: Bucket,
+    sources: &[Bucket],
+) -> Result<(), String> {
+    if let Some(around) = list::covering(listed, target) {
+        return Err(format!(
+            "{around} is listed and holds the hours of {target}"
+        ));
+    }
+    let found: BTreeSet<Bucket> = list::inside(listed, target).into_iter().collect();
+    let wanted: BTreeSet<Bucket> = sources.iter().copied().collect();
+    if let Some(source) = wanted.difference(&found).next() {
+        return Err(format!(
+            "{source}, a source of {target}, is no longer listed"
+        ));
+    }
+    match found.difference(&wanted).next() {
+        Some(other) => Err(format!("{other} was listed since {target} was planned")),
+        None => Ok(()),
+    }
+}
+
+/// Lets the process follow a commit.
+pub(super) async fn committed(
+    maintenance: &Maintenance,
+    written: Result<()>,
+    target: Bucket,
+    sources: &[Bucket],
+    now_ms: i64,
+) -> Result<()> {
+    let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
+    let buckets = &maintenance.buckets;
+    buckets
+        .committed(written, target, sources, now_ms, fail)
+        .await
+}
+
+fn meta_of(job: &Job) -> BucketMeta {
+    let counts: &Counts = &job.counts;
+    let (first, last) = match counts.min_timestamp_ms <= counts.max_timestamp_ms {
+        true => (counts.min_timestamp_ms, counts.max_timestamp_ms),
+        false => (job.target.start_ms(), job.target.end_ms() - 1),
+    };
+    BucketMeta {
+        resolution_ms: 0,
+        state: BucketState::Raw,
+        next_series_id: counts.series as u32,
+        run_starts: match counts.series {
+            0 => Vec::new(),
+            _ => vec![SeriesId(0)],
+        },
+        dirty_hours: Vec::new(),
+        float_samples: counts.floats,
+        histogram_samples: counts.histograms,
+        exemplars: counts.exemplars,
+        has_histograms: counts.histograms > 0,
+        has_start_timestamps: counts.has_start_timestamps,
+        min_timestamp_ms: first,
+        max_timestamp_ms: last,
+    }
+}

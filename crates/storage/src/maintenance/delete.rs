@@ -1,0 +1,384 @@
+//! The deletion of series, or of a range of their samples.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use icecore_model::{HOUR_MS, Matcher};
+use icecore_records::Bucket;
+use icecore_records::key;
+use icecore_records::tombstones::Tombstones;
+use roaring::RoaringBitmap;
+use slatedb::WriteBatch;
+use tracing::info;
+
+use super::Maintenance;
+use super::build::stored_job;
+use crate::buckets::contents::{self, Fate};
+use crate::buckets::tombstones::{minutes, put};
+use crate::error::{Error, Result};
+use crate::failpoint;
+use crate::ingest::flush::{FrozenHours, Retry, flush_hours, time_of};
+use crate::ingest::head::{CATALOG_HOUR, TOTALS_HOUR};
+use crate::read::{BucketView, bucket_meta_of, resolve, views_of};
+use crate::slate::fetch::join_bounded;
+
+/// Selectors of one request.
+const SELECTORS_MAX: usize = 256;
+
+/// Buckets that are looked through at once.
+const CONCURRENT_BUCKETS: usize = 8;
+
+/// Series whose samples are decoded at once, where a range ends inside a bucket.
+const BATCH_SERIES: usize = 1024;
+
+/// What the tombstones of all buckets may take in memory.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Different ranges of one bucket: each is looked at for each sample of a series that lost it.
+const RANGES_MAX: usize = 256;
+
+/// What to delete: samples, histograms and exemplars from `start_ms` to `end_ms`, both included, of the
+/// series that match any of the selectors.
+#[derive(Clone, Debug)]
+pub struct Deletion {
+    pub selectors: Vec<Vec<Matcher>>,
+    pub start_ms: i64,
+    pub end_ms: i64,
+}
+
+impl Deletion {
+    fn check(&self) -> Result<()> {
+        let selectors = self.selectors.len();
+        if selectors == 0 {
+            return Err(Error::Invalid("no selector says what to delete".into()));
+        }
+        if selectors > SELECTORS_MAX {
+            return Err(Error::Invalid(format!(
+                "{selectors} selectors in one request, more than {SELECTORS_MAX}: split it"
+            )));
+        }
+        if self.start_ms > self.end_ms {
+            return Err(Error::Invalid("the end lies before the start".into()));
+        }
+        Ok(())
+    }
+
+    fn covers(&self, bucket: Bucket) -> bool {
+        self.start_ms <= bucket.start_ms() && self.end_ms >= bucket.end_ms() - 1
+    }
+
+    fn touches(&self, bucket: Bucket) -> bool {
+        self.start_ms < bucket.end_ms() && self.end_ms >= bucket.start_ms()
+    }
+}
+
+/// Hides what is to be deleted. Durable when it returns.
+pub(crate) async fn delete_series(
+    maintenance: &Arc<Maintenance>,
+    deletion: Deletion,
+) -> Result<()> {
+    deletion.check()?;
+    let maintenance = Arc::clone(maintenance);
+    // To its end, also when whoever asked for it goes away.
+    let work = tokio::spawn(async move { delete(&maintenance, Arc::new(deletion)).await });
+    let ended = work.await;
+    ended.map_err(|cause| Error::Unavailable(format!("a deletion ended abnormally: {cause}")))?
+}
+
+async fn delete(maintenance: &Arc<Maintenance>, deletion: Arc<Deletion>) -> Result<()> {
+    let started = std::time::Instant::now();
+    let mut turn = None;
+    loop {
+        if flush_matching(maintenance, &deletion).await? {
+            maintenance.context.pauses.pass("delete.flushed").await;
+            let frozen = maintenance.ingest.lock_flushes().await;
+            let window = maintenance.ingest.hold().window();
+            if !window.is_some_and(|window| deletion.touches(window)) {
+                refuse_quarantined(maintenance, &deletion).await?;
+                let buckets = erase(maintenance, &deletion, &frozen).await?;
+                drop(frozen);
+                let seconds = started.elapsed().as_secs_f64();
+                let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
+                let selectors = deletion.selectors.len();
+                info!(
+                    selectors,
+                    start_ms, end_ms, buckets, seconds, "series deleted"
+                );
+                maintenance.context.metrics.deletions.add(1);
+                // What can be cleaned now is found at once.
+                maintenance.jobs.wake.notify_one();
+                return Ok(());
+            }
+        }
+        // A job copies records that would be deleted. It is told that somebody waits, and hurries; with
+        // the turn nothing is held back, and the next job comes behind this deletion.
+        drop(turn.take());
+        turn = Some(maintenance.ingest.hold().turn().await);
+    }
+}
+
+/// Moves the hours in which the head has something to be deleted into buckets. False when a job holds
+/// back some of them.
+async fn flush_matching(maintenance: &Arc<Maintenance>, deletion: &Arc<Deletion>) -> Result<bool> {
+    let (head, cache) = (
+        Arc::clone(maintenance.ingest.head()),
+        Arc::clone(maintenance.buckets.cache()),
+    );
+    let wanted = Arc::clone(deletion);
+    let found = move || {
+        let range_ms = (wanted.start_ms, wanted.end_ms);
+        wanted.selectors.iter().any(|matchers| {
+            let found = head.select(matchers, range_ms, true, &cache);
+            !found.series.is_empty()
+        })
+    };
+    if !maintenance.context.pool.run(found).await? {
+        return Ok(true);
+    }
+    let hours: BTreeSet<u32> = {
+        let sequencer = maintenance.ingest.head().sequencer.lock();
+        let hours = sequencer.open_hours.keys().copied();
+        let touched = |hour: &u32| {
+            let start_ms = i64::from(*hour) * icecore_model::MINUTE_MS;
+            start_ms <= deletion.end_ms && start_ms + HOUR_MS > deletion.start_ms
+        };
+        hours
+            .filter(|hour| !matches!(*hour, CATALOG_HOUR | TOTALS_HOUR))
+            .filter(touched)
+            .collect()
+    };
+    // Also without any: what an earlier flush failed to write comes first.
+    let held_back = flush_hours(&maintenance.ingest, hours, Retry::All).await?;
+    Ok(held_back.is_empty())
+}
+
+/// What lies in an hour that cannot be flushed cannot be deleted: tombstones speak of buckets.
+async fn refuse_quarantined(
+    maintenance: &Arc<Maintenance>,
+    deletion: &Arc<Deletion>,
+) -> Result<()> {
+    for hour in maintenance.ingest.quarantine().list() {
+        let last_ms = hour.start_ms + HOUR_MS - 1;
+        let range_ms = (
+            deletion.start_ms.max(hour.start_ms),
+            deletion.end_ms.min(last_ms),
+        );
+        if range_ms.0 > range_ms.1 {
+            continue;
+        }
+        let (head, cache) = (
+            Arc::clone(maintenance.ingest.head()),
+            Arc::clone(maintenance.buckets.cache()),
+        );
+        let wanted = Arc::clone(deletion);
+        let found = move || {
+            let mut selectors = wanted.selectors.iter();
+            selectors.any(|matchers| {
+                let found = head.select(matchers, range_ms, true, &cache);
+                !found.series.is_empty()
+            })
+        };
+        if maintenance.context.pool.run(found).await? {
+            let start = time_of((hour.start_ms / icecore_model::MINUTE_MS) as u32);
+            let cause = hour.cause;
+            return Err(Error::Corrupt(format!(
+                "nothing was deleted: the hour {start} has matching samples and cannot be flushed ({cause}); \
+                 delete what lies before and behind it, or repair its bucket"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Finds out what is deleted from which bucket and writes it down. The caller holds the flush lock.
+/// Returns how many buckets have lost something.
+async fn erase(
+    maintenance: &Arc<Maintenance>,
+    deletion: &Arc<Deletion>,
+    frozen: &FrozenHours,
+) -> Result<usize> {
+    let leased = maintenance
+        .buckets
+        .lease(deletion.start_ms, deletion.end_ms);
+    let views = views_of(&maintenance.reader, &leased)?;
+    let mut changed: Vec<(Bucket, Tombstones)> = Vec::new();
+    let mut bytes = maintenance.buckets.tombstones().bytes();
+    for some in views.chunks(CONCURRENT_BUCKETS) {
+        let mut searches = Vec::with_capacity(some.len());
+        for view in some {
+            searches.push(erase_in(maintenance, view, deletion));
+        }
+        for found in join_bounded(searches, CONCURRENT_BUCKETS).await? {
+            bytes += found.as_ref().map_or(0, |(_, t)| t.size());
+            changed.extend(found);
+        }
+        if bytes > BYTES_MAX {
+            return Err(Error::LimitReached(format!(
+                "tombstones would take more than {BYTES_MAX} bytes: clean them, or delete less at once"
+            )));
+        }
+    }
+    if changed.is_empty() {
+        return Ok(0);
+    }
+    hold_from_here(maintenance, &mut changed, frozen).await?;
+    failpoint::pass("delete.before");
+    write(maintenance, &changed).await?;
+    Ok(changed.len())
+}
+
+/// Notes from which journal sequence on tombstones hold. The caller holds the flush lock: what is in the head
+/// then was written meanwhile, or could not be flushed, and is not deleted.
+async fn hold_from_here(
+    maintenance: &Maintenance,
+    changed: &mut [(Bucket, Tombstones)],
+    frozen: &FrozenHours,
+) -> Result<()> {
+    let last_seq = {
+        let sequencer = maintenance.ingest.head().sequencer.lock();
+        for (bucket, tombstones) in changed {
+            let (first, end) = minutes(*bucket);
+            if frozen.range(first..end).next().is_none() {
+                let through = sequencer.closed_through(first, end);
+                tombstones.through_seq = tombstones.through_seq.max(through);
+            }
+        }
+        sequencer.next_seq - 1
+    };
+    // Numbers that a crash would give out again must not be spoken of.
+    maintenance.ingest.journal().wait_durable(last_seq).await
+}
+
+async fn write(maintenance: &Arc<Maintenance>, changed: &[(Bucket, Tombstones)]) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    for (bucket, tombstones) in changed {
+        put(&mut batch, *bucket, tombstones);
+    }
+    // A job that was interrupted must not go on: its sources are not what they were.
+    if let Some(job) = stored_job(maintenance).await? {
+        let is_source = |bucket| job.sources.iter().any(|source| source.bucket == bucket);
+        if changed.iter().any(|(bucket, _)| is_source(*bucket)) {
+            batch.delete(key::maintenance_job());
+        }
+    }
+    let failed = || Error::store("writing tombstones");
+    for (bucket, _) in changed {
+        maintenance.buckets.cache().begin_change(*bucket);
+    }
+    let handle = maintenance
+        .context
+        .engine
+        .db()
+        .write(batch)
+        .await
+        .map_err(failed());
+    if handle.is_ok() {
+        for (bucket, tombstones) in changed {
+            maintenance
+                .buckets
+                .tombstones()
+                .set(*bucket, tombstones.clone());
+        }
+    }
+    for (bucket, _) in changed {
+        maintenance.buckets.cache().end_change(*bucket);
+    }
+    let handle = handle?;
+    maintenance
+        .context
+        .engine
+        .db()
+        .flush()
+        .await
+        .map_err(failed())?;
+    handle.await_durable().await.map_err(failed())?;
+    failpoint::pass("delete.written");
+    Ok(())
+}
+
+/// The tombstones that a bucket has afterwards, if they are not as they were.
+async fn erase_in(
+    maintenance: &Arc<Maintenance>,
+    from: &BucketView,
+    deletion: &Arc<Deletion>,
+) -> Result<Option<(Bucket, Tombstones)>> {
+    let bucket = from.bucket;
+    let meta = bucket_meta_of(from).await?;
+    let mut matching = RoaringBitmap::new();
+    for matchers in &deletion.selectors {
+        matching |= resolve(&maintenance.reader, from, matchers, meta.next_series_id).await?;
+    }
+    // Ids beyond are of a flush that did not reach its commit; what it wrote is still in the head.
+    matching.remove_range(meta.next_series_id..);
+    let before = from.tombstones.clone().unwrap_or_default();
+    matching -= &before.erased;
+    if matching.is_empty() {
+        return Ok(None);
+    }
+    let mut after = (*before).clone();
+    if deletion.covers(bucket) {
+        after.erase(&matching);
+        return Ok(Some((bucket, after)));
+    }
+    let ids: Vec<u32> = matching.iter().collect();
+    let (mut erased, mut shortened) = (RoaringBitmap::new(), RoaringBitmap::new());
+    for ids in ids.chunks(BATCH_SERIES) {
+        let mut contents =
+            contents::read(&maintenance.buckets, &from.view, bucket, &meta, ids).await?;
+        contents.read_columns(&from.view).await?;
+        let (known, wanted) = (Arc::clone(&before), Arc::clone(deletion));
+        let work = move || {
+            let range_ms = (wanted.start_ms, wanted.end_ms);
+            contents.fates(range_ms, |id| known.ranges_of(id))
+        };
+        for (id, fate) in maintenance.context.pool.run(work).await?? {
+            match fate {
+                Fate::Untouched => {}
+                Fate::Shortened => drop(shortened.insert(id)),
+                Fate::Erased => drop(erased.insert(id)),
+            }
+        }
+    }
+    if erased.is_empty() && shortened.is_empty() {
+        return Ok(None);
+    }
+    after.erase(&erased);
+    let first_ms = deletion.start_ms.max(bucket.start_ms());
+    let last_ms = deletion.end_ms.min(bucket.end_ms() - 1);
+    after.erase_range(first_ms, last_ms, &shortened);
+    if after.ranges.len() > RANGES_MAX {
+        return Err(Error::LimitReached(format!(
+            "bucket {bucket} has lost more than {RANGES_MAX} different ranges: clean tombstones first"
+        )));
+    }
+    Ok(Some((bucket, after)))
+}
+
+#[cfg(test)]
+mod tests {
+    use icecore_model::{BucketSize, BucketStart};
+
+    use super::*;
+
+    #[test]
+    fn a_range_covers_or_touches_a_bucket() {
+        let bucket = Bucket {
+            size: BucketSize::HOUR,
+            start: BucketStart(60),
+        };
+        let deletion = |start_ms, end_ms| Deletion {
+            selectors: Vec::new(),
+            start_ms,
+            end_ms,
+        };
+        let (first, last) = (HOUR_MS, 2 * HOUR_MS - 1);
+        assert!(deletion(first, last).covers(bucket));
+        assert!(!deletion(first + 1, last).covers(bucket));
+        assert!(!deletion(first, last - 1).covers(bucket));
+        assert!(deletion(last, last + 5).touches(bucket));
+        assert!(!deletion(last + 1, last + 5).touches(bucket));
+        assert!(deletion(0, first).touches(bucket));
+        assert!(!deletion(0, first - 1).touches(bucket));
+        assert!(deletion(0, 0).check().is_err());
+    }
+}
