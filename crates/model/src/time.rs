@@ -39,7 +39,7 @@ impl BucketSize {
 }
 
 /// The start of a bucket in minutes since the UNIX epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BucketStart(pub u32);
 
 impl BucketStart {

@@ -1,8 +1,9 @@
 //! Names of places: a bucket of time, a series within it.
 
 use std::fmt;
+use std::ops::Range;
 
-use icecore_model::{BucketSize, BucketStart};
+use icecore_model::{BucketSize, BucketStart, HOUR_MS, MINUTE_MS};
 
 /// A series within one bucket. The same series has other ids in other buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +43,20 @@ impl Bucket {
     pub fn end_ms(self) -> i64 {
         self.start.end_ms(self.size)
     }
+
+    /// The hours that lie in the bucket, as a range of starts.
+    pub fn hours(self) -> Range<BucketStart> {
+        let end = u32::try_from(self.end_ms() / MINUTE_MS).unwrap_or(u32::MAX);
+        self.start..BucketStart(end)
+    }
+
+    /// The same one by one.
+    pub fn each_hour(self) -> impl Iterator<Item = BucketStart> {
+        let Range { start, end } = self.hours();
+        (start.minutes()..end.minutes())
+            .step_by((HOUR_MS / MINUTE_MS) as usize)
+            .map(BucketStart)
+    }
 }
 
 impl fmt::Display for Bucket {
@@ -60,5 +75,16 @@ mod tests {
         assert!(bucket.contains(bucket.start_ms()) && !bucket.contains(bucket.end_ms()));
         assert!(!bucket.contains(bucket.start_ms() - 1) && bucket.contains(bucket.end_ms() - 1));
         assert_eq!(bucket.to_string(), "1h@28333320");
+    }
+
+    #[test]
+    fn hours_of_a_bucket() {
+        let bucket = Bucket {
+            size: BucketSize::from_exponent(3).unwrap(),
+            start: BucketStart(240),
+        };
+        let hours: Vec<u32> = bucket.each_hour().map(BucketStart::minutes).collect();
+        assert_eq!(hours, [240, 300, 360, 420]);
+        assert_eq!(bucket.hours(), BucketStart(240)..BucketStart(480));
     }
 }

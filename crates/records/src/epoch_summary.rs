@@ -3,19 +3,21 @@
 //!
 //! ```text
 //! version u8 = 1 | xxh3-64 of the rest, u64 LE | first sequence uv | last sequence − first, uv
-//! | hours: count uv, (hour − the one before, uv | last sequence − the hour's last, uv)*
+//! | units: count uv, (unit − the one before, uv | last sequence − the unit's last, uv)*
+//! unit: the start of an hour in minutes, or 2³² − 2 for running totals, 2³² − 1 for the catalog
 //! ```
 //!
 //! Holds always:
 //! - It is written once the epoch is finished and durable, and never changed.
-//! - It names every hour with entries that were not in a bucket by then, with the last sequence number
-//!   that touched the hour. What it does not name was covered by a cursor.
+//! - It names every unit with entries that were not in the store by then, with the last sequence number
+//!   that touched it. What it does not name was covered by a cursor.
 //! - Believing damaged bytes would lose samples, hence the checksum: a summary that cannot be read is
 //!   as good as none.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use icecore_model::BucketStart;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::DecodeError;
@@ -25,38 +27,72 @@ const RECORD: &str = "EpochSummary";
 const VERSION: u8 = 1;
 const CHECKSUM_END: usize = 9;
 
-/// An hour and a sequence number take at least a byte each.
-const MIN_HOUR_LEN: usize = 2;
+/// A unit and a sequence number take at least a byte each.
+const MIN_UNIT_LEN: usize = 2;
+
+/// What a flush brings into the store as a whole, and what epochs of the journal wait for. In the
+/// order in which it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlushUnit {
+    /// Samples of an hour.
+    Hour(BucketStart),
+    /// Running totals of deltas.
+    Totals,
+    /// Metric metadata.
+    Catalog,
+}
+
+impl FlushUnit {
+    const TOTALS: u32 = u32::MAX - 1;
+    const CATALOG: u32 = u32::MAX;
+
+    fn number(self) -> u32 {
+        match self {
+            // Starts of hours are multiples of 60.
+            Self::Hour(hour) => hour.minutes(),
+            Self::Totals => Self::TOTALS,
+            Self::Catalog => Self::CATALOG,
+        }
+    }
+
+    fn from_number(number: u32) -> Self {
+        match number {
+            Self::TOTALS => Self::Totals,
+            Self::CATALOG => Self::Catalog,
+            minutes => Self::Hour(BucketStart(minutes)),
+        }
+    }
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochSummary {
     pub first_seq: u64,
     pub last_seq: u64,
-    /// By hour, in minutes since 1970 (or a number that stands for the catalog or the totals of
-    /// deltas): the last sequence number that touched it.
-    pub hours: BTreeMap<u32, u64>,
+    /// The last sequence number that touched each unit.
+    pub units: BTreeMap<FlushUnit, u64>,
 }
 
 impl EpochSummary {
-    /// Whether buckets hold all of the epoch. `cursor` is up to where they hold an hour.
-    pub fn is_covered(&self, cursor: impl Fn(u32) -> Option<u64>) -> bool {
-        let covered = |(hour, last): (&u32, &u64)| cursor(*hour).is_some_and(|at| at >= *last);
-        self.hours.iter().all(covered)
+    /// Whether the store has all of the epoch. `cursor` is up to where it has a unit.
+    pub fn is_covered(&self, cursor: impl Fn(FlushUnit) -> Option<u64>) -> bool {
+        let covered =
+            |(unit, last): (&FlushUnit, &u64)| cursor(*unit).is_some_and(|at| at >= *last);
+        self.units.iter().all(covered)
     }
 }
 
 pub fn encode(summary: &EpochSummary) -> Bytes {
-    let mut value = Vec::with_capacity(CHECKSUM_END + 16 + 8 * summary.hours.len());
+    let mut value = Vec::with_capacity(CHECKSUM_END + 16 + 8 * summary.units.len());
     value.push(VERSION);
     value.extend_from_slice(&[0; 8]);
     push_uvarint(&mut value, summary.first_seq);
     push_uvarint(&mut value, summary.last_seq.wrapping_sub(summary.first_seq));
-    push_uvarint(&mut value, summary.hours.len() as u64);
+    push_uvarint(&mut value, summary.units.len() as u64);
     let mut before = 0;
-    for (hour, last) in &summary.hours {
-        push_uvarint(&mut value, u64::from(hour - before));
+    for (unit, last) in &summary.units {
+        push_uvarint(&mut value, u64::from(unit.number() - before));
         push_uvarint(&mut value, summary.last_seq.wrapping_sub(*last));
-        before = *hour;
+        before = unit.number();
     }
     let checksum = xxh3_64(&value[CHECKSUM_END..]);
     value[1..CHECKSUM_END].copy_from_slice(&checksum.to_le_bytes());
@@ -73,24 +109,24 @@ pub fn decode(value: &[u8]) -> Result<EpochSummary, DecodeError> {
     let first_seq = reader.uvarint()?;
     let last_seq = first_seq.checked_add(reader.uvarint()?);
     let last_seq = last_seq.ok_or_else(|| reader.error("sequence number"))?;
-    let count = reader.count(MIN_HOUR_LEN)?;
-    let mut hours = BTreeMap::new();
+    let count = reader.count(MIN_UNIT_LEN)?;
+    let mut units = BTreeMap::new();
     let mut before = 0u32;
     for i in 0..count {
         let step = reader.uvarint32()?;
-        let hour = before.checked_add(step).filter(|_| i == 0 || step > 0);
-        let hour = hour.ok_or_else(|| reader.error("hours do not ascend"))?;
+        let number = before.checked_add(step).filter(|_| i == 0 || step > 0);
+        let number = number.ok_or_else(|| reader.error("units do not ascend"))?;
         let last = last_seq.checked_sub(reader.uvarint()?);
         let last = last.filter(|last| *last >= first_seq);
         let last = last.ok_or_else(|| reader.error("sequence number outside of the epoch"))?;
-        hours.insert(hour, last);
-        before = hour;
+        units.insert(FlushUnit::from_number(number), last);
+        before = number;
     }
     reader.finish()?;
     Ok(EpochSummary {
         first_seq,
         last_seq,
-        hours,
+        units,
     })
 }
 
@@ -104,24 +140,27 @@ mod tests {
         EpochSummary {
             first_seq: 10,
             last_seq: 20,
-            hours: [(0, 10), (60, 20), (u32::MAX, 15)].into(),
+            units: [(0, 10), (60, 20), (u32::MAX, 15)]
+                .map(|(number, last)| (FlushUnit::from_number(number), last))
+                .into(),
         }
     }
 
     #[test]
-    fn covered_means_every_hour() {
+    fn covered_means_every_unit() {
         let cursors = |catalog: u64| {
-            move |hour: u32| match hour {
-                0 => Some(10),
-                60 => Some(25),
-                _ => Some(catalog),
+            move |unit: FlushUnit| match unit {
+                FlushUnit::Hour(BucketStart(0)) => Some(10),
+                FlushUnit::Hour(_) => Some(25),
+                FlushUnit::Totals => None,
+                FlushUnit::Catalog => Some(catalog),
             }
         };
         assert!(summary().is_covered(cursors(15)));
         assert!(!summary().is_covered(cursors(14)));
-        assert!(!summary().is_covered(|hour| (hour == 60).then_some(99)));
+        assert!(!summary().is_covered(|unit| (unit != FlushUnit::Catalog).then_some(99)));
         let nothing_left = EpochSummary {
-            hours: BTreeMap::new(),
+            units: BTreeMap::new(),
             ..summary()
         };
         assert!(nothing_left.is_covered(|_| None));
@@ -159,8 +198,8 @@ mod tests {
                 &[10, 10, 1, 60, u64::MAX],
                 "sequence number outside of the epoch",
             ),
-            (&[10, 10, 2, 60, 0, 0, 0], "hours do not ascend"),
-            (&[10, 10, 2, 4_294_967_295, 0, 1, 0], "hours do not ascend"),
+            (&[10, 10, 2, 60, 0, 0, 0], "units do not ascend"),
+            (&[10, 10, 2, 4_294_967_295, 0, 1, 0], "units do not ascend"),
             (&[10, 10, 1 << 40, 1, 1], "more elements than bytes"),
             (&[10, 10, 0, 0], "bytes after the end"),
         ] {
@@ -182,8 +221,9 @@ mod tests {
             let last_seq = first_seq.saturating_add(length.into());
             let length = last_seq - first_seq;
             let within = |offset: u32| first_seq + u64::from(offset) % (length + 1);
-            let hours = hours.into_iter().map(|(hour, offset)| (hour, within(offset))).collect();
-            let summary = EpochSummary { first_seq, last_seq, hours };
+            let unit = |(number, offset)| (FlushUnit::from_number(number), within(offset));
+            let units = hours.into_iter().map(unit).collect();
+            let summary = EpochSummary { first_seq, last_seq, units };
             prop_assert_eq!(decode(&encode(&summary)), Ok(summary));
         }
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    Appended, BoxFuture, Clock, Exemplar, Fill, Labels, Metadata, SampleStore, Selection,
-    SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
+    Appended, BoxFuture, BucketSize, Clock, Exemplar, Fill, Labels, Metadata, SampleStore,
+    Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
 };
 use icecore_records::key;
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ use crate::cache::ReadCache;
 use crate::context::{Context, Stop};
 use crate::error::{Error, Result, WriteError};
 use crate::ingest::flush::QuarantinedHour;
-use crate::ingest::head::{CATALOG_HOUR, WriteBatch};
+use crate::ingest::head::WriteBatch;
 use crate::ingest::journal::{Durable, summarize_epochs};
 use crate::ingest::{self, Ingest};
 use crate::maintenance::{self, Deletion, Maintenance, MaintenanceReport, MaintenanceStatus};
@@ -445,44 +445,33 @@ impl Database {
 
     pub fn gauges(&self) -> Gauges {
         let (ingest, head) = (&self.ingest, self.ingest.head());
-        let sequencer = head.sequencer.lock();
         let now_ms = self.context.clock.now_ms();
-        let oldest = sequencer
-            .epochs
-            .values()
-            .map(|e| e.started_ms)
-            .min()
-            .unwrap_or(now_ms);
-        let hours = || {
-            sequencer
-                .open_hours
-                .keys()
-                .filter(|hour| **hour != CATALOG_HOUR)
-        };
+        let journal = head.journal_state();
+        let oldest_ms = journal.oldest_epoch_ms.unwrap_or(now_ms);
+        let durable_below = ingest.journal().durable_below().min(journal.next_seq);
+        let hours = head.open_hours();
         let totals = {
             let totals = head.totals.lock();
             (totals.len(), totals.bytes())
         };
-        let ms = |hour: &u32| i64::from(*hour) * icecore_model::MINUTE_MS;
         Gauges {
             series: head.series.load(Relaxed),
             head_sample_bytes: head.sample_bytes(),
             head_series_bytes: head.series_bytes(),
-            open_hours: hours().count(),
+            open_hours: hours.len(),
             quarantined_hours: ingest.quarantine().len(),
             buckets: self.buckets.listed().len(),
             journal_queued_bytes: ingest.journal().queued_bytes(),
-            journal_lag: sequencer.next_seq
-                - ingest.journal().durable_below().min(sequencer.next_seq),
-            journal_epochs: sequencer.epochs.len(),
-            journal_unreadable_epochs: sequencer.epochs.values().filter(|e| e.unreadable).count(),
-            oldest_epoch_age_s: (now_ms - oldest) as f64 / 1e3,
+            journal_lag: journal.next_seq - durable_below,
+            journal_epochs: journal.epochs,
+            journal_unreadable_epochs: journal.unreadable_epochs,
+            oldest_epoch_age_s: (now_ms - oldest_ms) as f64 / 1e3,
             chunk_cache_bytes: self.buckets.cache().bytes(),
             metadata: head.metadata.read().len(),
             delta_series: totals.0,
             delta_bytes: totals.1,
-            head_start_ms: hours().next().map(ms),
-            head_end_ms: hours().next_back().map(|h| ms(h) + icecore_model::HOUR_MS),
+            head_start_ms: hours.first().map(|hour| hour.start_ms()),
+            head_end_ms: hours.last().map(|hour| hour.end_ms(BucketSize::HOUR)),
         }
     }
 

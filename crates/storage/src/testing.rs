@@ -166,7 +166,7 @@ impl Hooks for Database {
 
     fn roll_epoch(&self) {
         let now_ms = self.context.clock.now_ms();
-        self.ingest.head().sequencer.lock().roll_epoch(now_ms);
+        self.ingest.head().roll_epoch(now_ms, |_| true);
     }
 
     async fn coarsen_these(&self, target: Bucket, sources: &[Bucket]) -> Result<CoarsenOutcome> {

@@ -9,6 +9,7 @@ use icecore_model::{
     Metadata, MetricType, Span,
 };
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
+use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{
     Bucket, BucketMeta, ForwardRecord, HistogramEntry, MetricMeta, ParsedKey, SeriesId,
     bucket_list, bucket_meta, delta_totals, epoch_summary, exemplar_series, flush_cursor,
@@ -445,10 +446,16 @@ fn maintenance() -> Vec<Vec<u8>> {
 }
 
 fn epoch_summaries() -> Vec<Vec<u8>> {
+    let hour = |minutes| FlushUnit::Hour(BucketStart(minutes));
+    let units = [
+        (hour(28_333_320), 700),
+        (hour(28_333_380), 699),
+        (FlushUnit::Catalog, 300),
+    ];
     let summary = epoch_summary::EpochSummary {
         first_seq: 258,
         last_seq: 700,
-        hours: [(28_333_320, 700), (28_333_380, 699), (u32::MAX, 300)].into(),
+        units: units.into(),
     };
     vec![
         epoch_summary::encode(&summary).into(),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use icecore_records::columns::{Times, time_column};
-use icecore_records::epoch_summary::{self, EpochSummary};
+use icecore_records::epoch_summary::{self, EpochSummary, FlushUnit};
 use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
 use icecore_records::restore_mark::{self, RestoreMark};
 use icecore_records::tombstones::{self, Tombstones};
@@ -202,7 +202,11 @@ fn finished() -> EpochSummary {
     EpochSummary {
         first_seq: 258,
         last_seq: 700,
-        hours: [(hour().start.minutes(), 700), (u32::MAX, 300)].into(),
+        units: [
+            (FlushUnit::Hour(hour().start), 700),
+            (FlushUnit::Catalog, 300),
+        ]
+        .into(),
     }
 }
 

@@ -22,6 +22,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use icecore_model::BucketStart;
 use icecore_records::tombstones::{self, Tombstones};
 use icecore_records::{Bucket, ParsedKey, key};
 use parking_lot::RwLock;
@@ -59,12 +60,11 @@ impl AllTombstones {
 
     /// The hours of buckets that have some, each with the journal sequence up to which its bucket had
     /// everything of it.
-    pub(crate) fn flushed_hours(&self) -> Vec<(u32, u64)> {
+    pub(crate) fn flushed_hours(&self) -> Vec<(BucketStart, u64)> {
         let mut hours = Vec::new();
         for (bucket, tombstones) in self.0.read().iter() {
-            let (first, end) = minutes(*bucket);
             let through = tombstones.through_seq;
-            hours.extend((first..end).step_by(60).map(|hour| (hour, through)));
+            hours.extend(bucket.each_hour().map(|hour| (hour, through)));
         }
         hours
     }
@@ -91,15 +91,6 @@ impl AllTombstones {
             false => drop(all.insert(bucket, Arc::new(tombstones))),
         }
     }
-}
-
-/// The first minute of a bucket, and the first one behind it.
-pub(crate) fn minutes(bucket: Bucket) -> (u32, u32) {
-    let end = bucket.end_ms() / icecore_model::MINUTE_MS;
-    (
-        bucket.start.minutes(),
-        u32::try_from(end).unwrap_or(u32::MAX),
-    )
 }
 
 /// Writes the tombstones of a bucket as they shall be from now on.

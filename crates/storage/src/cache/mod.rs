@@ -27,6 +27,7 @@ mod times;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use icecore_model::BucketStart;
 use icecore_records::Bucket;
 use parking_lot::{Mutex, RwLock};
 
@@ -48,7 +49,7 @@ const SWEEPS_MAX: usize = 2;
 pub(crate) struct ReadCache {
     budget: Arc<Budget>,
     buckets: Mutex<BTreeMap<Bucket, State>>,
-    head_hours: RwLock<BTreeMap<u32, Arc<HeadHour>>>,
+    head_hours: RwLock<BTreeMap<BucketStart, Arc<HeadHour>>>,
     pub(crate) head_labels: HeadLabels,
     pub(crate) label_sets: LabelSets,
     /// Where the last sweep stopped.
@@ -77,7 +78,7 @@ struct Hand {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     HeadLabels,
-    HeadHour(u32),
+    HeadHour(BucketStart),
     Bucket(Bucket),
 }
 
@@ -142,12 +143,12 @@ impl ReadCache {
     }
 
     /// The part for an hour of the head, if something of it was read.
-    pub(crate) fn known_head_hour(&self, hour: u32) -> Option<Arc<HeadHour>> {
+    pub(crate) fn known_head_hour(&self, hour: BucketStart) -> Option<Arc<HeadHour>> {
         self.head_hours.read().get(&hour).cloned()
     }
 
     /// The part for an hour of the head, made when there is none.
-    pub(crate) fn head_hour(&self, hour: u32) -> Arc<HeadHour> {
+    pub(crate) fn head_hour(&self, hour: BucketStart) -> Arc<HeadHour> {
         if let Some(known) = self.known_head_hour(hour) {
             return known;
         }
@@ -162,7 +163,7 @@ impl ReadCache {
     }
 
     /// The head has given an hour away.
-    pub(crate) fn forget_head_hour(&self, hour: u32) {
+    pub(crate) fn forget_head_hour(&self, hour: BucketStart) {
         self.head_hours.write().remove(&hour);
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_model::{BucketSize, BucketStart};
+use icecore_records::epoch_summary::FlushUnit;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -13,7 +14,7 @@ use crate::ingest::Ingest;
 use crate::ingest::flush::{
     Retry, flush_catalog, flush_hours, flush_round, flush_totals, take_round,
 };
-use crate::ingest::head::{CATALOG_HOUR, LiveHours, OpenHour, TOTALS_HOUR};
+use crate::ingest::head::{LiveHours, OpenHour};
 use crate::ingest::journal::{drain_epochs, summarize_epochs};
 
 /// How long an explicit flush waits for drained epochs to vanish. The next tick goes on with the rest.
@@ -34,9 +35,11 @@ const STORE_POLL: Duration = Duration::from_millis(50);
 /// there are more.
 pub(crate) async fn flush_due(ingest: &Arc<Ingest>) -> Result<bool> {
     roll_epoch(ingest, false);
-    let mut hours = due_hours(ingest);
-    let catalog = hours.remove(&CATALOG_HOUR);
-    let totals = hours.remove(&TOTALS_HOUR);
+    let Due {
+        mut hours,
+        catalog,
+        totals,
+    } = due(ingest);
     let flushed_any = !hours.is_empty();
     if flushed_any {
         roll_epoch(ingest, true);
@@ -123,14 +126,11 @@ pub(crate) async fn flush_at_stop(ingest: &Arc<Ingest>) -> Result<()> {
 }
 
 /// All open hours, after the beginning of a new epoch.
-fn all_hours(ingest: &Ingest) -> BTreeSet<u32> {
-    let mut sequencer = ingest.head.sequencer.lock();
-    sequencer.roll_epoch(ingest.context.clock.now_ms());
-    let open = sequencer.open_hours.keys().copied();
-    let hours = open.filter(|hour| *hour != CATALOG_HOUR).collect();
-    drop(sequencer);
+fn all_hours(ingest: &Ingest) -> BTreeSet<BucketStart> {
+    let now_ms = ingest.context.clock.now_ms();
+    ingest.head.roll_epoch(now_ms, |_| true);
     ingest.journal.epoch_began();
-    hours
+    ingest.head.open_hours()
 }
 
 /// The same, and lets go of the journal.
@@ -151,76 +151,68 @@ pub(crate) async fn flush_and_drain(ingest: &Arc<Ingest>) -> Result<()> {
 fn roll_epoch(ingest: &Ingest, before_flush: bool) {
     let now_ms = ingest.context.clock.now_ms();
     let options = &ingest.context.options.journal;
-    let mut sequencer = ingest.head.sequencer.lock();
     let age_max = (options.epoch_age_max.as_millis() as i64).max(1);
     let span = |ms: i64| ms.div_euclid(age_max);
-    let old = span(now_ms) != span(sequencer.epoch_started_ms);
-    let bytes_max = match before_flush {
-        true => options.epoch_bytes_max / FLUSHED_EPOCH_SHARE,
-        false => options.epoch_bytes_max,
+    let bytes_max = if before_flush {
+        options.epoch_bytes_max / FLUSHED_EPOCH_SHARE
+    } else {
+        options.epoch_bytes_max
     };
-    if old || ingest.journal.epoch_bytes() >= bytes_max.max(1) {
-        sequencer.roll_epoch(now_ms);
+    let is_large = ingest.journal.epoch_bytes() >= bytes_max.max(1);
+    let is_due = |began_ms| is_large || span(now_ms) != span(began_ms);
+    if let Some(epoch) = ingest.head.roll_epoch(now_ms, is_due) {
         ingest.journal.epoch_began();
-        debug!(epoch = sequencer.epoch, "new journal epoch");
+        debug!(epoch, "new journal epoch");
     }
 }
 
-/// Hours that should be flushed now, and why.
-fn due_hours(ingest: &Ingest) -> BTreeSet<u32> {
+/// What should be flushed now.
+struct Due {
+    hours: BTreeSet<BucketStart>,
+    catalog: bool,
+    totals: bool,
+}
+
+fn due(ingest: &Ingest) -> Due {
     let now_ms = ingest.context.clock.now_ms();
     let options = &ingest.context.options;
-    let sequencer = ingest.head.sequencer.lock();
-    let grace_ms = options.head.flush_grace.as_millis() as i64;
-    let closed = |(hour, open): &(&u32, &OpenHour)| {
-        let end_ms = match **hour {
-            CATALOG_HOUR => 0,
-            hour => BucketStart(hour).end_ms(BucketSize::HOUR),
-        };
-        now_ms >= end_ms + grace_ms && now_ms >= open.last_write_ms + grace_ms
-    };
-    let mut due: BTreeSet<u32> = sequencer
-        .open_hours
-        .iter()
-        .filter(closed)
-        .map(|(h, _)| *h)
-        .collect();
     let keep_ms = options.journal.epoch_keep_max.as_millis() as i64;
-    due.extend(sequencer.hours_of_old_epochs(now_ms - keep_ms));
-    let distant = sequencer.distant_count(now_ms);
+    let open = ingest.head.open_units(now_ms, now_ms - keep_ms);
+    let grace_ms = options.head.flush_grace.as_millis() as i64;
+    let is_quiet = |open: &OpenHour| now_ms >= open.last_write_ms + grace_ms;
+    let is_closed = |(hour, open): &(&BucketStart, &OpenHour)| {
+        now_ms >= hour.end_ms(BucketSize::HOUR) + grace_ms && is_quiet(open)
+    };
+    let closed = open.hours.iter().filter(is_closed);
+    let mut due = Due {
+        hours: closed.map(|(hour, _)| *hour).collect(),
+        catalog: open.catalog.is_some_and(|open| is_quiet(&open)),
+        totals: false,
+    };
+    for unit in open.overdue {
+        match unit {
+            FlushUnit::Hour(hour) => drop(due.hours.insert(hour)),
+            FlushUnit::Catalog => due.catalog = true,
+            FlushUnit::Totals => due.totals = true,
+        }
+    }
+    let distant = open.distant.len();
     if distant > options.limits.open_buckets_max / 2 {
         // Many hours of long ago are open, which is backfill: the older half makes room.
-        due.extend(sequencer.distant_hours(now_ms).take(distant.div_ceil(2)));
+        let older = open.distant.iter().take(distant.div_ceil(2));
+        due.hours.extend(older);
     }
-    drop(sequencer);
-    due.extend(flush_for_memory(ingest));
+    due.hours.extend(flush_for_memory(ingest));
     // They have a time of their own.
-    due.retain(|hour| !ingest.quarantine.contains(*hour));
+    due.hours.retain(|hour| !ingest.quarantine.contains(*hour));
     due
 }
 
 /// Hours that should be flushed so that samples take less memory.
-pub(crate) fn flush_for_memory(ingest: &Ingest) -> impl Iterator<Item = u32> {
+pub(crate) fn flush_for_memory(ingest: &Ingest) -> impl Iterator<Item = BucketStart> {
     let full = ingest.head.sample_bytes() > ingest.budget.flush_bytes;
-    let hours = full.then(|| largest(&ingest.head.sequencer.lock().open_hours));
+    let hours = full.then(|| ingest.head.largest_hours());
     let stuck = ingest.quarantine.hours();
     let hours = hours.unwrap_or_default().into_iter();
     hours.filter(move |hour| !stuck.contains(hour))
-}
-
-/// The hours that hold most: as few as make up half of all samples.
-fn largest(open: &std::collections::BTreeMap<u32, OpenHour>) -> Vec<u32> {
-    let mut hours: Vec<(u64, u32)> = open
-        .iter()
-        .map(|(hour, open)| (open.samples, *hour))
-        .collect();
-    hours.sort_unstable_by(|a, b| b.cmp(a));
-    let all: u64 = hours.iter().map(|(samples, _)| samples).sum();
-    let mut taken = 0;
-    let half = hours.into_iter().take_while(|(samples, _)| {
-        let before = taken;
-        taken += samples;
-        before * 2 <= all
-    });
-    half.map(|(_, hour)| hour).collect()
 }

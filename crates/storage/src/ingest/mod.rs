@@ -83,11 +83,7 @@ impl Ingest {
         let strict = options.journal.strict_recovery;
         let recovered = recover(&view, &head, &context.pool, &flushed, strict, now_ms).await?;
         forget_unreadable(engine.db(), &head).await?;
-        {
-            let mut sequencer = head.sequencer.lock();
-            sequencer.next_seq = recovered.next_seq;
-            sequencer.epoch = recovered.next_epoch;
-        }
+        head.continue_at(recovered.next_seq, recovered.next_epoch);
         info!(
             records = recovered.records,
             samples = recovered.samples,

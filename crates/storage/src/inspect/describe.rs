@@ -3,8 +3,9 @@
 mod coarse;
 
 use bytes::Bytes;
-use icecore_model::{BucketSize, BucketStart, Histogram, HistogramCounts};
+use icecore_model::{BucketSize, Histogram, HistogramCounts};
 use icecore_records::delta_totals::{self, TotalValue};
+use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::journal::{self, Section};
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, Temporality, bucket_list, bucket_meta,
@@ -13,8 +14,6 @@ use icecore_records::{
 };
 
 pub(super) use coarse::phase_name;
-
-use crate::ingest::head::{CATALOG_HOUR, TOTALS_HOUR};
 
 /// A record, taken apart.
 #[derive(Clone, Debug)]
@@ -249,11 +248,11 @@ impl Reading<'_> {
         let summary = epoch_summary::decode(value)?;
         self.view.fact("first_sequence", summary.first_seq);
         self.view.fact("last_sequence", summary.last_seq);
-        self.view.fact("hours", summary.hours.len());
-        self.lines(summary.hours.iter().map(|(hour, last)| match *hour {
-            CATALOG_HOUR => format!("catalog up to sequence {last}"),
-            TOTALS_HOUR => format!("running totals up to sequence {last}"),
-            hour => format!("hour {} up to sequence {last}", BucketStart(hour)),
+        self.view.fact("hours", summary.units.len());
+        self.lines(summary.units.iter().map(|(unit, last)| match unit {
+            FlushUnit::Catalog => format!("catalog up to sequence {last}"),
+            FlushUnit::Totals => format!("running totals up to sequence {last}"),
+            FlushUnit::Hour(hour) => format!("hour {hour} up to sequence {last}"),
         }));
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! The deletion of series, or of a range of their samples.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use icecore_model::{HOUR_MS, Matcher};
+use icecore_model::{BucketSize, HOUR_MS, Matcher};
 use icecore_records::Bucket;
 use icecore_records::key;
 use icecore_records::tombstones::Tombstones;
@@ -14,11 +13,10 @@ use tracing::info;
 use super::Maintenance;
 use super::build::stored_job;
 use crate::buckets::contents::{self, Fate};
-use crate::buckets::tombstones::{minutes, put};
+use crate::buckets::tombstones::put;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest::flush::{FrozenHours, Retry, flush_hours, time_of};
-use crate::ingest::head::{CATALOG_HOUR, TOTALS_HOUR};
 use crate::read::{BucketView, bucket_meta_of, resolve, views_of};
 use crate::slate::fetch::join_bounded;
 
@@ -135,18 +133,8 @@ async fn flush_matching(maintenance: &Arc<Maintenance>, deletion: &Arc<Deletion>
     if !maintenance.context.pool.run(found).await? {
         return Ok(true);
     }
-    let hours: BTreeSet<u32> = {
-        let sequencer = maintenance.ingest.head().sequencer.lock();
-        let hours = sequencer.open_hours.keys().copied();
-        let touched = |hour: &u32| {
-            let start_ms = i64::from(*hour) * icecore_model::MINUTE_MS;
-            start_ms <= deletion.end_ms && start_ms + HOUR_MS > deletion.start_ms
-        };
-        hours
-            .filter(|hour| !matches!(*hour, CATALOG_HOUR | TOTALS_HOUR))
-            .filter(touched)
-            .collect()
-    };
+    let mut hours = maintenance.ingest.head().open_hours();
+    hours.retain(|hour| deletion.touches(Bucket::hour(*hour)));
     // Also without any: what an earlier flush failed to write comes first.
     let held_back = flush_hours(&maintenance.ingest, hours, Retry::All).await?;
     Ok(held_back.is_empty())
@@ -179,7 +167,9 @@ async fn refuse_quarantined(
             })
         };
         if maintenance.context.pool.run(found).await? {
-            let start = time_of((hour.start_ms / icecore_model::MINUTE_MS) as u32);
+            let start = BucketSize::HOUR
+                .bucket_of(hour.start_ms)
+                .map_or_else(String::new, time_of);
             let cause = hour.cause;
             return Err(Error::Corrupt(format!(
                 "nothing was deleted: the hour {start} has matching samples and cannot be flushed ({cause}); \
@@ -234,17 +224,13 @@ async fn hold_from_here(
     changed: &mut [(Bucket, Tombstones)],
     frozen: &FrozenHours,
 ) -> Result<()> {
-    let last_seq = {
-        let sequencer = maintenance.ingest.head().sequencer.lock();
-        for (bucket, tombstones) in changed {
-            let (first, end) = minutes(*bucket);
-            if frozen.range(first..end).next().is_none() {
-                let through = sequencer.closed_through(first, end);
-                tombstones.through_seq = tombstones.through_seq.max(through);
-            }
+    let ranges: Vec<_> = changed.iter().map(|(bucket, _)| bucket.hours()).collect();
+    let (closed_through, last_seq) = maintenance.ingest.head().closed_through(&ranges);
+    for (((_, tombstones), hours), through) in changed.iter_mut().zip(ranges).zip(closed_through) {
+        if frozen.range(hours).next().is_none() {
+            tombstones.through_seq = tombstones.through_seq.max(through);
         }
-        sequencer.next_seq - 1
-    };
+    }
     // Numbers that a crash would give out again must not be spoken of.
     maintenance.ingest.journal().wait_durable(last_seq).await
 }

@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_model::{BucketSize, MINUTE_MS};
+use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
 
 use crate::buckets::list;
@@ -34,7 +34,7 @@ pub(crate) struct Situation<'s> {
     /// When buckets were last written to, as far as that is known.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
     /// Hours that the head holds something of and that must be flushed before they are copied.
-    pub(crate) busy_hours: &'s BTreeSet<u32>,
+    pub(crate) busy_hours: &'s BTreeSet<BucketStart>,
     pub(crate) now_ms: i64,
     /// How long a window must have been closed, and quiet. Asked for, no time.
     pub(crate) delay_ms: i64,
@@ -131,11 +131,11 @@ impl Situation<'_> {
 }
 
 /// The hours that lie in a window.
-pub(crate) fn hours_in(hours: &BTreeSet<u32>, window: Bucket) -> impl Iterator<Item = u32> {
-    let first = window.start.minutes();
-    let minutes = window.size.duration_ms() / MINUTE_MS;
-    let after = first.saturating_add(u32::try_from(minutes).unwrap_or(u32::MAX));
-    hours.range(first..after).copied()
+pub(crate) fn hours_in(
+    hours: &BTreeSet<BucketStart>,
+    window: Bucket,
+) -> impl Iterator<Item = BucketStart> {
+    hours.range(window.hours()).copied()
 }
 
 #[cfg(test)]

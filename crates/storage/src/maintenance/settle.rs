@@ -60,7 +60,7 @@ pub(crate) async fn settle(
 /// them is ever deleted, and the newest may be one that was just replaced. Before that a file of the
 /// log: a memtable remembers the last one that was complete when it was closed, and that one is kept.
 async fn begin_file(maintenance: &Maintenance) -> Result<()> {
-    let mark = maintenance.ingest.head().sequencer.lock().watermark();
+    let mark = maintenance.ingest.head().watermark();
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
     let written = maintenance.context.engine.db().write(batch).await;

@@ -1,5 +1,6 @@
 //! What maintenance is doing and what is left to do, for people and metrics.
 
+use icecore_model::BucketStart;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::task::Prospect;
@@ -12,7 +13,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     // While a flush is under way its hours are not known here; they are left out a moment later.
     let frozen = maintenance.ingest.try_lock_flushes();
     let frozen = frozen.map(|frozen| frozen.keys().copied().collect());
-    let frozen: BTreeSet<u32> = frozen.unwrap_or_default();
+    let frozen: BTreeSet<BucketStart> = frozen.unwrap_or_default();
     let prospect = Prospect::of(maintenance, frozen, false);
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let oldest_ms = waiting.iter().map(|piece| piece.target.end_ms()).min();

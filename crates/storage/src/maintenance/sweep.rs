@@ -22,7 +22,6 @@ use super::build::stored_job;
 use super::retire::empty_buckets;
 use crate::error::Result;
 use crate::ingest::flush::FrozenHours;
-use crate::ingest::head::CATALOG_HOUR;
 use crate::maintenance::Maintenance;
 
 /// How long flushes are held up at most. The next sweep goes on with what is left.
@@ -50,29 +49,20 @@ async fn orphans(maintenance: &Maintenance, frozen: &FrozenHours) -> Result<Vec<
     let stored = maintenance.context.engine.segments_in_files();
     let stored: BTreeSet<Bucket> = stored.iter().filter_map(|s| bucket_of(s)).collect();
     let job = stored_job(maintenance).await?;
-    let mut hours: BTreeSet<u32> = frozen.keys().copied().collect();
-    {
-        let sequencer = maintenance.ingest.head().sequencer.lock();
-        hours.extend(sequencer.open_hours.keys());
-    }
-    hours.remove(&CATALOG_HOUR);
+    let mut hours: BTreeSet<BucketStart> = frozen.keys().copied().collect();
+    hours.extend(maintenance.ingest.head().open_hours());
     let (retired, listed) = (maintenance.buckets.retired(), maintenance.buckets.listed());
     let wanted = |bucket: &Bucket| {
-        let end = bucket.start.minutes().saturating_add(minutes(bucket.size));
         listed.contains(bucket)
             || retired.contains_key(bucket)
             // It may be resumed: what it has written of its target is of use.
             || job.as_ref().is_some_and(|job| job.target == *bucket)
-            || hours.range(bucket.start.minutes()..end).next().is_some()
+            || hours.range(bucket.hours()).next().is_some()
     };
     Ok(stored
         .into_iter()
         .filter(|bucket| !wanted(bucket))
         .collect())
-}
-
-fn minutes(size: BucketSize) -> u32 {
-    u32::try_from(size.duration_ms() / icecore_model::MINUTE_MS).unwrap_or(u32::MAX)
 }
 
 /// The bucket that a segment belongs to, if it is one that this program may have written.

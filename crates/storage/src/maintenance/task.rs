@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use icecore_model::BucketSize;
+use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -34,7 +34,6 @@ use crate::buckets::Recent;
 use crate::buckets::list::{self, Overlap};
 use crate::error::{Error, Result};
 use crate::ingest;
-use crate::ingest::head::CATALOG_HOUR;
 use crate::maintenance::Maintenance;
 
 /// How often it is looked for work.
@@ -362,7 +361,7 @@ async fn next_piece(
     let prospect = {
         // Under the flush lock, so that no flush is half done.
         let frozen = maintenance.ingest.lock_flushes().await;
-        let frozen: BTreeSet<u32> = frozen.keys().copied().collect();
+        let frozen: BTreeSet<BucketStart> = frozen.keys().copied().collect();
         Prospect::of(maintenance, frozen, everything)
     };
     let Some(prospect) = prospect else {
@@ -386,7 +385,7 @@ async fn next_piece(
 pub(super) struct Prospect {
     buckets: BTreeSet<Bucket>,
     known: Recent,
-    busy_hours: BTreeSet<u32>,
+    busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
     delay_ms: i64,
     everything: bool,
@@ -396,7 +395,7 @@ impl Prospect {
     /// `frozen` are hours that a flush has not finished with. `None`: it is too early for any plan.
     pub(super) fn of(
         maintenance: &Maintenance,
-        frozen: BTreeSet<u32>,
+        frozen: BTreeSet<BucketStart>,
         everything: bool,
     ) -> Option<Self> {
         let mut busy_hours = frozen;
@@ -407,10 +406,8 @@ impl Prospect {
             if now_ms - maintenance.context.started_ms < delay_ms {
                 return None;
             }
-            let sequencer = maintenance.ingest.head().sequencer.lock();
-            busy_hours.extend(sequencer.open_hours.keys());
+            busy_hours.extend(maintenance.ingest.head().open_hours());
         }
-        busy_hours.remove(&CATALOG_HOUR);
         let listed = maintenance.buckets.listed();
         let known = maintenance
             .buckets

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::BucketSize;
+use icecore_model::BucketStart;
 use icecore_records::{Bucket, DecodeError, SeriesId, histogram_series, key, start_timestamps};
 use rayon::prelude::*;
 
@@ -292,7 +293,7 @@ pub(super) fn head_chunks(
     let mut chunks: Vec<Option<Arc<Chunk>>> = vec![None; parts.len()];
     let mut hits = HeadHits::default();
     // Few hours, many series: a list per hour, found by trying the last one first.
-    let mut hours: Vec<(u32, Vec<usize>)> = Vec::new();
+    let mut hours: Vec<(BucketStart, Vec<usize>)> = Vec::new();
     for (at, (_, part)) in parts.iter().enumerate() {
         let part = &resolved.head_parts[*part as usize];
         if part.known.is_some() {
@@ -302,7 +303,7 @@ pub(super) fn head_chunks(
         if part.stream.is_empty() {
             continue;
         }
-        let hour = part.hour.minutes();
+        let hour = part.hour;
         match hours.iter_mut().find(|(known, _)| *known == hour) {
             Some((_, list)) => list.push(at),
             None => hours.push((hour, vec![at])),

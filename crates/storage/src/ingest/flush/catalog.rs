@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
 use slatedb::WriteBatch;
 use tracing::warn;
@@ -9,7 +10,7 @@ use tracing::warn;
 use super::to_the_end;
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
-use crate::ingest::head::{CATALOG_HOUR, MetadataMap};
+use crate::ingest::head::MetadataMap;
 use crate::slate::read_view::{ScanKind, View};
 
 /// Metadata per batch.
@@ -23,19 +24,14 @@ pub(crate) async fn flush_catalog(ingest: &Arc<Ingest>) -> Result<()> {
 
 async fn flush_changes(ingest: &Ingest) -> Result<()> {
     let _one_at_a_time = ingest.flushing.lock().await;
-    let (changed, cursor) = {
-        let mut sequencer = ingest.head.sequencer.lock();
-        let Some(changed) = sequencer.open_hours.remove(&CATALOG_HOUR) else {
-            return Ok(());
-        };
-        (changed, sequencer.next_seq - 1)
+    let Some((open, cursor)) = ingest.head.take_open_catalog() else {
+        return Ok(());
     };
     let written = write_catalog(ingest, cursor).await;
-    let mut sequencer = ingest.head.sequencer.lock();
     match written {
-        Ok(()) => sequencer.flushed(CATALOG_HOUR, cursor),
+        Ok(()) => ingest.head.flushed(FlushUnit::Catalog, cursor),
         // To be tried again.
-        Err(_) => drop(sequencer.open_hours.entry(CATALOG_HOUR).or_insert(changed)),
+        Err(_) => ingest.head.reopen_catalog(open),
     }
     written
 }
@@ -48,7 +44,7 @@ async fn write_catalog(ingest: &Ingest, cursor: u64) -> Result<()> {
             .map(|(family, m)| (key::metric_metadata(family), metadata::encode(m)))
             .collect()
     };
-    let mark = ingest.head.sequencer.lock().watermark();
+    let mark = ingest.head.watermark();
     // Only what the journal holds durably: the catalog must not know of requests that never were.
     ingest.journal.wait_durable(mark.next_seq - 1).await?;
     let db = ingest.context.engine.db();

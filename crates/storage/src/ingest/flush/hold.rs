@@ -28,7 +28,7 @@ use crate::metrics::Metrics;
 pub(crate) struct Hold {
     window: watch::Sender<Option<Bucket>>,
     /// Hours of the window that some flush wanted.
-    wanted: Mutex<BTreeSet<u32>>,
+    wanted: Mutex<BTreeSet<BucketStart>>,
     /// Who waits for the end of a hold.
     waiting: AtomicUsize,
     /// Fair: waiters are served in order.
@@ -71,11 +71,11 @@ impl Hold {
     }
 
     /// Takes the hours that are held back out of those that are to be flushed.
-    pub(crate) fn take_out(&self, hours: &mut BTreeSet<u32>) -> BTreeSet<u32> {
+    pub(crate) fn take_out(&self, hours: &mut BTreeSet<BucketStart>) -> BTreeSet<BucketStart> {
         let Some(window) = self.window() else {
             return BTreeSet::new();
         };
-        let held_back: BTreeSet<u32> = hours
+        let held_back: BTreeSet<BucketStart> = hours
             .iter()
             .copied()
             .filter(|hour| holds(window, *hour))
@@ -86,7 +86,7 @@ impl Hold {
     }
 
     /// Waits until none of these hours is held back. The job is told that somebody waits.
-    pub(crate) async fn ended(&self, hours: &BTreeSet<u32>) {
+    pub(crate) async fn ended(&self, hours: &BTreeSet<BucketStart>) {
         let _waiting = Waiting::new(&self.waiting);
         let free = |held: &Option<Bucket>| {
             held.is_none_or(|window| !hours.iter().any(|hour| holds(window, *hour)))
@@ -126,8 +126,8 @@ impl Drop for Held<'_> {
 }
 
 /// Whether an hour lies in a window.
-pub(crate) fn holds(window: Bucket, hour: u32) -> bool {
-    window.contains(BucketStart(hour).start_ms())
+pub(crate) fn holds(window: Bucket, hour: BucketStart) -> bool {
+    window.contains(hour.start_ms())
 }
 
 struct Waiting<'h>(&'h AtomicUsize);
@@ -157,35 +157,38 @@ mod tests {
         }
     }
 
+    fn hours<const N: usize>(minutes: [u32; N]) -> BTreeSet<BucketStart> {
+        minutes.map(BucketStart).into()
+    }
+
     #[tokio::test]
     async fn hours_of_the_window_are_taken_out_until_it_ends() {
         let hold = Hold::new(Arc::default());
-        let mut hours = BTreeSet::from([180, 240, 420, 480]);
-        assert!(hold.take_out(&mut hours).is_empty());
+        let mut left = hours([180, 240, 420, 480]);
+        assert!(hold.take_out(&mut left).is_empty());
         let turn = hold.turn().await;
         let held = turn.begin(window(240), &FrozenHours::new()).unwrap();
         assert_eq!(hold.window(), Some(window(240)));
-        let held_back = hold.take_out(&mut hours);
-        assert_eq!(held_back, BTreeSet::from([240, 420]));
-        assert_eq!(hours, BTreeSet::from([180, 480]));
+        let mut held_back = hold.take_out(&mut left);
+        assert_eq!(held_back, hours([240, 420]));
+        assert_eq!(left, hours([180, 480]));
         drop(held);
         assert_eq!(hold.window(), None);
         assert_eq!(hold.metrics.held_hours.get(), 2);
-        let mut hours = held_back;
-        assert!(hold.take_out(&mut hours).is_empty());
+        assert!(hold.take_out(&mut held_back).is_empty());
     }
 
     #[tokio::test]
     async fn who_waits_is_counted_and_woken() {
         let hold = Arc::new(Hold::new(Arc::default()));
-        let hours = BTreeSet::from([240]);
-        hold.ended(&hours).await;
+        let hours_of_window = hours([240]);
+        hold.ended(&hours_of_window).await;
         let turn = hold.turn().await;
         let held = turn.begin(window(240), &FrozenHours::new()).unwrap();
-        hold.ended(&BTreeSet::from([480])).await;
+        hold.ended(&hours([480])).await;
         let waiter = tokio::spawn({
             let hold = Arc::clone(&hold);
-            async move { hold.ended(&hours).await }
+            async move { hold.ended(&hours_of_window).await }
         });
         while !hold.is_waited_for() {
             tokio::task::yield_now().await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use icecore_model::{CUSTOM_BUCKETS_SCHEMA, METRIC_NAME, Metadata, MetricType};
+use icecore_model::{BucketStart, CUSTOM_BUCKETS_SCHEMA, METRIC_NAME, Metadata, MetricType};
 use icecore_records::{
     Bucket, MetricMeta, SeriesId, bucket_list, bucket_meta, flush_cursor, forward_index,
     inverted_index, key, series_dictionary, watermark,
@@ -32,7 +32,7 @@ const SLICE_SERIES: usize = 1024;
 
 /// An hour whose flush is written and not yet known to be durable.
 pub(super) struct WrittenHour {
-    hour: u32,
+    hour: BucketStart,
     bucket: Bucket,
     order: Arc<LabelOrder>,
     /// The commit.
@@ -46,7 +46,7 @@ pub(super) struct WrittenHour {
 /// the flush lock.
 pub(super) async fn write_hour(
     ingest: &Arc<Ingest>,
-    hour: u32,
+    hour: BucketStart,
     place: Place,
     series: &[SeriesRef],
     cursor: u64,
@@ -103,7 +103,7 @@ pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: Vec<WrittenHour>
         ingest.buckets.recent().note(hour.bucket, now_ms);
     }
     let head = Arc::clone(&ingest.head);
-    let frozen: Vec<(u32, Arc<LabelOrder>)> = written
+    let frozen: Vec<(BucketStart, Arc<LabelOrder>)> = written
         .iter()
         .map(|written| (written.hour, Arc::clone(&written.order)))
         .collect();
@@ -137,7 +137,7 @@ fn report(ingest: &Ingest, written: &[WrittenHour]) {
         metrics.flushed_hours.add(1);
         debug!(
             bucket = %hour.bucket,
-            hour = hour.hour,
+            hour = %hour.hour,
             series = hour.order.series().len(),
             records = hour.records,
             bytes = hour.bytes,
@@ -198,7 +198,7 @@ impl HourFlush<'_> {
         for slice in slices(fresh.len()) {
             let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
             let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
-            let hour = self.place.hour.start.minutes();
+            let hour = self.place.hour.start;
             let prepare = move || forward_records(&head, hour, &order, &ids, &fresh[slice]);
             for (id, fingerprint, value) in self.ingest.context.pool.run(prepare).await? {
                 if has_dictionary(bucket) {
@@ -285,7 +285,7 @@ impl HourFlush<'_> {
 
     async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, Assembled)>> {
         let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
-        let hour = self.place.hour.start.minutes();
+        let hour = self.place.hour.start;
         let work = move || {
             let series = slice.iter().map(|at| order.series()[*at]);
             let assembled = head.each_frozen(hour, series, |series, part| (series, assemble(part)));
@@ -337,7 +337,7 @@ impl HourFlush<'_> {
         self.meta.has_histograms = self.meta.histogram_samples > 0;
         self.meta.has_start_timestamps |= self.writer.wrote_starts;
         self.place.note_late(&mut self.meta);
-        let mark = self.ingest.head.sequencer.lock().watermark();
+        let mark = self.ingest.head.watermark();
         let (writer, place) = (&mut self.writer, self.place);
         let meta = bucket_meta::encode(&self.meta).into();
         if !place.listed {
@@ -362,7 +362,7 @@ fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
 /// Forward records of new series (given by their place in label order), with their fingerprints.
 fn forward_records(
     head: &Head,
-    hour: u32,
+    hour: BucketStart,
     order: &LabelOrder,
     ids: &[SeriesId],
     fresh: &[usize],
@@ -393,7 +393,7 @@ fn forward_records(
 }
 
 /// Whether a series has native histograms with exponential buckets in what is being flushed.
-fn has_exponential(head: &Head, hour: u32, series: SeriesRef) -> bool {
+fn has_exponential(head: &Head, hour: BucketStart, series: SeriesRef) -> bool {
     let found = head.each_frozen(hour, std::iter::once(series), |_, part| {
         let mut histograms = part.histograms.iter().flat_map(|entry| &entry.value);
         histograms.any(|histogram| histogram.schema != CUSTOM_BUCKETS_SCHEMA)

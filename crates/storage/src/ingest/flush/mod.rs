@@ -39,6 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use icecore_model::BucketStart;
+use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{Bucket, flush_cursor, key, watermark};
 use tracing::warn;
 
@@ -71,7 +72,7 @@ const GROUP_BYTES: u64 = 4 << 20;
 
 /// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
 /// left to be done.
-pub(crate) type FrozenHours = BTreeMap<u32, FrozenHour>;
+pub(crate) type FrozenHours = BTreeMap<BucketStart, FrozenHour>;
 
 pub(crate) struct FrozenHour {
     /// Who has something in it.
@@ -85,9 +86,9 @@ pub(crate) struct FrozenHour {
 /// does not hold back the others. Returns the hours that were left out because a job holds them back.
 pub(crate) async fn flush_hours(
     ingest: &Arc<Ingest>,
-    mut hours: BTreeSet<u32>,
+    mut hours: BTreeSet<BucketStart>,
     mut retry: Retry,
-) -> Result<BTreeSet<u32>> {
+) -> Result<BTreeSet<BucketStart>> {
     let (mut held_back, mut result) = (BTreeSet::new(), Ok(()));
     loop {
         let round = take_round(&mut hours, ingest.context.clock.now_ms());
@@ -107,23 +108,23 @@ pub(crate) async fn flush_hours(
 /// [`flush_hours`] of at most [`ROUND_HOURS`].
 pub(crate) async fn flush_round(
     ingest: &Arc<Ingest>,
-    hours: BTreeSet<u32>,
+    hours: BTreeSet<BucketStart>,
     retry: Retry,
-) -> Result<BTreeSet<u32>> {
+) -> Result<BTreeSet<BucketStart>> {
     let ingest = Arc::clone(ingest);
     to_the_end(async move { flush_these(&ingest, hours, retry).await }).await
 }
 
 /// Takes the hours of the next round out: those around now, then the oldest.
-pub(crate) fn take_round(hours: &mut BTreeSet<u32>, now_ms: i64) -> BTreeSet<u32> {
+pub(crate) fn take_round(hours: &mut BTreeSet<BucketStart>, now_ms: i64) -> BTreeSet<BucketStart> {
     if hours.len() <= ROUND_HOURS {
         return std::mem::take(hours);
     }
     let live = LiveHours::at(now_ms);
-    let of_now: BTreeSet<u32> = hours.range(live.range()).copied().collect();
+    let of_now: BTreeSet<BucketStart> = hours.range(live.range()).copied().collect();
     let oldest = hours.iter().copied().filter(|hour| !of_now.contains(hour));
     let rest = ROUND_HOURS.saturating_sub(of_now.len());
-    let round: BTreeSet<u32> = of_now.iter().copied().chain(oldest.take(rest)).collect();
+    let round: BTreeSet<BucketStart> = of_now.iter().copied().chain(oldest.take(rest)).collect();
     hours.retain(|hour| !round.contains(hour));
     round
 }
@@ -139,9 +140,9 @@ async fn to_the_end<T: Send + 'static>(
 
 async fn flush_these(
     ingest: &Arc<Ingest>,
-    mut hours: BTreeSet<u32>,
+    mut hours: BTreeSet<BucketStart>,
     retry: Retry,
-) -> Result<BTreeSet<u32>> {
+) -> Result<BTreeSet<BucketStart>> {
     let mut frozen = ingest.flushing.lock().await;
     let left_over = flush_frozen(ingest, &mut frozen, retry).await;
     let held_back = ingest.hold.take_out(&mut hours);
@@ -156,7 +157,11 @@ async fn flush_these(
     Ok(held_back)
 }
 
-async fn freeze(ingest: &Ingest, hours: BTreeSet<u32>, frozen: &mut FrozenHours) -> Result<()> {
+async fn freeze(
+    ingest: &Ingest,
+    hours: BTreeSet<BucketStart>,
+    frozen: &mut FrozenHours,
+) -> Result<()> {
     let (cursor, freeze) = ingest.head.begin_freeze(&hours);
     ingest.context.pauses.pass("flush.freezing").await;
     let head = Arc::clone(&ingest.head);
@@ -175,8 +180,8 @@ async fn freeze(ingest: &Ingest, hours: BTreeSet<u32>, frozen: &mut FrozenHours)
 /// a reason of its own is quarantined, which is no failure of the flush.
 async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Retry) -> Result<()> {
     let now_ms = ingest.context.clock.now_ms();
-    let is_due = |hour: &u32| ingest.quarantine.is_due(*hour, retry, now_ms);
-    let hours: Vec<u32> = frozen.keys().copied().filter(is_due).collect();
+    let is_due = |hour: &BucketStart| ingest.quarantine.is_due(*hour, retry, now_ms);
+    let hours: Vec<BucketStart> = frozen.keys().copied().filter(is_due).collect();
     let cursors = hours.iter().filter_map(|hour| frozen.get(hour));
     let Some(last_seq) = cursors.map(|frozen| frozen.cursor).max() else {
         return Ok(());
@@ -196,12 +201,12 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
         if series.is_empty() {
             match move_cursor(ingest, hour, *cursor).await {
                 Ok(()) => {
-                    ingest.head.sequencer.lock().flushed(hour, *cursor);
+                    ingest.head.flushed(FlushUnit::Hour(hour), *cursor);
                     frozen.remove(&hour);
                     ingest.quarantine.release(hour);
                 }
                 Err(cause) if result.is_ok() => result = Err(cause),
-                Err(cause) => warn!(hour, %cause, "another cursor cannot be moved either"),
+                Err(cause) => warn!(%hour, %cause, "another cursor cannot be moved either"),
             }
             continue;
         }
@@ -214,7 +219,7 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
             Err(cause) => match ingest.quarantine.take(hour, cause, now_ms) {
                 Ok(()) => {}
                 Err(cause) if result.is_ok() => result = Err(cause),
-                Err(cause) => warn!(hour, %cause, "another hour cannot be flushed either"),
+                Err(cause) => warn!(%hour, %cause, "another hour cannot be flushed either"),
             },
         }
         if group.is_full() {
@@ -227,13 +232,13 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
 /// Hours that are written and made durable together.
 #[derive(Default)]
 struct Group {
-    hours: Vec<u32>,
+    hours: Vec<BucketStart>,
     written: Vec<WrittenHour>,
     bytes: u64,
 }
 
 impl Group {
-    fn add(&mut self, hour: u32, written: WrittenHour) {
+    fn add(&mut self, hour: BucketStart, written: WrittenHour) {
         self.bytes += written.bytes;
         self.hours.push(hour);
         self.written.push(written);
@@ -247,7 +252,7 @@ impl Group {
         finish_hours(ingest, self.written).await?;
         for hour in self.hours {
             if let Some(FrozenHour { cursor, .. }) = frozen.remove(&hour) {
-                ingest.head.sequencer.lock().flushed(hour, cursor);
+                ingest.head.flushed(FlushUnit::Hour(hour), cursor);
             }
             ingest.quarantine.release(hour);
         }
@@ -256,16 +261,13 @@ impl Group {
 }
 
 /// An hour in which the head has nothing: all that the journal has of it is in its bucket.
-async fn move_cursor(ingest: &Ingest, hour: u32, cursor: u64) -> Result<()> {
-    let mark = {
-        let sequencer = ingest.head.sequencer.lock();
-        // What no epoch waits for is covered by the cursor that the hour has.
-        if !sequencer.is_waited_for(hour) {
-            return Ok(());
-        }
-        sequencer.watermark()
-    };
-    let hour = Bucket::hour(BucketStart(hour));
+async fn move_cursor(ingest: &Ingest, hour: BucketStart, cursor: u64) -> Result<()> {
+    // What no epoch waits for is covered by the cursor that the hour has.
+    if !ingest.head.is_waited_for(FlushUnit::Hour(hour)) {
+        return Ok(());
+    }
+    let mark = ingest.head.watermark();
+    let hour = Bucket::hour(hour);
     let mut writer = BatchWriter::new(ingest, Mode::Put);
     writer.put(key::flush_cursor(hour), flush_cursor::encode(cursor));
     writer.put(key::journal_watermark(), watermark::encode(mark));

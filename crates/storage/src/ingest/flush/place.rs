@@ -38,9 +38,9 @@ pub(super) struct Backfill {
 }
 
 impl Backfill {
-    pub(super) fn of(hours: impl Iterator<Item = u32>, now_ms: i64) -> Self {
+    pub(super) fn of(hours: impl Iterator<Item = BucketStart>, now_ms: i64) -> Self {
         let before_ms = now_ms.saturating_sub(OVER_MS);
-        let old = hours.filter(|hour| BucketStart(*hour).end_ms(BucketSize::HOUR) <= before_ms);
+        let old = hours.filter(|hour| hour.end_ms(BucketSize::HOUR) <= before_ms);
         Self {
             before_ms: (old.count() >= WIDE_HOURS).then_some(before_ms),
         }
@@ -79,8 +79,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(hour: u32, listed: &BTreeSet<Bucket>, backfill: Backfill) -> Self {
-        let hour = Bucket::hour(BucketStart(hour));
+    pub(super) fn of(hour: BucketStart, listed: &BTreeSet<Bucket>, backfill: Backfill) -> Self {
+        let hour = Bucket::hour(hour);
         // The largest first: buckets never overlap, and if they did, the coarser one is the newer.
         let covering = (1..=EXPONENT_MAX).rev().find_map(|exponent| {
             let size = BucketSize::from_exponent(exponent)?;
@@ -142,7 +142,7 @@ mod tests {
     fn the_list_decides() {
         let listed = BTreeSet::from([bucket(1, 0), bucket(3, 240), bucket(5, 960)]);
         let check = |hour: u32, expected: Bucket, is_listed: bool| {
-            let place = Place::of(hour, &listed, Backfill::default());
+            let place = Place::of(BucketStart(hour), &listed, Backfill::default());
             assert_eq!((place.bucket, place.listed), (expected, is_listed));
             assert_eq!(place.hour, bucket(1, hour));
         };
@@ -161,10 +161,10 @@ mod tests {
         let listed = BTreeSet::from([bucket(5, 960)]);
         let mut meta = BucketMeta::default();
         for hour in [1080, 960, 1080] {
-            Place::of(hour, &listed, Backfill::default()).note_late(&mut meta);
+            Place::of(BucketStart(hour), &listed, Backfill::default()).note_late(&mut meta);
         }
         assert_eq!(meta.dirty_hours, [960, 1080]);
-        Place::of(0, &listed, Backfill::default()).note_late(&mut meta);
+        Place::of(BucketStart(0), &listed, Backfill::default()).note_late(&mut meta);
         assert_eq!(
             meta.dirty_hours,
             [960, 1080],
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn a_wide_backfill_makes_windows_of_what_nothing_is_listed_of() {
-        let hours = |from: u32, count: u32| (0..count).map(move |i| from + i * 60);
+        let hours = |from: u32, count: u32| (0..count).map(move |i| BucketStart(from + i * 60));
         let now_ms = 960 * 1000 * MINUTE_MS;
         let wide = Backfill::of(hours(960, 64), now_ms);
         let listed = BTreeSet::from([bucket(1, 960 * 2 + 60), bucket(3, 960 * 3 + 240)]);
         let check = |backfill: Backfill, hour: u32, expected: Bucket| {
-            let place = Place::of(hour, &listed, backfill);
+            let place = Place::of(BucketStart(hour), &listed, backfill);
             assert_eq!((place.bucket, place.listed), (expected, false));
         };
         check(wide, 960, bucket(5, 960));

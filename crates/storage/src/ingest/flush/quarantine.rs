@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use icecore_model::{BucketStart, MINUTE_MS};
+use icecore_model::BucketStart;
 use parking_lot::RwLock;
 use slatedb::ErrorKind;
 use tracing::{info, warn};
@@ -40,7 +40,7 @@ const SAMPLES_MAX: u64 = 1_000_000;
 
 /// The hours that cannot be flushed. Changes under the flush lock only.
 #[derive(Default)]
-pub(crate) struct Quarantine(RwLock<BTreeMap<u32, Entry>>);
+pub(crate) struct Quarantine(RwLock<BTreeMap<BucketStart, Entry>>);
 
 struct Entry {
     cause: String,
@@ -71,7 +71,7 @@ pub(crate) enum Retry {
 }
 
 impl Quarantine {
-    pub(crate) fn contains(&self, hour: u32) -> bool {
+    pub(crate) fn contains(&self, hour: BucketStart) -> bool {
         self.0.read().contains_key(&hour)
     }
 
@@ -79,14 +79,14 @@ impl Quarantine {
         self.0.read().len()
     }
 
-    pub(crate) fn hours(&self) -> BTreeSet<u32> {
+    pub(crate) fn hours(&self) -> BTreeSet<BucketStart> {
         self.0.read().keys().copied().collect()
     }
 
     pub(crate) fn list(&self) -> Vec<QuarantinedHour> {
         let hours = self.0.read();
         let listed = hours.iter().map(|(hour, entry)| QuarantinedHour {
-            start_ms: BucketStart(*hour).start_ms(),
+            start_ms: hour.start_ms(),
             cause: entry.cause.clone(),
             since_ms: entry.since_ms,
             attempts: entry.attempts,
@@ -96,14 +96,14 @@ impl Quarantine {
     }
 
     /// Whether an hour is to be tried.
-    pub(super) fn is_due(&self, hour: u32, retry: Retry, now_ms: i64) -> bool {
+    pub(super) fn is_due(&self, hour: BucketStart, retry: Retry, now_ms: i64) -> bool {
         let hours = self.0.read();
         let waits = |entry: &Entry| retry == Retry::Due && now_ms < entry.next_try_ms;
         !hours.get(&hour).is_some_and(waits)
     }
 
     /// Sets an hour aside, if it failed for a reason of its own; otherwise gives the cause back.
-    pub(super) fn take(&self, hour: u32, cause: Error, now_ms: i64) -> Result<(), Error> {
+    pub(super) fn take(&self, hour: BucketStart, cause: Error, now_ms: i64) -> Result<(), Error> {
         if !is_its_own(&cause) {
             return Err(cause);
         }
@@ -125,7 +125,7 @@ impl Quarantine {
     }
 
     /// An hour was flushed after all.
-    pub(super) fn release(&self, hour: u32) {
+    pub(super) fn release(&self, hour: BucketStart) {
         if let Some(entry) = self.0.write().remove(&hour) {
             let attempts = entry.attempts;
             info!(
@@ -138,11 +138,7 @@ impl Quarantine {
     /// Lets hours take no more samples whose time or room is used up.
     pub(super) fn limit(&self, ingest: &Ingest) {
         let hours = self.0.read();
-        let samples: u64 = {
-            let sequencer = ingest.head.sequencer.lock();
-            let open = hours.keys().filter_map(|h| sequencer.open_hours.get(h));
-            open.map(|open| open.samples).sum()
-        };
+        let samples = ingest.head.open_samples(hours.keys().copied());
         let now_ms = ingest.context.clock.now_ms();
         let is_closed = |entry: &Entry| {
             samples > SAMPLES_MAX || now_ms - entry.since_ms >= OPEN_FOR.as_millis() as i64
@@ -165,9 +161,8 @@ fn is_its_own(cause: &Error) -> bool {
 }
 
 /// The begin of an hour, for people.
-pub(crate) fn time_of(hour: u32) -> String {
-    let start_ms = i64::from(hour) * MINUTE_MS;
-    let time = chrono::DateTime::from_timestamp_millis(start_ms);
+pub(crate) fn time_of(hour: BucketStart) -> String {
+    let time = chrono::DateTime::from_timestamp_millis(hour.start_ms());
     time.map_or_else(
         || hour.to_string(),
         |time| time.format("%FT%TZ").to_string(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use icecore_model::{
     BucketStart, HOUR_MS, MINUTE_MS, RawLabels, Sample, SampleSink, push_raw_label,
 };
+use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{Bucket, flush_cursor, key};
 use slatedb::object_store::memory::InMemory;
 
@@ -43,8 +44,8 @@ async fn write(db: &Database, timestamp_ms: i64) {
     stored.await.unwrap();
 }
 
-async fn cursor(db: &Database, hour: u32) -> Option<u64> {
-    let key = key::flush_cursor(Bucket::hour(BucketStart(hour)));
+async fn cursor(db: &Database, hour: BucketStart) -> Option<u64> {
+    let key = key::flush_cursor(Bucket::hour(hour));
     let value = db.context.engine.live_view().get(&key).await.unwrap();
     value.map(|value| flush_cursor::decode(&value).unwrap())
 }
@@ -53,21 +54,16 @@ async fn cursor(db: &Database, hour: u32) -> Option<u64> {
 #[tokio::test]
 async fn the_cursor_of_an_hour_found_empty_moves() {
     let db = open().await;
-    let hour = (T0 / 60_000) as u32;
+    let hour = BucketStart((T0 / 60_000) as u32);
     write(&db, T0).await;
     flush_all(&db.ingest).await.unwrap();
     assert_eq!(cursor(&db, hour).await, Some(1));
     write(&db, T0 + HOUR_MS).await;
     // The journal has something of the hour, the head has nothing.
-    {
-        let mut sequencer = db.ingest.head().sequencer.lock();
-        let epoch = sequencer.epoch;
-        sequencer.note(epoch, 2, &[(hour, 1)], T0);
-    }
+    db.ingest.head().touch(hour, 2, T0);
     flush_all(&db.ingest).await.unwrap();
     assert_eq!(cursor(&db, hour).await, Some(2));
-    let sequencer = db.ingest.head().sequencer.lock();
-    assert!(!sequencer.is_waited_for(hour));
+    assert!(!db.ingest.head().is_waited_for(FlushUnit::Hour(hour)));
 }
 
 #[test]
@@ -75,12 +71,16 @@ fn a_round_has_what_is_of_now_and_then_the_oldest() {
     let now: u32 = 60 * 100_000;
     let now_ms = i64::from(now) * MINUTE_MS;
     let old = (0..1000).map(|i| 60 * i);
-    let mut hours: BTreeSet<u32> = old.chain([now - 60, now]).collect();
+    let minutes = old.chain([now - 60, now]);
+    let mut hours: BTreeSet<BucketStart> = minutes.map(BucketStart).collect();
     let round = take_round(&mut hours, now_ms);
     assert_eq!(round.len(), ROUND_HOURS);
-    assert!(round.contains(&now) && round.contains(&(now - 60)));
-    assert_eq!(round.first(), Some(&0));
-    assert_eq!(hours.first(), Some(&(60 * (ROUND_HOURS as u32 - 2))));
+    assert!(round.contains(&BucketStart(now)) && round.contains(&BucketStart(now - 60)));
+    assert_eq!(round.first(), Some(&BucketStart(0)));
+    assert_eq!(
+        hours.first(),
+        Some(&BucketStart(60 * (ROUND_HOURS as u32 - 2)))
+    );
     let mut rounds = 1;
     while !hours.is_empty() {
         take_round(&mut hours, now_ms);

@@ -3,7 +3,7 @@
 //! Holds always:
 //! - What is saved is durable in the journal: after a crash a point that was never acknowledged must
 //!   not count as one that had been added.
-//! - Epochs wait until the points in them are saved (`TOTALS_HOUR`). The cursor is the sequence number
+//! - Epochs wait until the points in them are saved (`FlushUnit::Totals`). The cursor is the sequence number
 //!   from before the first part was copied: a replay sets totals to what they were after each later
 //!   point, in order, so that it ends in the same state whatever the parts hold already.
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_records::delta_totals::{self, PARTS};
+use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{ParsedKey, flush_cursor, key, watermark};
 use tracing::{debug, error};
 
@@ -19,7 +20,7 @@ use super::to_the_end;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest::Ingest;
-use crate::ingest::head::{Head, TOTALS_HOUR, Totals, unix_seconds};
+use crate::ingest::head::{Head, Totals, unix_seconds};
 use crate::slate::read_view::{ScanKind, View};
 
 /// Parts that are copied while appends wait: a few hundred microseconds with a million totals.
@@ -37,13 +38,11 @@ pub(crate) async fn flush_totals(ingest: &Arc<Ingest>) -> Result<()> {
 
 async fn flush_changes(ingest: &Ingest) -> Result<()> {
     let _one_at_a_time = ingest.flushing.lock().await;
-    let cursor = {
-        let sequencer = ingest.head.sequencer.lock();
-        if !sequencer.is_waited_for(TOTALS_HOUR) {
-            return Ok(());
-        }
-        sequencer.next_seq - 1
-    };
+    // Before the question: what is touched later is waited for by the next save.
+    let cursor = ingest.head.last_seq();
+    if !ingest.head.is_waited_for(FlushUnit::Totals) {
+        return Ok(());
+    }
     let started = std::time::Instant::now();
     let mut writer = BatchWriter::new(ingest, Mode::Put);
     let mut taken = Vec::new();
@@ -55,14 +54,14 @@ async fn flush_changes(ingest: &Ingest) -> Result<()> {
         failpoint::pass("totals.before_commit");
         writer.put(key::delta_totals_cursor(), flush_cursor::encode(cursor));
         ingest.journal.wait_durable(cursor).await?;
-        let mark = ingest.head.sequencer.lock().watermark();
+        let mark = ingest.head.watermark();
         writer.put(key::journal_watermark(), watermark::encode(mark));
         writer.write_out_durably().await
     };
     match written.await {
         Ok(()) => {
             failpoint::pass("totals.committed");
-            ingest.head.sequencer.lock().flushed(TOTALS_HOUR, cursor);
+            ingest.head.flushed(FlushUnit::Totals, cursor);
             ingest
                 .context
                 .metrics

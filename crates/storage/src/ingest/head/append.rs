@@ -15,10 +15,10 @@ use icecore_records::journal::BlockEncoder;
 
 use super::Head;
 use super::batch::{BatchBuffers, Column, PendingHistogram};
-use super::cursor::{HourCounts, HourRange, PageCursor};
+use super::cursor::{HourRange, PageCursor, Touched};
 use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 use super::replay::ReplayedSeries;
-use super::sequencer::{CATALOG_HOUR, Sequencer, TOTALS_HOUR, TooManyHours};
+use super::sequencer::{Sequencer, TooManyHours};
 use super::slot::Slot;
 use super::totals::Accumulated;
 
@@ -75,7 +75,7 @@ impl Head {
             pages: PageCursor::new(self, sequencer.freeze.clone()),
             time,
             heap: 0,
-            touched: HourCounts::default(),
+            touched: Touched::default(),
             appended: Appended {
                 epoch: sequencer.epoch,
                 accumulated,
@@ -96,10 +96,10 @@ impl Head {
         } = appender;
         drop(pages);
         self.sample_bytes.fetch_add(heap, Relaxed);
-        self.update_metadata(batch, &mut touched);
-        let totals = batch.total_floats + batch.total_histograms;
-        touched.add(TOTALS_HOUR, totals as u64);
-        appended.seq = sequencer.advance(&touched.counts, time.now_ms);
+        self.update_metadata(batch);
+        touched.catalog = batch.metadata.len() as u64;
+        touched.totals = (batch.total_floats + batch.total_histograms) as u64;
+        appended.seq = sequencer.advance(&touched, time.now_ms);
         Ok(appended)
     }
 
@@ -242,7 +242,7 @@ impl Head {
     }
 
     /// Takes over what clients say about metrics, as far as it is new.
-    fn update_metadata(&self, batch: &mut BatchBuffers, touched: &mut HourCounts) {
+    fn update_metadata(&self, batch: &mut BatchBuffers) {
         if batch.metadata.is_empty() {
             return;
         }
@@ -262,9 +262,6 @@ impl Head {
         for _ in 0..full {
             let reason = "metadata of more metrics than limits.metadata_max".to_string();
             batch.reject(reason, true);
-        }
-        if !batch.metadata.is_empty() {
-            touched.add(CATALOG_HOUR, batch.metadata.len() as u64);
         }
     }
 }
@@ -406,7 +403,7 @@ struct Appender<'h> {
     pages: PageCursor<'h>,
     time: AppendTime,
     heap: isize,
-    touched: HourCounts,
+    touched: Touched,
     appended: Appended,
 }
 
@@ -429,27 +426,27 @@ impl Appender<'_> {
         let columns = batch.refs.iter().zip(&batch.timestamps).zip(&batch.values);
         for (at, ((series, timestamp), value)) in columns.enumerate() {
             if !hour.contains(*timestamp) {
-                self.touched.add(hour.minutes, in_hour);
+                self.touched.hours.add(hour.hour, in_hour);
                 hour = hour_of(*timestamp);
                 in_hour = 0;
             }
             in_hour += 1;
             let slot = self.slot(*series);
-            heap += slot.append(hour.minutes, *timestamp, *value);
+            heap += slot.append(hour.hour, *timestamp, *value);
             let start = starts.next_if(|(index, _)| *index as usize == at);
             if start.is_some() || slot.has_starts() {
-                heap += slot.append_start(hour.minutes, *timestamp, start.map_or(0, |(_, s)| *s));
+                heap += slot.append_start(hour.hour, *timestamp, start.map_or(0, |(_, s)| *s));
             }
         }
-        self.touched.add(hour.minutes, in_hour);
+        self.touched.hours.add(hour.hour, in_hour);
         self.appended.floats = batch.refs.len() as u64;
         self.heap += heap;
     }
 
     fn histograms(&mut self, batch: &BatchBuffers) {
         for pending in &batch.histograms {
-            let hour = hour_of(pending.timestamp_ms).minutes;
-            self.touched.add(hour, 1);
+            let hour = hour_of(pending.timestamp_ms).hour;
+            self.touched.hours.add(hour, 1);
             let slot = self.slot(pending.series);
             let histogram = Arc::new(pending.histogram.clone());
             let mut heap = slot.append_histogram(hour, pending.timestamp_ms, histogram);
@@ -465,12 +462,12 @@ impl Appender<'_> {
         let max = self.head.limits.exemplars_per_series_max;
         let (mut at, mut refused) = (0, Vec::new());
         batch.exemplars.retain(|(series, exemplar)| {
-            let hour = hour_of(exemplar.timestamp_ms).minutes;
+            let hour = hour_of(exemplar.timestamp_ms).hour;
             let heap = self
                 .slot(*series)
                 .append_exemplar(hour, exemplar.clone(), max);
             self.heap += heap.unwrap_or_default();
-            self.touched.add(hour, u64::from(heap.is_some()));
+            self.touched.hours.add(hour, u64::from(heap.is_some()));
             if heap.is_none() {
                 refused.push(at);
             }

@@ -7,8 +7,8 @@
 //! - What is refused of one point of the sender counts once, also when it is found out at the append.
 
 use icecore_model::{
-    BucketSize, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata, RawLabels,
-    Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
+    BucketSize, BucketStart, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata,
+    RawLabels, Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
 };
 use icecore_records::{forward_index, journal};
 use std::collections::{HashMap, HashSet};
@@ -149,7 +149,7 @@ impl BatchBuffers {
     }
 
     /// Hours that the request touches, each once.
-    pub(crate) fn hours(&self) -> impl ExactSizeIterator<Item = u32> {
+    pub(crate) fn hours(&self) -> impl ExactSizeIterator<Item = BucketStart> {
         self.hours.hours()
     }
 
@@ -307,7 +307,7 @@ impl<'h> WriteBatch<'h> {
             ));
             return false;
         }
-        if self.head.is_closed(hour.minutes()) {
+        if self.head.is_closed(hour) {
             self.refuse(
                 "sample of an hour that cannot be flushed and takes no more: the status of maintenance says why"
                     .into(),
@@ -319,7 +319,7 @@ impl<'h> WriteBatch<'h> {
             hour.start_ms(),
             (hour.start_ms() + HOUR_MS).min(self.latest_ms + 1),
         );
-        self.buffers.hours.touch(hour.minutes());
+        self.buffers.hours.touch(hour);
         true
     }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use icecore_model::{BucketSize, HOUR_MS};
+use icecore_model::{BucketSize, BucketStart, HOUR_MS};
+use icecore_records::epoch_summary::FlushUnit;
 use parking_lot::MutexGuard;
 
 use super::Head;
@@ -48,20 +49,50 @@ impl<'h> PageCursor<'h> {
     }
 }
 
+/// What a request has to do with, unit by unit.
+#[derive(Default)]
+pub(crate) struct Touched {
+    /// Samples.
+    pub(super) hours: HourCounts,
+    /// Metadata of so many families, and so many totals of deltas.
+    pub(super) catalog: u64,
+    pub(super) totals: u64,
+}
+
+impl Touched {
+    /// The units that are touched, each with a count.
+    pub(super) fn units(&self) -> impl Iterator<Item = (FlushUnit, u64)> {
+        let hours = self.hours.counts.iter();
+        let hours = hours.map(|(hour, samples)| (FlushUnit::Hour(*hour), *samples));
+        let others = [
+            (FlushUnit::Totals, self.totals),
+            (FlushUnit::Catalog, self.catalog),
+        ];
+        hours.chain(others.into_iter().filter(|(_, count)| *count > 0))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn hour(hour: BucketStart) -> Self {
+        let mut touched = Self::default();
+        touched.hours.add(hour, 1);
+        touched
+    }
+}
+
 /// Samples per hour of one request. Nearly all requests have one or two hours, for which a look through
 /// the list is the quickest; a backfill has a thousand, which it may go through series by series.
 #[derive(Default)]
 pub(super) struct HourCounts {
-    pub(super) counts: Vec<(u32, u64)>,
+    counts: Vec<(BucketStart, u64)>,
     /// Where each hour is in the list, once there are more than [`FEW_HOURS`].
-    places: HashMap<u32, usize>,
+    places: HashMap<BucketStart, usize>,
 }
 
 /// Hours up to which a list is looked through.
 const FEW_HOURS: usize = 8;
 
 impl HourCounts {
-    pub(super) fn add(&mut self, hour: u32, samples: u64) {
+    pub(super) fn add(&mut self, hour: BucketStart, samples: u64) {
         if samples == 0 {
             return;
         }
@@ -71,8 +102,13 @@ impl HourCounts {
         }
     }
 
+    /// All samples.
+    pub(super) fn samples(&self) -> u64 {
+        self.counts.iter().map(|(_, samples)| samples).sum()
+    }
+
     /// Notes an hour without counting.
-    pub(super) fn touch(&mut self, hour: u32) {
+    pub(super) fn touch(&mut self, hour: BucketStart) {
         if self.place(hour).is_none() {
             self.push(hour, 0);
         }
@@ -84,18 +120,18 @@ impl HourCounts {
     }
 
     /// The hours, each once, in the order in which they came.
-    pub(super) fn hours(&self) -> impl ExactSizeIterator<Item = u32> {
+    pub(super) fn hours(&self) -> impl ExactSizeIterator<Item = BucketStart> {
         self.counts.iter().map(|(hour, _)| *hour)
     }
 
-    fn place(&self, hour: u32) -> Option<usize> {
+    fn place(&self, hour: BucketStart) -> Option<usize> {
         match self.counts.len() <= FEW_HOURS {
             true => self.counts.iter().position(|(known, _)| *known == hour),
             false => self.places.get(&hour).copied(),
         }
     }
 
-    fn push(&mut self, hour: u32, samples: u64) {
+    fn push(&mut self, hour: BucketStart, samples: u64) {
         let at = self.counts.len();
         self.counts.push((hour, samples));
         if at == FEW_HOURS {
@@ -111,7 +147,7 @@ impl HourCounts {
 pub(super) struct HourRange {
     start_ms: i64,
     end_ms: i64,
-    pub(super) minutes: u32,
+    pub(super) hour: BucketStart,
 }
 
 impl HourRange {
@@ -121,7 +157,7 @@ impl HourRange {
         Some(Self {
             start_ms: hour.start_ms(),
             end_ms: hour.start_ms() + HOUR_MS,
-            minutes: hour.minutes(),
+            hour,
         })
     }
 
@@ -142,19 +178,19 @@ mod tests {
             let (mut counts, mut expected) = (HourCounts::default(), BTreeMap::new());
             for round in 0..3 {
                 for i in 0..hours as u32 {
-                    let hour = i * 7919 % 1009 * 60;
+                    let hour = BucketStart(i * 7919 % 1009 * 60);
                     counts.add(hour, u64::from(i + round));
                     counts.touch(hour);
                     *expected.entry(hour).or_insert(0) += u64::from(i + round);
                 }
             }
-            let found: BTreeMap<u32, u64> = counts.counts.iter().copied().collect();
+            let found: BTreeMap<BucketStart, u64> = counts.counts.iter().copied().collect();
             assert_eq!(found, expected);
             assert_eq!(counts.hours().len(), hours, "each once");
             counts.clear();
             assert_eq!(counts.hours().len(), 0);
-            counts.add(60, 5);
-            assert_eq!(counts.counts, [(60, 5)]);
+            counts.add(BucketStart(60), 5);
+            assert_eq!(counts.counts, [(BucketStart(60), 5)]);
         }
     }
 }

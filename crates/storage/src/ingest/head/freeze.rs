@@ -20,6 +20,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use icecore_model::BucketStart;
 use parking_lot::Mutex;
 
 use super::Head;
@@ -59,14 +60,14 @@ impl DerefMut for PageSlots {
 pub(crate) struct Freeze {
     /// Counts from one.
     number: u64,
-    hours: BTreeSet<u32>,
-    found: Mutex<BTreeMap<u32, Vec<SeriesRef>>>,
+    hours: BTreeSet<BucketStart>,
+    found: Mutex<BTreeMap<BucketStart, Vec<SeriesRef>>>,
 }
 
 impl Head {
     /// Begins to freeze these hours; they are no longer open. Returns the last sequence number whose
     /// samples are frozen. One freeze at a time: the caller holds the flush lock.
-    pub(crate) fn begin_freeze(&self, hours: &BTreeSet<u32>) -> (u64, Arc<Freeze>) {
+    pub(crate) fn begin_freeze(&self, hours: &BTreeSet<BucketStart>) -> (u64, Arc<Freeze>) {
         let mut sequencer = self.sequencer.lock();
         for hour in hours {
             sequencer.open_hours.remove(hour);
@@ -82,7 +83,7 @@ impl Head {
     }
 
     /// Freezes what no append has frozen yet. Returns who has something in each of the hours.
-    pub(crate) fn freeze(&self, freeze: &Freeze) -> BTreeMap<u32, Vec<SeriesRef>> {
+    pub(crate) fn freeze(&self, freeze: &Freeze) -> BTreeMap<BucketStart, Vec<SeriesRef>> {
         for (first, page) in self.pages() {
             self.freeze_page(freeze, first, &mut page.lock());
         }
@@ -99,9 +100,9 @@ impl Head {
             return;
         }
         page.frozen_by = freeze.number;
-        let wanted = |hour: u32| freeze.hours.contains(&hour);
+        let wanted = |hour: BucketStart| freeze.hours.contains(&hour);
         let (mut change, mut frozen) = (0, Vec::new());
-        let mut found: Vec<(u32, SeriesRef)> = Vec::new();
+        let mut found: Vec<(BucketStart, SeriesRef)> = Vec::new();
         for (i, slot) in page.slots.iter_mut().enumerate() {
             change += slot.freeze(&wanted, &mut frozen);
             let series = SeriesRef(first + i as u32);

@@ -24,6 +24,7 @@ mod freeze;
 mod index;
 mod label_order;
 mod label_table;
+mod order;
 mod postings;
 mod registry;
 mod replay;
@@ -37,7 +38,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use icecore_model::{Exemplar, Labels, Matcher};
+use icecore_model::{BucketStart, Exemplar, Labels, Matcher};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use roaring::RoaringBitmap;
 
@@ -50,9 +51,7 @@ use label_order::Ranked;
 pub(crate) use label_table::SeriesLabels;
 pub(crate) use registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 pub(crate) use replay::{ReplayedBlock, ReplayedSeries, UNDEFINED};
-pub(crate) use sequencer::{
-    CATALOG_HOUR, LiveHours, OpenHour, Sequencer, TOTALS_HOUR, TooManyHours,
-};
+pub(crate) use sequencer::{LiveHours, OpenHour, Sequencer, TooManyHours};
 pub(crate) use slot::{HourPart, Slot, overlay};
 pub(crate) use totals::{Totals, unix_seconds};
 
@@ -75,7 +74,7 @@ pub(crate) struct Head {
     registry: Registry,
     index: RwLock<Index>,
     pages: Box<[OnceLock<Page>]>,
-    pub(crate) sequencer: Mutex<Sequencer>,
+    sequencer: Mutex<Sequencer>,
     pub(crate) metadata: RwLock<MetadataMap>,
     /// Running totals of deltas. Locked behind the sequencer.
     pub(crate) totals: Mutex<Totals>,
@@ -84,7 +83,7 @@ pub(crate) struct Head {
     index_bytes: AtomicUsize,
     pub(crate) series: AtomicUsize,
     /// Hours that take no more samples, and whether there are any.
-    closed_hours: RwLock<BTreeSet<u32>>,
+    closed_hours: RwLock<BTreeSet<BucketStart>>,
     has_closed_hours: AtomicBool,
 }
 
@@ -145,7 +144,7 @@ impl Head {
     }
 
     /// Says which hours take no more samples.
-    pub(crate) fn close_hours(&self, hours: BTreeSet<u32>) {
+    pub(crate) fn close_hours(&self, hours: BTreeSet<BucketStart>) {
         if hours.is_empty() && !self.has_closed_hours.load(Relaxed) {
             return;
         }
@@ -154,7 +153,7 @@ impl Head {
     }
 
     #[inline]
-    fn is_closed(&self, hour: u32) -> bool {
+    fn is_closed(&self, hour: BucketStart) -> bool {
         self.has_closed_hours.load(Relaxed) && self.closed_hours.read().contains(&hour)
     }
 
@@ -205,7 +204,7 @@ impl Head {
             let slots = self.page(page[0] as usize / PAGE_SERIES).lock();
             let slot_of = |series: u32| &slots[series as usize % PAGE_SERIES];
             // Neighbours have the same open hour nearly always.
-            let hour = slot_of(page[0]).open_hour().unwrap_or(CATALOG_HOUR);
+            let hour = slot_of(page[0]).open_hour();
             let mut page_series = page.iter().copied();
             let mut visit = |known: Option<&HeadChunk>| {
                 let Some(series) = page_series.next() else {
@@ -223,7 +222,8 @@ impl Head {
                     ranges.push(range);
                 }
             };
-            match cache.known_head_hour(hour).filter(|_| !labels_only) {
+            let known = hour.filter(|_| !labels_only);
+            match known.and_then(|hour| cache.known_head_hour(hour)) {
                 Some(known) => known.chunks.get_many(page.iter().copied(), visit),
                 None => page.iter().for_each(|_| visit(None)),
             }
@@ -356,7 +356,7 @@ impl Head {
     /// Visits the frozen part of an hour, series by series in the given order.
     pub(crate) fn each_frozen<T>(
         &self,
-        hour: u32,
+        hour: BucketStart,
         series: impl Iterator<Item = SeriesRef>,
         mut visit: impl FnMut(SeriesRef, &HourPart) -> T,
     ) -> Vec<T> {
@@ -371,7 +371,7 @@ impl Head {
     }
 
     /// Forgets an hour that is now in its bucket.
-    pub(crate) fn drop_frozen(&self, hour: u32, series: &[SeriesRef]) {
+    pub(crate) fn drop_frozen(&self, hour: BucketStart, series: &[SeriesRef]) {
         let mut change = 0;
         for r in series {
             let mut slots = self.page(r.0 as usize / PAGE_SERIES).lock();

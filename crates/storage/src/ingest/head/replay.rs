@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashMap;
-use icecore_model::{Exemplar, Histogram, Metadata, push_raw_label};
+use icecore_model::{BucketStart, Exemplar, Histogram, Metadata, push_raw_label};
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
+use icecore_records::epoch_summary::FlushUnit;
 
 use super::Head;
-use super::cursor::{HourCounts, HourRange, PageCursor};
+use super::cursor::{HourRange, PageCursor, Touched};
 use super::registry::{LabelHash, SeriesRef};
-use super::sequencer::{CATALOG_HOUR, TOTALS_HOUR};
 use super::totals::unix_seconds;
 
 /// Stands for a series that the journal refers to and has not defined.
@@ -63,7 +63,7 @@ type Starts = HashMap<(u32, i64), i64>;
 
 /// Which hours are replayed. Samples come hour by hour nearly always, so most of them cost a comparison.
 struct WantedHour<'c> {
-    covered: &'c dyn Fn(u32) -> bool,
+    covered: &'c dyn Fn(FlushUnit) -> bool,
     hour: HourRange,
     wanted: bool,
 }
@@ -71,13 +71,13 @@ struct WantedHour<'c> {
 impl WantedHour<'_> {
     /// The hour of a timestamp, unless buckets hold it already.
     #[inline]
-    fn of(&mut self, timestamp_ms: i64) -> Option<u32> {
+    fn of(&mut self, timestamp_ms: i64) -> Option<BucketStart> {
         if !self.hour.contains(timestamp_ms) {
             let hour = HourRange::of(timestamp_ms);
-            self.wanted = hour.is_some_and(|hour| !(self.covered)(hour.minutes));
+            self.wanted = hour.is_some_and(|hour| !(self.covered)(FlushUnit::Hour(hour.hour)));
             self.hour = hour.unwrap_or_default();
         }
-        self.wanted.then_some(self.hour.minutes)
+        self.wanted.then_some(self.hour.hour)
     }
 }
 
@@ -89,10 +89,10 @@ impl Head {
         epoch: u32,
         seq: u64,
         mut block: ReplayedBlock,
-        covered: &dyn Fn(u32) -> bool,
+        covered: &dyn Fn(FlushUnit) -> bool,
         now_ms: i64,
     ) -> u64 {
-        let mut touched = HourCounts::default();
+        let mut touched = Touched::default();
         let starts: Starts = std::mem::take(&mut block.starts)
             .into_iter()
             .map(|(series, timestamp, start)| ((series, timestamp), start))
@@ -107,18 +107,16 @@ impl Head {
         heap += self.replay_histograms(block.histograms, &starts, &mut wanted, &mut touched);
         heap += self.replay_exemplars(block.exemplars, &mut wanted, &mut touched);
         self.sample_bytes.fetch_add(heap, Relaxed);
-        if !block.metadata.is_empty() && !covered(CATALOG_HOUR) {
-            touched.add(CATALOG_HOUR, block.metadata.len() as u64);
+        let samples = touched.hours.samples();
+        if !block.metadata.is_empty() && !covered(FlushUnit::Catalog) {
+            touched.catalog = block.metadata.len() as u64;
             self.metadata.write().extend(block.metadata);
         }
-        let samples = touched.counts.iter().map(|(_, n)| n).sum();
-        if !totals.is_empty() && !covered(TOTALS_HOUR) {
-            touched.add(TOTALS_HOUR, totals.len() as u64);
+        if !totals.is_empty() && !covered(FlushUnit::Totals) {
+            touched.totals = totals.len() as u64;
             self.replay_totals(totals, &starts, now_ms);
         }
-        self.sequencer
-            .lock()
-            .note(epoch, seq, &touched.counts, now_ms);
+        self.sequencer.lock().note(epoch, seq, &touched, now_ms);
         samples
     }
 
@@ -127,10 +125,10 @@ impl Head {
         block: &ReplayedBlock,
         starts: &Starts,
         wanted: &mut WantedHour<'_>,
-        touched: &mut HourCounts,
+        touched: &mut Touched,
     ) -> isize {
         let mut pages = PageCursor::new(self, None);
-        let (mut heap, mut hour_before, mut in_hour) = (0, 0, 0);
+        let (mut heap, mut hour_before, mut in_hour) = (0, BucketStart(0), 0);
         let columns = block.refs.iter().zip(&block.timestamps).zip(&block.values);
         for ((series, timestamp), value) in columns {
             if *series == UNDEFINED {
@@ -140,7 +138,7 @@ impl Head {
                 continue;
             };
             if hour != hour_before {
-                touched.add(hour_before, in_hour);
+                touched.hours.add(hour_before, in_hour);
                 (hour_before, in_hour) = (hour, 0);
             }
             in_hour += 1;
@@ -151,7 +149,7 @@ impl Head {
                 heap += slot.append_start(hour, *timestamp, start.unwrap_or(0));
             }
         }
-        touched.add(hour_before, in_hour);
+        touched.hours.add(hour_before, in_hour);
         heap
     }
 
@@ -160,7 +158,7 @@ impl Head {
         histograms: Vec<(u32, i64, Histogram)>,
         starts: &Starts,
         wanted: &mut WantedHour<'_>,
-        touched: &mut HourCounts,
+        touched: &mut Touched,
     ) -> isize {
         let (mut pages, mut heap) = (PageCursor::new(self, None), 0);
         for (series, timestamp, histogram) in histograms {
@@ -171,7 +169,7 @@ impl Head {
             heap += slot.append_histogram(hour, timestamp, Arc::new(histogram));
             let start = starts.get(&(series, timestamp));
             heap += slot.append_start(hour, timestamp, start.copied().unwrap_or(0));
-            touched.add(hour, 1);
+            touched.hours.add(hour, 1);
         }
         heap
     }
@@ -180,7 +178,7 @@ impl Head {
         &self,
         exemplars: Vec<(u32, Exemplar)>,
         wanted: &mut WantedHour<'_>,
-        touched: &mut HourCounts,
+        touched: &mut Touched,
     ) -> isize {
         let (mut pages, mut heap) = (PageCursor::new(self, None), 0);
         for (series, exemplar) in exemplars {
@@ -193,7 +191,7 @@ impl Head {
                 .slot(series)
                 .append_exemplar(hour, exemplar, usize::MAX)
                 .unwrap_or(0);
-            touched.add(hour, 1);
+            touched.hours.add(hour, 1);
         }
         heap
     }

@@ -8,23 +8,16 @@
 //!   number with which the epoch touched it.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use icecore_model::{BucketSize, HOUR_MS};
-use icecore_records::epoch_summary::EpochSummary;
+use icecore_model::{BucketSize, BucketStart, HOUR_MS};
+use icecore_records::epoch_summary::{EpochSummary, FlushUnit};
 use icecore_records::watermark::Watermark;
 
+use super::cursor::Touched;
 use super::freeze::Freeze;
 use super::registry::SeriesRef;
-
-/// Stands for the catalog (metric metadata) where hours are tracked: no sample lies in it, because
-/// it is not a multiple of 60 minutes.
-pub(crate) const CATALOG_HOUR: u32 = u32::MAX;
-
-/// Stands for the running totals of deltas, likewise. It is never among the open hours: totals are
-/// saved along with any flush.
-pub(crate) const TOTALS_HOUR: u32 = u32::MAX - 1;
 
 /// How far from now, into past and future, hours are written live. What senders kept through an outage
 /// of some hours is live, too.
@@ -33,25 +26,25 @@ const LIVE_MS: i64 = 12 * HOUR_MS;
 /// The hours around now, as start minutes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveHours {
-    first: u32,
-    last: u32,
+    first: BucketStart,
+    last: BucketStart,
 }
 
 impl LiveHours {
     pub(crate) fn at(now_ms: i64) -> Self {
         // Where the clock is out of all range nothing can be told apart: then every hour is live.
-        let hour = |ms: i64| BucketSize::HOUR.bucket_of(ms).map(|hour| hour.minutes());
+        let hour = |ms: i64| BucketSize::HOUR.bucket_of(ms);
         Self {
-            first: hour(now_ms.saturating_sub(LIVE_MS)).unwrap_or(0),
-            last: hour(now_ms.saturating_add(LIVE_MS)).unwrap_or(TOTALS_HOUR - 1),
+            first: hour(now_ms.saturating_sub(LIVE_MS)).unwrap_or(BucketStart(0)),
+            last: hour(now_ms.saturating_add(LIVE_MS)).unwrap_or(BucketStart(u32::MAX)),
         }
     }
 
-    pub(crate) fn range(self) -> RangeInclusive<u32> {
+    pub(crate) fn range(self) -> RangeInclusive<BucketStart> {
         self.first..=self.last
     }
 
-    pub(crate) fn contains(self, hour: u32) -> bool {
+    pub(crate) fn contains(self, hour: BucketStart) -> bool {
         self.range().contains(&hour)
     }
 }
@@ -66,7 +59,9 @@ pub(crate) struct Sequencer {
     /// Process clock (ms) at which the current epoch began.
     pub(crate) epoch_started_ms: i64,
     /// Hours with data in the head that is not being flushed.
-    pub(crate) open_hours: BTreeMap<u32, OpenHour>,
+    pub(crate) open_hours: BTreeMap<BucketStart, OpenHour>,
+    /// Metadata that no flush has written, likewise.
+    pub(crate) open_catalog: Option<OpenHour>,
     pub(crate) epochs: BTreeMap<u32, Epoch>,
     /// The freeze that is under way: appends freeze what they are about to change.
     pub(super) freeze: Option<Arc<Freeze>>,
@@ -77,7 +72,7 @@ pub(crate) struct Sequencer {
     pub(crate) next_ref: u32,
 }
 
-/// What flush decisions need to know about an hour.
+/// What flush decisions need to know about an hour, or the catalog.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenHour {
     /// The first sequence number since it was frozen last: what came before is in its bucket, or frozen.
@@ -92,8 +87,8 @@ pub(crate) struct Epoch {
     pub(crate) first_seq: u64,
     pub(crate) last_seq: u64,
     pub(crate) started_ms: i64,
-    /// The last sequence number with which each unflushed hour was touched.
-    pub(crate) hours: BTreeMap<u32, u64>,
+    /// The last sequence number with which each unflushed unit was touched.
+    pub(crate) units: BTreeMap<FlushUnit, u64>,
     /// Something in it could not be read: it is never drained.
     pub(crate) unreadable: bool,
     /// The compactor has been told to drop it.
@@ -109,6 +104,7 @@ impl Sequencer {
             epoch,
             epoch_started_ms: now_ms,
             open_hours: BTreeMap::new(),
+            open_catalog: None,
             epochs: BTreeMap::new(),
             freeze: None,
             freezes: 0,
@@ -118,29 +114,29 @@ impl Sequencer {
     }
 
     /// Open hours that are not around now, oldest first.
-    pub(crate) fn distant_hours(&self, now_ms: i64) -> impl Iterator<Item = u32> {
+    pub(crate) fn distant_hours(&self, now_ms: i64) -> impl Iterator<Item = BucketStart> {
         let live = LiveHours::at(now_ms);
         let hours = self.open_hours.keys().copied();
-        hours.filter(move |hour| *hour != CATALOG_HOUR && !live.contains(*hour))
+        hours.filter(move |hour| !live.contains(*hour))
     }
 
     /// Their number, without walking over them: every request asks for it.
     pub(crate) fn distant_count(&self, now_ms: i64) -> usize {
         let live = self.open_hours.range(LiveHours::at(now_ms).range()).count();
-        let catalog = usize::from(self.open_hours.contains_key(&CATALOG_HOUR));
-        self.open_hours.len() - live - catalog
+        self.open_hours.len() - live
     }
 
     /// Whether a request may touch these hours now. It may open as many as it likes while there is room
     /// for one more: if it had to wait for room for all of them, others would take that over and over.
     pub(crate) fn admit(
         &self,
-        mut hours: impl Iterator<Item = u32>,
+        mut hours: impl Iterator<Item = BucketStart>,
         open_max: usize,
         now_ms: i64,
     ) -> Result<(), TooManyHours> {
         let live = LiveHours::at(now_ms);
-        let opens = |hour: u32| !live.contains(hour) && !self.open_hours.contains_key(&hour);
+        let opens =
+            |hour: BucketStart| !live.contains(hour) && !self.open_hours.contains_key(&hour);
         match hours.any(opens) && self.distant_count(now_ms) >= open_max {
             true => Err(TooManyHours),
             false => Ok(()),
@@ -155,8 +151,8 @@ impl Sequencer {
         }
     }
 
-    /// Gives out the next sequence number to a request that touched these hours.
-    pub(crate) fn advance(&mut self, touched: &[(u32, u64)], now_ms: i64) -> u64 {
+    /// Gives out the next sequence number to a request.
+    pub(crate) fn advance(&mut self, touched: &Touched, now_ms: i64) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         let epoch = self.epoch;
@@ -164,49 +160,51 @@ impl Sequencer {
         seq
     }
 
-    /// Records that `seq` of an epoch touched these `(hour, samples)`.
-    pub(crate) fn note(&mut self, epoch: u32, seq: u64, touched: &[(u32, u64)], now_ms: i64) {
+    /// Records what `seq` of an epoch touched.
+    pub(crate) fn note(&mut self, epoch: u32, seq: u64, touched: &Touched, now_ms: i64) {
         let epoch = self.epochs.entry(epoch).or_insert_with(|| Epoch {
             first_seq: seq,
             started_ms: now_ms,
             ..Epoch::default()
         });
         epoch.last_seq = seq;
-        for (hour, samples) in touched {
-            epoch.hours.insert(*hour, seq);
-            if *hour == TOTALS_HOUR {
-                continue;
-            }
-            let open = self.open_hours.entry(*hour).or_insert(OpenHour {
-                first_seq: seq,
-                ..OpenHour::default()
-            });
+        let fresh = OpenHour {
+            first_seq: seq,
+            ..OpenHour::default()
+        };
+        for (unit, samples) in touched.units() {
+            epoch.units.insert(unit, seq);
+            let open = match unit {
+                FlushUnit::Hour(hour) => self.open_hours.entry(hour).or_insert(fresh),
+                FlushUnit::Catalog => self.open_catalog.get_or_insert(fresh),
+                FlushUnit::Totals => continue,
+            };
             open.samples += samples;
             open.last_write_ms = now_ms;
         }
     }
 
-    /// An hour is in its bucket up to `cursor`: epochs no longer wait for it.
-    pub(crate) fn flushed(&mut self, hour: u32, cursor: u64) {
+    /// A unit is in the store up to `cursor`: epochs no longer wait for it.
+    pub(crate) fn flushed(&mut self, unit: FlushUnit, cursor: u64) {
         for epoch in self.epochs.values_mut() {
-            if epoch.hours.get(&hour).is_some_and(|last| *last <= cursor) {
-                epoch.hours.remove(&hour);
+            if epoch.units.get(&unit).is_some_and(|last| *last <= cursor) {
+                epoch.units.remove(&unit);
             }
         }
     }
 
-    /// The last sequence number up to which nothing of these hours (`first` to before `end`) is open.
-    pub(crate) fn closed_through(&self, first: u32, end: u32) -> u64 {
-        let open = self.open_hours.range(first..end);
+    /// The last sequence number up to which nothing of these hours is open.
+    pub(crate) fn closed_through(&self, hours: Range<BucketStart>) -> u64 {
+        let open = self.open_hours.range(hours);
         let before = open.map(|(_, open)| open.first_seq - 1).min();
         before.unwrap_or(self.next_seq - 1)
     }
 
-    /// Whether an epoch waits for an hour to be flushed.
-    pub(crate) fn is_waited_for(&self, hour: u32) -> bool {
+    /// Whether an epoch waits for a unit to be flushed.
+    pub(crate) fn is_waited_for(&self, unit: FlushUnit) -> bool {
         self.epochs
             .values()
-            .any(|epoch| epoch.hours.contains_key(&hour))
+            .any(|epoch| epoch.units.contains_key(&unit))
     }
 
     /// Epochs whose every entry is durable and lies in buckets, oldest first: those not yet handed
@@ -214,7 +212,7 @@ impl Sequencer {
     pub(crate) fn drainable(&self, durable_below: u64) -> (Vec<u32>, Vec<u32>) {
         let done = |(number, epoch): &(&u32, &Epoch)| {
             **number != self.epoch
-                && epoch.hours.is_empty()
+                && epoch.units.is_empty()
                 && epoch.last_seq < durable_below
                 && !epoch.unreadable
         };
@@ -236,7 +234,7 @@ impl Sequencer {
         let summary = |epoch: &Epoch| EpochSummary {
             first_seq: epoch.first_seq,
             last_seq: epoch.last_seq,
-            hours: epoch.hours.clone(),
+            units: epoch.units.clone(),
         };
         finished
             .map(|(number, epoch)| (*number, summary(epoch)))
@@ -277,13 +275,13 @@ impl Sequencer {
         }
     }
 
-    /// Hours that keep epochs alive which began before `before_ms`.
-    pub(crate) fn hours_of_old_epochs(&self, before_ms: i64) -> Vec<u32> {
+    /// What keeps epochs alive that began before `before_ms`.
+    pub(crate) fn units_of_old_epochs(&self, before_ms: i64) -> impl Iterator<Item = FlushUnit> {
         let old = self
             .epochs
             .values()
-            .filter(|e| e.started_ms < before_ms && !e.unreadable);
-        old.flat_map(|e| e.hours.keys().copied()).collect()
+            .filter(move |e| e.started_ms < before_ms && !e.unreadable);
+        old.flat_map(|e| e.units.keys().copied())
     }
 
     /// What a later process must not give out again.
@@ -314,19 +312,26 @@ mod tests {
 
     fn open(hours: &[u32]) -> Sequencer {
         let mut sequencer = Sequencer::new(1, 1, NOW_MS);
-        let touched: Vec<(u32, u64)> = hours.iter().map(|hour| (*hour, 1)).collect();
+        let mut touched = Touched {
+            catalog: 1,
+            totals: 1,
+            ..Touched::default()
+        };
+        for hour in hours {
+            touched.hours.add(BucketStart(*hour), 1);
+        }
         sequencer.advance(&touched, NOW_MS);
         sequencer
     }
 
     #[test]
     fn hours_of_now_are_always_admitted_and_others_share_a_budget() {
-        let sequencer = open(&[60, 120, NOW - 60, NOW, CATALOG_HOUR, TOTALS_HOUR]);
+        let sequencer = open(&[60, 120, NOW - 60, NOW]);
         assert_eq!(sequencer.distant_count(NOW_MS), 2);
-        let distant: Vec<u32> = sequencer.distant_hours(NOW_MS).collect();
-        assert_eq!(distant, [60, 120]);
+        let distant: Vec<BucketStart> = sequencer.distant_hours(NOW_MS).collect();
+        assert_eq!(distant, [BucketStart(60), BucketStart(120)]);
         let admitted = |hours: &[u32], max| {
-            let hours = hours.iter().copied();
+            let hours = hours.iter().map(|hour| BucketStart(*hour));
             sequencer.admit(hours, max, NOW_MS).is_ok()
         };
         assert!(admitted(&[NOW + 60, NOW - 600], 2), "around now");
@@ -343,6 +348,10 @@ mod tests {
     fn a_clock_out_of_range_lets_everything_in() {
         let sequencer = open(&[60, 120]);
         assert_eq!(sequencer.distant_count(i64::MIN), 0);
-        assert!(sequencer.admit([180].into_iter(), 0, i64::MIN).is_ok());
+        assert!(
+            sequencer
+                .admit([BucketStart(180)].into_iter(), 0, i64::MIN)
+                .is_ok()
+        );
     }
 }

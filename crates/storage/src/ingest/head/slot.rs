@@ -31,7 +31,7 @@ const LATE_SAMPLES_MAX: usize = 64;
 pub(crate) struct Slot {
     open: gorilla::Appender,
     /// The hour of `open`, meaningless while it is empty.
-    open_hour: u32,
+    open_hour: BucketStart,
     /// The journal epoch in which the series was defined last; 0 is never an epoch.
     pub(crate) defined_in: u32,
     /// Seconds of the process clock at the last write.
@@ -102,9 +102,9 @@ pub(crate) struct HourPart {
 }
 
 impl HourPart {
-    fn new(hour: u32) -> Self {
+    fn new(hour: BucketStart) -> Self {
         Self {
-            hour: BucketStart(hour),
+            hour,
             frozen: false,
             stream: Bytes::new(),
             late: Vec::new(),
@@ -115,8 +115,8 @@ impl HourPart {
     }
 
     /// What parts are sorted by.
-    fn place(&self) -> (u32, bool) {
-        (self.hour.minutes(), !self.frozen)
+    fn place(&self) -> (BucketStart, bool) {
+        (self.hour, !self.frozen)
     }
 
     fn is_empty(&self) -> bool {
@@ -196,12 +196,17 @@ impl Slot {
     }
 
     /// The hour of the open chunk; `None` when it is empty.
-    pub(crate) fn open_hour(&self) -> Option<u32> {
+    pub(crate) fn open_hour(&self) -> Option<BucketStart> {
         (!self.open.is_empty()).then_some(self.open_hour)
     }
 
     /// Adds a float. The usual case, in order and in the open hour, touches only the open chunk.
-    pub(crate) fn append(&mut self, hour: u32, timestamp_ms: i64, value: f64) -> HeapChange {
+    pub(crate) fn append(
+        &mut self,
+        hour: BucketStart,
+        timestamp_ms: i64,
+        value: f64,
+    ) -> HeapChange {
         let mut change = 0;
         if self.marks.has(OPEN_FROZEN) {
             change += self.move_frozen_aside();
@@ -235,7 +240,7 @@ impl Slot {
 
     pub(crate) fn append_histogram(
         &mut self,
-        hour: u32,
+        hour: BucketStart,
         timestamp_ms: i64,
         histogram: Arc<Histogram>,
     ) -> HeapChange {
@@ -252,7 +257,7 @@ impl Slot {
     /// Adds an exemplar; `None` when the hour already holds as many as are kept.
     pub(crate) fn append_exemplar(
         &mut self,
-        hour: u32,
+        hour: BucketStart,
         exemplar: Exemplar,
         exemplars_max: usize,
     ) -> Option<HeapChange> {
@@ -274,7 +279,7 @@ impl Slot {
     /// Notes when the counter behind a sample began; 0 forgets what an overwritten sample said.
     pub(crate) fn append_start(
         &mut self,
-        hour: u32,
+        hour: BucketStart,
         timestamp_ms: i64,
         start_ms: i64,
     ) -> HeapChange {
@@ -302,8 +307,8 @@ impl Slot {
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
     pub(crate) fn freeze(
         &mut self,
-        hours: &dyn Fn(u32) -> bool,
-        frozen: &mut Vec<u32>,
+        hours: &dyn Fn(BucketStart) -> bool,
+        frozen: &mut Vec<BucketStart>,
     ) -> HeapChange {
         let mut change = 0;
         if !self.open.is_empty() && !self.marks.has(OPEN_FROZEN) && hours(self.open_hour) {
@@ -315,16 +320,16 @@ impl Slot {
             }
         }
         for part in self.parts.iter_mut().flat_map(|parts| parts.iter_mut()) {
-            if !part.frozen && hours(part.hour.minutes()) {
+            if !part.frozen && hours(part.hour) {
                 part.frozen = true;
-                frozen.push(part.hour.minutes());
+                frozen.push(part.hour);
             }
         }
         change
     }
 
     /// The part of an hour that is being flushed.
-    pub(crate) fn frozen(&self, hour: u32) -> Option<Cow<'_, HourPart>> {
+    pub(crate) fn frozen(&self, hour: BucketStart) -> Option<Cow<'_, HourPart>> {
         if self.marks.has(OPEN_FROZEN) && self.open_hour == hour {
             return Some(Cow::Owned(self.open_as_part()));
         }
@@ -334,7 +339,7 @@ impl Slot {
     }
 
     /// Forgets the part of an hour that was flushed.
-    pub(crate) fn drop_frozen(&mut self, hour: u32) -> HeapChange {
+    pub(crate) fn drop_frozen(&mut self, hour: BucketStart) -> HeapChange {
         if self.marks.has(OPEN_FROZEN) && self.open_hour == hour {
             let before = self.open.heap_bytes();
             self.replace_open(gorilla::Appender::new());
@@ -368,19 +373,15 @@ impl Slot {
         &self,
         (start_ms, end_ms): (i64, i64),
         known: Option<&HeadChunk>,
-        known_hour: u32,
+        known_hour: Option<BucketStart>,
         found: &mut Vec<PartCopy>,
     ) {
-        let overlaps = |hour: u32| hour_overlaps(hour, start_ms, end_ms);
+        let overlaps = |hour: BucketStart| hour_overlaps(hour, start_ms, end_ms);
         let first = found.len();
         let parts = self.parts.iter().flat_map(|parts| parts.iter());
-        found.extend(
-            parts
-                .filter(|part| overlaps(part.hour.minutes()))
-                .map(copy_of),
-        );
+        found.extend(parts.filter(|part| overlaps(part.hour)).map(copy_of));
         if !self.open.is_empty() && overlaps(self.open_hour) {
-            let known = known.filter(|_| self.open_hour == known_hour);
+            let known = known.filter(|_| Some(self.open_hour) == known_hour);
             let open = self.copy_open(known);
             let same = |p: &&mut PartCopy| p.hour == open.hour && p.frozen == open.frozen;
             match found[first..].iter_mut().find(same) {
@@ -404,7 +405,7 @@ impl Slot {
         };
         let known = known.and_then(|known| known.of_open(stamp));
         PartCopy {
-            hour: BucketStart(self.open_hour),
+            hour: self.open_hour,
             frozen: self.marks.has(OPEN_FROZEN),
             stream: match known {
                 Some(_) => Bytes::new(),
@@ -432,23 +433,21 @@ impl Slot {
         self.marks.clear(OPEN_FROZEN);
         let change = part.heap_bytes() as isize + self.open.heap_bytes() as isize - before as isize;
         let parts = self.parts.get_or_insert_default();
-        let (Ok(at) | Err(at)) = find(parts, part.hour.minutes(), true);
+        let (Ok(at) | Err(at)) = find(parts, part.hour, true);
         parts.insert(at, part);
         change
     }
 
-    fn has_part(&self, hour: u32) -> bool {
+    fn has_part(&self, hour: BucketStart) -> bool {
         let Some(parts) = &self.parts else {
             return false;
         };
-        let at = parts.partition_point(|part| part.hour.minutes() < hour);
-        parts
-            .get(at)
-            .is_some_and(|part| part.hour.minutes() == hour)
+        let at = parts.partition_point(|part| part.hour < hour);
+        parts.get(at).is_some_and(|part| part.hour == hour)
     }
 
     /// The part of an hour that still grows.
-    fn growing(&self, hour: u32) -> Option<&HourPart> {
+    fn growing(&self, hour: BucketStart) -> Option<&HourPart> {
         let parts = self.parts.as_ref()?;
         parts.get(find(parts, hour, false).ok()?)
     }
@@ -460,17 +459,13 @@ impl Slot {
     }
 
     /// The hours in which the series has something.
-    fn hours(&self) -> impl Iterator<Item = u32> {
+    fn hours(&self) -> impl Iterator<Item = BucketStart> {
         let open = (!self.open.is_empty()).then_some(self.open_hour);
-        let parts = self
-            .parts
-            .iter()
-            .flat_map(|p| p.iter())
-            .map(|p| p.hour.minutes());
+        let parts = self.parts.iter().flat_map(|p| p.iter()).map(|p| p.hour);
         open.into_iter().chain(parts)
     }
 
-    fn append_late(&mut self, hour: u32, timestamp_ms: i64, value: f64) -> HeapChange {
+    fn append_late(&mut self, hour: BucketStart, timestamp_ms: i64, value: f64) -> HeapChange {
         let is_open = hour == self.open_hour && !self.open.is_empty();
         let open_len = self.open.len() as usize;
         let (part, mut change) = self.part(hour);
@@ -491,12 +486,12 @@ impl Slot {
             }
     }
 
-    fn has_late(&self, hour: u32) -> bool {
+    fn has_late(&self, hour: BucketStart) -> bool {
         self.growing(hour).is_some_and(|part| !part.late.is_empty())
     }
 
     /// Folds the late samples of a sealed hour into its stream.
-    fn fold_late(&mut self, hour: u32) -> HeapChange {
+    fn fold_late(&mut self, hour: BucketStart) -> HeapChange {
         let (part, mut change) = self.part(hour);
         let before = part.heap_bytes();
         let late = std::mem::take(&mut part.late);
@@ -506,7 +501,7 @@ impl Slot {
     }
 
     /// Folds the late samples of the open hour into the open chunk.
-    fn fold_into_open(&mut self, hour: u32) -> HeapChange {
+    fn fold_into_open(&mut self, hour: BucketStart) -> HeapChange {
         let open_before = self.open.heap_bytes();
         let (part, mut change) = self.part(hour);
         let part_before = part.heap_bytes();
@@ -521,7 +516,7 @@ impl Slot {
     /// Makes the samples that the growing part of an hour has the open chunk, which is empty: what
     /// comes now is newer than they are. They are there when the series was in a later hour
     /// meanwhile, and that hour was flushed first.
-    fn reopen(&mut self, hour: u32) -> HeapChange {
+    fn reopen(&mut self, hour: BucketStart) -> HeapChange {
         let Some(parts) = &mut self.parts else {
             return 0;
         };
@@ -543,7 +538,7 @@ impl Slot {
     }
 
     /// Forgets the growing part of an hour when there is nothing in it.
-    fn drop_if_empty(&mut self, hour: u32) -> HeapChange {
+    fn drop_if_empty(&mut self, hour: BucketStart) -> HeapChange {
         let Some(parts) = &mut self.parts else {
             return 0;
         };
@@ -576,7 +571,7 @@ impl Slot {
 
     /// A float was written: it beats a histogram that the growing part has at the same time. Older
     /// parts need no mark, because a newer part's floats beat them anyway.
-    fn let_float_count(&mut self, hour: u32, timestamp_ms: i64) -> HeapChange {
+    fn let_float_count(&mut self, hour: BucketStart, timestamp_ms: i64) -> HeapChange {
         let (part, change) = self.part(hour);
         let last = part
             .histograms
@@ -593,7 +588,7 @@ impl Slot {
     }
 
     /// The growing part of an hour, made when there is none.
-    fn part(&mut self, hour: u32) -> (&mut HourPart, HeapChange) {
+    fn part(&mut self, hour: BucketStart) -> (&mut HourPart, HeapChange) {
         let parts = self.parts.get_or_insert_default();
         let (at, change) = match find(parts, hour, false) {
             Ok(at) => (at, 0),
@@ -607,7 +602,7 @@ impl Slot {
 }
 
 /// Where the frozen or the growing part of an hour is, or belongs.
-fn find(parts: &VecDeque<HourPart>, hour: u32, frozen: bool) -> Result<usize, usize> {
+fn find(parts: &VecDeque<HourPart>, hour: BucketStart, frozen: bool) -> Result<usize, usize> {
     // Appends are in the newest hour, or go from hour to hour in order.
     let wanted = (hour, !frozen);
     match parts.back().map(HourPart::place) {
@@ -618,8 +613,7 @@ fn find(parts: &VecDeque<HourPart>, hour: u32, frozen: bool) -> Result<usize, us
     parts.binary_search_by_key(&wanted, HourPart::place)
 }
 
-fn hour_overlaps(hour: u32, start_ms: i64, end_ms: i64) -> bool {
-    let hour = BucketStart(hour);
+fn hour_overlaps(hour: BucketStart, start_ms: i64, end_ms: i64) -> bool {
     hour.start_ms() <= end_ms && hour.end_ms(BucketSize::HOUR) > start_ms
 }
 

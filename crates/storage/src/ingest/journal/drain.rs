@@ -28,7 +28,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(100);
 pub(crate) async fn drain_epochs(ingest: &Ingest, patience: Duration) -> Result<usize> {
     let (engine, head) = (&ingest.context.engine, &ingest.head);
     let durable_below = ingest.journal.durable_below();
-    let (fresh, mut waiting) = head.sequencer.lock().drainable(durable_below);
+    let (fresh, mut waiting) = head.drainable(durable_below);
     if !fresh.is_empty() {
         failpoint::pass("drain.before_memtable");
         engine.flush_memtable().await?;
@@ -37,7 +37,7 @@ pub(crate) async fn drain_epochs(ingest: &Ingest, patience: Duration) -> Result<
             engine.drain(key::journal_epoch_prefix(*epoch));
         }
         failpoint::pass("drain.submitted");
-        head.sequencer.lock().draining(&fresh);
+        head.draining(&fresh);
         waiting.extend(fresh);
     }
     let give_up = tokio::time::Instant::now() + patience;
@@ -49,7 +49,7 @@ pub(crate) async fn drain_epochs(ingest: &Ingest, patience: Duration) -> Result<
             }
             tokio::time::sleep(DRAIN_POLL).await;
         }
-        head.sequencer.lock().epochs.remove(&epoch);
+        head.drained(epoch);
         debug!(epoch, "journal epoch drained");
         drained += 1;
     }
@@ -85,10 +85,7 @@ async fn is_gone(engine: &Engine, epoch: u32) -> Result<bool> {
 async fn forget_cursors(ingest: &Ingest) -> Result<()> {
     let engine = &ingest.context.engine;
     let no_flush = ingest.flushing.lock().await;
-    let (oldest_seq, mark) = {
-        let sequencer = ingest.head.sequencer.lock();
-        (sequencer.oldest_seq(), sequencer.watermark())
-    };
+    let (oldest_seq, mark) = ingest.head.oldest_seq_and_watermark();
     let mut batch = WriteBatch::new();
     let view = engine.live_view();
     let mut records = view

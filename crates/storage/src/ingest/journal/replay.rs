@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use icecore_records::epoch_summary::EpochSummary;
+use icecore_model::BucketStart;
+use icecore_records::epoch_summary::{EpochSummary, FlushUnit};
 use icecore_records::journal::MAX_BLOCKS;
 use icecore_records::{DecodeError, ParsedKey, flush_cursor, key, watermark};
 use tokio::sync::{mpsc, oneshot};
@@ -26,7 +27,7 @@ use tracing::{error, info};
 use super::decoded::{DecodedBlock, DecodedRecord, decode_records};
 use super::summary::read_summaries;
 use crate::error::{Error, Result};
-use crate::ingest::head::{CATALOG_HOUR, Head, SERIES_REFS_MAX, TOTALS_HOUR, UNDEFINED};
+use crate::ingest::head::{Head, SERIES_REFS_MAX, UNDEFINED};
 use crate::pool::Pool;
 use crate::slate::read_view::{ScanKind, View};
 
@@ -40,7 +41,7 @@ const CHUNKS_AHEAD: usize = 6;
 const PROGRESS_BYTES: usize = 64 << 20;
 
 /// Up to where buckets hold an hour.
-type Cursors = HashMap<u32, u64>;
+type Cursors = HashMap<FlushUnit, u64>;
 
 /// A chunk that some CPU thread is decoding.
 type Decoding = oneshot::Receiver<Vec<DecodedRecord>>;
@@ -65,13 +66,13 @@ pub(crate) async fn recover(
     view: &View,
     head: &Arc<Head>,
     pool: &Pool,
-    flushed: &[(u32, u64)],
+    flushed: &[(BucketStart, u64)],
     strict: bool,
     now_ms: i64,
 ) -> Result<Recovered> {
     let mut cursors = read_cursors(view).await?;
     for (hour, seq) in flushed {
-        let cursor = cursors.entry(*hour).or_default();
+        let cursor = cursors.entry(FlushUnit::Hour(*hour)).or_default();
         *cursor = (*cursor).max(*seq);
     }
     let mut replay = Replay {
@@ -96,12 +97,7 @@ pub(crate) async fn recover(
         .await
         .map_err(|cause| Error::Corrupt(format!("replay stopped: {cause}")))??;
     read?;
-    {
-        let mut sequencer = head.sequencer.lock();
-        summaries
-            .keys()
-            .for_each(|epoch| sequencer.summarized(*epoch));
-    }
+    head.summarized(summaries.keys().copied());
     head.account_index();
     Ok(replay.found)
 }
@@ -185,14 +181,20 @@ async fn read_cursors(view: &View) -> Result<Cursors> {
     {
         if let ParsedKey::FlushCursor { bucket } = ParsedKey::parse(&record.key).map_err(corrupt)? {
             let cursor = flush_cursor::decode(&record.value).map_err(corrupt)?;
-            cursors.insert(bucket.start.minutes(), cursor);
+            cursors.insert(FlushUnit::Hour(bucket.start), cursor);
         }
     }
     if let Some(value) = view.get(&key::catalog_cursor()).await? {
-        cursors.insert(CATALOG_HOUR, flush_cursor::decode(&value).map_err(corrupt)?);
+        cursors.insert(
+            FlushUnit::Catalog,
+            flush_cursor::decode(&value).map_err(corrupt)?,
+        );
     }
     if let Some(value) = view.get(&key::delta_totals_cursor()).await? {
-        cursors.insert(TOTALS_HOUR, flush_cursor::decode(&value).map_err(corrupt)?);
+        cursors.insert(
+            FlushUnit::Totals,
+            flush_cursor::decode(&value).map_err(corrupt)?,
+        );
     }
     Ok(cursors)
 }
@@ -237,9 +239,8 @@ impl Replay {
             self.found.next_epoch = self.found.next_epoch.max(epoch.saturating_add(1));
             let next_seq = summary.last_seq.saturating_add(1);
             self.found.next_seq = self.found.next_seq.max(next_seq);
-            if summary.is_covered(|hour| self.cursors.get(&hour).copied()) {
-                let mut sequencer = self.head.sequencer.lock();
-                sequencer.passed_over(*epoch, summary, self.now_ms);
+            if summary.is_covered(|unit| self.cursors.get(&unit).copied()) {
+                self.head.skipped_epoch(*epoch, summary, self.now_ms);
                 covered.push(*epoch);
             }
         }
@@ -313,7 +314,7 @@ impl Replay {
     fn apply_block(&mut self, key: &Bytes, seq: u64, mut block: DecodedBlock) {
         let undefined = block.unknown + self.define(&block) + self.translate(&mut block);
         let cursors = &self.cursors;
-        let covered = |hour: u32| cursors.get(&hour).is_some_and(|cursor| *cursor >= seq);
+        let covered = |unit: FlushUnit| cursors.get(&unit).is_some_and(|cursor| *cursor >= seq);
         self.found.samples +=
             self.head
                 .replay(self.epoch, seq, block.content, &covered, self.now_ms);
@@ -369,11 +370,7 @@ impl Replay {
             epoch, seq, reason, "journal record cannot be read: its epoch is kept"
         );
         self.found.unreadable += 1;
-        let mut sequencer = self.head.sequencer.lock();
-        sequencer.note(epoch, seq, &[], self.now_ms);
-        if let Some(epoch) = sequencer.epochs.get_mut(&epoch) {
-            epoch.unreadable = true;
-        }
+        self.head.unreadable(epoch, seq, self.now_ms);
     }
 }
 

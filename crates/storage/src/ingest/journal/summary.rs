@@ -23,7 +23,7 @@ use crate::slate::read_view::{ScanKind, View};
 /// Writes the summaries of epochs that were finished since the last call.
 pub(crate) async fn summarize_epochs(ingest: &Ingest) -> Result<()> {
     let durable_below = ingest.journal.durable_below();
-    let summaries = ingest.head.sequencer.lock().unsummarized(durable_below);
+    let summaries = ingest.head.unsummarized(durable_below);
     if summaries.is_empty() {
         return Ok(());
     }
@@ -35,17 +35,16 @@ pub(crate) async fn summarize_epochs(ingest: &Ingest) -> Result<()> {
     let written = ingest.context.engine.db().write(batch).await;
     written.map_err(Error::store("writing summaries of epochs"))?;
     failpoint::pass("summary.written");
-    let mut sequencer = ingest.head.sequencer.lock();
-    for (epoch, _) in &summaries {
-        sequencer.summarized(*epoch);
-    }
+    ingest
+        .head
+        .summarized(summaries.iter().map(|(epoch, _)| *epoch));
     Ok(())
 }
 
 /// Deletes the summaries of epochs that could not be read. A later start would otherwise find them covered
 /// and drop what may still be repaired. Written before any cursor of this process: the log is in order.
 pub(crate) async fn forget_unreadable(db: &Db, head: &Head) -> Result<()> {
-    let unreadable = head.sequencer.lock().unreadable_epochs();
+    let unreadable = head.unreadable_epochs();
     if unreadable.is_empty() {
         return Ok(());
     }
@@ -89,13 +88,8 @@ pub(super) async fn read_summaries(view: &View) -> Result<BTreeMap<u32, EpochSum
 pub(super) async fn forget_summaries(ingest: &Ingest) -> Result<()> {
     let mut batch = WriteBatch::new();
     let known = read_summaries(&ingest.context.engine.live_view()).await?;
-    {
-        let sequencer = ingest.head.sequencer.lock();
-        let gone = known
-            .keys()
-            .filter(|epoch| !sequencer.epochs.contains_key(*epoch));
-        gone.for_each(|epoch| batch.delete(key::epoch_summary(*epoch)));
-    }
+    let gone = known.keys().filter(|epoch| !ingest.head.has_epoch(**epoch));
+    gone.for_each(|epoch| batch.delete(key::epoch_summary(*epoch)));
     if batch.is_empty() {
         return Ok(());
     }

@@ -37,7 +37,7 @@ fn next(situation: &Situation<'_>) -> Option<Piece> {
 struct World {
     buckets: BTreeSet<Bucket>,
     written_ms: BTreeMap<Bucket, i64>,
-    busy_hours: BTreeSet<u32>,
+    busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
     delay_ms: i64,
     everything: bool,
@@ -116,7 +116,7 @@ fn a_long_backfill_goes_to_sixteen_hours_directly() {
 #[test]
 fn a_window_that_is_written_to_waits() {
     let mut world = World::at(20.0, hours(0..16));
-    world.busy_hours = [3 * HOUR].into();
+    world.busy_hours = [BucketStart(3 * HOUR)].into();
     assert_eq!(next(&world.situation()).unwrap().target, bucket(4, 4));
     let targets = world.work_off();
     assert_eq!(targets, [bucket(4, 4), bucket(4, 8), bucket(4, 12)]);
@@ -148,7 +148,7 @@ fn asked_for_everything_that_has_ended_becomes_coarse() {
     check(28.0, [bucket(8, 16)].into(), &[bucket(8, 16)]);
     // A hour whose flush failed is left out, and its windows with it.
     let mut world = World::at(16.0, hours(0..16)).everything();
-    world.busy_hours = [0].into();
+    world.busy_hours = [BucketStart(0)].into();
     world.work_off();
     let expected = [
         bucket(1, 0),
@@ -283,7 +283,7 @@ proptest! {
     ) {
         let mut world = World::at(now_hours, buckets.clone());
         world.everything = everything;
-        world.busy_hours = busy.iter().map(|hour| hour * HOUR).collect();
+        world.busy_hours = busy.iter().map(|hour| BucketStart(hour * HOUR)).collect();
         let written = written.iter().map(|hour| (bucket(1, *hour), world.now_ms));
         world.written_ms = written.collect();
         let expected = waiting(&world.situation());

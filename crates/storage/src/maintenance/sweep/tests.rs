@@ -125,7 +125,7 @@ async fn retired_buckets_and_hours_that_are_about_to_be_flushed_stay() {
     })
     .await
     .unwrap();
-    let open = db.ingest.head().sequencer.lock().open_hours.len();
+    let open = db.ingest.head().open_hours().len();
     assert_eq!(open, 1, "the hour is still in the head");
     assert_eq!(sweep_one(&db).await, 1);
     assert_eq!(count_records(&db, hour(0)).await, 1);

@@ -1,7 +1,8 @@
 //! Journal records that cannot be read: reported, kept, and nothing else is lost.
 
 use bytes::Bytes;
-use icecore_records::epoch_summary::{self, EpochSummary};
+use icecore_model::BucketSize;
+use icecore_records::epoch_summary::{self, EpochSummary, FlushUnit};
 use icecore_records::{ParsedKey, journal, key};
 use icecore_storage::Error;
 use icecore_storage::testing::{FaultPlan, Hooks};
@@ -91,11 +92,11 @@ fn a_summary_does_not_let_a_damaged_epoch_go() {
             panic!("not a journal key");
         };
         records[1].1 = Some(Bytes::from_static(b"garbage"));
-        let hour = |time: i64| u32::try_from(time / 60_000 / 60 * 60).unwrap();
+        let hour = |time: i64| FlushUnit::Hour(BucketSize::HOUR.bucket_of(time).unwrap());
         let summary = EpochSummary {
             first_seq: seq,
             last_seq: seq + 2,
-            hours: [(hour(T0), seq + 1), (hour(T0 + HOUR), seq + 2)].into(),
+            units: [(hour(T0), seq + 1), (hour(T0 + HOUR), seq + 2)].into(),
         };
         let summary = epoch_summary::encode(&summary);
         records.push((key::epoch_summary(epoch), Some(summary)));

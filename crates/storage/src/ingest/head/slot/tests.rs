@@ -23,7 +23,7 @@ type Samples = BTreeMap<i64, u64>;
 
 /// Per hour what is frozen and what grows.
 #[derive(Default)]
-struct Model(BTreeMap<u32, (Option<Samples>, Samples)>);
+struct Model(BTreeMap<BucketStart, (Option<Samples>, Samples)>);
 
 impl Model {
     fn samples(&self) -> Samples {
@@ -38,7 +38,7 @@ impl Model {
 
 fn samples_of(slot: &Slot) -> Samples {
     let mut parts = Vec::new();
-    slot.snapshot((i64::MIN, i64::MAX), None, 0, &mut parts);
+    slot.snapshot((i64::MIN, i64::MAX), None, None, &mut parts);
     assert!(parts.is_sorted_by_key(|part| (part.hour, !part.frozen)));
     let mut all = Samples::new();
     for part in parts {
@@ -59,7 +59,7 @@ fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
         for step in 0..1500u64 {
             match random.below(40) {
                 0 => {
-                    let wanted: BTreeSet<u32> = model
+                    let wanted: BTreeSet<BucketStart> = model
                         .0
                         .iter()
                         .filter(|(_, (frozen, _))| frozen.is_none() && random.below(3) > 0)
@@ -77,7 +77,7 @@ fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
                     assert!(held.eq(found.iter()), "each that has something, once");
                 }
                 1 | 2 => {
-                    let frozen: Vec<u32> = model
+                    let frozen: Vec<BucketStart> = model
                         .0
                         .iter()
                         .filter(|(_, (frozen, _))| frozen.is_some())
@@ -91,8 +91,8 @@ fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
                     }
                 }
                 _ => {
-                    let hour = random.below(hours) as u32 * 60;
-                    let time = i64::from(hour) * 60_000 + random.below(50) as i64 * 60_000;
+                    let hour = BucketStart(random.below(hours) as u32 * 60);
+                    let time = hour.start_ms() + random.below(50) as i64 * 60_000;
                     heap += slot.append(hour, time, step as f64);
                     let (_, growing) = model.0.entry(hour).or_default();
                     growing.insert(time, (step as f64).to_bits());
@@ -126,7 +126,7 @@ fn time_of_appends(hours: u32) -> Duration {
         for round in 0..6 {
             for hour in 0..hours {
                 let start = i64::from(hour) * HOUR_MS;
-                slot.append(hour * 60, start + round * 1000, 1.0);
+                slot.append(BucketStart(hour * 60), start + round * 1000, 1.0);
             }
         }
         began.elapsed() / (6 * hours)
