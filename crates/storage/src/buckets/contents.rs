@@ -10,12 +10,10 @@ use bytes::Bytes;
 use icecore_model::BucketSize;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::columns::Times;
-use icecore_records::{
-    Bucket, SeriesId, coarse_samples, exemplar_series, gorilla, histogram_series, key,
-    start_timestamps,
-};
+use icecore_records::{Bucket, SeriesId, exemplar_series, key, start_timestamps};
 
-use crate::buckets::Buckets;
+use super::record_kind::RecordKind;
+use super::{Buckets, encode};
 use crate::error::{Error, Result};
 use crate::slate::fetch::fetch;
 use crate::slate::read_view::View;
@@ -32,29 +30,8 @@ pub(crate) struct Contents {
 }
 
 struct StoredRecord {
-    kind: Kind,
+    kind: RecordKind,
     value: Bytes,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Floats,
-    Starts,
-    Histograms,
-    HistogramStarts,
-    Exemplars,
-}
-
-impl Kind {
-    fn key(self, bucket: Bucket, id: SeriesId) -> Bytes {
-        match self {
-            Self::Floats => key::time_series(bucket, id),
-            Self::Starts => key::time_series_starts(bucket, id),
-            Self::Histograms => key::histogram_series(bucket, id),
-            Self::HistogramStarts => key::histogram_series_starts(bucket, id),
-            Self::Exemplars => key::exemplar_series(bucket, id),
-        }
-    }
 }
 
 /// What a deletion does to a series.
@@ -112,21 +89,26 @@ pub(crate) async fn read(
     let starts = meta.has_start_timestamps;
     let key_of = |id| key::time_series(bucket, id);
     let found = fetch(view, ids, key_of, starts, gets).await?;
-    contents.take(found, Kind::Floats, Kind::Starts);
+    contents.take(found, RecordKind::Floats, RecordKind::Starts);
     // BucketMeta speaks of histograms; records that only say that there is none are there without it.
     let key_of = |id| key::histogram_series(bucket, id);
     let found = fetch(view, ids, key_of, true, gets).await?;
-    contents.take(found, Kind::Histograms, Kind::HistogramStarts);
+    contents.take(found, RecordKind::Histograms, RecordKind::HistogramStarts);
     if meta.exemplars > 0 {
         let key_of = |id| key::exemplar_series(bucket, id);
         let found = fetch(view, ids, key_of, false, gets).await?;
-        contents.take(found, Kind::Exemplars, Kind::Exemplars);
+        contents.take(found, RecordKind::Exemplars, RecordKind::Exemplars);
     }
     Ok(contents)
 }
 
 impl Contents {
-    fn take(&mut self, found: Vec<crate::slate::fetch::Fetched>, plain: Kind, behind: Kind) {
+    fn take(
+        &mut self,
+        found: Vec<crate::slate::fetch::Fetched>,
+        plain: RecordKind,
+        behind: RecordKind,
+    ) {
         for record in found {
             let kind = match record.suffix {
                 0 => plain,
@@ -146,7 +128,7 @@ impl Contents {
     pub(crate) async fn read_columns(&mut self, view: &View) -> Result<()> {
         let mut wanted = BTreeSet::new();
         for (id, records) in &self.series {
-            for record in records.iter().filter(|r| r.kind == Kind::Floats) {
+            for record in records.iter().filter(|r| r.kind == RecordKind::Floats) {
                 let id = SeriesId(*id);
                 stored::add_referenced_columns(self.bucket, id, &record.value, &mut wanted)?;
             }
@@ -185,19 +167,19 @@ impl Contents {
     /// The times at which a record has something to show.
     fn times(&self, id: SeriesId, record: &StoredRecord) -> Result<Vec<i64>> {
         match record.kind {
-            Kind::Floats => self.floats(id, &record.value).map(|f| f.timestamps),
-            Kind::Histograms => {
+            RecordKind::Floats => self.floats(id, &record.value).map(|f| f.timestamps),
+            RecordKind::Histograms => {
                 let entries = stored::histograms(self.bucket, id, &record.value)?;
                 let shown = entries.iter().filter(|entry| entry.value.is_some());
                 Ok(shown.map(|entry| entry.timestamp_ms).collect())
             }
-            Kind::Exemplars => {
+            RecordKind::Exemplars => {
                 let exemplars = exemplar_series::decode(&record.value);
                 let exemplars = exemplars.map_err(|cause| self.corrupt(id, &cause))?;
                 Ok(exemplars.iter().map(|e| e.timestamp_ms).collect())
             }
             // They say something about samples.
-            Kind::Starts | Kind::HistogramStarts => Ok(Vec::new()),
+            RecordKind::Starts | RecordKind::HistogramStarts => Ok(Vec::new()),
         }
     }
 
@@ -236,15 +218,15 @@ impl Contents {
             for record in records {
                 rewrites.push((record.kind.key(self.bucket, id), None));
                 let count = match record.kind {
-                    Kind::Floats => stored::float_count(self.bucket, id, &record.value),
+                    RecordKind::Floats => stored::float_count(self.bucket, id, &record.value),
                     _ => self.times(id, record).map(|times| times.len()),
                 };
                 let count = count.unwrap_or(0) as u64;
                 match record.kind {
-                    Kind::Floats => removed.floats += count,
-                    Kind::Histograms => removed.histograms += count,
-                    Kind::Exemplars => removed.exemplars += count,
-                    Kind::Starts | Kind::HistogramStarts => {}
+                    RecordKind::Floats => removed.floats += count,
+                    RecordKind::Histograms => removed.histograms += count,
+                    RecordKind::Exemplars => removed.exemplars += count,
+                    RecordKind::Starts | RecordKind::HistogramStarts => {}
                 }
             }
         }
@@ -260,7 +242,7 @@ impl Contents {
         let value = &record.value;
         let mut removed = Removed::default();
         let left = match record.kind {
-            Kind::Floats => {
+            RecordKind::Floats => {
                 let mut floats = self.floats(id, value)?;
                 removed.floats = drop_lost(&mut floats, lost);
                 if removed.floats == 0 {
@@ -268,7 +250,7 @@ impl Contents {
                 }
                 self.encode_floats(id, &floats)?
             }
-            Kind::Histograms => {
+            RecordKind::Histograms => {
                 let mut entries = stored::histograms(self.bucket, id, value)?;
                 let (all, shown) = (entries.len(), count_shown(&entries));
                 entries.retain(|entry| !is_lost(lost, entry.timestamp_ms));
@@ -278,7 +260,7 @@ impl Contents {
                 removed.histograms = shown - count_shown(&entries);
                 self.encode_histograms(id, entries)?
             }
-            Kind::Starts | Kind::HistogramStarts => {
+            RecordKind::Starts | RecordKind::HistogramStarts => {
                 let starts = start_timestamps::decode(value);
                 let mut starts = starts.map_err(|cause| self.corrupt(id, &cause))?;
                 let all = starts.len();
@@ -286,9 +268,12 @@ impl Contents {
                 if starts.len() == all {
                     return Ok(None);
                 }
-                (!starts.is_empty()).then(|| start_timestamps::encode(&starts).into())
+                match &starts[..] {
+                    [] => None,
+                    starts => Some(encode::starts(self.bucket, id, starts)?),
+                }
             }
-            Kind::Exemplars => {
+            RecordKind::Exemplars => {
                 let exemplars = exemplar_series::decode(value);
                 let mut exemplars = exemplars.map_err(|cause| self.corrupt(id, &cause))?;
                 let all = exemplars.len();
@@ -297,7 +282,10 @@ impl Contents {
                 if removed.exemplars == 0 {
                     return Ok(None);
                 }
-                (!exemplars.is_empty()).then(|| exemplar_series::encode(&exemplars).into())
+                match &exemplars[..] {
+                    [] => None,
+                    exemplars => Some(encode::exemplars(self.bucket, id, exemplars)?),
+                }
             }
         };
         Ok(Some((left, removed)))
@@ -307,20 +295,8 @@ impl Contents {
         if floats.is_empty() {
             return Ok(None);
         }
-        let (times, values) = (&floats.timestamps, &floats.values);
-        let value: Bytes = match self.bucket.size == BucketSize::HOUR {
-            true => gorilla::encode(times, values).into(),
-            false => {
-                let start_ms = self.bucket.start_ms();
-                coarse_samples::encode_columns(start_ms, Times::Own(times), values).into()
-            }
-        };
-        let again = self.floats(id, &value)?;
-        let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-        match again.timestamps == *times && bits(&again.values) == bits(values) {
-            true => Ok(Some(value)),
-            false => Err(self.corrupt(id, &"samples do not decode to what was encoded")),
-        }
+        let times = Times::Own(&floats.timestamps);
+        encode::floats(self.bucket, id, floats, times, &self.columns).map(Some)
     }
 
     fn encode_histograms(
@@ -328,24 +304,14 @@ impl Contents {
         id: SeriesId,
         mut entries: Vec<icecore_records::HistogramEntry>,
     ) -> Result<Option<Bytes>> {
-        let is_hour = self.bucket.size == BucketSize::HOUR;
-        if !is_hour {
+        if self.bucket.size > BucketSize::HOUR {
             // "None here" was said to older parts, and there are none any more.
             entries.retain(|entry| entry.value.is_some());
         }
         if entries.is_empty() {
             return Ok(None);
         }
-        let value: Bytes = match is_hour {
-            true => histogram_series::encode(&entries).into(),
-            false => histogram_series::encode_columns(&entries).into(),
-        };
-        let again = stored::histograms(self.bucket, id, &value)?;
-        // This encoding writes every bit down, so it compares what `==` on floats would not.
-        match histogram_series::encode(&again) == histogram_series::encode(&entries) {
-            true => Ok(Some(value)),
-            false => Err(self.corrupt(id, &"histograms do not decode to what was encoded")),
-        }
+        encode::histograms(self.bucket, id, &entries).map(Some)
     }
 }
 

@@ -58,6 +58,16 @@ pub(crate) fn covering(listed: &BTreeSet<Bucket>, bucket: Bucket) -> Option<Buck
         })
 }
 
+/// The largest one: where buckets overlap, it is the newer.
+pub(crate) fn largest_covering(listed: &BTreeSet<Bucket>, bucket: Bucket) -> Option<Bucket> {
+    let around = sizes(listed).filter_map(|size| {
+        let start = size.bucket_of(bucket.start_ms())?;
+        let around = Bucket { size, start };
+        listed.contains(&around).then_some(around)
+    });
+    around.last().filter(|around| around.size >= bucket.size)
+}
+
 /// All buckets that lie inside another one, the smallest first, of those the oldest.
 pub(crate) fn overlaps(listed: &BTreeSet<Bucket>) -> Vec<Overlap> {
     let sizes: Vec<BucketSize> = sizes(listed).collect();

@@ -14,9 +14,12 @@
 //! Elsewhere: who writes buckets (`crate::ingest::flush`, `crate::maintenance::build`).
 
 pub(crate) mod contents;
+pub(crate) mod encode;
+pub(crate) mod ladder;
 pub(crate) mod lease;
 pub(crate) mod list;
 mod recent;
+pub(crate) mod record_kind;
 pub(crate) mod strip;
 pub(crate) mod tombstones;
 

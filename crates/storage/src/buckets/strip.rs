@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{Bucket, SeriesId, key};
 use roaring::RoaringBitmap;
@@ -81,13 +82,17 @@ pub(crate) fn put_meta(
     batch.put_bytes(key::bucket_meta(bucket), bucket_meta::encode(&meta).into());
 }
 
-pub(crate) fn add_rewrites(batch: &mut WriteBatch, rewrites: Rewrites) {
+/// Adds rewrites to a batch. Returns how many bytes they are.
+pub(crate) fn add_rewrites(batch: &mut WriteBatch, rewrites: Rewrites) -> usize {
+    let mut bytes = 0;
     for (key, value) in rewrites {
+        bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
         match value {
             Some(value) => batch.put_bytes(key, value),
             None => batch.delete(key),
         }
     }
+    bytes
 }
 
 pub(crate) async fn write(buckets: &Buckets, batch: WriteBatch) -> Result<()> {

@@ -18,15 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
 
-use crate::buckets::list;
-
-/// Windows, as exponents of their size, and how many sources each must have. By itself maintenance makes
-/// 4 h and then 16 h buckets.
-const BY_ITSELF: &[(u8, usize)] = &[(5, 1), (3, 1)];
-
-/// Asked for, the rest of a window that has not ended is covered by 8 h and 2 h as well. A bucket that
-/// would be alone in those stays as it is: rewriting it would save nothing.
-const ASKED_FOR: &[(u8, usize)] = &[(5, 1), (4, 2), (3, 1), (2, 2)];
+use crate::buckets::{ladder, list};
 
 /// What a plan is made from.
 pub(crate) struct Situation<'s> {
@@ -55,7 +47,7 @@ pub(crate) struct Piece {
 /// The list may have the hours of ten years: it is sorted by time once, and walked once for each size of
 /// windows.
 pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
-    let windows: Vec<(BucketSize, usize)> = situation.windows().collect();
+    let windows: Vec<(BucketSize, usize)> = ladder::windows(situation.everything).collect();
     let largest = windows.iter().map(|(size, _)| *size).max();
     let small = situation.buckets.iter().copied();
     let mut small: Vec<Bucket> = small.take_while(|b| Some(b.size) < largest).collect();
@@ -92,17 +84,6 @@ pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
 }
 
 impl Situation<'_> {
-    fn windows(&self) -> impl Iterator<Item = (BucketSize, usize)> + use<> {
-        let windows = match self.everything {
-            true => ASKED_FOR,
-            false => BY_ITSELF,
-        };
-        let size = |exponent: u8| BucketSize::from_exponent(exponent);
-        windows
-            .iter()
-            .filter_map(move |(exponent, sources_min)| Some((size(*exponent)?, *sources_min)))
-    }
-
     /// What a target would be made from, out of all that begins in its window.
     fn sources(&self, target: Bucket, found: &[Bucket]) -> Vec<Bucket> {
         let smaller = found.iter().filter(|bucket| bucket.size < target.size);

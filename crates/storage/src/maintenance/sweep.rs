@@ -20,15 +20,13 @@ use tracing::info;
 
 use super::build::stored_job;
 use super::retire::empty_buckets;
+use crate::buckets::ladder;
 use crate::error::Result;
 use crate::ingest::flush::FrozenHours;
 use crate::maintenance::Maintenance;
 
 /// How long flushes are held up at most. The next sweep goes on with what is left.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The largest bucket that this program makes, 16 h.
-const LARGEST_EXPONENT: u8 = 5;
 
 /// Drains orphans. Returns how many buckets' records went.
 pub(crate) async fn sweep(maintenance: &Arc<Maintenance>) -> Result<usize> {
@@ -73,7 +71,7 @@ fn bucket_of(segment: &[u8]) -> Option<Bucket> {
     let known = RecordType::from_number(tag >> 4).is_some_and(RecordType::is_bucket_scoped);
     let size = BucketSize::from_exponent(tag & 0xF)?;
     let start = BucketStart(u32::from_be_bytes(start.try_into().ok()?));
-    (known && size.exponent() <= LARGEST_EXPONENT).then_some(Bucket { size, start })
+    (known && size <= ladder::largest()).then_some(Bucket { size, start })
 }
 
 #[cfg(test)]

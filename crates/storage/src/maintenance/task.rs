@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use icecore_model::{BucketSize, BucketStart};
+use icecore_model::BucketStart;
 use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -31,6 +31,7 @@ use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
 use super::sweep::sweep;
 use crate::buckets::Recent;
+use crate::buckets::ladder;
 use crate::buckets::list::{self, Overlap};
 use crate::error::{Error, Result};
 use crate::ingest;
@@ -57,9 +58,6 @@ const LOG_BYTES: u64 = 4 << 20;
 /// How often a run starts jobs again that had to give way to the head, or that were planned from what
 /// has changed since.
 const AGAIN_MAX: usize = 64;
-
-/// The size that buckets end up with.
-const LARGEST: u8 = 5;
 
 /// A job that can be done now.
 #[derive(Clone, Debug)]
@@ -223,9 +221,8 @@ async fn next_job(
 
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
 fn to_clean(maintenance: &Maintenance, everything: bool) -> Vec<Bucket> {
-    let largest = BucketSize::from_exponent(LARGEST);
     let mut buckets = maintenance.buckets.tombstones().buckets();
-    buckets.retain(|bucket| everything || Some(bucket.size) >= largest);
+    buckets.retain(|bucket| everything || bucket.size >= ladder::largest());
     buckets
 }
 
@@ -445,10 +442,9 @@ fn to_fold(maintenance: &Maintenance, everything: bool) -> BTreeSet<Bucket> {
         .buckets
         .recent()
         .of(&maintenance.buckets.listed(), quiet_since_ms);
-    let largest = BucketSize::from_exponent(LARGEST);
     let due = dirty.into_iter().filter(|bucket| {
         let quiet = !written_ms.contains_key(bucket);
-        everything || (quiet && Some(bucket.size) >= largest)
+        everything || (quiet && bucket.size >= ladder::largest())
     });
     due.collect()
 }

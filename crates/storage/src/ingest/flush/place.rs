@@ -17,11 +17,7 @@ use icecore_model::{BucketSize, BucketStart, HOUR_MS};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series};
 
-/// The largest exponent of a bucket size.
-const EXPONENT_MAX: u8 = 15;
-
-/// The size of the buckets that coarsening ends up with, as an exponent: 16 h.
-const LARGEST: u8 = 5;
+use crate::buckets::{ladder, list};
 
 /// How long a window must have been over before a backfill makes one bucket of it. What comes late in the
 /// usual way is later by hours at most.
@@ -48,24 +44,12 @@ impl Backfill {
 
     /// The window of an hour, if it is to become one bucket.
     fn window(self, hour: Bucket, listed: &BTreeSet<Bucket>) -> Option<Bucket> {
-        let size = BucketSize::from_exponent(LARGEST)?;
+        let size = ladder::largest();
         let start = size.bucket_of(hour.start_ms())?;
         let window = Bucket { size, start };
         let over = self.before_ms.is_some_and(|ms| window.end_ms() <= ms);
-        (over && !holds_any(window, listed)).then_some(window)
+        (over && list::inside(listed, window).is_empty()).then_some(window)
     }
-}
-
-/// Whether a bucket that is smaller than a window, and lies in it, is listed.
-fn holds_any(window: Bucket, listed: &BTreeSet<Bucket>) -> bool {
-    let sizes = (1..window.size.exponent()).filter_map(BucketSize::from_exponent);
-    let mut first = sizes.map(|size| {
-        let start = window.start;
-        listed.range(Bucket { size, start }..).next()
-    });
-    first.any(|found| {
-        found.is_some_and(|found| found.size < window.size && window.contains(found.start_ms()))
-    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +65,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn of(hour: BucketStart, listed: &BTreeSet<Bucket>, backfill: Backfill) -> Self {
         let hour = Bucket::hour(hour);
-        // The largest first: buckets never overlap, and if they did, the coarser one is the newer.
-        let covering = (1..=EXPONENT_MAX).rev().find_map(|exponent| {
-            let size = BucketSize::from_exponent(exponent)?;
-            let start = size.bucket_of(hour.start_ms())?;
-            let bucket = Bucket { size, start };
-            listed.contains(&bucket).then_some(bucket)
-        });
+        let covering = list::largest_covering(listed, hour);
         let made = || backfill.window(hour, listed).unwrap_or(hour);
         Self {
             hour,

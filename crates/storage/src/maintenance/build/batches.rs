@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 
 use bytes::Bytes;
-use icecore_records::{Bucket, ParsedKey, SeriesId, key};
+use icecore_records::{Bucket, ParsedKey, SeriesId};
 
 use super::series_map::SeriesMap;
 use super::sources::Source;
+use crate::buckets::record_kind::RecordKind;
 use crate::error::{Error, Result};
 use crate::slate::fetch::join_bounded;
 use crate::slate::read_view::{ScanKind, View};
@@ -30,22 +31,11 @@ const CONCURRENT_SCANS: usize = 8;
 /// Memory of columns of the sources that are kept for the next batches.
 const COLUMNS_BYTES_MAX: usize = 64 << 20;
 
-/// What a record holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Floats,
-    /// Start timestamps; they belong to floats and histograms alike.
-    Starts,
-    Histograms,
-    HistogramStarts,
-    Exemplars,
-}
-
 /// A record of a source.
 pub(super) struct SourceRecord {
     pub(super) source: usize,
     pub(super) id: SeriesId,
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) value: Bytes,
 }
 
@@ -101,9 +91,9 @@ impl<'s> Batches<'s> {
         let mut reads = Vec::new();
         for (source, old_ids) in self.old_ids(ids.end) {
             let meta = &self.sources[source].meta;
-            let mut kinds = vec![Kind::Floats];
-            kinds.extend(meta.has_histograms.then_some(Kind::Histograms));
-            kinds.extend((meta.exemplars > 0).then_some(Kind::Exemplars));
+            let mut kinds = vec![RecordKind::Floats];
+            kinds.extend(meta.has_histograms.then_some(RecordKind::Histograms));
+            kinds.extend((meta.exemplars > 0).then_some(RecordKind::Exemplars));
             let bucket = self.sources[source].bucket;
             for kind in kinds {
                 reads.push(scan(view, source, bucket, kind, old_ids.clone()));
@@ -163,7 +153,7 @@ impl<'s> Batches<'s> {
     ) -> Result<Vec<SharedColumns>> {
         let mut wanted = vec![BTreeSet::new(); self.sources.len()];
         let records = series.iter().flat_map(|series| &series.records);
-        for record in records.filter(|record| record.kind == Kind::Floats) {
+        for record in records.filter(|record| record.kind == RecordKind::Floats) {
             let bucket = self.sources[record.source].bucket;
             let wanted = &mut wanted[record.source];
             stored::add_referenced_columns(bucket, record.id, &record.value, wanted)?;
@@ -205,14 +195,10 @@ async fn scan(
     view: &View,
     source: usize,
     bucket: Bucket,
-    kind: Kind,
+    kind: RecordKind,
     ids: Range<u32>,
 ) -> Result<(usize, Vec<SourceRecord>)> {
-    let key_of = |id| match kind {
-        Kind::Floats | Kind::Starts => key::time_series(bucket, SeriesId(id)),
-        Kind::Histograms | Kind::HistogramStarts => key::histogram_series(bucket, SeriesId(id)),
-        Kind::Exemplars => key::exemplar_series(bucket, SeriesId(id)),
-    };
+    let key_of = |id| kind.key(bucket, SeriesId(id));
     // Up to the next id, so that what lies behind the last one's key is included.
     let range = (
         Bound::Included(key_of(ids.start)),
@@ -226,19 +212,12 @@ async fn scan(
         bytes += record.key.len() + record.value.len();
         let parsed = ParsedKey::parse(&record.key)
             .map_err(|cause| Error::Corrupt(format!("a key in bucket {bucket}: {cause}")))?;
-        let (id, kind) = match parsed {
-            ParsedKey::TimeSeries { series, .. } => (series, Kind::Floats),
-            ParsedKey::TimeSeriesStarts { series, .. } => (series, Kind::Starts),
-            ParsedKey::HistogramSeries { series, .. } => (series, Kind::Histograms),
-            ParsedKey::HistogramSeriesStarts { series, .. } => (series, Kind::HistogramStarts),
-            ParsedKey::ExemplarSeries { series, .. } => (series, Kind::Exemplars),
-            // Written by a newer version, which would have to be asked what it means.
-            _ => {
-                return Err(Error::Corrupt(format!(
-                    "bucket {bucket} has records that this version does not know"
-                )));
-            }
-        };
+        // Written by a newer version, which would have to be asked what it means.
+        let (id, kind) = RecordKind::of(&parsed).ok_or_else(|| {
+            Error::Corrupt(format!(
+                "bucket {bucket} has records that this version does not know"
+            ))
+        })?;
         found.push(SourceRecord {
             source,
             id,

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::BucketSize;
-use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{
     Bucket, RecordType, SeriesId, forward_index, inverted_index, key, series_dictionary,
 };
@@ -27,15 +26,18 @@ use slatedb::WriteBatch;
 use tracing::{info, warn};
 
 use super::super::pace::Watch;
+use super::in_place::InPlace;
 use crate::buckets::contents;
-use crate::buckets::read_meta;
-use crate::buckets::strip::{BATCH_SERIES, add_rewrites, put_meta, strip, write};
+use crate::buckets::strip::{BATCH_SERIES, add_rewrites, put_meta, strip};
 use crate::buckets::tombstones::put;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::maintenance::Maintenance;
 use crate::slate::fetch::{fetch, join_bounded};
-use crate::slate::read_view::ScanKind;
+use crate::slate::read_view::{ScanKind, View};
+
+/// What is said of a store that fails meanwhile.
+const CLEANING: &str = "removing what was deleted";
 
 /// Postings that are looked through in one go, and their bytes.
 const PAGE_RECORDS: usize = 2048;
@@ -111,34 +113,33 @@ struct Cleaning<'i> {
 impl Cleaning<'_> {
     /// Takes what series lost out of their records.
     async fn shorten(&self, ids: &[u32]) -> Result<()> {
-        let (maintenance, bucket) = (self.maintenance, self.bucket);
-        let no_flush = maintenance.ingest.lock_flushes().await;
-        let meta = self.meta().await?;
-        maintenance.buckets.cache().begin_change(bucket);
-        strip(&maintenance.buckets, bucket, &meta, ids, true).await?;
-        maintenance.buckets.cache().end_change(bucket);
+        let step = InPlace::begin(self.maintenance, self.bucket).await;
+        let (buckets, meta) = (&self.maintenance.buckets, step.meta().await?);
+        buckets.cache().begin_change(self.bucket);
+        strip(buckets, self.bucket, &meta, ids, true).await?;
+        buckets.cache().end_change(self.bucket);
         failpoint::pass("clean.samples");
-        drop(no_flush);
+        drop(step);
         self.watch.wrote(ids.len()).await
     }
 
     /// Deletes the samples of erased series.
     async fn remove_samples(&self, ids: &[u32]) -> Result<()> {
         let (maintenance, bucket) = (self.maintenance, self.bucket);
-        let no_flush = maintenance.ingest.lock_flushes().await;
-        let meta = self.meta().await?;
-        let view = maintenance.context.engine.live_view();
-        let contents = contents::read(&maintenance.buckets, &view, bucket, &meta, ids).await?;
+        let step = InPlace::begin(maintenance, bucket).await;
+        let meta = step.meta().await?;
+        let buckets = &maintenance.buckets;
+        let contents = contents::read(buckets, &step.view, bucket, &meta, ids).await?;
         let work = move || contents.nothing();
         let (rewrites, removed) = maintenance.context.job_pool.run(work).await?;
         if !rewrites.is_empty() {
             let mut batch = WriteBatch::new();
             add_rewrites(&mut batch, rewrites);
             put_meta(&mut batch, bucket, &meta, removed);
-            self.write(batch).await?;
+            step.write(CLEANING, batch).await?;
         }
         failpoint::pass("clean.samples");
-        drop(no_flush);
+        drop(step);
         self.watch.wrote(ids.len()).await
     }
 
@@ -146,8 +147,8 @@ impl Cleaning<'_> {
     async fn remove_postings(&self) -> Result<()> {
         let mut next = Some(key::record_prefix(RecordType::InvertedIndex, self.bucket));
         while let Some(first) = next.take() {
-            let no_flush = self.maintenance.ingest.lock_flushes().await;
-            let (page, after) = self.postings(first).await?;
+            let step = InPlace::begin(self.maintenance, self.bucket).await;
+            let (page, after) = self.postings(&step.view, first).await?;
             next = after;
             let bytes: usize = page.iter().map(|(k, v)| k.len() + v.len()).sum();
             let erased = Arc::clone(&self.erased);
@@ -156,18 +157,21 @@ impl Cleaning<'_> {
             if !rewrites.is_empty() {
                 let mut batch = WriteBatch::new();
                 add_rewrites(&mut batch, rewrites);
-                self.write(batch).await?;
+                step.write(CLEANING, batch).await?;
             }
             failpoint::pass("clean.index");
-            drop(no_flush);
+            drop(step);
             self.watch.read(bytes).await?;
         }
         Ok(())
     }
 
     /// A page of postings, and where the next one begins.
-    async fn postings(&self, first: Bytes) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
-        let view = self.maintenance.context.engine.live_view();
+    async fn postings(
+        &self,
+        view: &View,
+        first: Bytes,
+    ) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
         let prefix = key::record_prefix(RecordType::InvertedIndex, self.bucket);
         let end = crate::slate::fetch::successor(&prefix);
         let range = (
@@ -190,11 +194,11 @@ impl Cleaning<'_> {
     /// Deletes the forward records of erased series, and their places in the dictionary.
     async fn remove_series(&self, ids: &[u32]) -> Result<()> {
         let (maintenance, bucket) = (self.maintenance, self.bucket);
-        let no_flush = maintenance.ingest.lock_flushes().await;
-        let view = maintenance.context.engine.live_view();
+        let step = InPlace::begin(maintenance, bucket).await;
+        let view = &step.view;
         let gets = maintenance.context.options.read.concurrent_gets;
         let key_of = |id| key::forward_index(bucket, id);
-        let records = fetch(&view, ids, key_of, false, gets).await?;
+        let records = fetch(view, ids, key_of, false, gets).await?;
         let mut batch = WriteBatch::new();
         if bucket.size == BucketSize::HOUR {
             let mut wanted: BTreeMap<u128, Bytes> = BTreeMap::new();
@@ -224,10 +228,10 @@ impl Cleaning<'_> {
             batch.delete(key_of(record.id));
         }
         if !records.is_empty() {
-            self.write(batch).await?;
+            step.write(CLEANING, batch).await?;
         }
         failpoint::pass("clean.series");
-        drop(no_flush);
+        drop(step);
         self.watch.wrote(ids.len()).await
     }
 
@@ -242,7 +246,7 @@ impl Cleaning<'_> {
         after.erased -= &*self.erased;
         let mut batch = WriteBatch::new();
         put(&mut batch, bucket, &after);
-        let failed = || Error::store("removing what was deleted");
+        let failed = || Error::store(CLEANING);
         maintenance.buckets.cache().begin_change(bucket);
         let handle = maintenance
             .context
@@ -256,18 +260,6 @@ impl Cleaning<'_> {
         handle.await_durable().await.map_err(failed())?;
         failpoint::pass("clean.done");
         Ok(())
-    }
-
-    async fn write(&self, batch: WriteBatch) -> Result<()> {
-        self.maintenance.buckets.cache().begin_change(self.bucket);
-        write(&self.maintenance.buckets, batch).await?;
-        self.maintenance.buckets.cache().end_change(self.bucket);
-        Ok(())
-    }
-
-    async fn meta(&self) -> Result<BucketMeta> {
-        let view = self.maintenance.context.engine.live_view();
-        read_meta(&view, self.bucket).await
     }
 }
 

@@ -29,7 +29,10 @@ use tracing::info;
 
 use super::super::pace::Watch;
 use super::clean_bucket;
-use crate::buckets::{decode_meta, stored_meta};
+use super::in_place::InPlace;
+use crate::buckets::contents::Rewrites;
+use crate::buckets::strip::add_rewrites;
+use crate::buckets::{decode_meta, encode, stored_meta};
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::maintenance::Maintenance;
@@ -46,6 +49,9 @@ const CONCURRENT_METAS: usize = 64;
 
 /// Records that are folded in one go: as long as it takes, flushes wait.
 const BATCH_RECORDS: usize = 256;
+
+/// What is said of a store that fails meanwhile.
+const FOLDING: &str = "folding late samples in";
 
 /// What a fold did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,14 +159,12 @@ async fn fold_batch(
     bucket: Bucket,
     batch: &[Late],
 ) -> Result<usize> {
-    let _no_flush = maintenance.ingest.lock_flushes().await;
-    let view = maintenance.context.engine.live_view();
-    let gets = batch.iter().map(|late| read_value(&view, bucket, *late));
-    let values = join_bounded(
-        gets.collect(),
-        maintenance.context.options.read.concurrent_gets,
-    )
-    .await?;
+    let step = InPlace::begin(maintenance, bucket).await;
+    let gets = batch
+        .iter()
+        .map(|late| read_value(&step.view, bucket, *late));
+    let concurrent = maintenance.context.options.read.concurrent_gets;
+    let values = join_bounded(gets.collect(), concurrent).await?;
     let mut wanted = BTreeSet::new();
     for (late, value) in batch.iter().zip(&values) {
         if let (Late::Floats(series), Some(value)) = (late, value) {
@@ -168,7 +172,7 @@ async fn fold_batch(
         }
     }
     let mut columns = SharedColumns::new();
-    stored::read_columns(&view, bucket, &wanted, &mut columns).await?;
+    stored::read_columns(&step.view, bucket, &wanted, &mut columns).await?;
     let records: Vec<(Late, Bytes)> = batch
         .iter()
         .zip(values)
@@ -179,23 +183,13 @@ async fn fold_batch(
             Late::Floats(series) => folded_floats(bucket, *series, value, &columns),
             Late::Histograms(series) => folded_histograms(bucket, *series, value),
         });
-        folded.collect::<Result<Vec<_>>>()
+        folded.collect::<Result<Rewrites>>()
     };
     let folded = maintenance.context.job_pool.run(work).await??;
-    let (mut writes, mut bytes) = (WriteBatch::new(), 0);
-    for (key, value) in folded {
-        bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
-        match value {
-            Some(value) => writes.put_bytes(key, value),
-            None => writes.delete(key),
-        }
-    }
-    // What was read before still is what the bucket means, but not how it lies there.
-    maintenance.buckets.cache().begin_change(bucket);
+    let mut writes = WriteBatch::new();
+    let bytes = add_rewrites(&mut writes, folded);
     failpoint::pass("fold.write");
-    let written = maintenance.context.engine.db().write(writes).await;
-    written.map_err(Error::store("folding late samples in"))?;
-    maintenance.buckets.cache().end_change(bucket);
+    step.write(FOLDING, writes).await?;
     Ok(bytes)
 }
 
@@ -220,19 +214,8 @@ fn folded_floats(
         Some(shared) => shared,
         None => Times::Own(&floats.timestamps),
     };
-    let folded = coarse_samples::encode_columns(bucket.start_ms(), times, &floats.values);
-    let folded = Bytes::from(folded);
-    let again = stored::floats(bucket, series, &folded, columns)?;
-    let same = again.timestamps == floats.timestamps
-        && again
-            .values
-            .iter()
-            .map(|v| v.to_bits())
-            .eq(floats.values.iter().map(|v| v.to_bits()));
-    match same {
-        true => Ok((key::time_series(bucket, series), Some(folded))),
-        false => Err(mismatch("samples", bucket, series)),
-    }
+    let folded = encode::floats(bucket, series, &floats, times, columns)?;
+    Ok((key::time_series(bucket, series), Some(folded)))
 }
 
 /// The shared column of the base, if the late samples only replaced values.
@@ -268,19 +251,8 @@ fn folded_histograms(bucket: Bucket, series: SeriesId, value: &Bytes) -> Result<
     if entries.is_empty() {
         return Ok((key, None));
     }
-    let folded = Bytes::from(histogram_series::encode_columns(&entries));
-    let again = stored::histograms(bucket, series, &folded)?;
-    // The older encoding writes every bit down, so it compares what `==` on floats would not.
-    match histogram_series::encode(&again) == histogram_series::encode(&entries) {
-        true => Ok((key, Some(folded))),
-        false => Err(mismatch("histograms", bucket, series)),
-    }
-}
-
-fn mismatch(what: &str, bucket: Bucket, series: SeriesId) -> Error {
-    Error::Corrupt(format!(
-        "{what} of series {series} in bucket {bucket} do not decode to what was encoded"
-    ))
+    let folded = encode::histograms(bucket, series, &entries)?;
+    Ok((key, Some(folded)))
 }
 
 /// Notes that no hour of the bucket is dirty, unless a flush came in between.
@@ -289,8 +261,8 @@ async fn clear_dirty(
     bucket: Bucket,
     before: &Bytes,
 ) -> Result<bool> {
-    let _no_flush = maintenance.ingest.lock_flushes().await;
-    let now = stored_meta(&maintenance.context.engine.live_view(), bucket).await?;
+    let step = InPlace::begin(maintenance, bucket).await;
+    let now = stored_meta(&step.view, bucket).await?;
     if now != *before {
         return Ok(false);
     }
@@ -299,14 +271,11 @@ async fn clear_dirty(
     failpoint::pass("fold.write");
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::bucket_meta(bucket), bucket_meta::encode(&meta).into());
-    maintenance.buckets.cache().begin_change(bucket);
-    let written = maintenance.context.engine.db().write(batch).await;
-    let handle = written.map_err(Error::store("folding late samples in"))?;
+    let handle = step.write(FOLDING, batch).await?;
     handle
         .await_durable()
         .await
-        .map_err(Error::store("folding late samples in"))?;
-    maintenance.buckets.cache().end_change(bucket);
+        .map_err(Error::store(FOLDING))?;
     maintenance.buckets.recent().folded(bucket);
     Ok(true)
 }

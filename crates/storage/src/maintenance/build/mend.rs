@@ -33,7 +33,7 @@ use super::super::pace::Watch;
 use super::batches::{Batch, Batches, SeriesRecords};
 use super::clean_bucket;
 use super::commit::committed;
-use super::series::{Counted, Encoded, United, encode, unite};
+use super::series::{Counted, Encoded, United, encode_series, unite};
 use super::series_map::{Merge, SeriesMap, Unsorted};
 use super::sources::{Source, read_meta, read_sources};
 use super::time_columns::Place;
@@ -410,7 +410,7 @@ fn additions(overlap: Overlap, batch: Batch, ids: &[u32], next_id: u32) -> Resul
     }
     let encoded = numbered.into_par_iter().map(|(new_from, series, added)| {
         Ok(Addition {
-            encoded: encode(overlap.around, &series, &Place::Own)?,
+            encoded: encode_series(overlap.around, &series, &Place::Own)?,
             new_from,
             added,
         })

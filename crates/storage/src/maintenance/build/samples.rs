@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::super::pace::Watch;
 use super::batches::{Batch, Batches, SeriesRecords};
-use super::series::{Encoded, encode, unite, weight};
+use super::series::{Encoded, encode_series, unite, weight};
 use super::series_map::SeriesMap;
 use super::sources::Source;
 use super::time_columns::{ColumnTable, Place, WrittenColumns};
@@ -109,7 +109,7 @@ fn build(
             });
         }
         let pairs = united.par_iter().zip(&places);
-        let made = pairs.map(|(series, place)| encode(target, series, place));
+        let made = pairs.map(|(series, place)| encode_series(target, series, place));
         encoded.extend(made.collect::<Result<Vec<_>>>()?);
     }
     Ok((encoded, table))

@@ -13,14 +13,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::Exemplar;
-use icecore_records::columns::{TimeList, Times};
-use icecore_records::{
-    Bucket, HistogramEntry, SeriesId, coarse_samples, exemplar_series, histogram_series, key,
-    start_timestamps,
-};
+use icecore_records::columns::Times;
+use icecore_records::{Bucket, HistogramEntry, SeriesId, exemplar_series, key, start_timestamps};
 
-use super::batches::{Kind, SeriesRecords};
+use super::batches::SeriesRecords;
 use super::time_columns::{Place, shareable};
+use crate::buckets::encode;
+use crate::buckets::record_kind::RecordKind;
 use crate::error::{Error, Result};
 use crate::stored::{self, Floats, SharedColumns, newest_wins};
 
@@ -75,7 +74,9 @@ pub(super) fn weight(sources: &[Bucket], series: &SeriesRecords) -> Result<usize
     let mut weight = 0usize;
     for record in &series.records {
         weight = weight.saturating_add(match record.kind {
-            Kind::Floats => stored::float_count(sources[record.source], record.id, &record.value)?,
+            RecordKind::Floats => {
+                stored::float_count(sources[record.source], record.id, &record.value)?
+            }
             _ => record.value.len(),
         });
     }
@@ -103,19 +104,19 @@ pub(super) fn unite(
         let corrupt = |cause| Error::Corrupt(format!("series {id} in bucket {bucket}: {cause}"));
         let starts = || start_timestamps::decode(value).map_err(corrupt);
         match record.kind {
-            Kind::Floats => {
+            RecordKind::Floats => {
                 let newer = stored::floats(bucket, id, value, &columns[record.source])?;
                 united.floats_read += newer.len() as u64;
                 united.floats.lay(newer);
             }
-            Kind::Histograms => {
+            RecordKind::Histograms => {
                 let newer = stored::histograms(bucket, id, value)?;
                 let older = std::mem::take(&mut united.histograms);
                 united.histograms = newest_wins(older, newer, |entry| entry.timestamp_ms);
             }
-            Kind::Starts => lay_starts(&mut united.starts, starts()?),
-            Kind::HistogramStarts => lay_starts(&mut united.histogram_starts, starts()?),
-            Kind::Exemplars => {
+            RecordKind::Starts => lay_starts(&mut united.starts, starts()?),
+            RecordKind::HistogramStarts => lay_starts(&mut united.histogram_starts, starts()?),
+            RecordKind::Exemplars => {
                 let newer = exemplar_series::decode(value).map_err(corrupt)?;
                 united.exemplars.extend(newer);
             }
@@ -210,13 +211,8 @@ impl United {
 }
 
 /// Encodes a series for the target and decodes it again.
-pub(super) fn encode(target: Bucket, united: &United, place: &Place) -> Result<Encoded> {
+pub(super) fn encode_series(target: Bucket, united: &United, place: &Place) -> Result<Encoded> {
     let id = SeriesId(united.id);
-    let mismatch = |what: &str| {
-        Error::Corrupt(format!(
-            "{what} of series {id} in bucket {target} do not decode to what was encoded"
-        ))
-    };
     let mut encoded = Encoded {
         id: united.id,
         floats_read: united.floats_read,
@@ -227,95 +223,50 @@ pub(super) fn encode(target: Bucket, united: &United, place: &Place) -> Result<E
         range_ms: united.range_ms(),
         ..Encoded::default()
     };
-    let mut put = |key: Bytes, mut value: Vec<u8>| {
-        value.shrink_to_fit();
-        encoded.records.push((key, value.into()));
-    };
+    let mut put = |key: Bytes, value: Bytes| encoded.records.push((key, value));
     if let Place::New(column, value, _) = place {
-        put(key::time_column(target, *column), value.to_vec());
+        put(key::time_column(target, *column), value.clone());
     }
+    let mut put = |kind: RecordKind, value: Bytes| put(kind.key(target, id), value);
     if !united.floats.is_empty() {
-        let shared = match place {
-            Place::Own => None,
-            Place::New(column, _, list) | Place::Known(column, list) => {
-                // Another list with the same hash keeps its own timestamps.
-                encode_floats(target, id, &united.floats, Some((*column, list)))
-            }
-        };
-        let value = shared.or_else(|| encode_floats(target, id, &united.floats, None));
-        let value = value.ok_or_else(|| mismatch("samples"))?;
-        put(key::time_series(target, id), value);
+        let value = encode_floats(target, id, &united.floats, place)?;
+        put(RecordKind::Floats, value);
     }
-    for (starts, key) in [
-        (&united.starts, key::time_series_starts(target, id)),
-        (
-            &united.histogram_starts,
-            key::histogram_series_starts(target, id),
-        ),
+    for (kind, starts) in [
+        (RecordKind::Starts, &united.starts),
+        (RecordKind::HistogramStarts, &united.histogram_starts),
     ] {
         if !starts.is_empty() {
-            let value = start_timestamps::encode(starts);
-            if start_timestamps::decode(&value).as_ref() != Ok(starts) {
-                return Err(mismatch("start timestamps"));
-            }
-            put(key, value);
+            put(kind, encode::starts(target, id, starts)?);
         }
     }
     if !united.histograms.is_empty() {
-        let value = encode_histograms(&united.histograms).ok_or_else(|| mismatch("histograms"))?;
-        put(key::histogram_series(target, id), value);
+        let value = encode::histograms(target, id, &united.histograms)?;
+        put(RecordKind::Histograms, value);
     }
     if !united.exemplars.is_empty() {
-        let value = exemplar_series::encode(&united.exemplars);
-        let decoded = exemplar_series::decode(&value);
-        if !decoded.is_ok_and(|decoded| exemplar_series::encode(&decoded) == value) {
-            return Err(mismatch("exemplars"));
-        }
-        put(key::exemplar_series(target, id), value);
+        let value = encode::exemplars(target, id, &united.exemplars)?;
+        put(RecordKind::Exemplars, value);
     }
     Ok(encoded)
 }
 
-/// The record of floats; `None` where it does not decode to them.
-fn encode_floats(
-    target: Bucket,
-    id: SeriesId,
-    floats: &Floats,
-    column: Option<(u32, &Arc<TimeList>)>,
-) -> Option<Vec<u8>> {
-    let mut columns = SharedColumns::new();
-    let times = match column {
-        None => Times::Own(&floats.timestamps),
-        Some((column, list)) => {
-            if list.len() != floats.len() {
-                return None;
-            }
-            columns.insert(column, Arc::clone(list));
-            Times::Shared {
-                column,
-                first: 0,
-                len: u32::try_from(floats.len()).ok()?,
-            }
+fn encode_floats(target: Bucket, id: SeriesId, floats: &Floats, place: &Place) -> Result<Bytes> {
+    if let Place::New(column, _, list) | Place::Known(column, list) = place
+        && list.len() == floats.len()
+        && let Ok(len) = u32::try_from(floats.len())
+    {
+        let columns = SharedColumns::from([(*column, Arc::clone(list))]);
+        let times = Times::Shared {
+            column: *column,
+            first: 0,
+            len,
+        };
+        // Another list with the same hash keeps its own timestamps.
+        if let Ok(value) = encode::floats(target, id, floats, times, &columns) {
+            return Ok(value);
         }
-    };
-    let value = coarse_samples::encode_columns(target.start_ms(), times, &floats.values);
-    let value = Bytes::from(value);
-    let decoded = stored::floats(target, id, &value, &columns).ok()?;
-    let same = decoded.timestamps == floats.timestamps
-        && decoded.values.len() == floats.values.len()
-        && decoded
-            .values
-            .iter()
-            .zip(&floats.values)
-            .all(|(a, b)| a.to_bits() == b.to_bits());
-    same.then(|| value.into())
-}
-
-/// The record of histograms; `None` where it does not decode to them.
-fn encode_histograms(histograms: &[HistogramEntry]) -> Option<Vec<u8>> {
-    let value = histogram_series::encode_columns(histograms);
-    let decoded = histogram_series::decode(&value).ok()?;
-    // The hour's form keeps every bit, so equal bytes are equal histograms, NaN included.
-    let same = histogram_series::encode(&decoded) == histogram_series::encode(histograms);
-    same.then_some(value)
+    }
+    let times = Times::Own(&floats.timestamps);
+    encode::floats(target, id, floats, times, &SharedColumns::new())
 }

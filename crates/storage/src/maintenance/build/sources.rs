@@ -8,16 +8,14 @@
 
 use std::ops::Range;
 
-use icecore_records::bucket_meta::{self, BucketMeta};
+use icecore_records::Bucket;
+use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::maintenance_job::JobSource;
-use icecore_records::{Bucket, key};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::buckets::{decode_meta, ladder, stored_meta};
 use crate::error::{Error, Result};
 use crate::slate::read_view::View;
-
-/// Sizes of raw buckets that hold columns: 2 h to 16 h.
-const TARGET_EXPONENTS: std::ops::RangeInclusive<u8> = 2..=5;
 
 /// A bucket that goes into the target.
 pub(super) struct Source {
@@ -62,7 +60,7 @@ impl Source {
 /// Refuses buckets that cannot become the target; returns them sorted by time.
 pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
     let refuse = |why: &str| Err(Error::Invalid(format!("{target} cannot be built: {why}")));
-    if !TARGET_EXPONENTS.contains(&target.size.exponent())
+    if !ladder::is_target(target.size)
         || target.size.bucket_of(target.start_ms()) != Some(target.start)
     {
         return refuse("it is not a window of 2, 4, 8 or 16 hours");
@@ -102,13 +100,8 @@ pub(super) async fn read_sources(view: &View, buckets: &[Bucket]) -> Result<Vec<
 
 /// What is known of a bucket, with the hash of the record.
 pub(super) async fn read_meta(view: &View, bucket: Bucket) -> Result<(BucketMeta, u128)> {
-    let value = view.get(&key::bucket_meta(bucket)).await?;
-    let value = value.ok_or_else(|| {
-        Error::Corrupt(format!("bucket {bucket} is listed but has no BucketMeta"))
-    })?;
-    let meta = bucket_meta::decode(&value)
-        .map_err(|cause| Error::Corrupt(format!("bucket {bucket}: {cause}")))?;
-    Ok((meta, xxh3_128(&value)))
+    let value = stored_meta(view, bucket).await?;
+    Ok((decode_meta(bucket, &value)?, xxh3_128(&value)))
 }
 
 fn runs(meta: &BucketMeta) -> Vec<Range<u32>> {

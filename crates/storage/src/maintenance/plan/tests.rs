@@ -183,7 +183,7 @@ fn buckets_that_overlap_wait_until_they_are_mended() {
 /// Plans by looking at every bucket for every window.
 fn looking_at_everything(situation: &Situation<'_>) -> Vec<Piece> {
     let mut all: Vec<Piece> = Vec::new();
-    for (size, sources_min) in situation.windows() {
+    for (size, sources_min) in ladder::windows(situation.everything) {
         let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
         for source in situation.buckets.iter().filter(|b| b.size < size) {
             let start = size.bucket_of(source.start_ms()).unwrap();
