@@ -134,7 +134,7 @@ impl Database {
             engine.close().await?;
             return Err(Error::Invalid(format!(
                 "a restore into {location} has not finished: run it again, or remove what is there"
-            )));
+            ).into()));
         }
         let context = Arc::new(Context {
             options,
@@ -188,7 +188,7 @@ impl Database {
             && trouble.lasts >= self.context.options.journal.commit_timeout
         {
             let reason = trouble.reason;
-            return Err(Error::Unavailable(format!("{reason}: try again")).into());
+            return Err(Error::Unavailable(format!("{reason}: try again").into()).into());
         }
         self.write_patiently(Duration::ZERO, fill).await
     }

@@ -1,5 +1,7 @@
 //! What can go wrong in storage, grouped by what the caller can do about it.
 
+use std::fmt;
+
 use icecore_model::{Discard, OutOfMemory, StoreError};
 use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
@@ -11,17 +13,17 @@ pub(crate) const FENCED: &str = "another process has opened the same storage for
 #[derive(Debug, Error)]
 pub enum Error {
     /// The caller asked for something that can never work: repeat it and it fails again.
-    #[error("{0}")]
-    Invalid(String),
+    #[error(transparent)]
+    Invalid(Reason),
     /// A configured limit: works again when there is less of it.
     #[error("{0}")]
     LimitReached(String),
     /// Memory or the store is the reason: worth a retry.
-    #[error("{0}")]
-    Unavailable(String),
+    #[error(transparent)]
+    Unavailable(Reason),
     /// Stored bytes that cannot be read, with the key they lie under.
-    #[error("{0}")]
-    Corrupt(String),
+    #[error(transparent)]
+    Corrupt(Reason),
     /// The database is closed or another writer has taken over.
     #[error("{0}")]
     Closed(String),
@@ -32,6 +34,50 @@ pub enum Error {
         #[source]
         source: slatedb::Error,
     },
+}
+
+/// What went wrong, in words, and the error that caused it, if there is one.
+#[derive(Debug)]
+pub struct Reason {
+    text: String,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Reason {
+    /// What was being done, or to what, when something else failed.
+    pub(crate) fn caused(
+        what: impl Into<String>,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            text: what.into(),
+            cause: Some(cause.into()),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Reason {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            cause: None,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Some(cause) => write!(f, "{}: {cause}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+impl std::error::Error for Reason {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as _)
+    }
 }
 
 /// Why a request was not acknowledged.
@@ -68,6 +114,20 @@ impl From<Error> for StoreError {
 }
 
 impl Error {
+    /// For `map_err`: says what could not be read.
+    pub(crate) fn corrupt<E>(what: impl Into<String>) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |cause| Self::Corrupt(Reason::caused(what, cause))
+    }
+
+    /// For `map_err`: says which work ended, by a panic for example.
+    pub(crate) fn ended_abnormally(what: &str) -> impl FnOnce(tokio::task::JoinError) -> Self {
+        let text = format!("{what} ended abnormally");
+        move |cause| Self::Unavailable(Reason::caused(text, cause))
+    }
+
     /// For `map_err`: says what was being done when the store failed. That another writer has taken
     /// over shows in whatever is done next, and is said in plain words wherever that is.
     pub(crate) fn store(what: &'static str) -> impl FnOnce(slatedb::Error) -> Self {

@@ -236,9 +236,9 @@ impl MaintenanceOptions {
         for (name, rate) in rates {
             if rate < Self::RATE_MIN {
                 let min = Self::RATE_MIN;
-                return Err(Error::Invalid(format!(
-                    "{name} = {rate} is less than {min}"
-                )));
+                return Err(Error::Invalid(
+                    format!("{name} = {rate} is less than {min}").into(),
+                ));
             }
         }
         Ok(())

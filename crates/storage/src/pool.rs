@@ -5,7 +5,7 @@
 
 use tokio::sync::oneshot;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 
 pub(crate) struct Pool(rayon::ThreadPool);
 
@@ -28,7 +28,7 @@ impl Pool {
             .thread_name(move |i| format!("{name}-{i}"))
             .build();
         pool.map(Self)
-            .map_err(|cause| Error::Unavailable(format!("no CPU pool: {cause}")))
+            .map_err(|cause| Error::Unavailable(Reason::caused("no CPU pool", cause)))
     }
 
     /// Runs `work` on the pool and waits for it without blocking an async worker.

@@ -115,12 +115,12 @@ async fn mark_of(
     };
     let first = to.store.list(Some(&to.path)).next().await.transpose();
     let first = first.map_err(|cause| {
-        Error::Unavailable(format!("cannot look into {}: {cause}", to.location))
+        Error::Unavailable(format!("cannot look into {}: {cause}", to.location).into())
     })?;
     if first.is_none() {
         return Ok(fresh);
     }
-    let refuse = |why: &str| Err(Error::Invalid(format!("{} {why}", to.location)));
+    let refuse = |why: &str| Err(Error::Invalid(format!("{} {why}", to.location).into()));
     let not_empty = "is not empty: a restore makes a new database";
     // Reading only: whoever writes there is not disturbed.
     let Ok(reader) = open_reader(options, store.clone()).await else {
@@ -224,7 +224,7 @@ async fn finish(
         let Some(record) = wanted.filter(|_| same) else {
             return Err(Error::Corrupt(format!(
                 "the copy is not what it should be behind {records} records: remove it and restore again"
-            )));
+            ).into()));
         };
         records += 1;
         bytes += (record.key.len() + record.value.len()) as u64;

@@ -144,7 +144,7 @@ impl Hooks for Database {
         writes_max: Option<u64>,
     ) -> Result<CoarsenOutcome> {
         let size = BucketSize::from_exponent(exponent)
-            .ok_or_else(|| Error::Invalid(format!("no bucket has size {exponent}")))?;
+            .ok_or_else(|| Error::Invalid(format!("no bucket has size {exponent}").into()))?;
         let target = Bucket { size, start };
         let inside = |bucket: &Bucket| {
             bucket.start_ms() >= target.start_ms() && bucket.end_ms() <= target.end_ms()

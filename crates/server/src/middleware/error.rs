@@ -376,11 +376,16 @@ mod tests {
     #[test]
     fn storage_errors_by_what_the_client_can_do() {
         let text = String::new;
-        check(StorageError::Invalid(text()), 400, "bad_data", false);
+        check(StorageError::Invalid(text().into()), 400, "bad_data", false);
         check(StorageError::LimitReached(text()), 422, "execution", false);
-        check(StorageError::Unavailable(text()), 503, "unavailable", true);
+        check(
+            StorageError::Unavailable(text().into()),
+            503,
+            "unavailable",
+            true,
+        );
         check(StorageError::Closed(text()), 503, "unavailable", true);
-        check(StorageError::Corrupt(text()), 500, "internal", false);
+        check(StorageError::Corrupt(text().into()), 500, "internal", false);
         check(SourceError::LimitReached(text()), 422, "execution", false);
         check(SourceError::Unavailable(text()), 503, "unavailable", true);
         check(SourceError::Corrupt(text()), 500, "internal", false);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use icecore_model::BucketSize;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::columns::Times;
-use icecore_records::{Bucket, SeriesId, exemplar_series, key, start_timestamps};
+use icecore_records::{Bucket, DecodeError, SeriesId, exemplar_series, key, start_timestamps};
 
 use super::record_kind::RecordKind;
 use super::{Buckets, encode};
@@ -175,7 +175,7 @@ impl Contents {
             }
             RecordKind::Exemplars => {
                 let exemplars = exemplar_series::decode(&record.value);
-                let exemplars = exemplars.map_err(|cause| self.corrupt(id, &cause))?;
+                let exemplars = exemplars.map_err(self.corrupt(id))?;
                 Ok(exemplars.iter().map(|e| e.timestamp_ms).collect())
             }
             // They say something about samples.
@@ -187,8 +187,8 @@ impl Contents {
         stored::floats(self.bucket, id, value, &self.columns)
     }
 
-    fn corrupt(&self, id: SeriesId, cause: &dyn std::fmt::Display) -> Error {
-        Error::Corrupt(format!("series {id} in bucket {}: {cause}", self.bucket))
+    fn corrupt(&self, id: SeriesId) -> impl FnOnce(DecodeError) -> Error {
+        Error::corrupt(format!("series {id} in bucket {}", self.bucket))
     }
 
     /// The records without what their series have lost; only those that are not as they were.
@@ -262,7 +262,7 @@ impl Contents {
             }
             RecordKind::Starts | RecordKind::HistogramStarts => {
                 let starts = start_timestamps::decode(value);
-                let mut starts = starts.map_err(|cause| self.corrupt(id, &cause))?;
+                let mut starts = starts.map_err(self.corrupt(id))?;
                 let all = starts.len();
                 starts.retain(|(time, _)| !is_lost(lost, *time));
                 if starts.len() == all {
@@ -275,7 +275,7 @@ impl Contents {
             }
             RecordKind::Exemplars => {
                 let exemplars = exemplar_series::decode(value);
-                let mut exemplars = exemplars.map_err(|cause| self.corrupt(id, &cause))?;
+                let mut exemplars = exemplars.map_err(self.corrupt(id))?;
                 let all = exemplars.len();
                 exemplars.retain(|exemplar| !is_lost(lost, exemplar.timestamp_ms));
                 removed.exemplars = (all - exemplars.len()) as u64;

@@ -85,7 +85,8 @@ fn verified(same: bool, what: impl fmt::Display, bucket: Bucket, id: SeriesId) -
     if same {
         return Ok(());
     }
-    Err(Error::Corrupt(format!(
-        "{what} of series {id} in bucket {bucket} do not decode to what was encoded"
-    )))
+    Err(Error::Corrupt(
+        format!("{what} of series {id} in bucket {bucket} do not decode to what was encoded")
+            .into(),
+    ))
 }

@@ -217,8 +217,7 @@ impl Buckets {
 /// The list of buckets as the store has it.
 pub(crate) async fn stored_list(view: &View) -> Result<BTreeSet<Bucket>> {
     let list = view.get(&key::bucket_list()).await?;
-    bucket_list::decode(&list.unwrap_or_default())
-        .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}")))
+    bucket_list::decode(&list.unwrap_or_default()).map_err(Error::corrupt("list of buckets"))
 }
 
 /// Adds to a batch that these buckets are listed and those retired.
@@ -261,7 +260,7 @@ pub(crate) async fn stored_retired(view: &View) -> Result<Retired> {
 /// The BucketMeta of a listed bucket, as it is stored.
 pub(crate) async fn stored_meta(view: &View, bucket: Bucket) -> Result<bytes::Bytes> {
     let value = view.get(&key::bucket_meta(bucket)).await?;
-    value.ok_or_else(|| Error::Corrupt(format!("bucket {bucket} is listed and has no meta")))
+    value.ok_or_else(|| Error::Corrupt(format!("bucket {bucket} is listed and has no meta").into()))
 }
 
 /// The BucketMeta of a listed bucket.
@@ -270,5 +269,5 @@ pub(crate) async fn read_meta(view: &View, bucket: Bucket) -> Result<BucketMeta>
 }
 
 pub(crate) fn decode_meta(bucket: Bucket, value: &[u8]) -> Result<BucketMeta> {
-    bucket_meta::decode(value).map_err(|cause| Error::Corrupt(format!("bucket {bucket}: {cause}")))
+    bucket_meta::decode(value).map_err(Error::corrupt(format!("bucket {bucket}")))
 }

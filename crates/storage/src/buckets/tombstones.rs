@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use icecore_model::BucketStart;
 use icecore_records::tombstones::{self, Tombstones};
-use icecore_records::{Bucket, ParsedKey, key};
+use icecore_records::{Bucket, DecodeError, ParsedKey, key};
 use parking_lot::RwLock;
 
 use crate::error::{Error, Result};
@@ -43,11 +43,11 @@ impl AllTombstones {
         let reading = || Error::store("reading tombstones");
         while let Some(record) = records.next().await.map_err(reading())? {
             // Not knowing what was deleted is no state to answer queries in.
-            let corrupt = |cause| Error::Corrupt(format!("tombstones: {cause}"));
+            let corrupt = || Error::corrupt::<DecodeError>("tombstones");
             if let ParsedKey::Tombstones { bucket } =
-                ParsedKey::parse(&record.key).map_err(corrupt)?
+                ParsedKey::parse(&record.key).map_err(corrupt())?
             {
-                let value = tombstones::decode(&record.value).map_err(corrupt)?;
+                let value = tombstones::decode(&record.value).map_err(corrupt())?;
                 found.insert(bucket, Arc::new(value));
             }
         }

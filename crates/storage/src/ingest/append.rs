@@ -93,13 +93,16 @@ impl Ingest {
                     0 => "flushing".into(),
                     hours => format!("flushing, and {hours} hours cannot be flushed"),
                 }
-            )));
+            ).into()));
         }
         let max = self.context.options.journal.queue_bytes_max;
         if self.journal.queued_bytes() > max {
-            return Err(Error::Unavailable(format!(
-                "more than journal.queue_bytes_max = {max} bytes wait for the store: try again"
-            )));
+            return Err(Error::Unavailable(
+                format!(
+                    "more than journal.queue_bytes_max = {max} bytes wait for the store: try again"
+                )
+                .into(),
+            ));
         }
         Ok(())
     }
@@ -110,7 +113,7 @@ impl Ingest {
         let why = trouble.map_or_else(|| "it is slow".to_owned(), |trouble| trouble.reason);
         Error::Unavailable(format!(
             "not committed within journal.commit_timeout = {limit:?}, and kept until it is: {why}: send it again"
-        ))
+        ).into())
     }
 
     /// Limits of a request as a whole: nothing of it has been stored yet.
@@ -120,7 +123,7 @@ impl Ingest {
         if n > max {
             return Err(Error::Invalid(format!(
                 "{n} samples in one request, more than limits.samples_per_request_max = {max}: split it"
-            )));
+            ).into()));
         }
         if !batch.fits_a_block() {
             return Err(Error::Invalid(
@@ -132,7 +135,7 @@ impl Ingest {
         if n > max {
             return Err(Error::Invalid(format!(
                 "one request touches {n} hours, more than limits.buckets_per_request_max = {max}: split it"
-            )));
+            ).into()));
         }
         // A backfill leaves the last part of the memory to what is written live.
         let backfill_max = self.budget.backfill_max();
@@ -142,7 +145,7 @@ impl Ingest {
             self.nudge.notify_one();
             return Err(Error::Unavailable(format!(
                 "the head holds more than {backfill_max} bytes of samples, and the request is of long ago: the rest up to head.bytes_max is for hours around now; flushing, try again"
-            )));
+            ).into()));
         }
         Ok(())
     }
@@ -150,10 +153,13 @@ impl Ingest {
     /// What a request is told that would open more hours than there may be.
     fn too_many_hours(&self) -> Error {
         self.nudge.notify_one();
-        Error::Unavailable(format!(
-            "limits.open_buckets_max = {} hours of long ago are open: flushing, try again",
-            self.context.options.limits.open_buckets_max
-        ))
+        Error::Unavailable(
+            format!(
+                "limits.open_buckets_max = {} hours of long ago are open: flushing, try again",
+                self.context.options.limits.open_buckets_max
+            )
+            .into(),
+        )
     }
 
     fn take_scratch(&self) -> Scratch {

@@ -80,8 +80,9 @@ impl Inspector {
     pub async fn statistics(&mut self, query: &StatisticsQuery) -> Result<Statistics> {
         let listed = self
             .attempt(async |view| match view.get(&key::bucket_list()).await? {
-                Some(value) => bucket_list::decode(&value)
-                    .map_err(|cause| Error::Corrupt(format!("list of buckets: {cause}"))),
+                Some(value) => {
+                    bucket_list::decode(&value).map_err(Error::corrupt("list of buckets"))
+                }
                 None => Ok(BTreeSet::new()),
             })
             .await?;

@@ -51,9 +51,12 @@ impl Deletion {
             return Err(Error::Invalid("no selector says what to delete".into()));
         }
         if selectors > SELECTORS_MAX {
-            return Err(Error::Invalid(format!(
-                "{selectors} selectors in one request, more than {SELECTORS_MAX}: split it"
-            )));
+            return Err(Error::Invalid(
+                format!(
+                    "{selectors} selectors in one request, more than {SELECTORS_MAX}: split it"
+                )
+                .into(),
+            ));
         }
         if self.start_ms > self.end_ms {
             return Err(Error::Invalid("the end lies before the start".into()));
@@ -80,7 +83,7 @@ pub(crate) async fn delete_series(
     // To its end, also when whoever asked for it goes away.
     let work = tokio::spawn(async move { delete(&maintenance, Arc::new(deletion)).await });
     let ended = work.await;
-    ended.map_err(|cause| Error::Unavailable(format!("a deletion ended abnormally: {cause}")))?
+    ended.map_err(Error::ended_abnormally("a deletion"))?
 }
 
 async fn delete(maintenance: &Arc<Maintenance>, deletion: Arc<Deletion>) -> Result<()> {
@@ -174,7 +177,7 @@ async fn refuse_quarantined(
             return Err(Error::Corrupt(format!(
                 "nothing was deleted: the hour {start} has matching samples and cannot be flushed ({cause}); \
                  delete what lies before and behind it, or repair its bucket"
-            )));
+            ).into()));
         }
     }
     Ok(())

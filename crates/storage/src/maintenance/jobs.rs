@@ -62,7 +62,7 @@ impl Jobs {
             Some(Ok(report)) => Ok(report),
             Some(Err(cause)) => Err(match &*cause {
                 Error::Closed(reason) => Error::Closed(reason.clone()),
-                cause => Error::Unavailable(format!("maintenance failed: {cause}")),
+                cause => Error::Unavailable(format!("maintenance failed: {cause}").into()),
             }),
             None => Err(closed()),
         }

@@ -85,6 +85,6 @@ impl Maintenance {
             clean_all(&maintenance, &Watch::unpaced(&maintenance)).await
         });
         let ended = work.await;
-        ended.map_err(|cause| Error::Unavailable(format!("cleaning ended abnormally: {cause}")))?
+        ended.map_err(Error::ended_abnormally("cleaning"))?
     }
 }

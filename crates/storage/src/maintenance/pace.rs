@@ -124,7 +124,7 @@ impl Watch {
     /// What the job was planned from is not what there is any more: the error with which it ends.
     pub(crate) fn stale(&self, reason: String) -> Error {
         self.is_stale.store(true, Relaxed);
-        Error::Unavailable(format!("{reason}: planning again"))
+        Error::Unavailable(format!("{reason}: planning again").into())
     }
 
     /// Whether the job was given up because it has to be planned again.
@@ -167,9 +167,10 @@ impl Watch {
         };
         if flush_for_memory(&self.maintenance.ingest).any(|hour| holds(window, hour)) {
             self.gave_way.store(true, Relaxed);
-            return Err(Error::Unavailable(format!(
-                "the head is full of hours that {window} holds back: the job gives way"
-            )));
+            return Err(Error::Unavailable(
+                format!("the head is full of hours that {window} holds back: the job gives way")
+                    .into(),
+            ));
         }
         Ok(())
     }

@@ -30,9 +30,9 @@ pub(crate) async fn create(
     let _one_at_a_time = maintenance.snapshotting.lock().await;
     let known = maintenance.context.engine.snapshots().await?;
     if known.iter().any(|snapshot| snapshot.name == name) {
-        return Err(Error::Invalid(format!(
-            "there is a snapshot {name} already"
-        )));
+        return Err(Error::Invalid(
+            format!("there is a snapshot {name} already").into(),
+        ));
     }
     if known.len() >= SNAPSHOTS_MAX {
         return Err(Error::LimitReached(format!(
@@ -62,7 +62,7 @@ fn check_name(name: &str) -> Result<()> {
         true => Ok(()),
         false => Err(Error::Invalid(format!(
             "a snapshot's name has 1 to {NAME_LENGTH_MAX} letters, digits, dots, hyphens and underscores, and not dots alone"
-        ))),
+        ).into())),
     }
 }
 

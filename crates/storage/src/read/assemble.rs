@@ -68,7 +68,7 @@ pub(super) fn assemble(
             Plan::Plain { column, chunks } => plain(resolved, &chunked, found, column, &chunks),
             Plan::Overlapping => overlapping(resolved, &chunked, start_ms, end_ms),
         };
-        made.map_err(|cause| corrupt(&chunked.labels, &cause))
+        made.map_err(|cause| corrupt(&chunked.labels, cause))
     };
     let made: Vec<(SeriesSamples, Samples)> = match samples >= PARALLEL_SAMPLES_MIN {
         true => planned.into_par_iter().map(make).collect::<Result<_>>()?,
@@ -86,8 +86,8 @@ pub(super) fn assemble(
     Ok((series, from_buckets))
 }
 
-fn corrupt(series: &Labels, cause: &DecodeError) -> Error {
-    Error::Corrupt(format!("samples of {series}: {cause}"))
+fn corrupt(series: &Labels, cause: DecodeError) -> Error {
+    Error::corrupt(format!("samples of {series}"))(cause)
 }
 
 /// The chunks of a series in time order, if they hold only floats and no two overlap.

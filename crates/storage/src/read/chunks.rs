@@ -192,7 +192,7 @@ pub(super) fn decode_missing(
         let decoded = decode_records(&records, &lost, &from.cache.times, range_ms, scratch);
         decoded
             .map(|(chunk, whole)| (at, chunk, whole))
-            .map_err(|cause| corrupt(from.bucket, &cause))
+            .map_err(|cause| corrupt(from.bucket, cause))
     };
     let decoded: Result<Vec<(usize, Arc<Chunk>, bool)>> = read
         .records
@@ -215,9 +215,9 @@ pub(super) fn decode_missing(
     Ok(())
 }
 
-fn corrupt(bucket: Bucket, cause: &DecodeError) -> Error {
+fn corrupt(bucket: Bucket, cause: DecodeError) -> Error {
     let bucket = bucket.start.minutes();
-    Error::Corrupt(format!("samples in bucket {bucket}: {cause}"))
+    Error::corrupt(format!("samples in bucket {bucket}"))(cause)
 }
 
 /// What a larger bucket has of a series beside floats.
@@ -226,7 +226,7 @@ fn coarse_side(bucket: Bucket, id: SeriesId, records: &Records) -> Result<SideRe
         true => Vec::new(),
         false => stored::histograms(bucket, id, &records.histograms)?,
     };
-    let starts = decode_starts(records).map_err(|cause| corrupt(bucket, &cause))?;
+    let starts = decode_starts(records).map_err(|cause| corrupt(bucket, cause))?;
     Ok(SideRecords { histograms, starts })
 }
 
@@ -338,7 +338,7 @@ pub(super) fn head_chunks(
             };
             decoded
                 .map(|(chunk, whole)| (at, chunk, whole))
-                .map_err(|cause| Error::Corrupt(format!("samples in the head: {cause}")))
+                .map_err(Error::corrupt("samples in the head"))
         };
         let decoded: Result<Vec<(usize, Arc<Chunk>, bool)>> = missing
             .into_par_iter()

@@ -99,9 +99,7 @@ pub(super) fn decode(
 ) -> Result<Chunk> {
     let corrupt = |cause: &str| {
         let bucket = from.bucket;
-        Error::Corrupt(format!(
-            "samples of series {series} in bucket {bucket}: {cause}"
-        ))
+        Error::Corrupt(format!("samples of series {series} in bucket {bucket}: {cause}").into())
     };
     if let Ok(Part::Columns(record)) = coarse_samples::parse(value)
         && lost.is_empty()

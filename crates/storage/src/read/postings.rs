@@ -12,7 +12,7 @@ use slatedb::DbIterator;
 
 use crate::buckets::lease::Lease;
 use crate::cache::{BucketCache, ValueList};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::read::Reader;
 use crate::slate::fetch::{join_bounded, successor};
 use crate::slate::read_view::{ScanKind, View};
@@ -218,5 +218,5 @@ fn decode(key: &Bytes, value: &Bytes) -> Result<RoaringBitmap> {
 /// Names the record that cannot be read.
 pub(super) fn corrupt(key: &Bytes, cause: DecodeError) -> Error {
     let name = ParsedKey::parse(key).map_or_else(|_| format!("{key:?}"), |key| key.to_string());
-    Error::Corrupt(format!("{name}: {cause}"))
+    Error::Corrupt(Reason::caused(name, cause))
 }

@@ -233,10 +233,9 @@ async fn read_bucket_meta(view: &View, bucket: icecore_records::Bucket) -> Resul
     let key = key::bucket_meta(bucket);
     match view.get(&key).await? {
         Some(value) => bucket_meta::decode(&value).map_err(|cause| corrupt(&key, cause)),
-        None => Err(Error::Corrupt(format!(
-            "bucket {} is listed but has no BucketMeta",
-            bucket.start
-        ))),
+        None => Err(Error::Corrupt(
+            format!("bucket {} is listed but has no BucketMeta", bucket.start).into(),
+        )),
     }
 }
 

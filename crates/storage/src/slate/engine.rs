@@ -342,10 +342,13 @@ fn keep_directories(opened: &OpenedStore) -> Result<()> {
         return Ok(());
     };
     directories.arm().map_err(|cause| {
-        Error::Unavailable(format!(
-            "cannot read the storage directory {}: {cause}",
-            opened.location
-        ))
+        Error::Unavailable(
+            format!(
+                "cannot read the storage directory {}: {cause}",
+                opened.location
+            )
+            .into(),
+        )
     })
 }
 
@@ -380,10 +383,10 @@ pub(crate) fn open_error(location: &StoreLocation, cause: slatedb::Error) -> Err
         ErrorKind::Data if cause.to_string().contains("version already exists") => same_moment(),
         ErrorKind::Unavailable => Error::Unavailable(format!(
             "cannot open the database at {location}: {cause}; the storage answered at first, so check whether it may be written to and has space"
-        )),
+        ).into()),
         ErrorKind::Invalid | ErrorKind::Data => Error::Corrupt(format!(
             "what lies at {location} cannot be opened as a database of this version: {cause}"
-        )),
+        ).into()),
         _ => Error::store("opening the database")(cause),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn look(opened: &OpenedStore, options: &StoreOptions) -> Result
             place(&opened.location, options),
             opened.path,
             opened.path
-        )));
+        ).into()));
     }
     Ok(false)
 }
@@ -93,7 +93,7 @@ pub(crate) async fn prove_create(opened: &OpenedStore, options: &StoreOptions) -
         return Err(Error::Invalid(format!(
             "the storage at {} overwrites a file that was to be created only if absent, so two writers could not be told apart; use a store that supports conditional writes (If-None-Match)",
             place(&opened.location, options)
-        )));
+        ).into()));
     }
     Ok(())
 }
@@ -139,11 +139,14 @@ fn refused(location: &StoreLocation, options: &StoreOptions, cause: &store::Erro
     } else {
         "check endpoint, region, bucket and credentials"
     };
-    Error::Unavailable(format!(
-        "cannot use the storage at {}: {}; {cure}",
-        place(location, options),
-        without_document(&told)
-    ))
+    Error::Unavailable(
+        format!(
+            "cannot use the storage at {}: {}; {cure}",
+            place(location, options),
+            without_document(&told)
+        )
+        .into(),
+    )
 }
 
 fn is_unsupported(cause: &store::Error) -> bool {
@@ -166,11 +169,14 @@ fn silent(location: &StoreLocation, options: &StoreOptions) -> Error {
         }
         _ => "check endpoint, network and credentials",
     };
-    Error::Unavailable(format!(
-        "no answer from the storage at {} within {:?}; {cure}",
-        place(location, options),
-        options.open_timeout
-    ))
+    Error::Unavailable(
+        format!(
+            "no answer from the storage at {} within {:?}; {cure}",
+            place(location, options),
+            options.open_timeout
+        )
+        .into(),
+    )
 }
 
 fn place(location: &StoreLocation, options: &StoreOptions) -> String {

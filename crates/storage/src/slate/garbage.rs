@@ -162,9 +162,9 @@ impl Engine {
         let mut files = Vec::new();
         while let Some(file) = listing.next().await {
             let file = file.map_err(|cause| {
-                Error::Unavailable(format!(
-                    "the files of the database cannot be listed: {cause}"
-                ))
+                Error::Unavailable(
+                    format!("the files of the database cannot be listed: {cause}").into(),
+                )
             })?;
             let name = file.location.filename().unwrap_or_default();
             let number = name.split('.').next().and_then(|name| name.parse().ok());

@@ -51,9 +51,9 @@ impl StoreLocation {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(Error::Invalid(format!(
-                "the storage location is empty; expected {KNOWN}"
-            )));
+            return Err(Error::Invalid(
+                format!("the storage location is empty; expected {KNOWN}").into(),
+            ));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(Self::Local(PathBuf::from(text)));
@@ -64,9 +64,9 @@ impl StoreLocation {
             "s3" => parse_remote(RemoteService::S3, rest),
             "gs" => parse_remote(RemoteService::Gcs, rest),
             "az" => parse_remote(RemoteService::Azure, rest),
-            _ => Err(Error::Invalid(format!(
-                "unknown storage scheme `{scheme}://`; expected {KNOWN}"
-            ))),
+            _ => Err(Error::Invalid(
+                format!("unknown storage scheme `{scheme}://`; expected {KNOWN}").into(),
+            )),
         }
     }
 
@@ -122,12 +122,12 @@ fn parse_file(rest: &str) -> Result<StoreLocation> {
     if !path.starts_with('/') {
         return Err(Error::Invalid(format!(
             "`file://{rest}` names no absolute path; write file:///absolute/dir, or a plain relative path"
-        )));
+        ).into()));
     }
     let decoded = percent_decode(path).ok_or_else(|| {
         Error::Invalid(format!(
             "`file://{rest}` holds a percent sign that is not followed by two hex digits of UTF-8"
-        ))
+        ).into())
     })?;
     Ok(StoreLocation::Local(PathBuf::from(decoded)))
 }
@@ -148,18 +148,18 @@ fn parse_remote(service: RemoteService, rest: &str) -> Result<StoreLocation> {
     if rest.contains('@') {
         return Err(Error::Invalid(format!(
             "credentials do not belong into a {scheme}:// URL; give them as settings or in the environment"
-        )));
+        ).into()));
     }
     if rest.contains(['?', '#']) {
         return Err(Error::Invalid(format!(
             "`{scheme}://{rest}` has a query or fragment; endpoint and region are settings of their own"
-        )));
+        ).into()));
     }
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     if bucket.is_empty() {
-        return Err(Error::Invalid(format!(
-            "`{scheme}://{rest}` names no bucket; write {scheme}://bucket/prefix"
-        )));
+        return Err(Error::Invalid(
+            format!("`{scheme}://{rest}` names no bucket; write {scheme}://bucket/prefix").into(),
+        ));
     }
     Ok(StoreLocation::Remote {
         service,

@@ -42,10 +42,7 @@ impl DirectoryLock {
     pub(crate) fn acquire(directory: &Path, take_over: bool) -> Result<Option<Self>> {
         let path = directory.join(LOCK_FILE);
         let refused = |cause: io::Error| {
-            Error::Invalid(format!(
-                "cannot open the lock file {}: {cause}",
-                path.display()
-            ))
+            Error::Invalid(format!("cannot open the lock file {}: {cause}", path.display()).into())
         };
         let file = OpenOptions::new()
             .read(true)
@@ -111,7 +108,7 @@ fn in_use(directory: &Path, file: &File) -> Error {
         "{} is in use by {} (lock file {LOCK_FILE}); stop it first, or take the directory over from it with --take-over",
         directory.display(),
         holder(file)
-    ))
+    ).into())
 }
 
 /// Who has the lock, by what it wrote.

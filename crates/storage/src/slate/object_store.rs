@@ -26,7 +26,7 @@ use slatedb::object_store::{
 use super::kept_directory::{KeptDirectories, KeptStore};
 use super::local_creates::LocalCreates;
 use super::location::{RemoteService, StoreLocation};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::options::StoreOptions;
 
 /// An object store and where in it the database lies.
@@ -79,10 +79,13 @@ pub(crate) fn open_store(
 
 fn kept(directory: &DirectoryPath, path: &Path) -> Result<KeptDirectories> {
     KeptDirectories::new(directory, path).map_err(|cause| {
-        Error::Invalid(format!(
-            "cannot open the storage directory {}: {cause}",
-            directory.display()
-        ))
+        Error::Invalid(
+            format!(
+                "cannot open the storage directory {}: {cause}",
+                directory.display()
+            )
+            .into(),
+        )
     })
 }
 
@@ -120,7 +123,10 @@ fn build(
             .build()
             .map(|azure| Arc::new(azure) as Arc<dyn ObjectStore>),
     };
-    built.map_err(|cause| Error::Invalid(format!("cannot use {location}: {cause}")))
+    built.map_err(|cause| {
+        let what = format!("cannot use {location}");
+        Error::Invalid(Reason::caused(what, cause))
+    })
 }
 
 fn local(
@@ -129,10 +135,13 @@ fn local(
     create: bool,
 ) -> Result<Arc<dyn ObjectStore>> {
     let refused = |what: &str, cause: &dyn std::fmt::Display| {
-        Error::Invalid(format!(
-            "cannot {what} the storage directory {}: {cause}",
-            directory.display()
-        ))
+        Error::Invalid(
+            format!(
+                "cannot {what} the storage directory {}: {cause}",
+                directory.display()
+            )
+            .into(),
+        )
     };
     if create {
         create_directory(directory, options.fsync).map_err(|cause| refused("create", &cause))?;

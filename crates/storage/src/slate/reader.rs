@@ -42,10 +42,9 @@ pub(crate) async fn open_reader(
 ) -> Result<Reader> {
     let opened = open_store(options, store_override, false)?;
     if !first_contact::look(&opened, options).await? {
-        return Err(Error::Invalid(format!(
-            "there is no database at {}",
-            opened.location
-        )));
+        return Err(Error::Invalid(
+            format!("there is no database at {}", opened.location).into(),
+        ));
     }
     open_pinned(&opened, options, DbReaderMode::FollowLatest).await
 }

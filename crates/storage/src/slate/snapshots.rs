@@ -48,7 +48,7 @@ impl Engine {
         let found = self.snapshots().await?;
         let id = made.id.to_string();
         let found = found.into_iter().find(|snapshot| snapshot.id == id);
-        found.ok_or_else(|| Error::Unavailable(format!("snapshot {name} vanished at once")))
+        found.ok_or_else(|| Error::Unavailable(format!("snapshot {name} vanished at once").into()))
     }
 
     /// All snapshots, by time.
@@ -91,10 +91,9 @@ pub(crate) async fn open_snapshot(
             true => "there are none".to_owned(),
             false => format!("there are {}", names.join(", ")),
         };
-        return Err(Error::Invalid(format!(
-            "{} has no snapshot {name:?}: {there}",
-            opened.location
-        )));
+        return Err(Error::Invalid(
+            format!("{} has no snapshot {name:?}: {there}", opened.location).into(),
+        ));
     };
     let mode = DbReaderMode::Checkpoint(checkpoint.id);
     let reader = open_pinned(opened, options, mode).await?;

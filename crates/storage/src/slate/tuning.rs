@@ -43,7 +43,7 @@ pub(crate) fn settings(options: &StoreOptions, location: &StoreLocation) -> Resu
         return Err(Error::Invalid(format!(
             "the limit on unflushed bytes ({}) must be at least twice the L0 size ({}): with less, writes wait for a flush that never starts",
             options.unflushed_bytes_max, options.l0_sst_bytes
-        )));
+        ).into()));
     }
     Ok(Settings {
         flush_interval: Some(options.wal_flush_interval),
@@ -180,10 +180,13 @@ pub(crate) fn block_size(options: &StoreOptions) -> Result<SstBlockSize> {
         32 => SstBlockSize::Block32Kib,
         64 => SstBlockSize::Block64Kib,
         _ => {
-            return Err(Error::Invalid(format!(
-                "block size {} is not 1, 2, 4, 8, 16, 32 or 64 KiB",
-                options.block_bytes
-            )));
+            return Err(Error::Invalid(
+                format!(
+                    "block size {} is not 1, 2, 4, 8, 16, 32 or 64 KiB",
+                    options.block_bytes
+                )
+                .into(),
+            ));
         }
     })
 }

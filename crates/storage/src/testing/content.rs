@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use icecore_records::{
-    Bucket, HistogramEntry, ParsedKey, RecordType, SeriesId, exemplar_series, forward_index,
-    histogram_series, key, start_timestamps,
+    Bucket, DecodeError, HistogramEntry, ParsedKey, RecordType, SeriesId, exemplar_series,
+    forward_index, histogram_series, key, start_timestamps,
 };
 
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ pub(super) async fn content(view: &View, buckets: &[Bucket]) -> Result<StoredCon
 }
 
 async fn add_bucket(view: &View, bucket: Bucket, all: &mut StoredContent) -> Result<()> {
-    let corrupt = |cause| Error::Corrupt(format!("bucket {bucket}: {cause}"));
+    let corrupt = || Error::corrupt::<DecodeError>(format!("bucket {bucket}"));
     let columns = stored::all_columns(view, bucket).await?;
     let mut names: BTreeMap<SeriesId, String> = BTreeMap::new();
     for record_type in [
@@ -54,11 +54,11 @@ async fn add_bucket(view: &View, bucket: Bucket, all: &mut StoredContent) -> Res
         let mut records = view.scan_prefix(&prefix, ScanKind::Once).await?;
         let reading = || Error::store("reading a bucket");
         while let Some(record) = records.next().await.map_err(reading())? {
-            let parsed = ParsedKey::parse(&record.key).map_err(corrupt)?;
+            let parsed = ParsedKey::parse(&record.key).map_err(corrupt())?;
             let value = &record.value;
             let id = match parsed {
                 ParsedKey::ForwardIndex { series, .. } => {
-                    let labels = forward_index::decode(value).map_err(corrupt)?.labels;
+                    let labels = forward_index::decode(value).map_err(corrupt())?.labels;
                     names.insert(series, labels.to_string());
                     series
                 }
@@ -69,7 +69,8 @@ async fn add_bucket(view: &View, bucket: Bucket, all: &mut StoredContent) -> Res
                 _ => continue,
             };
             let name = names.get(&id).cloned();
-            let name = name.ok_or_else(|| Error::Corrupt(format!("series {id} has no name")))?;
+            let name =
+                name.ok_or_else(|| Error::Corrupt(format!("series {id} has no name").into()))?;
             let series = all.entry(name).or_default();
             match parsed {
                 ParsedKey::TimeSeries { .. } => {
@@ -80,7 +81,7 @@ async fn add_bucket(view: &View, bucket: Bucket, all: &mut StoredContent) -> Res
                         .extend(floats.timestamps.iter().copied().zip(values));
                 }
                 ParsedKey::TimeSeriesStarts { .. } => {
-                    let starts = start_timestamps::decode(value).map_err(corrupt)?;
+                    let starts = start_timestamps::decode(value).map_err(corrupt())?;
                     series
                         .starts
                         .extend(starts.into_iter().filter(|s| s.1 != 0));
@@ -93,7 +94,7 @@ async fn add_bucket(view: &View, bucket: Bucket, all: &mut StoredContent) -> Res
                         .extend(some.map(|entry| (entry.timestamp_ms, bits(entry))));
                 }
                 ParsedKey::ExemplarSeries { .. } => {
-                    let exemplars = exemplar_series::decode(value).map_err(corrupt)?;
+                    let exemplars = exemplar_series::decode(value).map_err(corrupt())?;
                     let plain = exemplars.iter().map(|exemplar| {
                         let labels = exemplar.labels.to_string();
                         (exemplar.timestamp_ms, labels, exemplar.value.to_bits())

@@ -35,7 +35,7 @@ fn recovers(process: &Process) {
 #[track_caller]
 fn told_to_come_back(answer: Result<WriteOutcome, WriteError<()>>) -> String {
     match answer {
-        Err(WriteError::Storage(Error::Unavailable(reason))) => reason,
+        Err(WriteError::Storage(Error::Unavailable(reason))) => reason.to_string(),
         other => panic!("{other:?}"),
     }
 }

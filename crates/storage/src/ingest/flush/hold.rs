@@ -106,9 +106,9 @@ impl<'h> Turn<'h> {
     /// hours a failed flush has left.
     pub(crate) fn begin(self, window: Bucket, frozen: &FrozenHours) -> Result<Held<'h>> {
         if let Some(hour) = frozen.keys().find(|hour| holds(window, **hour)) {
-            return Err(Error::Unavailable(format!(
-                "a flush of hour {hour} failed, so {window} cannot be copied yet"
-            )));
+            return Err(Error::Unavailable(
+                format!("a flush of hour {hour} failed, so {window} cannot be copied yet").into(),
+            ));
         }
         self.hold.window.send_replace(Some(window));
         Ok(Held(self))

@@ -163,8 +163,9 @@ async fn read_meta(ingest: &Ingest, bucket: Bucket) -> Result<bucket_meta::Bucke
         .get(&key::bucket_meta(bucket))
         .await?;
     match value {
-        Some(value) => bucket_meta::decode(&value)
-            .map_err(|cause| Error::Corrupt(format!("bucket {}: {cause}", bucket.start))),
+        Some(value) => {
+            bucket_meta::decode(&value).map_err(Error::corrupt(format!("bucket {bucket}")))
+        }
         None => Ok(bucket_meta::BucketMeta {
             min_timestamp_ms: i64::MAX,
             max_timestamp_ms: i64::MIN,

@@ -312,9 +312,8 @@ async fn look_up(
     else {
         return Ok(None);
     };
-    let ids = series_dictionary::decode(&value).map_err(|cause| {
-        Error::Corrupt(format!("dictionary of bucket {}: {cause}", bucket.start))
-    })?;
+    let ids = series_dictionary::decode(&value)
+        .map_err(Error::corrupt(format!("dictionary of bucket {bucket}")))?;
     for id in ids.into_iter().filter(|id| !erased.has(*id)) {
         let Some(value) = view.get(&key::forward_index(bucket, id)).await? else {
             continue;

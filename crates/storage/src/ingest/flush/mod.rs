@@ -135,7 +135,7 @@ async fn to_the_end<T: Send + 'static>(
     flush: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let ended = tokio::spawn(flush).await;
-    ended.map_err(|cause| Error::Unavailable(format!("a flush ended abnormally: {cause}")))?
+    ended.map_err(Error::ended_abnormally("a flush"))?
 }
 
 async fn flush_these(

@@ -93,9 +93,7 @@ pub(crate) async fn recover(
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let applying = tokio::task::spawn_blocking(move || replay.run(receiver));
     let read = read_journal(view, ranges, head, pool, sender).await;
-    let replay = applying
-        .await
-        .map_err(|cause| Error::Corrupt(format!("replay stopped: {cause}")))??;
+    let replay = applying.await.map_err(Error::corrupt("replay stopped"))??;
     read?;
     head.summarized(summaries.keys().copied());
     head.account_index();
@@ -170,7 +168,7 @@ fn all_but(epochs: impl Iterator<Item = u32>) -> Vec<(Bound<Bytes>, Bound<Bytes>
 
 async fn read_cursors(view: &View) -> Result<Cursors> {
     let mut cursors = Cursors::new();
-    let corrupt = |cause: DecodeError| Error::Corrupt(format!("flush cursor: {cause}"));
+    let corrupt = || Error::corrupt::<DecodeError>("flush cursor");
     let mut records = view
         .scan_prefix(&key::flush_cursor_prefix(), ScanKind::Once)
         .await?;
@@ -179,21 +177,23 @@ async fn read_cursors(view: &View) -> Result<Cursors> {
         .await
         .map_err(Error::store("reading cursors"))?
     {
-        if let ParsedKey::FlushCursor { bucket } = ParsedKey::parse(&record.key).map_err(corrupt)? {
-            let cursor = flush_cursor::decode(&record.value).map_err(corrupt)?;
+        if let ParsedKey::FlushCursor { bucket } =
+            ParsedKey::parse(&record.key).map_err(corrupt())?
+        {
+            let cursor = flush_cursor::decode(&record.value).map_err(corrupt())?;
             cursors.insert(FlushUnit::Hour(bucket.start), cursor);
         }
     }
     if let Some(value) = view.get(&key::catalog_cursor()).await? {
         cursors.insert(
             FlushUnit::Catalog,
-            flush_cursor::decode(&value).map_err(corrupt)?,
+            flush_cursor::decode(&value).map_err(corrupt())?,
         );
     }
     if let Some(value) = view.get(&key::delta_totals_cursor()).await? {
         cursors.insert(
             FlushUnit::Totals,
-            flush_cursor::decode(&value).map_err(corrupt)?,
+            flush_cursor::decode(&value).map_err(corrupt())?,
         );
     }
     Ok(cursors)
@@ -207,8 +207,7 @@ async fn read_watermark(view: &View) -> Result<Recovered> {
         ..Recovered::default()
     };
     if let Some(value) = view.get(&key::journal_watermark()).await? {
-        let mark = watermark::decode(&value)
-            .map_err(|cause| Error::Corrupt(format!("journal watermark: {cause}")))?;
+        let mark = watermark::decode(&value).map_err(Error::corrupt("journal watermark"))?;
         found.next_seq = found.next_seq.max(mark.next_seq);
         found.next_epoch = found.next_epoch.max(mark.next_epoch);
     }

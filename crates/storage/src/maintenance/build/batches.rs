@@ -211,12 +211,12 @@ async fn scan(
     while let Some(record) = records.next().await.map_err(reading())? {
         bytes += record.key.len() + record.value.len();
         let parsed = ParsedKey::parse(&record.key)
-            .map_err(|cause| Error::Corrupt(format!("a key in bucket {bucket}: {cause}")))?;
+            .map_err(Error::corrupt(format!("a key in bucket {bucket}")))?;
         // Written by a newer version, which would have to be asked what it means.
         let (id, kind) = RecordKind::of(&parsed).ok_or_else(|| {
-            Error::Corrupt(format!(
-                "bucket {bucket} has records that this version does not know"
-            ))
+            Error::Corrupt(
+                format!("bucket {bucket} has records that this version does not know").into(),
+            )
         })?;
         found.push(SourceRecord {
             source,

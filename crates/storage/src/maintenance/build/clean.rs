@@ -30,7 +30,7 @@ use super::in_place::InPlace;
 use crate::buckets::contents;
 use crate::buckets::strip::{BATCH_SERIES, add_rewrites, put_meta, strip};
 use crate::buckets::tombstones::put;
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::failpoint;
 use crate::maintenance::Maintenance;
 use crate::slate::fetch::{fetch, join_bounded};
@@ -270,7 +270,7 @@ fn without_erased(page: Vec<(Bytes, Bytes)>, erased: &RoaringBitmap) -> Result<c
         let mut ids = inverted_index::decode(&value).map_err(|cause| {
             let name = icecore_records::ParsedKey::parse(&key);
             let name = name.map_or_else(|_| format!("{key:?}"), |key| key.to_string());
-            Error::Corrupt(format!("{name}: {cause}"))
+            Error::Corrupt(Reason::caused(name, cause))
         })?;
         if ids.is_disjoint(erased) {
             continue;

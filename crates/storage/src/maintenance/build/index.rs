@@ -153,16 +153,20 @@ pub(super) fn remap(pairs: Vec<Pair>, sources: &[Bucket], map: &SeriesMap) -> Re
                 let name = String::from_utf8_lossy(&pair.name).replace('\0', "=");
                 let bucket = sources.get(*source).map(Bucket::to_string);
                 let bucket = bucket.unwrap_or_default();
-                Error::Corrupt(format!("postings of {name:?} in bucket {bucket}: {cause}"))
+                let what = format!("postings of {name:?} in bucket {bucket}");
+                Error::corrupt(what)(cause)
             })?;
             all |= new_ids(&ids, *source, map);
         }
         let value = inverted_index::encode(&mut all);
         if !inverted_index::decode(&value).is_ok_and(|decoded| decoded == all) {
-            return Err(Error::Corrupt(format!(
-                "postings of {:?} do not decode to what was encoded",
-                pair.name
-            )));
+            return Err(Error::Corrupt(
+                format!(
+                    "postings of {:?} do not decode to what was encoded",
+                    pair.name
+                )
+                .into(),
+            ));
         }
         Ok(NewPair {
             name: pair.name,

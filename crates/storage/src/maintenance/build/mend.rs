@@ -135,9 +135,9 @@ async fn refuse_unfinished(view: &View, source: &Source) -> Result<()> {
     let mut records = view.scan(range, ScanKind::Once).await?;
     let found = records.next().await;
     match found.map_err(Error::store("reading series"))? {
-        Some(_) => Err(Error::Unavailable(format!(
-            "a flush into {bucket} has not come to its end"
-        ))),
+        Some(_) => Err(Error::Unavailable(
+            format!("a flush into {bucket} has not come to its end").into(),
+        )),
         None => Ok(()),
     }
 }
@@ -285,9 +285,10 @@ impl Mending<'_> {
             let Some(id) = ids.get(&record.id.0) else {
                 continue;
             };
-            let decoded = forward_index::decode(&record.value).map_err(|cause| {
-                Error::Corrupt(format!("series {} in bucket {inside}: {cause}", record.id))
-            })?;
+            let decoded = forward_index::decode(&record.value).map_err(Error::corrupt(format!(
+                "series {} in bucket {inside}",
+                record.id
+            )))?;
             for (name, value) in decoded.labels.iter() {
                 let key = key::inverted_index(around, name, value);
                 postings.entry(key).or_default().insert(*id);

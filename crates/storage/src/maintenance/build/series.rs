@@ -14,7 +14,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use icecore_model::Exemplar;
 use icecore_records::columns::Times;
-use icecore_records::{Bucket, HistogramEntry, SeriesId, exemplar_series, key, start_timestamps};
+use icecore_records::{
+    Bucket, DecodeError, HistogramEntry, SeriesId, exemplar_series, key, start_timestamps,
+};
 
 use super::batches::SeriesRecords;
 use super::time_columns::{Place, shareable};
@@ -101,8 +103,8 @@ pub(super) fn unite(
     };
     for record in &series.records {
         let (bucket, id, value) = (sources[record.source], record.id, &record.value);
-        let corrupt = |cause| Error::Corrupt(format!("series {id} in bucket {bucket}: {cause}"));
-        let starts = || start_timestamps::decode(value).map_err(corrupt);
+        let corrupt = || Error::corrupt::<DecodeError>(format!("series {id} in bucket {bucket}"));
+        let starts = || start_timestamps::decode(value).map_err(corrupt());
         match record.kind {
             RecordKind::Floats => {
                 let newer = stored::floats(bucket, id, value, &columns[record.source])?;
@@ -117,7 +119,7 @@ pub(super) fn unite(
             RecordKind::Starts => lay_starts(&mut united.starts, starts()?),
             RecordKind::HistogramStarts => lay_starts(&mut united.histogram_starts, starts()?),
             RecordKind::Exemplars => {
-                let newer = exemplar_series::decode(value).map_err(corrupt)?;
+                let newer = exemplar_series::decode(value).map_err(corrupt())?;
                 united.exemplars.extend(newer);
             }
         }

@@ -176,9 +176,8 @@ impl Merge {
             let cursor = &mut self.cursors[page.cursor];
             let bucket = cursor.bucket;
             let decode = |(id, value): (u32, Bytes)| {
-                let record = forward_index::decode(&value).map_err(|cause| {
-                    Error::Corrupt(format!("series {id} in bucket {bucket}: {cause}"))
-                })?;
+                let record = forward_index::decode(&value)
+                    .map_err(Error::corrupt(format!("series {id} in bucket {bucket}")))?;
                 let labels = record.labels;
                 Ok::<_, Error>(Entry { id, labels, value })
             };

@@ -59,7 +59,11 @@ impl Source {
 
 /// Refuses buckets that cannot become the target; returns them sorted by time.
 pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
-    let refuse = |why: &str| Err(Error::Invalid(format!("{target} cannot be built: {why}")));
+    let refuse = |why: &str| {
+        Err(Error::Invalid(
+            format!("{target} cannot be built: {why}").into(),
+        ))
+    };
     if !ladder::is_target(target.size)
         || target.size.bucket_of(target.start_ms()) != Some(target.start)
     {

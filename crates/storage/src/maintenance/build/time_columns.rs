@@ -117,7 +117,7 @@ impl ColumnTable {
             return Err(Error::Corrupt(format!(
                 "column {column} of timestamps in bucket {} does not decode to what was encoded",
                 self.target
-            )));
+            ).into()));
         }
         self.bytes += list.heap_bytes();
         self.columns.push(Arc::clone(&list));
@@ -157,9 +157,7 @@ impl WrittenColumns {
     pub(super) fn replay(&self, table: &mut ColumnTable, id: u32, value: &Bytes) -> Result<()> {
         let target = table.target;
         let error = |cause: &str| {
-            Error::Corrupt(format!(
-                "series {id} of the unfinished bucket {target}: {cause}"
-            ))
+            Error::Corrupt(format!("series {id} of the unfinished bucket {target}: {cause}").into())
         };
         let part = coarse_samples::parse(value).map_err(|cause| error(&cause.to_string()))?;
         let Part::Columns(record) = part else {

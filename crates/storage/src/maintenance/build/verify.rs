@@ -54,10 +54,13 @@ pub(super) async fn verify(
         && counts.floats_read <= stated
         && counts.floats <= counts.floats_read;
     if !right {
-        return Err(Error::Corrupt(format!(
-            "bucket {target} is not complete: {found:?} where there should be {counts:?}, \
+        return Err(Error::Corrupt(
+            format!(
+                "bucket {target} is not complete: {found:?} where there should be {counts:?}, \
              {stated} samples in its sources"
-        )));
+            )
+            .into(),
+        ));
     }
     if counts.postings != counts.labels {
         // The sources are like that: a flush that was cut off leaves series without postings.

@@ -41,7 +41,10 @@ fn an_hour_that_is_listed_since_the_plan_ends_the_job() {
         Err(Error::Unavailable(text)) => text,
         other => panic!("{other:?}"),
     };
-    assert!(text.contains(&bucket(1, 4).to_string()), "{text}");
+    assert!(
+        text.to_string().contains(&bucket(1, 4).to_string()),
+        "{text}"
+    );
     assert_eq!(db.listed(), [bucket(1, 0), bucket(1, 4), bucket(1, 8)]);
     // Neither one that is gone, nor a part of them.
     let gone = [bucket(1, 0), bucket(1, 4), bucket(1, 8), bucket(1, 9)];

@@ -33,7 +33,7 @@ fn a_record_that_cannot_be_read_ends_the_job() {
             Err(Error::Corrupt(text)) => text,
             other => panic!("{damaged:?}: {other:?}"),
         };
-        assert!(text.contains(&hour.to_string()), "{text}");
+        assert!(text.to_string().contains(&hour.to_string()), "{text}");
         assert_eq!(process.db.listed().len(), 4);
         let records = vec![(damaged, Some(good))];
         process.run(process.db.replace_records(records)).unwrap();

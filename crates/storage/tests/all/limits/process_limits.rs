@@ -10,7 +10,7 @@ use crate::support::*;
 
 fn unavailable(answer: Result<WriteOutcome, WriteError<()>>) -> String {
     match answer {
-        Err(WriteError::Storage(Error::Unavailable(reason))) => reason,
+        Err(WriteError::Storage(Error::Unavailable(reason))) => reason.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -18,7 +18,9 @@ fn too_many_samples_in_one_request_refuse_it_as_a_whole() {
     match send(&process, entries.clone()) {
         Err(WriteError::Storage(Error::Invalid(reason))) => {
             assert!(
-                reason.contains("limits.samples_per_request_max"),
+                reason
+                    .to_string()
+                    .contains("limits.samples_per_request_max"),
                 "{reason}"
             );
         }
@@ -63,7 +65,9 @@ fn buckets_per_request_max_refuses_the_request() {
     match send(&process, hours(4)) {
         Err(WriteError::Storage(Error::Invalid(reason))) => {
             assert!(
-                reason.contains("limits.buckets_per_request_max"),
+                reason
+                    .to_string()
+                    .contains("limits.buckets_per_request_max"),
                 "{reason}"
             );
         }

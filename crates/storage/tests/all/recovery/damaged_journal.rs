@@ -70,7 +70,9 @@ fn check_kept(world: &World, unreadable: u64, survivors: &[(&str, i64, f64)]) {
 fn check_strict_refuses(mut world: World) {
     world.options.journal.strict_recovery = true;
     match world.try_start(FaultPlan::quiet(0)).err() {
-        Some(Error::Corrupt(reason)) => assert!(reason.contains("strict_recovery"), "{reason}"),
+        Some(Error::Corrupt(reason)) => {
+            assert!(reason.to_string().contains("strict_recovery"), "{reason}")
+        }
         other => panic!("{other:?}"),
     }
     world.options.journal.strict_recovery = false;

@@ -151,5 +151,5 @@ fn a_broken_record_is_an_error() {
         bytes: 0,
     };
     let refused = merge.accept(vec![page]);
-    assert!(matches!(refused, Err(Error::Corrupt(text)) if text.contains("series 0")));
+    assert!(matches!(refused, Err(Error::Corrupt(text)) if text.to_string().contains("series 0")));
 }
