@@ -8,7 +8,7 @@ use std::fmt;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::functions::rfc3339;
+use crate::calendar::rfc3339;
 use crate::histogram::ForcedMonotonic;
 use crate::parse::{Span, go_float, go_float_of_digits, line_and_column, quoted};
 

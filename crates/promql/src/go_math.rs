@@ -1,4 +1,4 @@
-//! Logarithms, exponentials and powers with the last bit that Go gives them.
+//! Logarithms, exponentials, powers and extremes with the last bit that Go gives them.
 //!
 //! Prometheus computes with Go's `math` package, on amd64 mostly. Its functions are within one unit in
 //! the last place of the true value, and so are those of the C library that Rust calls, but it is not
@@ -277,6 +277,24 @@ fn scaled(fraction: f64, exponent: i32) -> f64 {
         false => (exponent, 1.0),
     };
     factor * f64::from_bits((bits & !EXPONENT_BITS) | (((exponent + 1023) as u64) << 52))
+}
+
+/// Go's `math.Min`: −Inf wins over NaN, NaN over the rest, −0 over 0.
+pub(crate) fn min(a: f64, b: f64) -> f64 {
+    if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
+        f64::NEG_INFINITY
+    } else if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else if a < b || (a == b && a.is_sign_negative()) {
+        a
+    } else {
+        b
+    }
+}
+
+/// Go's `math.Max`: +Inf wins over NaN, NaN over the rest, 0 over −0.
+pub(crate) fn max(a: f64, b: f64) -> f64 {
+    -min(-a, -b)
 }
 
 #[cfg(test)]

@@ -13,12 +13,15 @@
 //! - Nothing here knows buckets, HTTP or an async runtime.
 
 mod annotations;
+mod arithmetic;
+mod calendar;
 mod engine;
 mod error;
 mod exec;
 mod functions;
 mod go_math;
 mod histogram;
+mod kahan;
 mod memory_source;
 mod operators;
 pub mod parse;

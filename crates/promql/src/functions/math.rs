@@ -120,25 +120,7 @@ fn between(value: f64, min: f64, max: f64) -> f64 {
     if max < min {
         return ABSENT;
     }
-    go_max(min, go_min(max, value))
-}
-
-/// Go's `math.Min`: −Inf wins over NaN, NaN over the rest, −0 over 0.
-pub(crate) fn go_min(a: f64, b: f64) -> f64 {
-    if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
-        f64::NEG_INFINITY
-    } else if a.is_nan() || b.is_nan() {
-        f64::NAN
-    } else if a < b || (a == b && a.is_sign_negative()) {
-        a
-    } else {
-        b
-    }
-}
-
-/// Go's `math.Max`: +Inf wins over NaN, NaN over the rest, 0 over −0.
-pub(crate) fn go_max(a: f64, b: f64) -> f64 {
-    -go_min(-a, -b)
+    go_math::max(min, go_math::min(max, value))
 }
 
 #[cfg(test)]

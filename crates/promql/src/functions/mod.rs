@@ -26,8 +26,6 @@ use crate::exec::{Grid, Row, ScalarColumn};
 use crate::parse::{Call, Span};
 
 pub(crate) use labels::scalar_of;
-pub(crate) use math::{go_max, go_min};
-pub(crate) use time::rfc3339;
 
 /// What a call knows beside its rows.
 pub(crate) struct CallContext<'a> {

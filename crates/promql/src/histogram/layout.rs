@@ -6,7 +6,7 @@
 use icecore_model::Span;
 
 use super::bounds::index_in_coarser;
-use crate::exec::kahan_add;
+use crate::kahan::kahan_add;
 
 /// Longest run of empty buckets that is ever made explicit, so that two far buckets cannot ask for
 /// gigabytes of zeros between them.

@@ -1,7 +1,7 @@
 //! Mean and spread of the observations of a histogram.
 
 use super::{Bucket, FloatHistogram};
-use crate::exec::kahan_add;
+use crate::kahan::kahan_add;
 
 impl FloatHistogram {
     /// The mean of the observations.

@@ -11,7 +11,6 @@
 
 mod aggregate;
 mod answer_labels;
-pub(crate) mod arithmetic;
 pub(crate) mod info;
 mod join;
 mod label_key;

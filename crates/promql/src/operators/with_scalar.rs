@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::arithmetic::{Outcome, Value, float_op, value_op};
 use super::scan::map_rows;
 use super::{Operator, Run, build, scalar};
+use crate::arithmetic::{Outcome, Value, float_op, value_op};
 use crate::error::Result;
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, is_absent};
 use crate::parse::BinaryOp;

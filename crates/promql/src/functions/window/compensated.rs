@@ -1,6 +1,6 @@
 //! Compensated addition without a branch on data.
 //!
-//! The same result as [`kahan_add`](crate::exec::kahan_add), bit for bit: both find exactly what
+//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find exactly what
 //! rounding took away. Asking which of two numbers is larger is a branch that nothing predicts, and
 //! costs more than the additions that make it unnecessary.
 
@@ -27,7 +27,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::exec::kahan_add;
+    use crate::kahan::kahan_add;
 
     proptest! {
         #[test]

@@ -7,7 +7,8 @@ use super::histogram_sum::HistogramSum;
 use super::{Fold, Say};
 use crate::annotations::Note;
 use crate::error::Result;
-use crate::exec::{ABSENT, Row, Values, is_absent, kahan_add};
+use crate::exec::{ABSENT, Row, Values, is_absent};
+use crate::kahan::kahan_add;
 use crate::parse::AggregateOp;
 
 /// Places (groups times steps) of a block, about: few enough that the last block wastes little, and many

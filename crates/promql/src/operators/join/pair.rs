@@ -1,7 +1,7 @@
 //! An operator on two rows, all steps at once.
 
-use super::super::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
 use crate::annotations::Note;
+use crate::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
 use crate::exec::{ABSENT, Values, is_absent};
 use crate::parse::BinaryOp;
 

@@ -1,6 +1,6 @@
 //! `4 * 3600` is 14400 before anything is read.
 
-use crate::operators::arithmetic::{extreme, scalar_op};
+use crate::arithmetic::{extreme, scalar_op};
 use crate::plan::visit::{Place, each_place};
 use crate::plan::{Plan, Scalar, ScalarKind, VectorKind};
 

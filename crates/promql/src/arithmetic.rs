@@ -6,7 +6,6 @@ use icecore_model::CounterResetHint;
 
 use crate::annotations::{HistogramOperation, Note};
 use crate::exec::is_absent;
-use crate::functions::{go_max, go_min};
 use crate::go_math;
 use crate::histogram::FloatHistogram;
 use crate::parse::BinaryOp;
@@ -26,14 +25,14 @@ pub(crate) fn scalar_op(op: BinaryOp, lhs: f64, rhs: f64) -> f64 {
 /// The largest or smallest of some floats, as Go has it: NaN where one is, unless another cannot be
 /// outdone.
 pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
-    let choose = if largest { go_max } else { go_min };
+    let choose = if largest { go_math::max } else { go_math::min };
     values.reduce(choose).unwrap_or(f64::NAN)
 }
 
 /// An operator on two floats: the value, `None` where a comparison is false or the operator is none
 /// of floats. A comparison that is true gives its left side.
 #[inline]
-pub(super) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
+pub(crate) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
     let keep_if = |condition: bool| condition.then_some(lhs);
     match op {
         BinaryOp::Add => Some(lhs + rhs),
@@ -59,13 +58,13 @@ pub(super) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
 
 /// A float or a histogram.
 #[derive(Clone, Debug)]
-pub(super) enum Value<'v> {
+pub(crate) enum Value<'v> {
     Float(f64),
     Histogram(&'v Arc<FloatHistogram>),
 }
 
 /// What an operator makes of two values.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Float(f64),
     Histogram(Arc<FloatHistogram>),
     /// A comparison that is false.
@@ -75,7 +74,7 @@ pub(super) enum Outcome {
 }
 
 /// An operator on values of any type. `note` takes what should be said about it.
-pub(super) fn value_op(
+pub(crate) fn value_op(
     op: BinaryOp,
     lhs: &Value<'_>,
     rhs: &Value<'_>,
@@ -123,7 +122,7 @@ pub(super) fn value_op(
 }
 
 /// Whether an operator is one for values of these types: [`value_op`] has an outcome.
-pub(super) fn types_fit(op: BinaryOp, lhs: &Value<'_>, rhs: &Value<'_>) -> bool {
+pub(crate) fn types_fit(op: BinaryOp, lhs: &Value<'_>, rhs: &Value<'_>) -> bool {
     let trims = matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
     match (lhs, rhs) {
         (Value::Float(_), Value::Float(_)) => !trims,
