@@ -1,26 +1,22 @@
 //! Parts of dates: what a float means as seconds since 1970, in UTC.
 
-use chrono::{Datelike, Timelike};
-
 use super::math::each_float;
 use super::{CallContext, MapFunction};
-use crate::calendar::UtcTime;
+use crate::calendar::{CivilTime, Date};
 use crate::exec::{ABSENT, Row};
 
 pub(super) fn function(name: &str) -> Option<MapFunction> {
     let function: MapFunction = match name {
-        "day_of_month" => |_, row| each_part(row, |time| time.in_cycle.day()),
-        "day_of_week" => {
-            |_, row| each_part(row, |time| time.in_cycle.weekday().num_days_from_sunday())
-        }
-        "day_of_year" => |_, row| each_part(row, |time| time.in_cycle.ordinal()),
-        "days_in_month" => |_, row| each_part(row, |time| time.in_cycle.num_days_in_month().into()),
-        "hour" => |_, row| each_part(row, |time| time.in_cycle.hour()),
-        "minute" => |_, row| each_part(row, |time| time.in_cycle.minute()),
-        "month" => |_, row| each_part(row, |time| time.in_cycle.month()),
+        "day_of_month" => |_, row| each_date(row, |date| date.day),
+        "day_of_week" => |_, row| each_float(row, |v| civil(v).weekday() as f64),
+        "day_of_year" => |_, row| each_date(row, Date::day_of_year),
+        "days_in_month" => |_, row| each_date(row, Date::days_in_month),
+        "hour" => |_, row| each_float(row, |v| civil(v).hour() as f64),
+        "minute" => |_, row| each_float(row, |v| civil(v).minute() as f64),
+        "month" => |_, row| each_date(row, |date| date.month),
         "start_timestamp" => |_, row| start_timestamp(row),
         "timestamp" => timestamp,
-        "year" => |_, row| each_float(row, |value| utc(value).year() as f64),
+        "year" => |_, row| each_float(row, |v| civil(v).date().year as f64),
         _ => return None,
     };
     Some(function)
@@ -29,9 +25,12 @@ pub(super) fn function(name: &str) -> Option<MapFunction> {
 /// The time of each step that has a value. Selectors have times of their own: the planner asks them.
 fn timestamp(ctx: &CallContext<'_>, mut row: Row) -> Row {
     let times: Vec<f64> = (0..row.values.floats.len())
-        .map(|step| match row.values.is_present(step) {
-            true => ctx.grid.time(step) as f64 / 1000.0,
-            false => ABSENT,
+        .map(|step| {
+            if row.values.is_present(step) {
+                ctx.grid.time(step) as f64 / 1000.0
+            } else {
+                ABSENT
+            }
         })
         .collect();
     row.drop_name = true;
@@ -48,16 +47,16 @@ fn start_timestamp(mut row: Row) -> Row {
     row
 }
 
-fn each_part(row: Row, part: impl Fn(UtcTime) -> u32) -> Row {
-    each_float(row, |value| f64::from(part(utc(value))))
+fn each_date(row: Row, field: impl Fn(Date) -> u64) -> Row {
+    each_float(row, |value| field(civil(value).date()) as f64)
 }
 
 /// Fractions are cut off towards zero. What is no 64-bit number becomes the least one, as Go's
 /// conversion does on amd64.
-fn utc(seconds: f64) -> UtcTime {
+fn civil(seconds: f64) -> CivilTime {
     let limit = i64::MAX as f64;
     let fits = seconds > -limit && seconds < limit;
-    UtcTime::of_unix_seconds(if fits { seconds as i64 } else { i64::MIN })
+    CivilTime::of_unix_seconds(if fits { seconds as i64 } else { i64::MIN })
 }
 
 #[cfg(test)]
