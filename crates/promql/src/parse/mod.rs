@@ -37,7 +37,7 @@ pub use ast::*;
 pub use go_float::go_float;
 pub(crate) use go_float::go_float_of_digits;
 pub use json::ast_json;
-pub(crate) use literal::format_duration;
+pub(crate) use literal::{format_duration, parse_duration_ms, parse_signed_number};
 pub use position::line_and_column;
 pub use pretty::pretty;
 pub use resolve::DurationError;
@@ -79,13 +79,14 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
 }
 
 fn check_length(text: &str) -> Result<(), ParseError> {
-    match text.len() > MAX_QUERY_BYTES {
-        true => Err(ParseError {
+    if text.len() > MAX_QUERY_BYTES {
+        Err(ParseError {
             line: 1,
             column: 1,
             message: format!("query is longer than {MAX_QUERY_BYTES} bytes"),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -101,9 +102,10 @@ pub struct ParseError {
 
 impl ParseError {
     fn locate(fault: Fault, text: &str) -> Self {
-        let (line, column) = match text.is_empty() {
-            true => (0, 0),
-            false => line_and_column(text, fault.position),
+        let (line, column) = if text.is_empty() {
+            (0, 0)
+        } else {
+            line_and_column(text, fault.position)
         };
         Self {
             line,

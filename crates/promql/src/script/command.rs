@@ -5,9 +5,9 @@
 use super::ScriptError;
 use super::expect::{Expected, ExpectedValue, Moments, TextPattern, first_word};
 use super::load::{Load, SeriesLine};
-use super::number::{duration_ms, go_number};
 use super::series::parse_series;
 use super::start_time::{is_start_line, parse_start_line};
+use crate::parse::{parse_duration_ms, parse_signed_number};
 use crate::value::QueryTime;
 
 /// A parsed script.
@@ -112,7 +112,7 @@ fn parse_command(text: &str, lines: &mut Lines<'_>) -> Result<CommandKind, Strin
 
 fn parse_load(interval: &str, with_nhcb: bool, lines: &mut Lines<'_>) -> Result<Load, String> {
     let interval_ms =
-        duration_ms(interval).ok_or_else(|| format!("{interval:?} is not a duration"))?;
+        parse_duration_ms(interval).ok_or_else(|| format!("{interval:?} is not a duration"))?;
     let mut series = Vec::new();
     let mut default_starts = Vec::new();
     let mut pending = None;
@@ -166,7 +166,7 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
                 return Err("expected \"eval instant at <time> <query>\"".to_owned());
             }
             let time_ms =
-                duration_ms(moment).ok_or_else(|| format!("{moment:?} is not a duration"))?;
+                parse_duration_ms(moment).ok_or_else(|| format!("{moment:?} is not a duration"))?;
             (QueryTime::Instant { time_ms }, query)
         }
         "range" => {
@@ -230,7 +230,7 @@ fn parse_expectations(
             }
             _ => {}
         }
-        if let Some(number) = go_number(line) {
+        if let Some(number) = parse_signed_number(line) {
             expected.value = ExpectedValue::Scalar(number);
             return Ok(());
         }

@@ -1,5 +1,7 @@
 //! Reading a line from left to right.
 
+use crate::parse::parse_signed_number;
+
 /// A place in a line. Errors say what stands at the place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
@@ -47,19 +49,19 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn expect(&mut self, text: &str) -> Result<(), String> {
-        match self.take(text) {
-            true => Ok(()),
-            false => Err(self.unexpected(&format!("{text:?}"))),
+        if self.take(text) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("{text:?}")))
         }
     }
 
     pub(crate) fn unexpected(&self, wanted: &str) -> String {
-        match self.rest.is_empty() {
-            true => format!("expected {wanted} at the end of the line"),
-            false => {
-                let shown: String = self.rest.chars().take(40).collect();
-                format!("expected {wanted} at {shown:?}")
-            }
+        if self.rest.is_empty() {
+            format!("expected {wanted} at the end of the line")
+        } else {
+            let shown: String = self.rest.chars().take(40).collect();
+            format!("expected {wanted} at {shown:?}")
         }
     }
 
@@ -89,19 +91,19 @@ impl<'a> Cursor<'a> {
         });
         let (text, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
-        match text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-            true => super::number::go_number(text).ok_or_else(|| before.unexpected("a number")),
-            false => Err(before.unexpected("a number")),
+        if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            parse_signed_number(text).ok_or_else(|| before.unexpected("a number"))
+        } else {
+            Err(before.unexpected("a number"))
         }
     }
 
     pub(crate) fn number(&mut self) -> Result<f64, String> {
-        match self.take("-") {
-            true => Ok(-self.unsigned_number()?),
-            false => {
-                self.take("+");
-                self.unsigned_number()
-            }
+        if self.take("-") {
+            Ok(-self.unsigned_number()?)
+        } else {
+            self.take("+");
+            self.unsigned_number()
         }
     }
 

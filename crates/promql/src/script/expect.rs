@@ -3,8 +3,8 @@
 use icecore_model::{Labels, MatchOp, Matcher};
 
 use super::cursor::Cursor;
-use super::number::duration_ms;
 use super::series::Point;
+use crate::parse::parse_duration_ms;
 
 /// All that is expected of one evaluation.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +65,7 @@ impl Moments {
             if word != keyword {
                 return Err(format!("expected \"from … to … step …\" at {text:?}"));
             }
-            duration_ms(value).ok_or_else(|| format!("{value:?} is not a duration"))
+            parse_duration_ms(value).ok_or_else(|| format!("{value:?} is not a duration"))
         };
         let start_ms = moment("from")?;
         let end_ms = moment("to")?;
@@ -139,9 +139,10 @@ impl Expected {
             "string" => {
                 let mut cursor = Cursor::new(rest);
                 self.value = ExpectedValue::Text(cursor.quoted()?);
-                return match cursor.is_at_end() {
-                    true => Ok(()),
-                    false => Err(cursor.unexpected("the end of the line")),
+                return if cursor.is_at_end() {
+                    Ok(())
+                } else {
+                    Err(cursor.unexpected("the end of the line"))
                 };
             }
             "range" => {

@@ -234,9 +234,10 @@ impl Sides {
     /// Widens the narrower zero bucket until both are of one width.
     fn join_zero_buckets(&mut self, other: &mut Self, schema: i8) {
         while self.zero_threshold != other.zero_threshold {
-            match self.zero_threshold < other.zero_threshold {
-                true => self.widen_zero_bucket(other.zero_threshold, schema),
-                false => other.widen_zero_bucket(self.zero_threshold, schema),
+            if self.zero_threshold < other.zero_threshold {
+                self.widen_zero_bucket(other.zero_threshold, schema);
+            } else {
+                other.widen_zero_bucket(self.zero_threshold, schema);
             }
             if self.zero_threshold.is_nan() || other.zero_threshold.is_nan() {
                 return;

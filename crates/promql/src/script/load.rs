@@ -86,9 +86,10 @@ impl Load {
                     LoadedValue::Histogram(Arc::new(to_sample(&described.histogram)))
                 }
             };
-            let offset = match line.starts.is_empty() {
-                true => None,
-                false => line.starts[i % line.starts.len()],
+            let offset = if line.starts.is_empty() {
+                None
+            } else {
+                line.starts[i % line.starts.len()]
             };
             samples.push(LoadedSample {
                 timestamp_ms,

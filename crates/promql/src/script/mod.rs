@@ -19,7 +19,6 @@ mod expect;
 mod histogram;
 mod load;
 mod nhcb;
-mod number;
 mod report;
 mod reset_hint;
 mod run;

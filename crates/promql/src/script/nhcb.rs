@@ -9,7 +9,7 @@ use icecore_model::{
 };
 
 use super::load::{LoadedSample, LoadedSeries, LoadedValue};
-use super::number::go_number;
+use crate::parse::parse_signed_number;
 
 const BUCKET_LABEL: &str = "le";
 
@@ -73,7 +73,7 @@ fn base_of(labels: &Labels) -> Result<Option<(Labels, Part)>, String> {
         let bound = labels
             .get(BUCKET_LABEL)
             .ok_or_else(|| format!("{labels} has no bucket label"))?;
-        match go_number(bound) {
+        match parse_signed_number(bound) {
             Some(bound) if !bound.is_nan() => (base, Part::Bucket(bound)),
             _ => return Ok(None),
         }

@@ -62,10 +62,13 @@ fn stored_hint(before: Option<&Histogram>, histogram: &Histogram) -> CounterRese
     match (before, histogram.reset_hint) {
         (_, CounterResetHint::Gauge) => CounterResetHint::Gauge,
         (_, CounterResetHint::Reset) | (None, _) => CounterResetHint::Unknown,
-        (Some(before), _) => match continues(before, histogram) {
-            true => CounterResetHint::NotReset,
-            false => CounterResetHint::Unknown,
-        },
+        (Some(before), _) => {
+            if continues(before, histogram) {
+                CounterResetHint::NotReset
+            } else {
+                CounterResetHint::Unknown
+            }
+        }
     }
 }
 

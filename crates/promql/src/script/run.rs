@@ -198,12 +198,13 @@ impl Runner<'_> {
                     Error::Parse(error) => error.message.clone(),
                     error => error.to_string(),
                 };
-                return match pattern.matches(&bare) || pattern.matches(&error.to_string()) {
-                    true => Ok(None),
-                    false => Err(format!(
+                return if pattern.matches(&bare) || pattern.matches(&error.to_string()) {
+                    Ok(None)
+                } else {
+                    Err(format!(
                         "expected a failure with {}, but got {bare:?}",
                         pattern.describe()
-                    )),
+                    ))
                 };
             }
         };

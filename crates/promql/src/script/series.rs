@@ -27,9 +27,10 @@ pub(crate) fn parse_series(line: &str) -> Result<(Labels, Vec<Point>), String> {
             return Err(format!("more than {POINTS_MAX} values"));
         }
     }
-    match cursor.is_at_end() {
-        true => Ok((labels, points)),
-        false => Err(cursor.unexpected("a blank")),
+    if cursor.is_at_end() {
+        Ok((labels, points))
+    } else {
+        Err(cursor.unexpected("a blank"))
     }
 }
 
@@ -63,11 +64,12 @@ fn parse_label_list(
             return Ok(());
         }
         let quoted = cursor.peek().is_some_and(|c| matches!(c, '"' | '\'' | '`'));
-        let name = match quoted {
-            true => cursor.quoted()?,
-            false => cursor
+        let name = if quoted {
+            cursor.quoted()?
+        } else {
+            cursor
                 .take_while(|c| c.is_ascii_alphanumeric() || c == '_')
-                .to_owned(),
+                .to_owned()
         };
         if name.is_empty() {
             return Err(cursor.unexpected("a label"));
@@ -97,9 +99,10 @@ fn parse_item(cursor: &mut Cursor<'_>, points: &mut Vec<Point>) -> Result<(), St
     if cursor.starts_with("{{") {
         return parse_histograms(cursor, points);
     }
-    let mut value = match cursor.take("stale") {
-        true => f64::from_bits(STALE_NAN_BITS),
-        false => cursor.number()?,
+    let mut value = if cursor.take("stale") {
+        f64::from_bits(STALE_NAN_BITS)
+    } else {
+        cursor.number()?
     };
     let step = match cursor.peek() {
         Some('+' | '-') => cursor.number()?,

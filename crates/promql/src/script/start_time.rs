@@ -4,8 +4,8 @@
 use icecore_model::Labels;
 
 use super::cursor::Cursor;
-use super::number::duration_ms;
 use super::series::{POINTS_MAX, parse_labels};
+use crate::parse::parse_duration_ms;
 
 /// Offsets of start timestamps from the samples' own, in milliseconds; `None` where there is none.
 pub(crate) type Offsets = Vec<Option<i64>>;
@@ -28,9 +28,10 @@ pub(crate) fn parse_start_line(line: &str) -> Result<(Option<Labels>, Offsets), 
     }
     let mut cursor = Cursor::new(series);
     let labels = parse_labels(&mut cursor)?;
-    match cursor.is_at_end() {
-        true => Ok((Some(labels), offsets)),
-        false => Err(cursor.unexpected("\"@st\"")),
+    if cursor.is_at_end() {
+        Ok((Some(labels), offsets))
+    } else {
+        Err(cursor.unexpected("\"@st\""))
     }
 }
 
@@ -55,9 +56,10 @@ fn parse_item(cursor: &mut Cursor<'_>, offsets: &mut Offsets) -> Result<(), Stri
         offsets.extend(std::iter::repeat_n(None, times.min(POINTS_MAX + 1)));
         return Ok(());
     }
-    let mut offset = match cursor.take("*") {
-        true => offsets.iter().rev().find_map(|o| *o).unwrap_or(0),
-        false => parse_offset(cursor)?,
+    let mut offset = if cursor.take("*") {
+        offsets.iter().rev().find_map(|o| *o).unwrap_or(0)
+    } else {
+        parse_offset(cursor)?
     };
     let step = match cursor.peek() {
         None => {
@@ -91,8 +93,8 @@ fn parse_offset(cursor: &mut Cursor<'_>) -> Result<i64, String> {
     }
     let digits = cursor.take_while(|c| c.is_ascii_digit());
     let unit = cursor.take_while(|c| c.is_ascii_alphabetic() && c != 'x');
-    let offset =
-        duration_ms(&format!("{digits}{unit}")).ok_or_else(|| before.unexpected("a duration"))?;
+    let offset = parse_duration_ms(&format!("{digits}{unit}"))
+        .ok_or_else(|| before.unexpected("a duration"))?;
     Ok(if negative { -offset } else { offset })
 }
 

@@ -64,13 +64,14 @@ pub(crate) fn check_value(
 ) -> Result<(), String> {
     match (&expected.value, value) {
         (ExpectedValue::Scalar(want), QueryValue::Scalar { value, .. }) => {
-            match almost_equal(*want, *value) {
-                true => Ok(()),
-                false => Err(format!(
+            if almost_equal(*want, *value) {
+                Ok(())
+            } else {
+                Err(format!(
                     "expected the scalar {}, but got {}",
                     go_float(*want),
                     go_float(*value)
-                )),
+                ))
             }
         }
         (ExpectedValue::Text(want), QueryValue::Text { text, .. }) if want == text => Ok(()),
