@@ -105,9 +105,10 @@ pub(crate) struct ForMetric(pub(crate) String);
 
 impl fmt::Display for ForMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => write!(f, " for metric name {}", quoted(&self.0)),
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " for metric name {}", quoted(&self.0))
         }
     }
 }
@@ -313,9 +314,10 @@ impl Annotations {
                 start => line_and_column(query, start),
             };
             let details = said.details(note);
-            match note.is_warning() {
-                true => warnings.push(format!("PromQL warning: {note} ({line}:{column})")),
-                false => infos.push(format!("PromQL info: {note}{details} ({line}:{column})")),
+            if note.is_warning() {
+                warnings.push(format!("PromQL warning: {note} ({line}:{column})"));
+            } else {
+                infos.push(format!("PromQL info: {note}{details} ({line}:{column})"));
             }
         }
         (warnings, infos)

@@ -108,14 +108,20 @@ pub(crate) fn value_op(
         },
         (Value::Histogram(lhs), Value::Histogram(rhs)) => match op {
             BinaryOp::Add | BinaryOp::Subtract => combined(op, lhs, rhs, note),
-            BinaryOp::Equal => match lhs.equals(rhs) {
-                true => Outcome::Histogram(Arc::clone(lhs)),
-                false => Outcome::False,
-            },
-            BinaryOp::NotEqual => match lhs.equals(rhs) {
-                true => Outcome::False,
-                false => Outcome::Histogram(Arc::clone(lhs)),
-            },
+            BinaryOp::Equal => {
+                if lhs.equals(rhs) {
+                    Outcome::Histogram(Arc::clone(lhs))
+                } else {
+                    Outcome::False
+                }
+            }
+            BinaryOp::NotEqual => {
+                if lhs.equals(rhs) {
+                    Outcome::False
+                } else {
+                    Outcome::Histogram(Arc::clone(lhs))
+                }
+            }
             _ => incompatible("histogram", "histogram"),
         },
     }

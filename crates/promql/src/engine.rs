@@ -185,12 +185,13 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
         }),
         Root::Scalar(node) => {
             let column = operators::scalar(run, node).await?;
-            Ok(match plan.is_range {
-                true => scalar_matrix(plan.grid, &column),
-                false => QueryValue::Scalar {
+            Ok(if plan.is_range {
+                scalar_matrix(plan.grid, &column)
+            } else {
+                QueryValue::Scalar {
                     time_ms,
                     value: column.at(0),
-                },
+                }
             })
         }
         Root::Matrix(input, windows) => {
@@ -205,9 +206,10 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
             }
             let rows = merge_equal_labels(rows)?;
             check_samples(&rows, run.context.limits.samples)?;
-            Ok(match plan.is_range {
-                true => matrix(plan.grid, rows),
-                false => vector(time_ms, rows),
+            Ok(if plan.is_range {
+                matrix(plan.grid, rows)
+            } else {
+                vector(time_ms, rows)
             })
         }
     }
@@ -215,12 +217,13 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
 
 fn check_samples(rows: &[Row], samples_max: usize) -> Result<()> {
     let samples: usize = rows.iter().map(|row| row.values.floats.len()).sum();
-    match samples > samples_max {
-        true => Err(Error::LimitReached(
+    if samples > samples_max {
+        Err(Error::LimitReached(
             "query processing would load too many samples into memory in query execution"
                 .to_string(),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -61,9 +61,10 @@ pub(crate) fn ln(x: f64) -> f64 {
 /// The logarithm to base 2, exact for powers of 2.
 pub(crate) fn log2(x: f64) -> f64 {
     let (fraction, exponent) = split(x);
-    match fraction == 0.5 {
-        true => f64::from(exponent - 1),
-        false => ln(fraction) * LOG2_E + f64::from(exponent),
+    if fraction == 0.5 {
+        f64::from(exponent - 1)
+    } else {
+        ln(fraction) * LOG2_E + f64::from(exponent)
     }
 }
 
@@ -131,9 +132,10 @@ pub(crate) fn exp2(x: f64) -> f64 {
     if x < SMALLEST {
         return 0.0;
     }
-    let k = match x > 0.0 {
-        true => (x + 0.5).trunc(),
-        false => (x - 0.5).trunc(),
+    let k = if x > 0.0 {
+        (x + 0.5).trunc()
+    } else {
+        (x - 0.5).trunc()
     };
     let k = if x == 0.0 { 0.0 } else { k };
     let t = x - k;
@@ -194,9 +196,10 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
         }
         rest >>= 1;
     }
-    match y < 0.0 {
-        true => scaled(1.0 / power, -power_exponent),
-        false => scaled(power, power_exponent),
+    if y < 0.0 {
+        scaled(1.0 / power, -power_exponent)
+    } else {
+        scaled(power, power_exponent)
     }
 }
 
@@ -214,9 +217,10 @@ fn special_power(x: f64, y: f64) -> Option<f64> {
     }
     if x == 0.0 {
         let size = if y < 0.0 { f64::INFINITY } else { 0.0 };
-        return Some(match x.is_sign_negative() && is_odd(y) {
-            true => -size,
-            false => size,
+        return Some(if x.is_sign_negative() && is_odd(y) {
+            -size
+        } else {
+            size
         });
     }
     if y.is_infinite() {
@@ -252,9 +256,10 @@ fn split(x: f64) -> (f64, i32) {
 
 /// A number that is not subnormal, and the power of 2 it is to be multiplied with.
 fn normal(x: f64) -> (f64, i32) {
-    match x.abs() < f64::MIN_POSITIVE {
-        true => (x * 4_503_599_627_370_496.0, -52),
-        false => (x, 0),
+    if x.abs() < f64::MIN_POSITIVE {
+        (x * 4_503_599_627_370_496.0, -52)
+    } else {
+        (x, 0)
     }
 }
 
@@ -272,9 +277,10 @@ fn scaled(fraction: f64, exponent: i32) -> f64 {
     if exponent > 1023 {
         return f64::INFINITY.copysign(fraction);
     }
-    let (exponent, factor) = match exponent < -1022 {
-        true => (exponent + 53, 1.0 / 9_007_199_254_740_992.0),
-        false => (exponent, 1.0),
+    let (exponent, factor) = if exponent < -1022 {
+        (exponent + 53, 1.0 / 9_007_199_254_740_992.0)
+    } else {
+        (exponent, 1.0)
     };
     factor * f64::from_bits((bits & !EXPONENT_BITS) | (((exponent + 1023) as u64) << 52))
 }

@@ -5,14 +5,16 @@
 #[inline]
 pub(crate) fn kahan_add(increment: f64, sum: f64, compensation: f64) -> (f64, f64) {
     let total = sum + increment;
-    let (large, small) = match sum.abs() >= increment.abs() {
-        true => (sum, increment),
-        false => (increment, sum),
+    let (large, small) = if sum.abs() >= increment.abs() {
+        (sum, increment)
+    } else {
+        (increment, sum)
     };
     let lost = (large - total) + small;
-    let compensation = match total.is_infinite() {
-        true => 0.0,
-        false => compensation + lost,
+    let compensation = if total.is_infinite() {
+        0.0
+    } else {
+        compensation + lost
     };
     (total, compensation)
 }

@@ -54,9 +54,10 @@ impl MemorySource {
             let Some(in_range) = samples.get(start..end).filter(|s| !s.is_empty()) else {
                 continue;
             };
-            let wanted = match selection.hints.labels_only {
-                true => &[],
-                false => in_range,
+            let wanted = if selection.hints.labels_only {
+                &[]
+            } else {
+                in_range
             };
             count += wanted.len();
             if selection

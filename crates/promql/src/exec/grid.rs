@@ -21,12 +21,11 @@ impl Grid {
     /// The steps from `start_ms` to `end_ms`, both included where they lie on the grid.
     pub(crate) fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Self {
         let step_ms = step_ms.max(1);
-        let steps = match end_ms >= start_ms {
-            true => {
-                let after_first = end_ms.abs_diff(start_ms) / step_ms.unsigned_abs();
-                usize::try_from(after_first).map_or(usize::MAX, |steps| steps.saturating_add(1))
-            }
-            false => 0,
+        let steps = if end_ms >= start_ms {
+            let after_first = end_ms.abs_diff(start_ms) / step_ms.unsigned_abs();
+            usize::try_from(after_first).map_or(usize::MAX, |steps| steps.saturating_add(1))
+        } else {
+            0
         };
         Self {
             start_ms,

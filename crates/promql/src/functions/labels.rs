@@ -59,9 +59,10 @@ fn check_name(ctx: &CallContext<'_>, index: usize, what: &str) -> Result<()> {
     let name = ctx.text(index);
     let argument = ctx.call.args.get(index).map(Expr::unwrapped);
     let is_text = !matches!(argument, Some(Expr::String(literal)) if literal.not_utf8.is_some());
-    match is_text && !name.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Execution(format!("invalid {what}: {name}"))),
+    if is_text && !name.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Execution(format!("invalid {what}: {name}")))
     }
 }
 

@@ -72,16 +72,18 @@ fn sign(value: f64) -> f64 {
 const HALF_EXPONENTIAL: f64 = 21.0;
 
 fn cosh(value: f64) -> f64 {
-    match value.abs() > HALF_EXPONENTIAL {
-        true => go_math::exp(value.abs()) * 0.5,
-        false => value.cosh(),
+    if value.abs() > HALF_EXPONENTIAL {
+        go_math::exp(value.abs()) * 0.5
+    } else {
+        value.cosh()
     }
 }
 
 fn sinh(value: f64) -> f64 {
-    match value.abs() > HALF_EXPONENTIAL {
-        true => (go_math::exp(value.abs()) * 0.5).copysign(value),
-        false => value.sinh(),
+    if value.abs() > HALF_EXPONENTIAL {
+        (go_math::exp(value.abs()) * 0.5).copysign(value)
+    } else {
+        value.sinh()
     }
 }
 

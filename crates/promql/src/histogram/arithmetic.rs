@@ -42,17 +42,14 @@ impl FloatHistogram {
     fn combine(&mut self, other: &Self, sign: f64) -> Result<AddOutcome, HistogramOpError> {
         check_compatible(self.uses_custom_buckets(), other)?;
         let (hint, counter_reset_collision) = combined_hint(self.reset_hint, other.reset_hint);
-        let bounds_reconciled = match self.has_layout_of(other) {
-            true => {
-                self.add_in_place(other, sign);
-                false
-            }
-            false => {
-                let mut parts = Parts::<f64>::of(self);
-                let reconciled = parts.add(other, sign);
-                *self = parts.to_histogram(|count| count);
-                reconciled
-            }
+        let bounds_reconciled = if self.has_layout_of(other) {
+            self.add_in_place(other, sign);
+            false
+        } else {
+            let mut parts = Parts::<f64>::of(self);
+            let reconciled = parts.add(other, sign);
+            *self = parts.to_histogram(|count| count);
+            reconciled
         };
         self.reset_hint = hint;
         Ok(AddOutcome {
@@ -172,9 +169,10 @@ pub(super) fn check_compatible(
     custom: bool,
     other: &FloatHistogram,
 ) -> Result<(), HistogramOpError> {
-    match custom == other.uses_custom_buckets() {
-        true => Ok(()),
-        false => Err(HistogramOpError::IncompatibleSchema),
+    if custom == other.uses_custom_buckets() {
+        Ok(())
+    } else {
+        Err(HistogramOpError::IncompatibleSchema)
     }
 }
 

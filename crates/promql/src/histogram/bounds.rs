@@ -43,9 +43,10 @@ pub(super) fn exponential_bound(index: i64, schema: i8) -> f64 {
             (index >> schema).saturating_add(1),
         )
     };
-    match fraction == 0.5 && exponent == 1025 {
-        true => f64::MAX,
-        false => scale(fraction, exponent),
+    if fraction == 0.5 && exponent == 1025 {
+        f64::MAX
+    } else {
+        scale(fraction, exponent)
     }
 }
 

@@ -73,9 +73,10 @@ impl FloatHistogram {
     }
 
     fn bucket(&self, lower: f64, upper: f64, index: i64, count: f64) -> Bucket {
-        let (lower_inclusive, upper_inclusive) = match self.uses_custom_buckets() {
-            true => (index == 0, true),
-            false => (lower < 0.0, upper > 0.0),
+        let (lower_inclusive, upper_inclusive) = if self.uses_custom_buckets() {
+            (index == 0, true)
+        } else {
+            (lower < 0.0, upper > 0.0)
         };
         Bucket {
             lower,

@@ -121,10 +121,11 @@ fn rank_of(value: f64, buckets: &[ClassicBucket]) -> Option<f64> {
             return Some(rank);
         }
         if bucket.upper > value {
-            return Some(match start == f64::NEG_INFINITY {
+            return Some(if start == f64::NEG_INFINITY {
                 // Within an endless bucket nothing is known, so nothing of it counts.
-                true => bucket.count,
-                false => rank + (bucket.count - rank) * (value - start) / (bucket.upper - start),
+                bucket.count
+            } else {
+                rank + (bucket.count - rank) * (value - start) / (bucket.upper - start)
             });
         }
         rank = bucket.count;

@@ -43,12 +43,11 @@ impl<C: Count> Parts<C> {
     pub(super) fn add(&mut self, other: &FloatHistogram, sign: f64) -> bool {
         self.count = self.count.plus(C::of(sign * other.count));
         self.sum = self.sum.plus(C::of(sign * other.sum));
-        match other.uses_custom_buckets() {
-            true => self.add_custom(other, sign),
-            false => {
-                self.add_exponential(other, sign);
-                false
-            }
+        if other.uses_custom_buckets() {
+            self.add_custom(other, sign)
+        } else {
+            self.add_exponential(other, sign);
+            false
         }
     }
 
@@ -71,9 +70,10 @@ impl<C: Count> Parts<C> {
             let outside_zero = counts
                 .skip_while(|(index, _)| exponential_bound(*index, other.schema) <= threshold);
             let signed = outside_zero.map(|(index, count)| (index, C::of(sign * count)));
-            match other.schema > schema {
-                true => add_entries(sums, coarsen(signed, other.schema, schema).into_iter()),
-                false => add_entries(sums, signed),
+            if other.schema > schema {
+                add_entries(sums, coarsen(signed, other.schema, schema).into_iter());
+            } else {
+                add_entries(sums, signed);
             }
         }
     }
@@ -196,9 +196,10 @@ fn absorbed<C: Count>(
         zero = zero.plus(count);
         let upper = exponential_bound(index, schema);
         if upper > threshold {
-            return match count.value() == 0.0 {
-                true => (zero, threshold),
-                false => (zero, upper),
+            return if count.value() == 0.0 {
+                (zero, threshold)
+            } else {
+                (zero, upper)
             };
         }
     }
@@ -244,8 +245,5 @@ pub(super) fn add_to_common<C: Count>(
 
 /// A threshold that compares: one that is not a number counts as none.
 fn number(threshold: f64) -> f64 {
-    match threshold.is_nan() {
-        true => 0.0,
-        false => threshold,
-    }
+    if threshold.is_nan() { 0.0 } else { threshold }
 }

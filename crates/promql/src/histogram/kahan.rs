@@ -86,8 +86,9 @@ impl CompensatedSum {
 
 /// A sum that lost nothing stays as it is, so that −0 stays −0.
 fn with_compensation(count: Compensated) -> f64 {
-    match count.lost == 0.0 {
-        true => count.value,
-        false => count.value + count.lost,
+    if count.lost == 0.0 {
+        count.value
+    } else {
+        count.value + count.lost
     }
 }

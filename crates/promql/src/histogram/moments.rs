@@ -33,9 +33,6 @@ impl FloatHistogram {
             return 0.0;
         }
         let middle = (bucket.upper * bucket.lower).sqrt();
-        match bucket.upper < 0.0 {
-            true => -middle,
-            false => middle,
-        }
+        if bucket.upper < 0.0 { -middle } else { middle }
     }
 }

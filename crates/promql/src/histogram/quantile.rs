@@ -32,21 +32,18 @@ impl FloatHistogram {
         }
         // From the nearer end; but NaNs have no bucket, so with them only the lower end is known.
         let has_nans = self.sum.is_nan();
-        match has_nans || q < 0.5 {
-            true => {
-                let found = find_rank(self.all_buckets(), q * self.count);
-                let (value, is_nan_result) = self.value_at(&found, false);
-                let note = match (has_nans, is_nan_result) {
-                    (true, true) => Some(QuantileNote::NaNResult),
-                    (true, false) if self.observed() < self.count => Some(QuantileNote::NaNSkew),
-                    _ => None,
-                };
-                (value, note)
-            }
-            false => {
-                let found = find_rank(self.all_buckets().rev(), (1.0 - q) * self.count);
-                (self.value_at(&found, true).0, None)
-            }
+        if has_nans || q < 0.5 {
+            let found = find_rank(self.all_buckets(), q * self.count);
+            let (value, is_nan_result) = self.value_at(&found, false);
+            let note = match (has_nans, is_nan_result) {
+                (true, true) => Some(QuantileNote::NaNResult),
+                (true, false) if self.observed() < self.count => Some(QuantileNote::NaNSkew),
+                _ => None,
+            };
+            (value, note)
+        } else {
+            let found = find_rank(self.all_buckets().rev(), (1.0 - q) * self.count);
+            (self.value_at(&found, true).0, None)
         }
     }
 
@@ -66,15 +63,17 @@ impl FloatHistogram {
         // Rounding can make the buckets hold more than all.
         let count = found.count.min(self.count);
         if count < found.rank {
-            return match self.sum.is_nan() {
-                true => (f64::NAN, true),
+            return if self.sum.is_nan() {
+                (f64::NAN, true)
+            } else {
                 // The buckets hold less than the count says, which a valid histogram does not have.
-                false => (bucket.upper, false),
+                (bucket.upper, false)
             };
         }
-        let rank_in_bucket = match from_above {
-            true => count - found.rank,
-            false => found.rank - (count - bucket.count),
+        let rank_in_bucket = if from_above {
+            count - found.rank
+        } else {
+            found.rank - (count - bucket.count)
         };
         let fraction = rank_in_bucket / bucket.count;
         (self.interpolated(&bucket, fraction), false)
@@ -85,9 +84,10 @@ impl FloatHistogram {
             return bucket.lower + (bucket.upper - bucket.lower) * fraction;
         }
         let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
-        match bucket.lower > 0.0 {
-            true => exp2(lower + (upper - lower) * fraction),
-            false => -exp2(upper + (lower - upper) * (1.0 - fraction)),
+        if bucket.lower > 0.0 {
+            exp2(lower + (upper - lower) * fraction)
+        } else {
+            -exp2(upper + (lower - upper) * (1.0 - fraction))
         }
     }
 
@@ -183,9 +183,10 @@ impl FloatHistogram {
 pub(super) fn exponential_fraction(bucket: &Bucket, value: f64) -> f64 {
     let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
     let value_log = log2(value.abs());
-    match value > 0.0 {
-        true => (value_log - lower) / (upper - lower),
-        false => 1.0 - (value_log - upper) / (lower - upper),
+    if value > 0.0 {
+        (value_log - lower) / (upper - lower)
+    } else {
+        1.0 - (value_log - upper) / (lower - upper)
     }
 }
 

@@ -87,9 +87,10 @@ impl FloatHistogram {
         let now = now.skip_while(in_zero(self.schema));
         // Seen in the schema of then: a coarser bucket may lie within the zero bucket with a part.
         let before = before.skip_while(in_zero(schema_before));
-        match schema_before == self.schema {
-            true => counts_fell(now, before),
-            false => counts_fell(now, coarsen(before, schema_before, self.schema).into_iter()),
+        if schema_before == self.schema {
+            counts_fell(now, before)
+        } else {
+            counts_fell(now, coarsen(before, schema_before, self.schema).into_iter())
         }
     }
 

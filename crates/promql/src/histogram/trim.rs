@@ -103,10 +103,7 @@ enum Shape {
 
 impl Shape {
     fn of(linear: bool, exponential: Self) -> Self {
-        match linear {
-            true => Self::Linear,
-            false => exponential,
-        }
+        if linear { Self::Linear } else { exponential }
     }
 
     fn kept(self, bucket: &Bucket, limit: f64, keep: Keep) -> Kept {

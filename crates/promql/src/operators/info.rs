@@ -194,12 +194,12 @@ impl<'r> Targets<'r> {
     fn enrich(&self, row: Row, wanted: &Wanted) -> Result<Vec<Row>> {
         let mut target = Vec::new();
         self.key.write(&row.labels, &mut target);
-        let infos = match has_target(&row) {
-            true => self
-                .by_target
+        let infos = if has_target(&row) {
+            self.by_target
                 .get(&target)
-                .map_or([].as_slice(), Vec::as_slice),
-            false => &[],
+                .map_or([].as_slice(), Vec::as_slice)
+        } else {
+            &[]
         };
         let steps = row.values.floats.len();
         let mut enriched: BTreeMap<Vec<usize>, Row> = BTreeMap::new();

@@ -49,9 +49,10 @@ impl LabelKey {
     pub(super) fn counts(&self, name: &str) -> bool {
         // Lists are short: comparing with each name is faster than halving.
         let listed = self.names.iter().any(|n| n == name);
-        match self.excluding {
-            true => !listed && name != METRIC_NAME,
-            false => listed,
+        if self.excluding {
+            !listed && name != METRIC_NAME
+        } else {
+            listed
         }
     }
 }

@@ -28,9 +28,10 @@ impl<'q> RangeReader<'q> {
     pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput, windows: &Windows) -> Self {
         match input {
             RangeInput::Scan(from) => {
-                let detection = match from.detects_resets {
-                    true => ResetDetection::Within(*windows),
-                    false => ResetDetection::Off,
+                let detection = if from.detects_resets {
+                    ResetDetection::Within(*windows)
+                } else {
+                    ResetDetection::Off
                 };
                 Self::Scan(ScanReader::new(run, from), detection)
             }
@@ -62,9 +63,10 @@ impl<'q> RangeReader<'q> {
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {
-                Some(series) => Ok(Some(match is_large(series.len(), values_per_series) {
-                    true => series.into_par_iter().filter_map(make).collect(),
-                    false => series.into_iter().filter_map(make).collect(),
+                Some(series) => Ok(Some(if is_large(series.len(), values_per_series) {
+                    series.into_par_iter().filter_map(make).collect()
+                } else {
+                    series.into_iter().filter_map(make).collect()
                 })),
                 None => Ok(None),
             },

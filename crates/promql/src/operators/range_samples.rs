@@ -68,9 +68,10 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
         .filter(|point| is_within(point.time_ms))
         .map(|point| (point.time_ms, point.histogram))
         .collect();
-    let labels = match series.drop_name && delayed_names {
-        true => without_name(&series.labels),
-        false => series.labels,
+    let labels = if series.drop_name && delayed_names {
+        without_name(&series.labels)
+    } else {
+        series.labels
     };
     let is_empty = floats.is_empty() && histograms.is_empty();
     (!is_empty).then_some(Samples {
@@ -83,13 +84,15 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
 /// The samples within a window, with one at its start and one at its end. Those are samples near the
 /// edges, or lie on the line between two where the window is smoothed.
 fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -> Vec<(i64, f64)> {
-    let until = match smoothed {
-        true => floats.partition_point(|(time, _)| *time < end),
-        false => floats.partition_point(|(time, _)| *time <= end),
+    let until = if smoothed {
+        floats.partition_point(|(time, _)| *time < end)
+    } else {
+        floats.partition_point(|(time, _)| *time <= end)
     };
-    let last = match smoothed {
-        true => until.min(floats.len().saturating_sub(1)),
-        false => until.saturating_sub(1),
+    let last = if smoothed {
+        until.min(floats.len().saturating_sub(1))
+    } else {
+        until.saturating_sub(1)
     };
     let Some((last_time, last_value)) = floats.get(last).copied() else {
         return Vec::new();
@@ -105,13 +108,15 @@ fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -
         }
         _ => last_value,
     };
-    let left = match smoothed && first_time < start {
-        true => on_line(first, start),
-        false => first_value,
+    let left = if smoothed && first_time < start {
+        on_line(first, start)
+    } else {
+        first_value
     };
-    let right = match smoothed && last > 0 && last_time > end {
-        true => on_line(last - 1, end),
-        false => last_value,
+    let right = if smoothed && last > 0 && last_time > end {
+        on_line(last - 1, end)
+    } else {
+        last_value
     };
     let inner = (floats.iter().copied()).filter(|(time, _)| *time > start && *time < end);
     [(start, left)]
@@ -130,9 +135,10 @@ impl Samples {
         self.histograms.sort_by_key(|(time, _)| *time);
         let twice = self.floats.windows(2).any(|pair| pair[0].0 == pair[1].0)
             || (self.histograms.windows(2)).any(|pair| pair[0].0 == pair[1].0);
-        match twice {
-            true => Err(Error::same_labelset()),
-            false => Ok(()),
+        if twice {
+            Err(Error::same_labelset())
+        } else {
+            Ok(())
         }
     }
 

@@ -23,9 +23,10 @@ pub(super) fn removing<'q>(
     operator: Box<dyn Operator + 'q>,
     names_matter: bool,
 ) -> Box<dyn Operator + 'q> {
-    let removal = match run.plan.delayed_names {
-        true => None,
-        false => run.plan.removal(node),
+    let removal = if run.plan.delayed_names {
+        None
+    } else {
+        run.plan.removal(node)
     };
     match removal {
         Some(removal) if names_matter || removal.meeting != Meeting::Never => {
@@ -66,9 +67,10 @@ impl RemoveNames<'_> {
                 self.passed
                     .add(self.run.context, passing, self.removal.collisions)?;
             }
-            return Ok(Some(match self.names_matter {
-                true => removed(rows),
-                false => rows,
+            return Ok(Some(if self.names_matter {
+                removed(rows)
+            } else {
+                rows
             }));
         }
         let Some(mut input) = self.input.take() else {

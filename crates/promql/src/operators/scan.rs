@@ -253,22 +253,27 @@ impl<'q> ScanReader<'q> {
                 }
                 let _made = context.reserve_rows(series.len(), values_per_series)?;
                 let make = |series| make(Scanned::Owned(series));
-                Some(match is_large(series.len(), values_per_series) {
-                    true => series.into_par_iter().filter_map(make).collect(),
-                    false => series.into_iter().filter_map(make).collect(),
+                Some(if is_large(series.len(), values_per_series) {
+                    series.into_par_iter().filter_map(make).collect()
+                } else {
+                    series.into_iter().filter_map(make).collect()
                 })
             }
             Given::Shared(series) => {
                 let wanted = series.iter().filter(|s| is_wanted(s)).count();
                 let _made = context.reserve_rows(wanted, values_per_series)?;
-                let make = |index: usize| match is_wanted(&series[index]) {
-                    true => make(Scanned::Shared(&series, index)),
-                    false => None,
+                let make = |index: usize| {
+                    if is_wanted(&series[index]) {
+                        make(Scanned::Shared(&series, index))
+                    } else {
+                        None
+                    }
                 };
                 let all = 0..series.len();
-                Some(match is_large(series.len(), values_per_series) {
-                    true => all.into_par_iter().filter_map(make).collect(),
-                    false => all.filter_map(make).collect(),
+                Some(if is_large(series.len(), values_per_series) {
+                    all.into_par_iter().filter_map(make).collect()
+                } else {
+                    all.filter_map(make).collect()
                 })
             }
         })
@@ -322,8 +327,9 @@ pub(super) fn map_rows(
     change: impl Fn(Row) -> Option<Row> + Send + Sync,
 ) -> Vec<Row> {
     let steps = rows.first().map_or(0, |row| row.values.floats.len());
-    match is_large(rows.len(), steps) {
-        true => rows.into_par_iter().filter_map(change).collect(),
-        false => rows.into_iter().filter_map(change).collect(),
+    if is_large(rows.len(), steps) {
+        rows.into_par_iter().filter_map(change).collect()
+    } else {
+        rows.into_iter().filter_map(change).collect()
     }
 }

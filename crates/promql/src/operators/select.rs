@@ -129,9 +129,10 @@ impl Picker {
 
     fn floats(&self, series: &SeriesSamples) -> Values {
         let times = &series.floats.timestamps;
-        match self.grid.steps <= FEW_STEPS {
-            true => self.picked(series, &self.picks(times)),
-            false => self.picked(series, &self.picks_of(times)),
+        if self.grid.steps <= FEW_STEPS {
+            self.picked(series, &self.picks(times))
+        } else {
+            self.picked(series, &self.picks_of(times))
         }
     }
 
@@ -225,24 +226,26 @@ impl Picker {
 
     /// A step reads the samples of its look-back.
     fn detection(&self) -> ResetDetection {
-        match self.detects_resets {
-            true => ResetDetection::Within(Windows {
+        if self.detects_resets {
+            ResetDetection::Within(Windows {
                 grid: self.grid,
                 at_ms: None,
                 range_ms: self.lookback_ms,
                 offset_ms: self.offset_ms,
                 mode: WindowMode::Plain,
                 lookback_ms: self.lookback_ms,
-            }),
-            false => ResetDetection::Off,
+            })
+        } else {
+            ResetDetection::Off
         }
     }
 
     /// Here everything is read, whatever the steps.
     fn smoothed_detection(&self) -> ResetDetection {
-        match self.detects_resets {
-            true => ResetDetection::Everywhere,
-            false => ResetDetection::Off,
+        if self.detects_resets {
+            ResetDetection::Everywhere
+        } else {
+            ResetDetection::Off
         }
     }
 

@@ -77,11 +77,11 @@ struct Operation<'a> {
 
 impl Operation<'_> {
     fn apply(&self, mut row: Row) -> Option<Row> {
-        match row.values.has_histograms() {
-            false if !matches!(self.op, BinaryOp::TrimUpper | BinaryOp::TrimLower) => {
-                self.apply_floats(&mut row.values.floats);
-            }
-            _ => self.apply_mixed(&mut row.values),
+        let trims = matches!(self.op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
+        if trims || row.values.has_histograms() {
+            self.apply_mixed(&mut row.values);
+        } else {
+            self.apply_floats(&mut row.values.floats);
         }
         row.drop_name |= self.return_bool || self.op.is_arithmetic();
         (!row.values.is_empty()).then_some(row)
@@ -96,9 +96,10 @@ impl Operation<'_> {
                 continue;
             }
             let kept = *value;
-            let (lhs, rhs) = match self.scalar_is_left {
-                true => (self.scalar.at(step), kept),
-                false => (kept, self.scalar.at(step)),
+            let (lhs, rhs) = if self.scalar_is_left {
+                (self.scalar.at(step), kept)
+            } else {
+                (kept, self.scalar.at(step))
             };
             let outcome = float_op(self.op, lhs, rhs);
             *value = match outcome {
@@ -162,9 +163,10 @@ impl Operation<'_> {
                 (None, None) => continue,
             };
             let scalar = Value::Float(self.scalar.at(step));
-            let outcome = match self.scalar_is_left {
-                true => value_op(self.op, &scalar, &kept, self.note),
-                false => value_op(self.op, &kept, &scalar, self.note),
+            let outcome = if self.scalar_is_left {
+                value_op(self.op, &scalar, &kept, self.note)
+            } else {
+                value_op(self.op, &kept, &scalar, self.note)
             };
             let holds = matches!(outcome, Outcome::Float(_) | Outcome::Histogram(_));
             match outcome {

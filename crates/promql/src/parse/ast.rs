@@ -303,9 +303,10 @@ impl Expr {
                 let scalars = [&binary.lhs, &binary.rhs]
                     .iter()
                     .all(|side| side.value_type() == ValueType::Scalar);
-                match scalars {
-                    true => ValueType::Scalar,
-                    false => ValueType::Vector,
+                if scalars {
+                    ValueType::Scalar
+                } else {
+                    ValueType::Vector
                 }
             }
         }

@@ -57,16 +57,17 @@ pub(super) fn check(expr: &mut Expr, text: &str) -> Parse<ValueType> {
 fn check_selector(selector: &VectorSelector) -> Parse<()> {
     let start = selector.span.start;
     let Some(name) = &selector.name else {
-        return match selector
+        return if selector
             .matchers
             .iter()
             .all(|matcher| matcher.matches_empty())
         {
-            true => Err(Fault::new(
+            Err(Fault::new(
                 start,
                 "vector selector must contain at least one non-empty matcher",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         };
     };
     // The last matcher is that of the name before the braces.
@@ -188,13 +189,15 @@ fn check_binary(binary: &mut Binary, text: &str) -> Parse<ValueType> {
         }
     }
     let both_vectors = left == ValueType::Vector && right == ValueType::Vector;
-    binary.matching = match both_vectors {
-        true => vector_matching(binary, matching)?,
-        false => no_matching(binary, &matching)?,
+    binary.matching = if both_vectors {
+        vector_matching(binary, matching)?
+    } else {
+        no_matching(binary, &matching)?
     };
-    Ok(match scalars {
-        true => ValueType::Scalar,
-        false => ValueType::Vector,
+    Ok(if scalars {
+        ValueType::Scalar
+    } else {
+        ValueType::Vector
     })
 }
 
@@ -252,12 +255,13 @@ fn operator_start(binary: &Binary, text: &str) -> usize {
 
 fn expect(expr: &mut Expr, wanted: ValueType, context: &str, text: &str) -> Parse<()> {
     let given = check(expr, text)?;
-    match given == wanted {
-        true => Ok(()),
-        false => Err(Fault::new(
+    if given == wanted {
+        Ok(())
+    } else {
+        Err(Fault::new(
             expr.span().start,
             mismatch(wanted, context, given),
-        )),
+        ))
     }
 }
 

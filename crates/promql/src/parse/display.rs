@@ -142,9 +142,10 @@ impl Display for LabelList<'_> {
 
 impl Display for NumberLiteral {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&match self.is_duration {
-            true => format_duration(seconds_to_millis(self.value)),
-            false => format_number(self.value),
+        f.write_str(&if self.is_duration {
+            format_duration(seconds_to_millis(self.value))
+        } else {
+            format_number(self.value)
         })
     }
 }
@@ -261,9 +262,10 @@ impl Display for DurationExpr {
             Kind::MinOf(left, right) => write!(f, "min_of({left}, {right})")?,
             Kind::MaxOf(left, right) => write!(f, "max_of({left}, {right})")?,
         }
-        match self.wrapped {
-            true => f.write_char(')'),
-            false => Ok(()),
+        if self.wrapped {
+            f.write_char(')')
+        } else {
+            Ok(())
         }
     }
 }

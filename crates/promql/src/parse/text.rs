@@ -109,9 +109,10 @@ fn write_char(out: &mut impl Write, c: char) -> fmt::Result {
 pub(super) fn write_label_name(out: &mut impl Write, name: &str) -> fmt::Result {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    match plain {
-        true => out.write_str(name),
-        false => write_quoted(out, name.as_bytes()),
+    if plain {
+        out.write_str(name)
+    } else {
+        write_quoted(out, name.as_bytes())
     }
 }
 

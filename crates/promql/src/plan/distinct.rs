@@ -121,9 +121,10 @@ impl Plan {
     }
 
     fn telling_by_name(&self, node: &Vector) -> Telling {
-        match self.has_one_name(node) {
-            true => Telling::AllBut(Vec::new()),
-            false => Telling::Unknown,
+        if self.has_one_name(node) {
+            Telling::AllBut(Vec::new())
+        } else {
+            Telling::Unknown
         }
     }
 
@@ -152,8 +153,9 @@ impl Plan {
 
 /// Labels that are all that rows have, unless the metric name is among them.
 fn telling_labels(labels: &[String]) -> Telling {
-    match labels.iter().any(|label| label == METRIC_NAME) {
-        true => Telling::Unknown,
-        false => Telling::Only(labels.to_vec()),
+    if labels.iter().any(|label| label == METRIC_NAME) {
+        Telling::Unknown
+    } else {
+        Telling::Only(labels.to_vec())
     }
 }

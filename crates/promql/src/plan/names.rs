@@ -92,9 +92,10 @@ impl Plan {
                 function, input, ..
             } => {
                 collisions = Collisions::Anywhere;
-                match function.keeps_name {
-                    true => (Names::None, Types::None),
-                    false => (self.names_of_range(input), self.types_of_range(input)),
+                if function.keeps_name {
+                    (Names::None, Types::None)
+                } else {
+                    (self.names_of_range(input), self.types_of_range(input))
                 }
             }
             VectorKind::Map { call, input, .. } => {
@@ -149,10 +150,13 @@ impl Plan {
             },
             VectorKind::Window {
                 function, input, ..
-            } => match function.keeps_name {
-                true => self.names_of_range(input),
-                false => Names::None,
-            },
+            } => {
+                if function.keeps_name {
+                    self.names_of_range(input)
+                } else {
+                    Names::None
+                }
+            }
             VectorKind::Map { .. } | VectorKind::Negate(_) | VectorKind::FromScalar(_) => {
                 Names::None
             }
@@ -171,10 +175,13 @@ impl Plan {
                 return_bool,
                 vector,
                 ..
-            } => match removes_names(*op, *return_bool) {
-                true => Names::None,
-                false => self.names(vector),
-            },
+            } => {
+                if removes_names(*op, *return_bool) {
+                    Names::None
+                } else {
+                    self.names(vector)
+                }
+            }
             VectorKind::Join {
                 op,
                 return_bool,
@@ -194,9 +201,10 @@ impl Plan {
     fn names_of_scan(&self, from: &ScanUse) -> Names {
         let scanned = self.scans.get(from.scan).map(|scan| scan.matchers.iter());
         let mut matchers = scanned.into_iter().flatten().chain(&from.filter);
-        match matchers.any(|m| m.name() == METRIC_NAME && m.op() == MatchOp::Equal) {
-            true => Names::One,
-            false => Names::Any,
+        if matchers.any(|m| m.name() == METRIC_NAME && m.op() == MatchOp::Equal) {
+            Names::One
+        } else {
+            Names::Any
         }
     }
 
@@ -230,9 +238,10 @@ impl Plan {
             return Names::Any;
         }
         let by_name = !grouping.without && grouping.labels.iter().any(|l| l == METRIC_NAME);
-        match op.chooses() || by_name {
-            true => self.names(input),
-            false => Names::None,
+        if op.chooses() || by_name {
+            self.names(input)
+        } else {
+            Names::None
         }
     }
 
@@ -271,14 +280,18 @@ impl Plan {
             },
             VectorKind::Window {
                 function, input, ..
-            } => match function.keeps_name {
-                true => self.types_of_range(input),
-                false => Types::None,
-            },
+            } => {
+                if function.keeps_name {
+                    self.types_of_range(input)
+                } else {
+                    Types::None
+                }
+            }
             VectorKind::Map { call, input, .. } => {
-                match call.function.name.starts_with("histogram_") {
-                    true => self.types(input),
-                    false => Types::None,
+                if call.function.name.starts_with("histogram_") {
+                    self.types(input)
+                } else {
+                    Types::None
                 }
             }
             VectorKind::Negate(_) | VectorKind::FromScalar(_) => Types::None,
@@ -314,10 +327,13 @@ impl Plan {
                 return_bool,
                 vector,
                 ..
-            } => match removes_names(*op, *return_bool) {
-                true => Types::None,
-                false => self.types(vector),
-            },
+            } => {
+                if removes_names(*op, *return_bool) {
+                    Types::None
+                } else {
+                    self.types(vector)
+                }
+            }
             VectorKind::Join {
                 op,
                 return_bool,

@@ -35,17 +35,20 @@ impl QueryGenerator {
 
     /// Nothing mostly; else `offset`, `@` or both, in either order.
     pub(super) fn time_modifiers(&mut self) -> String {
-        let offset = match self.random.one_in(6) {
-            true => format!(" offset {}", self.offset()),
-            false => String::new(),
+        let offset = if self.random.one_in(6) {
+            format!(" offset {}", self.offset())
+        } else {
+            String::new()
         };
-        let at = match self.random.one_in(10) {
-            true => format!(" @ {}", self.at()),
-            false => String::new(),
+        let at = if self.random.one_in(10) {
+            format!(" @ {}", self.at())
+        } else {
+            String::new()
         };
-        match self.random.one_in(2) {
-            true => offset + &at,
-            false => at + &offset,
+        if self.random.one_in(2) {
+            offset + &at
+        } else {
+            at + &offset
         }
     }
 

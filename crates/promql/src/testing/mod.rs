@@ -82,17 +82,19 @@ impl QueryGenerator {
     /// A query that has a vector or a scalar as its answer, so that it may be asked for a range too.
     pub fn query(&mut self) -> String {
         let depth = self.options.depth;
-        match self.random.one_in(25) {
-            true => self.scalar(depth),
-            false => self.vector(depth),
+        if self.random.one_in(25) {
+            self.scalar(depth)
+        } else {
+            self.vector(depth)
         }
     }
 
     /// A query that has a range vector as its answer, for instant queries only.
     pub fn range_query(&mut self) -> String {
-        match self.random.one_in(3) {
-            true => self.subquery(1),
-            false => self.range_selector(None),
+        if self.random.one_in(3) {
+            self.subquery(1)
+        } else {
+            self.range_selector(None)
         }
     }
 

@@ -50,9 +50,10 @@ impl QueryGenerator {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_:\"={},.!~+*|".contains(c);
             text.chars().all(plain) && !text.starts_with(|c: char| c.is_ascii_digit())
         };
-        match is_atom(&vector) {
-            true => vector,
-            false => format!("({vector})"),
+        if is_atom(&vector) {
+            vector
+        } else {
+            format!("({vector})")
         }
     }
 
@@ -72,12 +73,13 @@ impl QueryGenerator {
         let function = self.pick(&["rate", "rate", "increase", "irate"]);
         let range = self.range_selector(Some(MetricKind::Counter));
         let aggregate = self.plain_aggregate();
-        match self.random.one_in(5) {
-            true => format!("{aggregate}({function}({range}))"),
-            false => format!(
+        if self.random.one_in(5) {
+            format!("{aggregate}({function}({range}))")
+        } else {
+            format!(
                 "{aggregate} by ({}) ({function}({range}))",
                 self.label_list()
-            ),
+            )
         }
     }
 
@@ -96,15 +98,12 @@ impl QueryGenerator {
     }
 
     fn aggregate(&mut self, depth: usize) -> String {
-        match self.random.one_in(8) {
-            true => {
-                let fraction = self.fraction();
-                self.grouped("quantile", Some(fraction), depth)
-            }
-            false => {
-                let aggregate = self.plain_aggregate();
-                self.grouped(aggregate, None, depth)
-            }
+        if self.random.one_in(8) {
+            let fraction = self.fraction();
+            self.grouped("quantile", Some(fraction), depth)
+        } else {
+            let aggregate = self.plain_aggregate();
+            self.grouped(aggregate, None, depth)
         }
     }
 
@@ -154,22 +153,25 @@ impl QueryGenerator {
 
     fn with_scalar(&mut self, operator: &str, depth: usize) -> String {
         let vector = self.operand(depth);
-        let scalar = match self.random.one_in(4) {
-            true => self.scalar_operand(depth.min(1)),
-            false => self.number(),
+        let scalar = if self.random.one_in(4) {
+            self.scalar_operand(depth.min(1))
+        } else {
+            self.number()
         };
-        match self.random.one_in(4) {
-            true => format!("{scalar} {operator} {vector}"),
-            false => format!("{vector} {operator} {scalar}"),
+        if self.random.one_in(4) {
+            format!("{scalar} {operator} {vector}")
+        } else {
+            format!("{vector} {operator} {scalar}")
         }
     }
 
     fn histogram_quantile(&mut self, depth: usize) -> String {
         let fraction = self.fraction();
         let native = self.knows_everything() && self.random.one_in(2);
-        let kind = match native {
-            true => MetricKind::NativeHistogram,
-            false => MetricKind::Buckets,
+        let kind = if native {
+            MetricKind::NativeHistogram
+        } else {
+            MetricKind::Buckets
         };
         let range = self.range_selector(Some(kind));
         let function = self.pick(&["rate", "rate", "increase"]);
@@ -181,9 +183,10 @@ impl QueryGenerator {
             3 => format!("sum by ({}, le) ({rates})", self.label()),
             _ => format!("sum without ({}) ({rates})", self.label()),
         };
-        match depth > 0 && self.random.one_in(10) {
-            true => format!("histogram_quantile({}, {buckets})", self.scalar(depth - 1)),
-            false => format!("histogram_quantile({fraction}, {buckets})"),
+        if depth > 0 && self.random.one_in(10) {
+            format!("histogram_quantile({}, {buckets})", self.scalar(depth - 1))
+        } else {
+            format!("histogram_quantile({fraction}, {buckets})")
         }
     }
 }

@@ -45,12 +45,11 @@ fn check(rule: &str, change: fn(&mut Rules)) {
         let (with, without) = (plan(query, Rules::ALL), plan(query, off));
         let separator = if found.is_empty() { "" } else { "\n\n" };
         writeln!(found, "{separator}{QUERY}{query}").unwrap();
-        match with == without {
-            true => write!(found, "\nwith {rule} and without it, a {with}").unwrap(),
-            false => {
-                write!(found, "\nwith {rule}, a {with}").unwrap();
-                write!(found, "\nwithout {rule}, a {without}").unwrap();
-            }
+        if with == without {
+            write!(found, "\nwith {rule} and without it, a {with}").unwrap();
+        } else {
+            write!(found, "\nwith {rule}, a {with}").unwrap();
+            write!(found, "\nwithout {rule}, a {without}").unwrap();
         }
     }
     if std::env::var_os("ICECORE_BLESS").is_some() {

@@ -107,9 +107,10 @@ fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>
         label_rows(label, share, measured, &mut labelled)?;
     }
     // Prometheus does not look for equal series here where names are removed late, but for range queries.
-    match ctx.delayed_names && ctx.grid.steps == 1 {
-        true => Ok(labelled),
-        false => merge_equal_labels(labelled),
+    if ctx.delayed_names && ctx.grid.steps == 1 {
+        Ok(labelled)
+    } else {
+        merge_equal_labels(labelled)
     }
 }
 

@@ -159,9 +159,10 @@ impl Series {
 
 /// What notes call a histogram. Where names go at once its own has gone before anything is said.
 fn metric_of(ctx: &CallContext<'_>, labels: &Labels) -> ForMetric {
-    ForMetric(match ctx.delayed_names {
-        true => labels.metric_name().to_string(),
-        false => String::new(),
+    ForMetric(if ctx.delayed_names {
+        labels.metric_name().to_string()
+    } else {
+        String::new()
     })
 }
 

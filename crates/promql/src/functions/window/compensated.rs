@@ -8,9 +8,10 @@
 #[inline]
 pub(super) fn add(increment: f64, sum: f64, lost: f64) -> (f64, f64) {
     let (total, rounding) = two_sum(sum, increment);
-    match total.is_infinite() {
-        true => (total, 0.0),
-        false => (total, lost + rounding),
+    if total.is_infinite() {
+        (total, 0.0)
+    } else {
+        (total, lost + rounding)
     }
 }
 

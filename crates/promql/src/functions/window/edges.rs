@@ -34,9 +34,10 @@ fn partition_point(len: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, len);
     while from < to {
         let middle = from + (to - from) / 2;
-        match holds(middle) {
-            true => from = middle + 1,
-            false => to = middle,
+        if holds(middle) {
+            from = middle + 1;
+        } else {
+            to = middle;
         }
     }
     from
@@ -54,13 +55,15 @@ pub(super) fn of_window(window: &Window<'_>, windows: &Windows, kind: RateKind) 
         let share = seconds_ratio(times[left], moment, times[left + 1]);
         before + (after - before) * share.0 / share.1
     };
-    let left = match smoothed && times[first] < window.start_ms {
-        true => between(first, window.start_ms),
-        false => floats[first],
+    let left = if smoothed && times[first] < window.start_ms {
+        between(first, window.start_ms)
+    } else {
+        floats[first]
     };
-    let right = match smoothed && last > 0 && times[last] > window.end_ms {
-        true => between(last - 1, window.end_ms),
-        false => floats[last],
+    let right = if smoothed && last > 0 && times[last] > window.end_ms {
+        between(last - 1, window.end_ms)
+    } else {
+        floats[last]
     };
     let mut increase = right - left;
     if kind.counter {
@@ -78,9 +81,10 @@ pub(super) fn of_window(window: &Window<'_>, windows: &Windows, kind: RateKind) 
         }
         increase += lost;
     }
-    Some(match kind.per_second {
-        true => increase / windows.range_seconds(),
-        false => increase,
+    Some(if kind.per_second {
+        increase / windows.range_seconds()
+    } else {
+        increase
     })
 }
 

@@ -64,9 +64,10 @@ pub(super) fn over_time<E: Extreme>(view: &View<'_>) -> Values {
 
 #[inline]
 fn outer<E: Extreme>(value: f64, extreme: f64) -> f64 {
-    match E::beyond(value, extreme) {
-        true => value,
-        false => extreme,
+    if E::beyond(value, extreme) {
+        value
+    } else {
+        extreme
     }
 }
 
@@ -90,9 +91,10 @@ fn of_lanes<E: Extreme>(values: &[f64]) -> f64 {
 /// Tells a window without numbers from one whose extreme is infinite.
 #[inline]
 fn settle<E: Extreme>(extreme: f64, window: &[f64]) -> f64 {
-    match extreme == E::NONE {
-        true => one_by_one::<E>(window).map_or(extreme, |(_, value)| value),
-        false => extreme,
+    if extreme == E::NONE {
+        one_by_one::<E>(window).map_or(extreme, |(_, value)| value)
+    } else {
+        extreme
     }
 }
 
@@ -101,9 +103,10 @@ fn one_by_one<E: Extreme>(window: &[f64]) -> Option<(usize, f64)> {
     let mut values = window.iter().copied().enumerate();
     let first = values.next()?;
     Some(values.fold(first, |found, candidate| {
-        match E::beyond(candidate.1, found.1) || found.1.is_nan() {
-            true => candidate,
-            false => found,
+        if E::beyond(candidate.1, found.1) || found.1.is_nan() {
+            candidate
+        } else {
+            found
         }
     }))
 }

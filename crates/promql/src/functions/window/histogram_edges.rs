@@ -25,13 +25,15 @@ pub(super) fn of_window(
     let Ends { first, last } = ends(points.len(), |i| points[i].time_ms, window, smoothed)?;
     check(&points[first..=last], kind, notes)?;
 
-    let left = match smoothed && points[first].time_ms < window.start_ms {
-        true => between(points, first, window.start_ms, kind, notes)?,
-        false => points[first].histogram.as_ref().clone(),
+    let left = if smoothed && points[first].time_ms < window.start_ms {
+        between(points, first, window.start_ms, kind, notes)?
+    } else {
+        points[first].histogram.as_ref().clone()
     };
-    let right = match smoothed && last > 0 && points[last].time_ms > window.end_ms {
-        true => between(points, last - 1, window.end_ms, kind, notes)?,
-        false => points[last].histogram.as_ref().clone(),
+    let right = if smoothed && last > 0 && points[last].time_ms > window.end_ms {
+        between(points, last - 1, window.end_ms, kind, notes)?
+    } else {
+        points[last].histogram.as_ref().clone()
     };
     let is_gauge = |histogram: &FloatHistogram| histogram.reset_hint == CounterResetHint::Gauge;
     let gauges = is_gauge(&left) && is_gauge(&right);

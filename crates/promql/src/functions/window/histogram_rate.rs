@@ -81,17 +81,16 @@ fn increase(
     let mut said = Vec::new();
     // After a reset the first histogram does not count, so its layout does not matter.
     let nothing;
-    let base = match counter && resets.get(1) == Some(&true) {
-        true => {
-            let second = &points[1].histogram;
-            nothing = FloatHistogram {
-                schema: second.schema,
-                custom_bounds: Arc::clone(&second.custom_bounds),
-                ..FloatHistogram::default()
-            };
-            &nothing
-        }
-        false => first.as_ref(),
+    let base = if counter && resets.get(1) == Some(&true) {
+        let second = &points[1].histogram;
+        nothing = FloatHistogram {
+            schema: second.schema,
+            custom_bounds: Arc::clone(&second.custom_bounds),
+            ..FloatHistogram::default()
+        };
+        &nothing
+    } else {
+        first.as_ref()
     };
     let is_gauge = |histogram: &FloatHistogram| histogram.reset_hint == CounterResetHint::Gauge;
     if counter && (is_gauge(first) || is_gauge(last)) {

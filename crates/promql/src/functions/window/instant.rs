@@ -41,9 +41,10 @@ pub(super) fn change(view: &View<'_>, per_second: bool) -> Values {
             (Last::Float(before, since), Last::Float(after, started)) => {
                 let reset = per_second && (after < before || is_restart(since, started));
                 let change = if reset { after } else { after - before };
-                Some(SampleValue::Float(match per_second {
-                    true => change / seconds,
-                    false => change,
+                Some(SampleValue::Float(if per_second {
+                    change / seconds
+                } else {
+                    change
                 }))
             }
             (Last::Histogram(before, since), Last::Histogram(after, started)) => {

@@ -105,9 +105,10 @@ impl<'a> WindowEvaluator<'a> {
             bounds: &column.bounds,
             histograms: &series.histograms,
             histogram_bounds: self.histogram_bounds(series),
-            starts: match self.function.kernel.uses_starts() {
-                true => Starts::of(series),
-                false => Starts::default(),
+            starts: if self.function.kernel.uses_starts() {
+                Starts::of(series)
+            } else {
+                Starts::default()
             },
             notes: Notes::new(self.ctx.annotations, self.span, series),
             context: self.query,
@@ -193,9 +194,10 @@ impl<'a> WindowEvaluator<'a> {
         if plain && view.has_only_floats() && (!kind.counter || view.starts.floats.is_empty()) {
             return rate::of_floats(view, kind);
         }
-        let resets = match plain && kind.counter {
-            true => histogram_rate::resets(view),
-            false => Vec::new(),
+        let resets = if plain && kind.counter {
+            histogram_rate::resets(view)
+        } else {
+            Vec::new()
         };
         view.each(|step, window| {
             if !window.floats.is_empty() && !window.histograms.is_empty() {
@@ -203,18 +205,18 @@ impl<'a> WindowEvaluator<'a> {
                 return None;
             }
             if window.histograms.is_empty() {
-                let value = match plain {
-                    true => rate::of_window(window, &self.windows, kind, &view.notes),
-                    false => edges::of_window(window, &self.windows, kind),
+                let value = if plain {
+                    rate::of_window(window, &self.windows, kind, &view.notes)
+                } else {
+                    edges::of_window(window, &self.windows, kind)
                 };
                 return value.map(SampleValue::Float);
             }
-            let value = match plain {
-                true => {
-                    let resets = view.histogram_bounds.slots[step].of(&resets);
-                    histogram_rate::of_window(window, resets, &self.windows, kind, &view.notes)
-                }
-                false => histogram_edges::of_window(window, &self.windows, kind, &view.notes),
+            let value = if plain {
+                let resets = view.histogram_bounds.slots[step].of(&resets);
+                histogram_rate::of_window(window, resets, &self.windows, kind, &view.notes)
+            } else {
+                histogram_edges::of_window(window, &self.windows, kind, &view.notes)
             };
             value.map(SampleValue::Histogram)
         })

@@ -44,11 +44,12 @@ fn extrapolation(
         },
         Some(reach) => Extrapolation {
             factor: reach.factor(windows, kind),
-            clamp: match kind.counter {
+            clamp: if kind.counter {
                 // A little more than needed, so that rounding never hides a counter that does reach
                 // zero; the exact decision follows.
-                true => reach.to_start / reach.sampled * (1.0 + 1e-6),
-                false => f64::NEG_INFINITY,
+                reach.to_start / reach.sampled * (1.0 + 1e-6)
+            } else {
+                f64::NEG_INFINITY
             },
         },
     }
@@ -80,9 +81,12 @@ impl Reach {
         // Up to a tenth more than the usual distance to the edge is taken for irregular sampling: the
         // series goes on to the edge. Otherwise it begins or ends half a distance from the sample.
         let threshold = average * 1.1;
-        let guess = |to_edge: f64| match to_edge >= threshold {
-            true => average / 2.0,
-            false => to_edge,
+        let guess = |to_edge: f64| {
+            if to_edge >= threshold {
+                average / 2.0
+            } else {
+                to_edge
+            }
         };
         Self {
             sampled,
@@ -92,13 +96,15 @@ impl Reach {
     }
 
     pub(super) fn factor(&self, windows: &Windows, kind: RateKind) -> f64 {
-        let factor = match self.sampled == 0.0 {
-            true => 1.0,
-            false => (self.sampled + self.to_start + self.to_end) / self.sampled,
+        let factor = if self.sampled == 0.0 {
+            1.0
+        } else {
+            (self.sampled + self.to_start + self.to_end) / self.sampled
         };
-        match kind.per_second {
-            true => factor / windows.range_seconds(),
-            false => factor,
+        if kind.per_second {
+            factor / windows.range_seconds()
+        } else {
+            factor
         }
     }
 
@@ -126,12 +132,13 @@ fn seconds(from: i64, to: i64) -> f64 {
 /// The value of every window of a series without histograms and start timestamps.
 pub(super) fn of_floats(view: &View<'_>, kind: RateKind) -> Values {
     let hull = view.bounds.hull();
-    let resets = match kind.counter {
-        true => resets(
+    let resets = if kind.counter {
+        resets(
             view.floats.get(hull.clone()).unwrap_or_default(),
             hull.start,
-        ),
-        false => Vec::new(),
+        )
+    } else {
+        Vec::new()
     };
     let mut out = view.absent_floats();
     let slots = view.bounds.slots.iter().zip(&view.bounds.extrapolations);

@@ -150,9 +150,10 @@ pub(crate) fn histogram_points(
             && let Some(before) = points.last()
             && detection.compares(before.time_ms, sample.timestamp_ms)
         {
-            histogram.reset_hint = match histogram.detect_reset(&before.histogram) {
-                true => CounterResetHint::Reset,
-                false => CounterResetHint::NotReset,
+            histogram.reset_hint = if histogram.detect_reset(&before.histogram) {
+                CounterResetHint::Reset
+            } else {
+                CounterResetHint::NotReset
             };
         }
         points.push(HistogramPoint {

@@ -32,16 +32,18 @@ const LONG_WINDOW: u64 = 32;
 const LONG_OVERLAP: u64 = 6;
 
 pub(super) fn sum(view: &View<'_>) -> Values {
-    match view.has_only_floats() {
-        true => totals(view, exact_sum, |sum, _| sum),
-        false => of_either(view, exact_sum, histogram_sums::sum),
+    if view.has_only_floats() {
+        totals(view, exact_sum, |sum, _| sum)
+    } else {
+        of_either(view, exact_sum, histogram_sums::sum)
     }
 }
 
 pub(super) fn average(view: &View<'_>) -> Values {
-    match view.has_only_floats() {
-        true => totals(view, exact_average, |sum, count| sum / count as f64),
-        false => of_either(view, exact_average, histogram_sums::average),
+    if view.has_only_floats() {
+        totals(view, exact_average, |sum, count| sum / count as f64)
+    } else {
+        of_either(view, exact_average, histogram_sums::average)
     }
 }
 
@@ -111,10 +113,7 @@ fn is_long(bounds: &Bounds, samples: usize) -> bool {
 pub(super) fn exact_sum(window: &[f64]) -> f64 {
     let add = |(sum, lost): (f64, f64), value: &f64| compensated::add(*value, sum, lost);
     let (sum, lost) = window.iter().fold((0.0, 0.0), add);
-    match sum.is_infinite() {
-        true => sum,
-        false => sum + lost,
-    }
+    if sum.is_infinite() { sum } else { sum + lost }
 }
 
 /// Prometheus' average of a window: the sum divided by the count, or, where the sum would overflow,

@@ -67,12 +67,13 @@ pub(crate) fn check_mode(function: &str, mode: WindowMode) -> Result<()> {
         ),
         WindowMode::Smoothed => ("smoothed", &["delta", "increase", "rate"]),
     };
-    match accepting.contains(&function) {
-        true => Ok(()),
-        false => Err(Error::Execution(format!(
+    if accepting.contains(&function) {
+        Ok(())
+    } else {
+        Err(Error::Execution(format!(
             "{modifier} modifier can only be used with: {} - not with {function}",
             accepting.join(", ")
-        ))),
+        )))
     }
 }
 

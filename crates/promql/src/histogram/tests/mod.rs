@@ -43,9 +43,10 @@ fn properties_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
         let (name, after) = rest.split_once(':')?;
-        let end = match after.starts_with('[') {
-            true => after.find(']').unwrap() + 1,
-            false => after.find(' ').unwrap_or(after.len()),
+        let end = if after.starts_with('[') {
+            after.find(']').unwrap() + 1
+        } else {
+            after.find(' ').unwrap_or(after.len())
         };
         rest = after[end..].trim_start();
         Some((name, &after[..end]))

@@ -75,9 +75,10 @@ impl<'a> Extremes<'a> {
         let (chosen, to_beat) = (&mut self.chosen[group], &mut self.to_beat[group]);
         for (step, (value, to_beat)) in row.values.floats.iter().zip(to_beat).enumerate() {
             // Most values are not good enough, so this is asked first. Comparing with NaN says no.
-            let is_beaten = match self.largest {
-                true => *value <= *to_beat,
-                false => *value >= *to_beat,
+            let is_beaten = if self.largest {
+                *value <= *to_beat
+            } else {
+                *value >= *to_beat
             };
             if is_beaten || is_absent(*value) || self.counts[step] == 0 {
                 continue;
@@ -136,9 +137,10 @@ fn sift_down(heap: &mut Chosen, largest: bool) {
         if left >= heap.len() {
             break;
         }
-        let child = match right < heap.len() && is_worse(heap, right, left, largest) {
-            true => right,
-            false => left,
+        let child = if right < heap.len() && is_worse(heap, right, left, largest) {
+            right
+        } else {
+            left
         };
         if !is_worse(heap, child, place, largest) {
             break;
@@ -244,9 +246,10 @@ impl Fold for First {
             self.taken.resize_with(self.groups.len(), || vec![0; steps]);
             let taken = &mut self.taken[group];
             for (step, (taken, count)) in taken.iter_mut().zip(&self.counts).enumerate() {
-                match row.values.is_present(step) && *taken < *count {
-                    true => *taken += 1,
-                    false => row.values.clear(step),
+                if row.values.is_present(step) && *taken < *count {
+                    *taken += 1;
+                } else {
+                    row.values.clear(step);
                 }
             }
             if !row.values.is_empty() {

@@ -63,9 +63,10 @@ impl Fold for Folds<'_> {
             state.add(self.op, places.clone(), &row);
             if row.values.has_histograms() {
                 // A name that was left on the row may be gone already.
-                let metric = match row.drop_name && !self.delayed_names {
-                    true => "",
-                    false => row.labels.metric_name(),
+                let metric = if row.drop_name && !self.delayed_names {
+                    ""
+                } else {
+                    row.labels.metric_name()
                 };
                 state.add_histograms(self.op, places.start, &row, metric, self.say);
             }
@@ -322,10 +323,13 @@ impl State {
             AggregateOp::Sum => self.values[place] + self.seconds[place],
             AggregateOp::Avg if self.is_mean(place) => self.values[place] + self.seconds[place],
             AggregateOp::Avg => self.values[place] / count + self.seconds[place] / count,
-            AggregateOp::Min | AggregateOp::Max => match is_absent(self.values[place]) {
-                true => f64::NAN,
-                false => self.values[place],
-            },
+            AggregateOp::Min | AggregateOp::Max => {
+                if is_absent(self.values[place]) {
+                    f64::NAN
+                } else {
+                    self.values[place]
+                }
+            }
             AggregateOp::Stdvar => self.values[place] / count,
             AggregateOp::Stddev => (self.values[place] / count).sqrt(),
             AggregateOp::Group => 1.0,

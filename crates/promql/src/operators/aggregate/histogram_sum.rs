@@ -60,9 +60,10 @@ impl HistogramSum {
         self.resets.see(histogram);
         self.count += 1.0;
         let before = averages.then(|| self.sum.clone());
-        let added = match self.is_mean {
-            true => self.add_to_mean(histogram),
-            false => self.sum.add(histogram),
+        let added = if self.is_mean {
+            self.add_to_mean(histogram)
+        } else {
+            self.sum.add(histogram)
         };
         match added {
             Ok(outcome) => {

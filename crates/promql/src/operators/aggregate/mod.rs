@@ -51,9 +51,10 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         Some(Parameter::Text(text)) => (ScalarColumn::Constant(f64::NAN), text.as_str()),
         None => (ScalarColumn::Constant(f64::NAN), ""),
     };
-    let mut input = match is_blind_to_names(*op, grouping) {
-        true => build_nameless(run, input),
-        false => build(run, input),
+    let mut input = if is_blind_to_names(*op, grouping) {
+        build_nameless(run, input)
+    } else {
+        build(run, input)
     };
     let groups = Groups::new(grouping);
     let mut fold: Box<dyn Fold> = match op {

@@ -52,9 +52,10 @@ impl Fold for Quantile<'_> {
                 sorted.clear();
                 sorted.extend(columns.iter().map(|column| column[step]));
                 sorted.retain(|value| !is_absent(*value));
-                *value = match sorted.is_empty() {
-                    true => ABSENT,
-                    false => quantile_of(self.quantiles.at(step), &mut sorted),
+                *value = if sorted.is_empty() {
+                    ABSENT
+                } else {
+                    quantile_of(self.quantiles.at(step), &mut sorted)
                 };
             }
             if !values.is_empty() {

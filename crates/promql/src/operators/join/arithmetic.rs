@@ -29,10 +29,7 @@ impl Join<'_> {
     pub(super) fn rows(&self, lhs: Vec<Row>, rhs: Vec<Row>) -> Result<Vec<Row>> {
         // The "one" side is the right one, except with group_right.
         let swapped = self.matching.cardinality == Cardinality::OneToMany;
-        let (many, one) = match swapped {
-            true => (rhs, lhs),
-            false => (lhs, rhs),
-        };
+        let (many, one) = if swapped { (rhs, lhs) } else { (lhs, rhs) };
         // Prometheus means the "many" side by the left one here, with group_right, too.
         let (fill_many, fill_one) = (self.matching.fill_left, self.matching.fill_right);
         let fills = fill_many.is_some() || fill_one.is_some();
@@ -194,11 +191,12 @@ impl Join<'_> {
             })
         };
         if self.matching.cardinality == Cardinality::OneToOne {
-            return match match_twice(many) {
-                true => Err(Error::Execution(
+            return if match_twice(many) {
+                Err(Error::Execution(
                     "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             };
         }
         let one_labels = match (one.first(), many.first()) {
@@ -214,12 +212,13 @@ impl Join<'_> {
             };
             by_labels.entry(labels).or_default().push(row);
         }
-        match by_labels.values().any(|rows| match_twice(rows)) {
-            true => Err(Error::Execution(
+        if by_labels.values().any(|rows| match_twice(rows)) {
+            Err(Error::Execution(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                     .to_string(),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -262,9 +261,10 @@ struct Sides {
 impl Sides {
     /// Left and right as they are written.
     fn in_order<T>(&self, many: T, one: T) -> (T, T) {
-        match self.swapped {
-            true => (one, many),
-            false => (many, one),
+        if self.swapped {
+            (one, many)
+        } else {
+            (many, one)
         }
     }
 }

@@ -37,33 +37,32 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let (rhs, _rhs_held) = collect(context, &mut *build(run, rhs)).await?;
     let keys = LabelKey::new(&matching.labels, !matching.on);
     let delayed_names = run.plan.delayed_names;
-    match op.is_set() {
-        true => {
-            let rows = set::join(*op, &keys, lhs, rhs);
-            // Both sides may have a series, at different steps.
-            match *op == BinaryOp::Or && node.grid.steps > 1 {
-                true => merge_steps(rows),
-                false => Ok(rows),
-            }
+    if op.is_set() {
+        let rows = set::join(*op, &keys, lhs, rhs);
+        // Both sides may have a series, at different steps.
+        if *op == BinaryOp::Or && node.grid.steps > 1 {
+            merge_steps(rows)
+        } else {
+            Ok(rows)
         }
-        false => {
-            let note = |note| context.annotations.add(*span, note);
-            let join = arithmetic::Join {
-                op: *op,
-                return_bool: *return_bool,
-                matching,
-                keys: &keys,
-                steps: node.grid.steps,
-                removes_names: op.is_arithmetic() || (*return_bool && !delayed_names),
-                note: &note,
-            };
-            let rows = join.rows(lhs, rhs)?;
-            // Prometheus looks for equal series at each node of a range query, and of an instant query
-            // unless names are removed at its end.
-            match delayed_names && node.grid.steps == 1 {
-                true => Ok(rows),
-                false => merge_steps(rows),
-            }
+    } else {
+        let note = |note| context.annotations.add(*span, note);
+        let join = arithmetic::Join {
+            op: *op,
+            return_bool: *return_bool,
+            matching,
+            keys: &keys,
+            steps: node.grid.steps,
+            removes_names: op.is_arithmetic() || (*return_bool && !delayed_names),
+            note: &note,
+        };
+        let rows = join.rows(lhs, rhs)?;
+        // Prometheus looks for equal series at each node of a range query, and of an instant query
+        // unless names are removed at its end.
+        if delayed_names && node.grid.steps == 1 {
+            Ok(rows)
+        } else {
+            merge_steps(rows)
         }
     }
 }

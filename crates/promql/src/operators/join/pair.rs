@@ -81,18 +81,22 @@ fn floats(op: BinaryOp, return_bool: bool, lhs: Side<'_>, rhs: Side<'_>, steps: 
             return ABSENT;
         }
         let outcome = float_op(op, lhs, rhs);
-        match return_bool {
-            true => f64::from(outcome.is_some()),
-            false => outcome.unwrap_or(ABSENT),
+        if return_bool {
+            f64::from(outcome.is_some())
+        } else {
+            outcome.unwrap_or(ABSENT)
         }
     };
     (0..steps).map(value).collect()
 }
 
 fn each_pair(lhs: &[f64], rhs: &[f64], op: impl Fn(f64, f64) -> f64) -> Vec<f64> {
-    let value = |(lhs, rhs): (&f64, &f64)| match is_absent(*lhs) | is_absent(*rhs) {
-        true => ABSENT,
-        false => op(*lhs, *rhs),
+    let value = |(lhs, rhs): (&f64, &f64)| {
+        if is_absent(*lhs) | is_absent(*rhs) {
+            ABSENT
+        } else {
+            op(*lhs, *rhs)
+        }
     };
     lhs.iter().zip(rhs).map(value).collect()
 }

@@ -139,9 +139,10 @@ impl Parser<'_> {
     }
 
     fn expect_in_duration(&mut self, kind: TokenKind, place: Place) -> Parse<usize> {
-        match self.at(kind) {
-            true => Ok(self.advance()?.span.end),
-            false => Err(self.unexpected_in_duration(place)),
+        if self.at(kind) {
+            Ok(self.advance()?.span.end)
+        } else {
+            Err(self.unexpected_in_duration(place))
         }
     }
 
@@ -175,9 +176,10 @@ fn leaf(kind: Kind, span: Span) -> Tree {
 fn grown(kind: Kind, span: Span, below: usize) -> Parse<Tree> {
     let mut tree = leaf(kind, span);
     tree.height = below + 1;
-    match tree.height > MAX_NESTING {
-        true => Err(Fault::new(span.start, too_deep(MAX_NESTING))),
-        false => Ok(tree),
+    if tree.height > MAX_NESTING {
+        Err(Fault::new(span.start, too_deep(MAX_NESTING)))
+    } else {
+        Ok(tree)
     }
 }
 

@@ -158,9 +158,10 @@ impl<'a> Parser<'a> {
     fn number(&mut self) -> Parse<NumberLiteral> {
         let token = self.token;
         let is_duration = token.kind == TokenKind::Duration;
-        let value = match is_duration {
-            true => parse_duration(token.text),
-            false => parse_number(token.text),
+        let value = if is_duration {
+            parse_duration(token.text)
+        } else {
+            parse_number(token.text)
         };
         let value = value.map_err(|message| Fault::new(token.span.start, message))?;
         self.advance()?;
@@ -223,9 +224,10 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, kind: TokenKind) -> Parse<Token<'a>> {
-        match self.at(kind) {
-            true => self.advance(),
-            false => Err(self.unexpected("", "")),
+        if self.at(kind) {
+            self.advance()
+        } else {
+            Err(self.unexpected("", ""))
         }
     }
 

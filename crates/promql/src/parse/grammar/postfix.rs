@@ -111,9 +111,10 @@ impl Parser<'_> {
         let (seconds, end) = self.signed_number("@", "timestamp")?;
         // Prometheus compares seconds with the largest integer, whatever their unit.
         if !seconds.is_finite() || seconds.abs() >= i64::MAX as f64 {
-            let seconds = match seconds.is_finite() {
-                true => format!("{seconds:.6}"),
-                false => super::super::go_float(seconds),
+            let seconds = if seconds.is_finite() {
+                format!("{seconds:.6}")
+            } else {
+                super::super::go_float(seconds)
             };
             let message = format!("timestamp out of bounds for @ modifier: {seconds}");
             return Err(Fault::new(expr_start, message));
@@ -122,9 +123,10 @@ impl Parser<'_> {
     }
 
     fn expect_in_at(&mut self, kind: TokenKind) -> Parse<usize> {
-        match self.at(kind) {
-            true => Ok(self.advance()?.span.end),
-            false => Err(self.unexpected("@", "timestamp")),
+        if self.at(kind) {
+            Ok(self.advance()?.span.end)
+        } else {
+            Err(self.unexpected("@", "timestamp"))
         }
     }
 }
@@ -188,9 +190,10 @@ fn extend(expr: &mut Expr, anchored: bool) -> Parse<()> {
             ));
         }
     };
-    match anchored {
-        true => selector.anchored = true,
-        false => selector.smoothed = true,
+    if anchored {
+        selector.anchored = true;
+    } else {
+        selector.smoothed = true;
     }
     if selector.anchored && selector.smoothed {
         let message = "anchored and smoothed modifiers cannot be used together";

@@ -125,9 +125,10 @@ impl<'a> Lexer<'a> {
 
     fn within_brackets(&mut self) -> Result<TokenKind, Fault> {
         let Some(c) = self.take() else {
-            return match self.duration_seen {
-                true => self.end_of_input(),
-                false => Err(self.fault("unexpected end of input in duration expression")),
+            return if self.duration_seen {
+                self.end_of_input()
+            } else {
+                Err(self.fault("unexpected end of input in duration expression"))
             };
         };
         if let Some(kind) = self.arithmetic(c) {
@@ -230,9 +231,10 @@ impl<'a> Lexer<'a> {
         if self.open_parens > 0 {
             return Err(self.fault("unclosed left parenthesis"));
         }
-        match self.in_brackets {
-            true => Err(self.fault("unclosed left bracket")),
-            false => Ok(TokenKind::EndOfInput),
+        if self.in_brackets {
+            Err(self.fault("unclosed left bracket"))
+        } else {
+            Ok(TokenKind::EndOfInput)
         }
     }
 
@@ -270,9 +272,10 @@ impl<'a> Lexer<'a> {
 
     fn unexpected_in_duration(&self, c: char) -> Fault {
         let c = quoted_char(Some(c));
-        self.fault(match self.duration_seen {
-            true => format!("unexpected character: {c}, expected ':'"),
-            false => format!("unexpected character in duration expression: {c}"),
+        self.fault(if self.duration_seen {
+            format!("unexpected character: {c}, expected ':'")
+        } else {
+            format!("unexpected character in duration expression: {c}")
         })
     }
 

@@ -50,17 +50,19 @@ impl Lexer<'_> {
             };
             code = code.wrapping_mul(radix).wrapping_add(digit);
         }
-        match code > limit || (0xD800..0xE000).contains(&code) {
-            true => Err(self.fault("escape sequence is an invalid Unicode code point")),
-            false => Ok(()),
+        if code > limit || (0xD800..0xE000).contains(&code) {
+            Err(self.fault("escape sequence is an invalid Unicode code point"))
+        } else {
+            Ok(())
         }
     }
 }
 
 /// A character as Go's `%#U` writes it.
 fn unicode(c: char) -> String {
-    match c.is_control() {
-        true => format!("U+{:04X}", u32::from(c)),
-        false => format!("U+{:04X} '{c}'", u32::from(c)),
+    if c.is_control() {
+        format!("U+{:04X}", u32::from(c))
+    } else {
+        format!("U+{:04X} '{c}'", u32::from(c))
     }
 }

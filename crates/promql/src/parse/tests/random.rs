@@ -35,9 +35,12 @@ fn modifiers() -> impl Strategy<Value = String> {
         (-100_000i64..100_000).prop_map(|seconds| format!(" @ {seconds}.25")),
     ];
     let extension = prop_oneof![Just(""), Just(" anchored"), Just(" smoothed")];
-    (offset, at, extension, any::<bool>()).prop_map(|(offset, at, extension, swap)| match swap {
-        true => format!("{at}{extension}{offset}"),
-        false => format!("{offset}{at}{extension}"),
+    (offset, at, extension, any::<bool>()).prop_map(|(offset, at, extension, swap)| {
+        if swap {
+            format!("{at}{extension}{offset}")
+        } else {
+            format!("{offset}{at}{extension}")
+        }
     })
 }
 

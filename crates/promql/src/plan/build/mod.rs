@@ -146,9 +146,10 @@ impl<'q> Builder<'q> {
             Expr::Paren(paren) => Ok(self.vector(&paren.expr, grid)?.kind),
             Expr::Unary(unary) => {
                 let input = self.vector(&unary.expr, grid)?;
-                match unary.negative {
-                    true => Ok(VectorKind::Negate(Box::new(input))),
-                    false => Ok(input.kind),
+                if unary.negative {
+                    Ok(VectorKind::Negate(Box::new(input)))
+                } else {
+                    Ok(input.kind)
                 }
             }
             Expr::Aggregate(aggregate) => self.aggregate(aggregate, grid),
@@ -265,9 +266,10 @@ impl<'q> Builder<'q> {
                 span,
             }),
             (scalar_is_left, _) => {
-                let (scalar, vector) = match scalar_is_left {
-                    true => (&binary.lhs, &binary.rhs),
-                    false => (&binary.rhs, &binary.lhs),
+                let (scalar, vector) = if scalar_is_left {
+                    (&binary.lhs, &binary.rhs)
+                } else {
+                    (&binary.rhs, &binary.lhs)
                 };
                 Ok(VectorKind::WithScalar {
                     op,
@@ -287,9 +289,10 @@ impl<'q> Builder<'q> {
             Expr::Paren(paren) => return self.scalar(&paren.expr, grid),
             Expr::Unary(unary) => {
                 let inner = self.scalar(&unary.expr, grid)?;
-                match unary.negative {
-                    true => ScalarKind::Negate(Box::new(inner)),
-                    false => return Ok(inner),
+                if unary.negative {
+                    ScalarKind::Negate(Box::new(inner))
+                } else {
+                    return Ok(inner);
                 }
             }
             Expr::Binary(binary) => ScalarKind::Binary {

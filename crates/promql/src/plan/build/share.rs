@@ -15,9 +15,10 @@ impl<'q> Builder<'q> {
     ) -> Result<Vector> {
         // Most expressions do not ask what is wanted of histograms further up.
         let asks = self.histogram_use == HistogramUse::CountsAndSums || text.contains("histogram_");
-        let histogram_use = match asks {
-            true => self.histogram_use,
-            false => HistogramUse::Unknown,
+        let histogram_use = if asks {
+            self.histogram_use
+        } else {
+            HistogramUse::Unknown
         };
         let key = (text, grid, histogram_use);
         let id = match self.shared_by_text.get(&key) {

@@ -49,12 +49,13 @@ impl Builder<'_> {
     /// What `step()` and `range()` mean: those of the query, 0 for instant queries.
     pub(super) fn step_and_range(&self) -> (i64, i64) {
         let grid = self.context.grid;
-        match self.context.is_range {
-            true => (
+        if self.context.is_range {
+            (
                 grid.step_ms,
                 self.context.end_ms.saturating_sub(grid.start_ms),
-            ),
-            false => (0, 0),
+            )
+        } else {
+            (0, 0)
         }
     }
 
@@ -109,9 +110,10 @@ impl Builder<'_> {
             Some(step) => self.positive_duration(step)?,
             None => 0,
         };
-        let step_ms = match step_ms > 0 {
-            true => step_ms,
-            false => self.context.default_step_ms,
+        let step_ms = if step_ms > 0 {
+            step_ms
+        } else {
+            self.context.default_step_ms
         };
         let inner = subquery_grid(&windows, step_ms.max(1));
         if inner.steps > SUBQUERY_STEPS_MAX {

@@ -102,9 +102,10 @@ pub(super) struct Use<'p>(pub(super) &'p ScanUse);
 impl fmt::Display for Use<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "scan {}", self.0.scan)?;
-        match self.0.filter.is_empty() {
-            true => Ok(()),
-            false => write!(f, " where {}", Selector(&self.0.filter)),
+        if self.0.filter.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " where {}", Selector(&self.0.filter))
         }
     }
 }

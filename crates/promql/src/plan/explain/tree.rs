@@ -21,9 +21,10 @@ impl Tree {
 
     /// `above` is what lines of nodes further up draw before this one.
     fn render_below(&self, above: &str, is_last: bool, out: &mut String) {
-        let (branch, rest) = match is_last {
-            true => ("└─ ", "   "),
-            false => ("├─ ", "│  "),
+        let (branch, rest) = if is_last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
         };
         for part in [above, branch, &self.text, "\n"] {
             out.push_str(part);

@@ -182,9 +182,10 @@ fn counter(random: &mut Random) -> Vec<(i64, f64)> {
     let mut value = random.within(1000..100_000) as f64;
     let speed = random.within(1..200);
     let samples = times(random).into_iter().enumerate().map(|(scrape, time)| {
-        match random.one_in(60) && scrape >= STEADY {
-            true => value = random.within(0..20) as f64,
-            false => value += random.within(0..speed) as f64,
+        if random.one_in(60) && scrape >= STEADY {
+            value = random.within(0..20) as f64;
+        } else {
+            value += random.within(0..speed) as f64;
         }
         (time, value)
     });

@@ -58,9 +58,10 @@ fn answers_are_those_of_prometheus() {
         );
     }
     let served = std::env::var("DIFFERENTIAL_ADDRESS").is_ok();
-    let modes: &[bool] = match binary.is_current() && !served {
-        true => &[false, true],
-        false => &[false],
+    let modes: &[bool] = if binary.is_current() && !served {
+        &[false, true]
+    } else {
+        &[false]
     };
     let failed: usize = modes.iter().map(|delayed| compare(&binary, *delayed)).sum();
     assert_eq!(failed, 0, "answers differ");
@@ -71,23 +72,24 @@ fn compare(binary: &Binary, delayed_names: bool) -> usize {
     let queries = number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES);
     let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
     let prometheus = Prometheus::start(binary, delayed_names);
-    let (vocabulary, data, histograms) = match binary.is_current() {
-        true => everything(seed),
-        false => {
-            let none = data::Histograms::new();
-            (data::vocabulary(), data::series(seed), none)
-        }
+    let (vocabulary, data, histograms) = if binary.is_current() {
+        everything(seed)
+    } else {
+        let none = data::Histograms::new();
+        (data::vocabulary(), data::series(seed), none)
     };
     prometheus.api.write(&data, &histograms);
     let subject = Subject::new(&data, &histograms, delayed_names);
-    let (language, excuses) = match binary.is_current() {
-        true => (Language::Everything, KNOWN),
-        false => (Language::Prometheus2, KNOWN_OLD),
+    let (language, excuses) = if binary.is_current() {
+        (Language::Everything, KNOWN)
+    } else {
+        (Language::Prometheus2, KNOWN_OLD)
     };
     let ask = |query: &str, time| {
-        let answer = match binary.is_current() {
-            true => prometheus.api.query(query, time),
-            false => prometheus.api.query(&in_old_words(query), time),
+        let answer = if binary.is_current() {
+            prometheus.api.query(query, time)
+        } else {
+            prometheus.api.query(&in_old_words(query), time)
         };
         Outcome::of_json(&answer)
     };
@@ -397,9 +399,12 @@ impl Tally {
             self.show(&format!("by rewriting: {query}"), time, &difference);
         }
         let difference = ours.difference(theirs, is_ordered);
-        let difference = difference.or_else(|| match self.compares_notes {
-            true => as_written.notes_differ(theirs),
-            false => None,
+        let difference = difference.or_else(|| {
+            if self.compares_notes {
+                as_written.notes_differ(theirs)
+            } else {
+                None
+            }
         });
         let Some(difference) = difference else {
             return;

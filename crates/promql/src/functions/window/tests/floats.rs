@@ -25,9 +25,12 @@ fn textbook(
     let pairs = || values.windows(2).map(|w| (w[0], w[1]));
     let extreme =
         |take: fn(f64, f64) -> f64| numbers.iter().copied().reduce(take).unwrap_or(f64::NAN);
-    let time_of = |value: f64| match value.is_nan() {
-        true => last.0,
-        false => points.iter().rev().find(|p| p.1 == value).expect("there").0,
+    let time_of = |value: f64| {
+        if value.is_nan() {
+            last.0
+        } else {
+            points.iter().rev().find(|p| p.1 == value).expect("there").0
+        }
     };
     let two = points.len() >= 2;
     Some(match name {
