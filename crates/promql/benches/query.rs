@@ -85,14 +85,14 @@ fn infos(targets: usize) -> Vec<SeriesSamples> {
 }
 
 /// Copies what matches, as a store decodes it.
-struct Table(Vec<SeriesSamples>);
+struct CopyingSource(Vec<SeriesSamples>);
 
 /// Gives each metric away once.
-struct Prepared(Mutex<Vec<(String, Vec<SeriesSamples>)>>);
+struct TakeOnceSource(Mutex<Vec<(String, Vec<SeriesSamples>)>>);
 
-struct Batches(std::vec::IntoIter<SeriesSamples>);
+struct BatchStream(std::vec::IntoIter<SeriesSamples>);
 
-impl SeriesSource for Table {
+impl SeriesSource for CopyingSource {
     fn select(
         &self,
         selection: Selection,
@@ -106,12 +106,12 @@ impl SeriesSource for Table {
         };
         let selected: Vec<_> = self.0.iter().filter(matches).cloned().collect();
         Box::pin(
-            async move { Ok(Box::new(Batches(selected.into_iter())) as Box<dyn SeriesStream>) },
+            async move { Ok(Box::new(BatchStream(selected.into_iter())) as Box<dyn SeriesStream>) },
         )
     }
 }
 
-impl SeriesSource for Prepared {
+impl SeriesSource for TakeOnceSource {
     fn select(
         &self,
         selection: Selection,
@@ -124,11 +124,13 @@ impl SeriesSource for Prepared {
             .expect("no bench panics while it holds the lock");
         let place = metrics.iter().position(|(metric, _)| metric == name);
         let series = metrics.swap_remove(place.expect("a metric is read once")).1;
-        Box::pin(async move { Ok(Box::new(Batches(series.into_iter())) as Box<dyn SeriesStream>) })
+        Box::pin(
+            async move { Ok(Box::new(BatchStream(series.into_iter())) as Box<dyn SeriesStream>) },
+        )
     }
 }
 
-impl SeriesStream for Batches {
+impl SeriesStream for BatchStream {
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>> {
         let batch: Vec<_> = self.0.by_ref().take(BATCH_SERIES).collect();
         Box::pin(async move { Ok(Some(batch).filter(|batch| !batch.is_empty())) })
@@ -226,11 +228,11 @@ fn operators(criterion: &mut Criterion<CpuTime>) {
             let named = |series: &&[SeriesSamples]| {
                 (series[0].labels.metric_name().to_string(), series.to_vec())
             };
-            Prepared(Mutex::new(metrics.iter().map(named).collect()))
+            TakeOnceSource(Mutex::new(metrics.iter().map(named).collect()))
         };
         group.throughput(Throughput::Elements((series * steps) as u64));
         group.bench_function(name, |bencher| {
-            let run = |source: Prepared| execute(&engine, &source, &request);
+            let run = |source: TakeOnceSource| execute(&engine, &source, &request);
             bencher.iter_batched(prepare, run, BatchSize::PerIteration);
         });
     };
@@ -275,7 +277,7 @@ fn rules(criterion: &mut Criterion<CpuTime>) {
     table.extend(counters("up", 10, 20));
     table.extend(counters("many", 10_000, 20));
     table.sort_by(|a, b| a.labels.cmp(&b.labels));
-    let source = Table(table);
+    let source = CopyingSource(table);
     let sum_of_constants = ["1"; 60].join(" + ");
     let without = |change: fn(&mut Rules)| {
         let mut rules = Rules::ALL;

@@ -14,7 +14,7 @@ use crate::value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };
 
-/// What every query of an engine may use, and what it assumes.
+/// Limits and defaults of the queries of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// How far back an instant selector looks for a sample. Prometheus' five minutes.
@@ -29,10 +29,10 @@ pub struct EngineOptions {
     pub memory_max: usize,
     /// Most steps of a range query. Prometheus' 11 000: a week by the minute, and some.
     pub steps_max: usize,
-    /// Whether metric names that functions take away stay until the answer is made, as in Prometheus
+    /// Whether functions that drop the metric name do so at the end of the evaluation, as in Prometheus
     /// with the feature `promql-delayed-name-removal`. Off there, so off here.
     pub delayed_name_removal: bool,
-    /// Which rewrites of the plan are applied. All, except to measure what one brings.
+    /// Which rewrites of the plan are applied. All of them, except to measure the effect of one.
     pub rules: Rules,
 }
 
@@ -51,7 +51,7 @@ impl Default for EngineOptions {
     }
 }
 
-/// Answers queries. Holds nothing of them between calls.
+/// Answers queries. Keeps no state between them.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
     options: EngineOptions,
@@ -66,8 +66,8 @@ impl Engine {
         &self.options
     }
 
-    /// Answers a query. The future computes: run it on a thread that may be busy for a while, not on
-    /// an async worker. Setting `canceled` ends it with the next batch.
+    /// Answers a query. The future is CPU-bound: run it on a thread that may block, not on an async
+    /// worker. Setting `canceled` ends it with the next batch.
     pub async fn execute(
         &self,
         source: &dyn SeriesSource,

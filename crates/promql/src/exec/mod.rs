@@ -1,4 +1,4 @@
-//! What operators work with: the grid of steps, rows of values, and the context of a query.
+//! The data that operators pass on (the grid of steps, rows of values) and the context of a query.
 
 mod context;
 mod grid;

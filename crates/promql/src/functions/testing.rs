@@ -86,10 +86,10 @@ impl Setup {
     }
 
     /// Warnings and infos, each with its place.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let (mut notes, infos) = self.annotations.render(&" ".repeat(200));
-        notes.extend(infos);
-        notes
+    pub(super) fn annotations(&self) -> Vec<String> {
+        let (mut all, infos) = self.annotations.render(&" ".repeat(200));
+        all.extend(infos);
+        all
     }
 
     /// A row from `name{label="value", …}`, with plain names and values.

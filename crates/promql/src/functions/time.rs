@@ -1,4 +1,4 @@
-//! Parts of dates: what a float means as seconds since 1970, in UTC.
+//! Functions of dates and times: floats are seconds since 1970, in UTC.
 
 use super::math::each_float;
 use super::{CallContext, MapFunction};
@@ -22,7 +22,7 @@ pub(super) fn function(name: &str) -> Option<MapFunction> {
     Some(function)
 }
 
-/// The time of each step that has a value. Selectors have times of their own: the planner asks them.
+/// The time of each step that has a value. For selectors the planner takes the times of samples instead.
 fn timestamp(ctx: &CallContext<'_>, mut row: Row) -> Row {
     let times: Vec<f64> = (0..row.values.floats.len())
         .map(|step| {
@@ -39,7 +39,7 @@ fn timestamp(ctx: &CallContext<'_>, mut row: Row) -> Row {
     row
 }
 
-/// Only samples have a start time, computed values have none.
+/// Only samples have a start time; for selectors the planner reads it.
 fn start_timestamp(mut row: Row) -> Row {
     row.drop_name = true;
     row.values.floats.fill(ABSENT);
@@ -51,8 +51,7 @@ fn each_date(row: Row, field: impl Fn(Date) -> u64) -> Row {
     each_float(row, |value| field(civil(value).date()) as f64)
 }
 
-/// Fractions are cut off towards zero. What is no 64-bit number becomes the least one, as Go's
-/// conversion does on amd64.
+/// Rounds towards zero. What does not fit 64 bits becomes the smallest integer, as in Go on amd64.
 fn civil(seconds: f64) -> CivilTime {
     let limit = i64::MAX as f64;
     let fits = seconds > -limit && seconds < limit;

@@ -9,7 +9,7 @@ impl FloatHistogram {
         self.sum / self.count
     }
 
-    /// The variance of the observations, each taken to lie in the middle of its bucket.
+    /// The variance of the observations, each assumed to lie in the middle of its bucket.
     pub(crate) fn variance(&self) -> f64 {
         let mean = self.average();
         let (mut variance, mut lost) = (0.0, 0.0);

@@ -1,6 +1,6 @@
-//! A range vector that is the answer itself: `metric[5m]`, or a subquery.
+//! A range vector as the answer of an instant query: `metric[5m]`, or a subquery.
 //!
-//! Anchored and smoothed windows get a sample at each of their edges, as the functions over them see it.
+//! Anchored and smoothed windows get a sample at each of their edges, as functions over them do.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(crate) async fn range_samples<'q>(
     Ok(merged.into_iter().map(Samples::into_answer).collect())
 }
 
-/// The samples of a series that lie within the window; `None` where there are none.
+/// The samples of a series within the window; `None` if there are none.
 fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option<Samples> {
     let (end_ms, _) = windows.ends();
     let after_ms = end_ms.saturating_sub(windows.range_ms);
@@ -81,8 +81,8 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
     })
 }
 
-/// The samples within a window, with one at its start and one at its end. Those are samples near the
-/// edges, or lie on the line between two where the window is smoothed.
+/// The samples within a window, with one at its start and one at its end: the nearest samples, or
+/// interpolated between two in a smoothed window.
 fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -> Vec<(i64, f64)> {
     let until = if smoothed {
         floats.partition_point(|(time, _)| *time < end)
@@ -102,19 +102,19 @@ fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -
     if last_time <= start || first_time > end {
         return Vec::new();
     }
-    let on_line = |before: usize, at: i64| match (floats.get(before), floats.get(before + 1)) {
+    let interpolated = |before: usize, at: i64| match (floats.get(before), floats.get(before + 1)) {
         (Some((t0, v0)), Some((t1, v1))) => {
             v0 + (v1 - v0) * at.abs_diff(*t0) as f64 / t1.abs_diff(*t0) as f64
         }
         _ => last_value,
     };
     let left = if smoothed && first_time < start {
-        on_line(first, start)
+        interpolated(first, start)
     } else {
         first_value
     };
     let right = if smoothed && last > 0 && last_time > end {
-        on_line(last - 1, end)
+        interpolated(last - 1, end)
     } else {
         last_value
     };
@@ -127,7 +127,7 @@ fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -
 }
 
 impl Samples {
-    /// Takes the samples of another series that turned out to be the same one.
+    /// Adds the samples of a series with equal labels.
     fn merge(&mut self, other: Self) -> Result<()> {
         self.floats.extend(other.floats);
         self.histograms.extend(other.histograms);

@@ -54,13 +54,13 @@ impl Operator for WithScalar<'_> {
                 return Ok(None);
             };
             let annotations = &self.run.context.annotations;
-            let note = |note| annotations.add(*span, note);
+            let annotate = |annotation| annotations.add(*span, annotation);
             let operation = Operation {
                 op: *op,
                 return_bool: *return_bool,
                 scalar,
                 scalar_is_left: *scalar_is_left,
-                note: &note,
+                annotate: &annotate,
             };
             Ok(Some(map_rows(rows, |row| operation.apply(row))))
         })
@@ -72,7 +72,7 @@ struct Operation<'a> {
     return_bool: bool,
     scalar: &'a ScalarColumn,
     scalar_is_left: bool,
-    note: &'a (dyn Fn(crate::annotations::Note) + Sync),
+    annotate: &'a (dyn Fn(crate::annotations::Annotation) + Sync),
 }
 
 impl Operation<'_> {
@@ -112,8 +112,8 @@ impl Operation<'_> {
         }
     }
 
-    /// The operators of most queries: each has a loop of its own, so none is looked at step by step.
-    /// Says whether it was one of them.
+    /// The operators of most queries: each has a loop of its own, without a match at every step. False if
+    /// it is another one.
     fn apply_common(&self, floats: &mut [f64]) -> bool {
         let keep_if = |holds: bool, value: f64| if holds { value } else { ABSENT };
         match (self.op, self.scalar_is_left) {
@@ -164,9 +164,9 @@ impl Operation<'_> {
             };
             let scalar = Value::Float(self.scalar.at(step));
             let outcome = if self.scalar_is_left {
-                value_op(self.op, &scalar, &kept, self.note)
+                value_op(self.op, &scalar, &kept, self.annotate)
             } else {
-                value_op(self.op, &kept, &scalar, self.note)
+                value_op(self.op, &kept, &scalar, self.annotate)
             };
             let holds = matches!(outcome, Outcome::Float(_) | Outcome::Histogram(_));
             match outcome {

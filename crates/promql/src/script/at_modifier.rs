@@ -88,15 +88,15 @@ fn collect_modifiers(time: &TimeModifiers, end: usize, places: &mut Vec<usize>) 
 }
 
 impl PinnedQuery {
-    /// A note with its position as it would be in the original query.
-    pub(crate) fn original_note(&self, note: &str) -> String {
+    /// A annotation with its position as it would be in the original query.
+    pub(crate) fn original_annotation(&self, annotation: &str) -> String {
         let moved = || {
-            let (message, position) = note.strip_suffix(')')?.rsplit_once(" (1:")?;
+            let (message, position) = annotation.strip_suffix(')')?.rsplit_once(" (1:")?;
             let column: usize = position.parse().ok()?;
             let original = self.original_offset(column.checked_sub(1)?);
             Some(format!("{message} (1:{})", original + 1))
         };
-        moved().unwrap_or_else(|| note.to_owned())
+        moved().unwrap_or_else(|| annotation.to_owned())
     }
 
     fn original_offset(&self, offset: usize) -> usize {
@@ -162,11 +162,12 @@ mod tests {
         let query = "sum(m) + sum(n)";
         let pinned = pin(query, &crate::parse::parse(query).unwrap(), 61_500).unwrap();
         assert_eq!(pinned.text, "sum(m @ 61.500) + sum(n @ 61.500)");
-        let note = |column: usize| pinned.original_note(&format!("PromQL info: x (1:{column})"));
-        assert_eq!(note(5), "PromQL info: x (1:5)");
-        assert_eq!(note(19), "PromQL info: x (1:10)");
-        assert_eq!(note(23), "PromQL info: x (1:14)");
-        assert_eq!(pinned.original_note("no position"), "no position");
-        assert_eq!(pinned.original_note("odd (1:x)"), "odd (1:x)");
+        let annotation =
+            |column: usize| pinned.original_annotation(&format!("PromQL info: x (1:{column})"));
+        assert_eq!(annotation(5), "PromQL info: x (1:5)");
+        assert_eq!(annotation(19), "PromQL info: x (1:10)");
+        assert_eq!(annotation(23), "PromQL info: x (1:14)");
+        assert_eq!(pinned.original_annotation("no position"), "no position");
+        assert_eq!(pinned.original_annotation("odd (1:x)"), "odd (1:x)");
     }
 }

@@ -3,7 +3,7 @@
 //! A command's own lines end with an empty line; a line that is a comment counts as an empty one.
 
 use super::ScriptError;
-use super::expect::{Expected, ExpectedValue, Moments, TextPattern, first_word};
+use super::expect::{Expectation, ExpectedValue, TextPattern, TimeRange, first_word};
 use super::load::{Load, SeriesLine};
 use super::series::parse_series;
 use super::start_time::{is_start_line, parse_start_line};
@@ -35,7 +35,7 @@ pub(crate) enum CommandKind {
 pub(crate) struct Eval {
     pub(crate) query: String,
     pub(crate) time: QueryTime,
-    pub(crate) expected: Expected,
+    pub(crate) expected: Expectation,
 }
 
 impl Script {
@@ -170,7 +170,7 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
             (QueryTime::Instant { time_ms }, query)
         }
         "range" => {
-            let (moments, query) = Moments::parse(rest)?;
+            let (moments, query) = TimeRange::parse(rest)?;
             let time = QueryTime::Range {
                 start_ms: moments.start_ms,
                 end_ms: moments.end_ms,
@@ -183,7 +183,7 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
     if query.is_empty() {
         return Err("expected a query".to_owned());
     }
-    let mut expected = Expected::default();
+    let mut expected = Expectation::default();
     match modifier {
         "" => {}
         "_fail" => expected.failure = Some(TextPattern::Any),
@@ -208,7 +208,7 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
 }
 
 fn parse_expectations(
-    expected: &mut Expected,
+    expected: &mut Expectation,
     is_instant: bool,
     lines: &mut Lines<'_>,
 ) -> Result<(), String> {

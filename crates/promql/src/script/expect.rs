@@ -8,15 +8,15 @@ use crate::parse::parse_duration_ms;
 
 /// All that is expected of one evaluation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct Expectation {
     pub(crate) value: ExpectedValue,
     /// The result's order is that of the lines.
     pub(crate) ordered: bool,
     pub(crate) failure: Option<TextPattern>,
-    pub(crate) warnings: ExpectedNotes,
-    pub(crate) infos: ExpectedNotes,
+    pub(crate) warnings: ExpectedAnnotations,
+    pub(crate) infos: ExpectedAnnotations,
     /// The moments of an expected range vector.
-    pub(crate) range: Option<Moments>,
+    pub(crate) range: Option<TimeRange>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,21 +40,21 @@ pub(crate) struct ExpectedSeries {
 
 /// Warnings or infos that must be there, or must not.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ExpectedNotes {
-    /// Each must match a note; with any of these, each note must match one.
+pub(crate) struct ExpectedAnnotations {
+    /// Each must match a annotation; with any of these, each annotation must match one.
     pub(crate) patterns: Vec<TextPattern>,
     pub(crate) none: bool,
 }
 
 /// The moments of a result: from `start_ms` to `end_ms`, `step_ms` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moments {
+pub(crate) struct TimeRange {
     pub(crate) start_ms: i64,
     pub(crate) end_ms: i64,
     pub(crate) step_ms: i64,
 }
 
-impl Moments {
+impl TimeRange {
     /// `from 1m to 2m step 30s` at the beginning of a text, and what follows it.
     pub(crate) fn parse(text: &str) -> Result<(Self, &str), String> {
         let mut rest = text;
@@ -130,7 +130,7 @@ impl TextPattern {
     }
 }
 
-impl Expected {
+impl Expectation {
     /// Takes a line that begins with the word `expect`.
     pub(crate) fn add_expect_line(&mut self, line: &str) -> Result<(), String> {
         let (_, rest) = first_word(line);
@@ -149,7 +149,7 @@ impl Expected {
                 let moments = rest
                     .strip_prefix("vector")
                     .ok_or("expected \"expect range vector from … to … step …\"")?;
-                self.range = Some(Moments::parse(moments)?.0);
+                self.range = Some(TimeRange::parse(moments)?.0);
                 return Ok(());
             }
             _ => {}
@@ -167,8 +167,8 @@ impl Expected {
             "no_info" => self.infos.none = true,
             _ => return Err(format!("{kind:?} is nothing that can be expected")),
         }
-        for (notes, kind) in [(&self.warnings, "warn"), (&self.infos, "info")] {
-            if notes.none && !notes.patterns.is_empty() {
+        for (annotations, kind) in [(&self.warnings, "warn"), (&self.infos, "info")] {
+            if annotations.none && !annotations.patterns.is_empty() {
                 return Err(format!("{kind} and no_{kind} cannot be used together"));
             }
         }
@@ -204,8 +204,8 @@ fn parse_pattern(text: &str) -> Result<TextPattern, String> {
 mod tests {
     use super::*;
 
-    fn expected(lines: &[&str]) -> Result<Expected, String> {
-        let mut expected = Expected::default();
+    fn expected(lines: &[&str]) -> Result<Expectation, String> {
+        let mut expected = Expectation::default();
         for line in lines {
             expected.add_expect_line(line)?;
         }
@@ -228,7 +228,7 @@ mod tests {
         assert!(all.warnings.patterns[1].matches("we got 15 (1:2)"));
         assert!(!all.warnings.patterns[1].matches("we got 15 (1:2) "));
         assert!(all.infos.none && all.ordered);
-        let moments = Moments {
+        let moments = TimeRange {
             start_ms: 10_000,
             end_ms: 60_000,
             step_ms: 10_000,

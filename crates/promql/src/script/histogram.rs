@@ -15,14 +15,14 @@ use crate::parse::go_float;
 
 /// A histogram of a script.
 #[derive(Clone, Debug)]
-pub(crate) struct Described {
+pub(crate) struct ScriptHistogram {
     pub(crate) histogram: FloatHistogram,
     /// The counter reset hint was written, so it has to agree.
     pub(crate) hint_written: bool,
 }
 
 /// Reads a histogram; the cursor stands before `{{`.
-pub(crate) fn parse_histogram(cursor: &mut Cursor<'_>) -> Result<Described, String> {
+pub(crate) fn parse_histogram(cursor: &mut Cursor<'_>) -> Result<ScriptHistogram, String> {
     cursor.expect("{{")?;
     let mut histogram = FloatHistogram::default();
     let (mut offset, mut negative_offset) = (0, 0);
@@ -55,7 +55,7 @@ pub(crate) fn parse_histogram(cursor: &mut Cursor<'_>) -> Result<Described, Stri
     }
     histogram.positive_spans = one_span(offset, histogram.positive.len());
     histogram.negative_spans = one_span(negative_offset, histogram.negative.len());
-    Ok(Described {
+    Ok(ScriptHistogram {
         histogram,
         hint_written: seen.contains("counter_reset_hint"),
     })
@@ -158,7 +158,7 @@ pub(crate) fn combine(
     if custom[0] != custom[1] || sum.custom_bounds != increment.custom_bounds {
         return Err("the histograms have different bounds".to_owned());
     }
-    let (mut total, mut added) = (Sides::new(sum), Sides::new(increment));
+    let (mut total, mut added) = (BucketMaps::new(sum), BucketMaps::new(increment));
     added.reduce(i32::from(increment.schema) - i32::from(sum.schema));
     if !custom[0] {
         total.join_zero_buckets(&mut added, sum.schema);
@@ -198,14 +198,14 @@ fn combined_hint(one: CounterResetHint, other: CounterResetHint) -> CounterReset
 }
 
 /// All buckets of a histogram.
-struct Sides {
+struct BucketMaps {
     positive: Buckets,
     negative: Buckets,
     zero_count: f64,
     zero_threshold: f64,
 }
 
-impl Sides {
+impl BucketMaps {
     fn new(histogram: &FloatHistogram) -> Self {
         Self {
             positive: buckets(&histogram.positive_spans, &histogram.positive),
@@ -264,7 +264,7 @@ impl Sides {
 }
 
 /// Whether an answer's histogram is the expected one: fields nearly equal, empty buckets ignored.
-pub(crate) fn matches(expected: &Described, actual: &FloatHistogram) -> bool {
+pub(crate) fn matches(expected: &ScriptHistogram, actual: &FloatHistogram) -> bool {
     let want = &expected.histogram;
     let custom = want.schema == CUSTOM_BUCKETS_SCHEMA;
     want.schema == actual.schema
@@ -377,21 +377,21 @@ pub(crate) fn to_sample(histogram: &FloatHistogram) -> Histogram {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Described {
+    fn parse(text: &str) -> ScriptHistogram {
         let mut cursor = Cursor::new(text);
-        let described = parse_histogram(&mut cursor).unwrap();
+        let written = parse_histogram(&mut cursor).unwrap();
         assert!(cursor.is_at_end(), "{text}");
-        described
+        written
     }
 
     #[test]
     fn all_properties() {
-        let described = parse(
+        let written = parse(
             "{{schema:1 sum:-0.3 count:3.1 z_bucket:7.1 z_bucket_w:0.05 buckets:[5.1 10 7] offset:-3 \
              n_buckets:[4.1 5] n_offset:-5 counter_reset_hint:gauge}}",
         );
-        let histogram = &described.histogram;
-        assert!(described.hint_written);
+        let histogram = &written.histogram;
+        assert!(written.hint_written);
         assert_eq!(histogram.reset_hint, CounterResetHint::Gauge);
         assert_eq!(
             (histogram.schema, histogram.sum, histogram.count),

@@ -82,8 +82,8 @@ impl Load {
             let value = match point {
                 Point::Missing => continue,
                 Point::Float(value) => LoadedValue::Float(*value),
-                Point::Histogram(described) => {
-                    LoadedValue::Histogram(Arc::new(to_sample(&described.histogram)))
+                Point::Histogram(written) => {
+                    LoadedValue::Histogram(Arc::new(to_sample(&written.histogram)))
                 }
             };
             let offset = if line.starts.is_empty() {

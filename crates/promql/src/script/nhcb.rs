@@ -15,14 +15,14 @@ const BUCKET_LABEL: &str = "le";
 
 /// What the classic series of one histogram say at one time.
 #[derive(Default)]
-struct Parts {
+struct ClassicHistogram {
     /// Bounds with cumulative counts.
     buckets: Vec<(f64, f64)>,
     count: Option<f64>,
     sum: f64,
 }
 
-enum Part {
+enum ClassicSeries {
     Bucket(f64),
     Count,
     Sum,
@@ -30,7 +30,7 @@ enum Part {
 
 /// The native histograms of all `_bucket`, `_count` and `_sum` series.
 pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, String> {
-    let mut histograms: BTreeMap<Labels, BTreeMap<i64, Parts>> = BTreeMap::new();
+    let mut histograms: BTreeMap<Labels, BTreeMap<i64, ClassicHistogram>> = BTreeMap::new();
     for series in batch {
         let Some((labels, part)) = base_of(&series.labels)? else {
             continue;
@@ -42,9 +42,9 @@ pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, 
             };
             let parts = by_time.entry(sample.timestamp_ms).or_default();
             match part {
-                Part::Bucket(bound) => parts.buckets.push((bound, value)),
-                Part::Count => parts.count = Some(value),
-                Part::Sum => parts.sum = value,
+                ClassicSeries::Bucket(bound) => parts.buckets.push((bound, value)),
+                ClassicSeries::Count => parts.count = Some(value),
+                ClassicSeries::Sum => parts.sum = value,
             }
         }
     }
@@ -67,20 +67,20 @@ pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, 
 }
 
 /// The labels of the histogram that a classic series belongs to; `None` for other series.
-fn base_of(labels: &Labels) -> Result<Option<(Labels, Part)>, String> {
+fn base_of(labels: &Labels) -> Result<Option<(Labels, ClassicSeries)>, String> {
     let name = labels.metric_name();
     let (base, part) = if let Some(base) = name.strip_suffix("_bucket") {
         let bound = labels
             .get(BUCKET_LABEL)
             .ok_or_else(|| format!("{labels} has no bucket label"))?;
         match parse_signed_number(bound) {
-            Some(bound) if !bound.is_nan() => (base, Part::Bucket(bound)),
+            Some(bound) if !bound.is_nan() => (base, ClassicSeries::Bucket(bound)),
             _ => return Ok(None),
         }
     } else if let Some(base) = name.strip_suffix("_sum") {
-        (base, Part::Sum)
+        (base, ClassicSeries::Sum)
     } else if let Some(base) = name.strip_suffix("_count") {
-        (base, Part::Count)
+        (base, ClassicSeries::Count)
     } else {
         return Ok(None);
     };
@@ -89,7 +89,7 @@ fn base_of(labels: &Labels) -> Result<Option<(Labels, Part)>, String> {
     Ok(Some((builder.build(), part)))
 }
 
-impl Parts {
+impl ClassicHistogram {
     fn into_histogram(mut self) -> Result<Histogram, String> {
         self.buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.buckets.dedup_by(|later, first| later.0 == first.0);

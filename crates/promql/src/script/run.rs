@@ -10,8 +10,8 @@ use icecore_model::{MINUTE_MS, SeriesSource};
 
 use super::at_modifier::{PinnedQuery, pin};
 use super::command::{Command, CommandKind, Eval, Script};
-use super::compare::{check_notes, check_sorted, check_value};
-use super::expect::{Expected, Moments};
+use super::compare::{check_annotations, check_sorted, check_value};
+use super::expect::{Expectation, TimeRange};
 use super::load::{Backend, Load};
 use super::report::{Failure, Report};
 use super::reset_hint::ResetHints;
@@ -74,7 +74,7 @@ impl Runner<'_> {
                 end_ms,
                 step_ms,
             } => {
-                let moments = Moments {
+                let moments = TimeRange {
                     start_ms,
                     end_ms,
                     step_ms,
@@ -172,19 +172,19 @@ impl Runner<'_> {
             _ => QueryValue::Vector(samples),
         };
         // The steps of a range query are sorted by labels, so the order says nothing here.
-        let unordered = Expected {
+        let unordered = Expectation {
             ordered: false,
             ..self.eval.expected.clone()
         };
         check_value(&unordered, None, &value)
     }
 
-    /// Asks and compares value and notes; `None` when the query failed as it should.
+    /// Asks and compares value and annotations; `None` when the query failed as it should.
     fn ask(
         &self,
         query: &str,
         time: QueryTime,
-        moments: Option<Moments>,
+        moments: Option<TimeRange>,
         pinned: Option<&PinnedQuery>,
     ) -> Result<Option<Answer>, String> {
         let expected = &self.eval.expected;
@@ -208,15 +208,15 @@ impl Runner<'_> {
                 };
             }
         };
-        let as_written = |notes: &[String]| match pinned {
-            Some(pinned) => notes
+        let as_written = |annotations: &[String]| match pinned {
+            Some(pinned) => annotations
                 .iter()
-                .map(|note| pinned.original_note(note))
+                .map(|annotation| pinned.original_annotation(annotation))
                 .collect(),
-            None => notes.to_vec(),
+            None => annotations.to_vec(),
         };
-        check_notes(&expected.warnings, "warning", &as_written(&answer.warnings))?;
-        check_notes(&expected.infos, "info", &as_written(&answer.infos))?;
+        check_annotations(&expected.warnings, "warning", &as_written(&answer.warnings))?;
+        check_annotations(&expected.infos, "info", &as_written(&answer.infos))?;
         check_value(expected, moments, &answer.value)?;
         Ok(Some(answer))
     }

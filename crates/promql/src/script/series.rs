@@ -3,14 +3,14 @@
 use icecore_model::{Labels, METRIC_NAME, STALE_NAN_BITS};
 
 use super::cursor::Cursor;
-use super::histogram::{Described, combine, parse_histogram};
+use super::histogram::{ScriptHistogram, combine, parse_histogram};
 
 /// One place in a sequence of values.
 #[derive(Clone, Debug)]
 pub(crate) enum Point {
     Missing,
     Float(f64),
-    Histogram(Described),
+    Histogram(ScriptHistogram),
 }
 
 /// Most points of one line: far more than a test needs, few enough to hold.
@@ -147,11 +147,11 @@ fn parse_histograms(cursor: &mut Cursor<'_>, points: &mut Vec<Point>) -> Result<
     let times = cursor.count()?.min(POINTS_MAX);
     for _ in 0..times {
         let next = combine(&current.histogram, &step.histogram, sign)?;
-        let described = Described {
+        let written = ScriptHistogram {
             histogram: next,
             hint_written: current.hint_written,
         };
-        points.push(Point::Histogram(std::mem::replace(&mut current, described)));
+        points.push(Point::Histogram(std::mem::replace(&mut current, written)));
     }
     points.push(Point::Histogram(current));
     Ok(())

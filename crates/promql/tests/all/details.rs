@@ -146,7 +146,7 @@ eval instant at 90s count_over_time(sort(m)[1m:1m])
     );
 }
 
-/// What is outside is evaluated last, and the last place of a note is the one that is given.
+/// What is outside is evaluated last, and the last place of a annotation is the one that is given.
 #[test]
 fn notes_of_parameters_come_after_those_inside() {
     names_at_once(

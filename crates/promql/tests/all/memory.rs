@@ -22,7 +22,7 @@ const BATCH_SERIES: usize = 1000;
 const GIB: u64 = 1 << 30;
 
 /// Series of targets with twenty series each, a sample every 15 s.
-struct Endless {
+struct EndlessSource {
     series: usize,
 }
 
@@ -32,7 +32,7 @@ struct Stream {
     times: TimeColumn,
 }
 
-impl SeriesSource for Endless {
+impl SeriesSource for EndlessSource {
     fn select(
         &self,
         selection: Selection,
@@ -104,7 +104,7 @@ fn measure(series: usize, query: &str, time: QueryTime, expected_series: usize) 
         timeout: None,
         counts_touched: false,
     };
-    let (source, never) = (Endless { series }, AtomicBool::new(false));
+    let (source, never) = (EndlessSource { series }, AtomicBool::new(false));
     let started = Instant::now();
     let answer = block_on(engine.execute(&source, &request, &never)).unwrap();
     let seconds = started.elapsed().as_secs_f64();

@@ -1,8 +1,8 @@
 //! Compensated addition without a branch on data.
 //!
-//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find exactly what
-//! rounding took away. Asking which of two numbers is larger is a branch that nothing predicts, and
-//! costs more than the additions that make it unnecessary.
+//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find the exact rounding
+//! error. A branch on which of two numbers is larger is unpredictable and costs more than the additions
+//! that avoid it.
 
 /// Adds `increment` to a sum and its compensation.
 #[inline]
@@ -15,7 +15,7 @@ pub(super) fn add(increment: f64, sum: f64, lost: f64) -> (f64, f64) {
     }
 }
 
-/// A sum and exactly what rounding took away from it (Knuth).
+/// A sum and its exact rounding error (Knuth).
 #[inline]
 pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;

@@ -57,7 +57,7 @@ pub(crate) fn window_function(name: &str) -> Option<&'static WindowFunction> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// Whether a function accepts the modifier of its range vector, else why not.
+/// Fails if a function does not accept the modifier of its range vector.
 pub(crate) fn check_mode(function: &str, mode: WindowMode) -> Result<()> {
     let (modifier, accepting): (_, &[&str]) = match mode {
         WindowMode::Plain => return Ok(()),

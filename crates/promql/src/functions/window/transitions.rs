@@ -1,9 +1,9 @@
-//! `resets` and `changes`: how often a sample differs from the one before it in a certain way.
+//! `resets` and `changes`: how often a counter was reset or a value changed between two samples.
 
 use crate::exec::Values;
 use crate::histogram::FloatHistogram;
 
-use super::starts::{Started, is_restart};
+use super::starts::{SampleStart, is_restart};
 use super::view::View;
 use super::windows::{Slot, WindowMode};
 
@@ -18,7 +18,7 @@ pub(super) enum Transition {
 #[derive(Clone, Copy)]
 struct Sample<'a> {
     value: Value<'a>,
-    started: Started,
+    started: SampleStart,
 }
 
 #[derive(Clone, Copy)]
@@ -45,11 +45,11 @@ impl Transition {
     }
 }
 
-/// Counts once how many transitions lie before each sample of the series; a window is a difference.
+/// Counts the transitions before each sample of the series once; a window is a difference of counts.
 pub(super) fn count(view: &View<'_>, transition: Transition) -> Values {
     let float = |i: usize| Sample {
         value: Value::Float(view.floats[i]),
-        started: Started::at(i, view.times[i], &view.starts.floats),
+        started: SampleStart::at(i, view.times[i], &view.starts.floats),
     };
     if view.has_only_floats() {
         let samples = (0..view.floats.len()).map(float);
@@ -57,7 +57,7 @@ pub(super) fn count(view: &View<'_>, transition: Transition) -> Values {
     }
     let points = view.histograms.iter().enumerate().map(|(i, point)| Sample {
         value: Value::Histogram(&point.histogram),
-        started: Started::at(i, point.time_ms, &view.starts.histograms),
+        started: SampleStart::at(i, point.time_ms, &view.starts.histograms),
     });
     let mut samples: Vec<_> = (0..view.floats.len()).map(float).chain(points).collect();
     samples.sort_by_key(|sample| sample.started.time);

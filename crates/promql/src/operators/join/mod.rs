@@ -1,18 +1,18 @@
-//! Binary operators between two vectors: rows meet by their labels.
+//! Binary operators between two vectors: rows are matched by labels.
 //!
 //! ```text
 //! "one" side ─ grouped by join labels ─┐
 //! "many" side ─────────────────────────┴─► pairs ─► all steps of a pair at once
 //! ```
 //!
-//! Prometheus matches step by step. Here whole rows are paired, and what it checks at each step
-//! (no series matches twice) is checked for the steps at which both of two rows have a value.
+//! Prometheus matches step by step. Here whole rows are paired, and its check at each step (no series
+//! matches twice) is done for the steps at which both of two rows have a value.
 
 mod arithmetic;
 mod pair;
 mod set;
 
-use super::label_key::{KeyNumbers, LabelKey};
+use super::label_key::{KeyInterner, LabelKey};
 use super::{Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Row, merge_steps};
@@ -46,7 +46,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             Ok(rows)
         }
     } else {
-        let note = |note| context.annotations.add(*span, note);
+        let annotate = |annotation| context.annotations.add(*span, annotation);
         let join = arithmetic::Join {
             op: *op,
             return_bool: *return_bool,
@@ -54,7 +54,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             keys: &keys,
             steps: node.grid.steps,
             removes_names: op.is_arithmetic() || (*return_bool && !delayed_names),
-            note: &note,
+            annotate: &annotate,
         };
         let rows = join.rows(lhs, rhs)?;
         // Prometheus looks for equal series at each node of a range query, and of an instant query
@@ -67,29 +67,29 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     }
 }
 
-/// Rows with the numbers of their join labels; equal labels, equal numbers.
-struct Numbered {
+/// Rows with the ids of their join labels; equal labels have equal ids.
+struct KeyedRows {
     rows: Vec<Row>,
-    numbers: Vec<usize>,
+    key_ids: Vec<usize>,
 }
 
-impl Numbered {
-    fn new(rows: Vec<Row>, keys: &LabelKey, known: &mut KeyNumbers) -> Self {
+impl KeyedRows {
+    fn new(rows: Vec<Row>, keys: &LabelKey, interner: &mut KeyInterner) -> Self {
         let mut key = Vec::new();
-        let number = |row: &Row| {
+        let key_id = |row: &Row| {
             keys.write(&row.labels, &mut key);
-            known.number(&key).0
+            interner.intern(&key).0
         };
-        let numbers = rows.iter().map(number).collect();
-        Self { rows, numbers }
+        let key_ids = rows.iter().map(key_id).collect();
+        Self { rows, key_ids }
     }
 
-    /// For each number below `count` the rows that have it, in order.
-    fn by_number(&self, count: usize) -> Vec<Vec<usize>> {
-        let mut places = vec![Vec::new(); count];
-        for (place, number) in self.numbers.iter().enumerate() {
-            places[*number].push(place);
+    /// For each key id below `count` its rows, in order.
+    fn by_key(&self, count: usize) -> Vec<Vec<usize>> {
+        let mut indexes = vec![Vec::new(); count];
+        for (index, key_id) in self.key_ids.iter().enumerate() {
+            indexes[*key_id].push(index);
         }
-        places
+        indexes
     }
 }

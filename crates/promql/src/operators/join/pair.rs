@@ -1,11 +1,11 @@
 //! An operator on two rows, all steps at once.
 
-use crate::annotations::Note;
+use crate::annotations::Annotation;
 use crate::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
 use crate::exec::{ABSENT, Values, is_absent};
 use crate::parse::BinaryOp;
 
-/// The right or left side of a pair: a row's values, or a number that stands for a missing one.
+/// The right or left side of a pair: a row's values, or a number that fills in for a missing row.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'v> {
     Values(&'v Values),
@@ -36,7 +36,7 @@ impl<'v> Side<'v> {
     }
 }
 
-/// Whether both sides have a value at a step, and the operator is one for their types.
+/// Whether both sides have a value at a step, and the operator takes their types.
 pub(super) fn fits(op: BinaryOp, lhs: Side<'_>, rhs: Side<'_>, step: usize) -> bool {
     match (lhs.at(step), rhs.at(step)) {
         (Some(lhs), Some(rhs)) => types_fit(op, &lhs, &rhs),
@@ -51,11 +51,11 @@ pub(super) fn values(
     lhs: Side<'_>,
     rhs: Side<'_>,
     steps: usize,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Values {
     let trims = matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
     if trims || lhs.has_histograms() || rhs.has_histograms() {
-        return mixed(op, return_bool, lhs, rhs, steps, note);
+        return mixed(op, return_bool, lhs, rhs, steps, annotate);
     }
     Values {
         floats: floats(op, return_bool, lhs, rhs, steps),
@@ -63,7 +63,7 @@ pub(super) fn values(
     }
 }
 
-/// The operator is looked at once, not at each step: the loops below are compiled one by one.
+/// Matches the operator once, not at each step: each loop below is compiled by itself.
 fn floats(op: BinaryOp, return_bool: bool, lhs: Side<'_>, rhs: Side<'_>, steps: usize) -> Vec<f64> {
     if let (false, Side::Values(lhs), Side::Values(rhs)) = (return_bool, lhs, rhs) {
         let (lhs, rhs) = (&lhs.floats, &rhs.floats);
@@ -107,14 +107,14 @@ fn mixed(
     lhs: Side<'_>,
     rhs: Side<'_>,
     steps: usize,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Values {
     let mut values = Values::absent(steps);
     for step in 0..steps {
         let (Some(lhs), Some(rhs)) = (lhs.at(step), rhs.at(step)) else {
             continue;
         };
-        match value_op(op, &lhs, &rhs, note) {
+        match value_op(op, &lhs, &rhs, annotate) {
             Outcome::Incompatible => {}
             Outcome::False if return_bool => values.floats[step] = 0.0,
             Outcome::False => {}

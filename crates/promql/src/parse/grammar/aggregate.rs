@@ -60,7 +60,7 @@ impl Parser<'_> {
             without: grouping.without,
             span,
         });
-        self.grown(expr, height)
+        self.parent(expr, height)
     }
 
     /// `by (…)` or `without (…)`, if it is there.

@@ -25,7 +25,7 @@ impl Parser<'_> {
             return_bool,
             span,
         });
-        self.grown(expr, height)
+        self.parent(expr, height)
     }
 
     fn matching(&mut self) -> Parse<VectorMatching> {

@@ -26,7 +26,7 @@ impl Parser<'_> {
                 end,
             },
         });
-        self.grown(expr, height)
+        self.parent(expr, height)
     }
 
     /// `(a, b, …` up to the closing parenthesis, which stays the current token.

@@ -13,7 +13,7 @@ use super::{BinaryOp, MAX_NESTING, Parse, Parser, too_deep};
 
 /// Where a duration stands, which decides how an error is worded.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum DurationContext {
     Range,
     Step,
     Offset,
@@ -29,8 +29,8 @@ struct Tree {
 
 impl Parser<'_> {
     /// The range of a selector or the range or step of a subquery.
-    pub(super) fn positive_duration(&mut self, place: Place) -> Parse<Duration> {
-        let tree = self.durations(0, place)?;
+    pub(super) fn positive_duration(&mut self, context: DurationContext) -> Parse<Duration> {
+        let tree = self.durations(0, context)?;
         if literal(&tree.expr).is_some_and(|seconds| seconds <= 0.0) {
             let message = "duration must be greater than 0";
             return Err(Fault::new(tree.expr.span.start, message));
@@ -43,23 +43,23 @@ impl Parser<'_> {
         let tree = match self.sign() {
             Some(negative) => {
                 let start = self.advance()?.span.start;
-                let term = self.duration_term(Place::Offset)?;
+                let term = self.duration_term(DurationContext::Offset)?;
                 signed(start, negative, term)?
             }
-            None => self.duration_term(Place::Offset)?,
+            None => self.duration_term(DurationContext::Offset)?,
         };
         Ok((finished(tree.expr), tree.end))
     }
 
-    fn durations(&mut self, lowest: u8, place: Place) -> Parse<Tree> {
+    fn durations(&mut self, lowest: u8, context: DurationContext) -> Parse<Tree> {
         self.nested(|parser| {
             let mut left = match parser.sign() {
                 Some(negative) => {
                     let start = parser.advance()?.span.start;
-                    let operand = parser.durations(POWER_PRECEDENCE, place)?;
+                    let operand = parser.durations(POWER_PRECEDENCE, context)?;
                     signed(start, negative, operand)?
                 }
-                None => parser.duration_term(place)?,
+                None => parser.duration_term(context)?,
             };
             while let TokenKind::Operator(op) = parser.token.kind {
                 let Some(duration_op) = op.of_durations() else {
@@ -69,7 +69,7 @@ impl Parser<'_> {
                     break;
                 }
                 let position = parser.advance()?.span.start;
-                let right = parser.durations(op.right_precedence(), place)?;
+                let right = parser.durations(op.right_precedence(), context)?;
                 left = combined(left, duration_op, right, position)?;
             }
             Ok(left)
@@ -84,7 +84,7 @@ impl Parser<'_> {
         }
     }
 
-    fn duration_term(&mut self, place: Place) -> Parse<Tree> {
+    fn duration_term(&mut self, context: DurationContext) -> Parse<Tree> {
         match self.token.kind {
             TokenKind::Number | TokenKind::Duration => {
                 let number = self.number()?;
@@ -96,8 +96,8 @@ impl Parser<'_> {
             }
             TokenKind::Preprocessor(word @ (Preprocessor::Step | Preprocessor::Range)) => {
                 let start = self.advance()?.span.start;
-                self.expect_in_duration(TokenKind::LeftParen, place)?;
-                let end = self.expect_in_duration(TokenKind::RightParen, place)?;
+                self.expect_in_duration(TokenKind::LeftParen, context)?;
+                let end = self.expect_in_duration(TokenKind::RightParen, context)?;
                 let kind = match word {
                     Preprocessor::Step => Kind::Step,
                     _ => Kind::Range,
@@ -105,58 +105,60 @@ impl Parser<'_> {
                 Ok(leaf(kind, Span { start, end }))
             }
             TokenKind::Identifier if self.token.text.eq_ignore_ascii_case("min_of") => {
-                self.chosen(Kind::MinOf, place)
+                self.min_or_max(Kind::MinOf, context)
             }
             TokenKind::Identifier if self.token.text.eq_ignore_ascii_case("max_of") => {
-                self.chosen(Kind::MaxOf, place)
+                self.min_or_max(Kind::MaxOf, context)
             }
             TokenKind::LeftParen => {
                 self.advance()?;
-                let mut tree = self.durations(0, place)?;
-                tree.end = self.expect_in_duration(TokenKind::RightParen, place)?;
+                let mut tree = self.durations(0, context)?;
+                tree.end = self.expect_in_duration(TokenKind::RightParen, context)?;
                 tree.expr.wrapped = true;
                 Ok(tree)
             }
-            _ => Err(self.unexpected_in_duration(place)),
+            _ => Err(self.unexpected_in_duration(context)),
         }
     }
 
     /// `min_of(a, b)` or `max_of(a, b)`
-    fn chosen(
+    fn min_or_max(
         &mut self,
         kind: fn(Box<DurationExpr>, Box<DurationExpr>) -> Kind,
-        place: Place,
+        context: DurationContext,
     ) -> Parse<Tree> {
         let start = self.advance()?.span.start;
-        self.expect_in_duration(TokenKind::LeftParen, place)?;
-        let left = self.durations(0, place)?;
-        self.expect_in_duration(TokenKind::Comma, place)?;
-        let right = self.durations(0, place)?;
-        let end = self.expect_in_duration(TokenKind::RightParen, place)?;
+        self.expect_in_duration(TokenKind::LeftParen, context)?;
+        let left = self.durations(0, context)?;
+        self.expect_in_duration(TokenKind::Comma, context)?;
+        let right = self.durations(0, context)?;
+        let end = self.expect_in_duration(TokenKind::RightParen, context)?;
         let height = left.height.max(right.height);
         let kind = kind(Box::new(left.expr), Box::new(right.expr));
-        grown(kind, Span { start, end }, height)
+        parent(kind, Span { start, end }, height)
     }
 
-    fn expect_in_duration(&mut self, kind: TokenKind, place: Place) -> Parse<usize> {
+    fn expect_in_duration(&mut self, kind: TokenKind, context: DurationContext) -> Parse<usize> {
         if self.at(kind) {
             Ok(self.advance()?.span.end)
         } else {
-            Err(self.unexpected_in_duration(place))
+            Err(self.unexpected_in_duration(context))
         }
     }
 
-    fn unexpected_in_duration(&self, place: Place) -> Fault {
-        match place {
-            Place::Range => self.unexpected(
+    fn unexpected_in_duration(&self, context: DurationContext) -> Fault {
+        match context {
+            DurationContext::Range => self.unexpected(
                 "subquery or range selector",
                 "number, duration, step(), or range()",
             ),
-            Place::Step => self.unexpected(
+            DurationContext::Step => self.unexpected(
                 "subquery selector",
                 "number, duration, step(), range(), or \"]\"",
             ),
-            Place::Offset => self.unexpected("offset", "number, duration, step(), or range()"),
+            DurationContext::Offset => {
+                self.unexpected("offset", "number, duration, step(), or range()")
+            }
         }
     }
 }
@@ -173,7 +175,7 @@ fn leaf(kind: Kind, span: Span) -> Tree {
     }
 }
 
-fn grown(kind: Kind, span: Span, below: usize) -> Parse<Tree> {
+fn parent(kind: Kind, span: Span, below: usize) -> Parse<Tree> {
     let mut tree = leaf(kind, span);
     tree.height = below + 1;
     if tree.height > MAX_NESTING {
@@ -198,7 +200,7 @@ fn signed(start: usize, negative: bool, mut tree: Tree) -> Parse<Tree> {
         _ if negative => {
             let end = tree.end;
             let kind = Kind::Negate(Box::new(tree.expr));
-            grown(kind, Span { start, end }, tree.height)
+            parent(kind, Span { start, end }, tree.height)
         }
         _ => Ok(tree),
     }
@@ -216,7 +218,7 @@ fn combined(left: Tree, op: DurationOp, right: Tree, position: usize) -> Parse<T
     let span = join(left.expr.span, right.expr.span);
     let height = left.height.max(right.height);
     let kind = Kind::Binary(op, Box::new(left.expr), Box::new(right.expr));
-    let tree = grown(kind, span, height)?;
+    let tree = parent(kind, span, height)?;
     Ok(Tree { end, ..tree })
 }
 

@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
             expr: Box::new(tree.expr),
             span,
         });
-        self.grown(expr, tree.height)
+        self.parent(expr, tree.height)
     }
 
     fn primary(&mut self) -> Parse<Tree> {
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
             expr: Box::new(inner.expr),
             span: Span { start, end },
         });
-        self.grown(expr, inner.height)
+        self.parent(expr, inner.height)
     }
 
     /// The number or duration that the current token is.
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A node above others of which the highest has the given height.
-    fn grown(&self, expr: Expr, below: usize) -> Parse<Tree> {
+    fn parent(&self, expr: Expr, below: usize) -> Parse<Tree> {
         let height = below + 1;
         if height > MAX_HEIGHT {
             let start = expr.span().start;

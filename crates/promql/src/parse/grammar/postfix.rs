@@ -3,7 +3,7 @@
 use super::super::ast::{At, Duration, Expr, MatrixSelector, Span, Subquery, TimeModifiers};
 use super::super::lexer::Fault;
 use super::super::token::{Keyword, Preprocessor, TokenKind};
-use super::duration::Place;
+use super::duration::DurationContext;
 use super::{Parse, Parser, Tree};
 
 impl Parser<'_> {
@@ -25,13 +25,13 @@ impl Parser<'_> {
     /// `[range]` or `[range:step]`
     fn range(&mut self, tree: Tree) -> Parse<Tree> {
         let bracket = self.advance()?.span.start;
-        let range = self.positive_duration(Place::Range)?;
+        let range = self.positive_duration(DurationContext::Range)?;
         match self.token.kind {
             TokenKind::RightBracket => {
                 let end = self.advance()?.span.end;
                 let expr = matrix(tree.expr, range, end)
                     .map_err(|message| Fault::new(bracket, message))?;
-                self.grown(expr, tree.height)
+                self.parent(expr, tree.height)
             }
             TokenKind::Colon => {
                 self.advance()?;
@@ -44,7 +44,7 @@ impl Parser<'_> {
     fn subquery(&mut self, tree: Tree, range: Duration) -> Parse<Tree> {
         let step = match self.token.kind {
             TokenKind::RightBracket => None,
-            _ => Some(self.positive_duration(Place::Step)?),
+            _ => Some(self.positive_duration(DurationContext::Step)?),
         };
         if !self.at(TokenKind::RightBracket) {
             return Err(self.unexpected("subquery selector", "\"]\""));
@@ -60,7 +60,7 @@ impl Parser<'_> {
             time: TimeModifiers::default(),
             span,
         });
-        self.grown(expr, tree.height)
+        self.parent(expr, tree.height)
     }
 
     fn offset(&mut self, expr: &mut Expr) -> Parse<()> {

@@ -1,4 +1,4 @@
-//! When data is from: `offset`, `@`, ranges and subqueries become absolute times.
+//! The times of data: `offset`, `@`, ranges and subqueries become absolute times.
 
 use super::{Builder, HistogramUse};
 use crate::error::{Error, Result};
@@ -11,8 +11,8 @@ use crate::plan::RangeInput;
 const SUBQUERY_STEPS_MAX: usize = 1_000_000;
 
 impl Builder<'_> {
-    /// How far before the steps of `grid` the data lies. With `@` that is right for the first step
-    /// only; such nodes have one step (or fixed windows).
+    /// How far before the steps of `grid` the data lies. With `@` that holds for the first step only; such
+    /// nodes have one step (or fixed windows).
     pub(super) fn offset(&self, time: &TimeModifiers, grid: Grid) -> Result<i64> {
         let offset_ms = self.duration(&time.offset)?;
         Ok(match self.at(time) {
@@ -46,7 +46,7 @@ impl Builder<'_> {
             .map_err(invalid)
     }
 
-    /// What `step()` and `range()` mean: those of the query, 0 for instant queries.
+    /// The values of `step()` and `range()`: those of the query, 0 for instant queries.
     pub(super) fn step_and_range(&self) -> (i64, i64) {
         let grid = self.context.grid;
         if self.context.is_range {
@@ -76,7 +76,7 @@ impl Builder<'_> {
             }
             Expr::Subquery(subquery) => self.subquery(subquery, grid),
             other => Err(Error::Execution(format!(
-                "a range vector was expected in place of {:?}",
+                "expected a range vector, got {:?}",
                 self.text(other.span())
             ))),
         }
@@ -118,14 +118,14 @@ impl Builder<'_> {
         let inner = subquery_grid(&windows, step_ms.max(1));
         if inner.steps > SUBQUERY_STEPS_MAX {
             return Err(Error::LimitReached(format!(
-                "a subquery has {} steps, more than {SUBQUERY_STEPS_MAX}: use a larger step or a shorter range",
+                "subquery has {} steps, the maximum is {SUBQUERY_STEPS_MAX}: use a larger step or a shorter range",
                 inner.steps
             )));
         }
         let above = std::mem::replace(&mut self.histogram_use, HistogramUse::Buckets);
-        let around = std::mem::replace(&mut self.asked_end_ms, windows.ends().1);
+        let enclosing = std::mem::replace(&mut self.requested_end_ms, windows.ends().1);
         let input = self.vector(&subquery.expr, inner);
-        self.asked_end_ms = around;
+        self.requested_end_ms = enclosing;
         self.histogram_use = above;
         Ok((RangeInput::Subquery(Box::new(input?)), windows))
     }

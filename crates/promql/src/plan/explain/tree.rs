@@ -1,6 +1,6 @@
 //! A tree of lines.
 
-/// A line with what stands below it.
+/// A line with the lines below it.
 pub(super) struct Tree {
     text: String,
     children: Vec<Tree>,

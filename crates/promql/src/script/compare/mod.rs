@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use icecore_model::{Labels, is_stale_nan};
 
-use super::expect::{Expected, ExpectedNotes, ExpectedSeries, ExpectedValue, Moments};
+use super::expect::{Expectation, ExpectedAnnotations, ExpectedSeries, ExpectedValue, TimeRange};
 use super::histogram;
 use super::series::Point;
 use crate::histogram::FloatHistogram;
@@ -31,35 +31,37 @@ pub(crate) fn almost_equal(a: f64, b: f64) -> bool {
 }
 
 /// Compares warnings or infos; `kind` is the word for them.
-pub(crate) fn check_notes(
-    expected: &ExpectedNotes,
+pub(crate) fn check_annotations(
+    expected: &ExpectedAnnotations,
     kind: &str,
-    notes: &[String],
+    annotations: &[String],
 ) -> Result<(), String> {
-    if expected.none && !notes.is_empty() {
-        return Err(format!("expected no {kind}, but got {notes:?}"));
+    if expected.none && !annotations.is_empty() {
+        return Err(format!("expected no {kind}, but got {annotations:?}"));
     }
     if expected.patterns.is_empty() {
         return Ok(());
     }
-    let unmet = |pattern: &&super::expect::TextPattern| !notes.iter().any(|n| pattern.matches(n));
+    let unmet =
+        |pattern: &&super::expect::TextPattern| !annotations.iter().any(|n| pattern.matches(n));
     if let Some(pattern) = expected.patterns.iter().find(unmet) {
         return Err(format!(
-            "expected a {kind} with {}, but got {notes:?}",
+            "expected a {kind} with {}, but got {annotations:?}",
             pattern.describe()
         ));
     }
-    let unexpected = |note: &&String| !expected.patterns.iter().any(|p| p.matches(note));
-    match notes.iter().find(unexpected) {
-        Some(note) => Err(format!("unexpected {kind} {note:?}")),
+    let unexpected =
+        |annotation: &&String| !expected.patterns.iter().any(|p| p.matches(annotation));
+    match annotations.iter().find(unexpected) {
+        Some(annotation) => Err(format!("unexpected {kind} {annotation:?}")),
         None => Ok(()),
     }
 }
 
 /// Compares a value. `moments` are those of an expected matrix.
 pub(crate) fn check_value(
-    expected: &Expected,
-    moments: Option<Moments>,
+    expected: &Expectation,
+    moments: Option<TimeRange>,
     value: &QueryValue,
 ) -> Result<(), String> {
     match (&expected.value, value) {
@@ -191,7 +193,7 @@ fn check_vector(
 
 fn check_matrix(
     expected: &[ExpectedSeries],
-    moments: Option<Moments>,
+    moments: Option<TimeRange>,
     matrix: &[MatrixSeries],
 ) -> Result<(), String> {
     check_sorted(matrix)?;
@@ -225,7 +227,7 @@ pub(crate) fn check_sorted(matrix: &[MatrixSeries]) -> Result<(), String> {
 
 fn check_points(
     points: &[Point],
-    moments: Option<Moments>,
+    moments: Option<TimeRange>,
     series: &MatrixSeries,
 ) -> Result<(), String> {
     let (mut floats, mut histograms) = (Vec::new(), Vec::new());
@@ -243,7 +245,7 @@ fn check_points(
         match point {
             Point::Missing => {}
             Point::Float(value) => floats.push((time, *value)),
-            Point::Histogram(described) => histograms.push((time, described)),
+            Point::Histogram(written) => histograms.push((time, written)),
         }
     }
     let got: Vec<(i64, f64)> = series.floats().collect();
@@ -282,7 +284,7 @@ fn render_point(point: &Point) -> String {
     match point {
         Point::Missing => "nothing".to_owned(),
         Point::Float(value) => go_float(*value),
-        Point::Histogram(described) => histogram::render(&described.histogram),
+        Point::Histogram(written) => histogram::render(&written.histogram),
     }
 }
 

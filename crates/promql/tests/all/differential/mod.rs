@@ -358,7 +358,7 @@ struct Tally {
     excuses: &'static [Known],
     /// Whether warnings and infos are compared. Rewriting may leave some unsaid, those of rows that
     /// match nothing: so they are compared as of the plan that is as written.
-    compares_notes: bool,
+    compares_annotations: bool,
     /// Without those excused before they were compared.
     compared: usize,
     /// Queries that both answered with something.
@@ -369,10 +369,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(excuses: &'static [Known], compares_notes: bool) -> Self {
+    fn new(excuses: &'static [Known], compares_annotations: bool) -> Self {
         Self {
             excuses,
-            compares_notes,
+            compares_annotations,
             compared: 0,
             with_values: 0,
             failed: 0,
@@ -400,8 +400,8 @@ impl Tally {
         }
         let difference = ours.difference(theirs, is_ordered);
         let difference = difference.or_else(|| {
-            if self.compares_notes {
-                as_written.notes_differ(theirs)
+            if self.compares_annotations {
+                as_written.annotations_differ(theirs)
             } else {
                 None
             }

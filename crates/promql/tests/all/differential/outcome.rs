@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
         /// The values of an instant vector in the order of the answer.
         in_order: Vec<f64>,
         /// Warnings and infos with their places.
-        notes: BTreeSet<String>,
+        annotations: BTreeSet<String>,
     },
 }
 
@@ -94,7 +94,7 @@ impl Shown {
 }
 
 /// Most warnings, and most infos, that Prometheus shows; the rest it counts.
-const NOTES_SHOWN: usize = 10;
+const ANNOTATIONS_SHOWN: usize = 10;
 
 impl Outcome {
     pub(crate) fn of_engine(answer: Result<Answer, Error>) -> Self {
@@ -102,7 +102,7 @@ impl Outcome {
             Ok(answer) => answer,
             Err(error) => return Self::Failed(error.to_string()),
         };
-        let (value, notes) = (
+        let (value, annotations) = (
             answer.value,
             answer.warnings.into_iter().chain(answer.infos),
         );
@@ -154,7 +154,7 @@ impl Outcome {
             series,
             histograms,
             in_order,
-            notes: notes.collect(),
+            annotations: annotations.collect(),
         }
     }
 
@@ -206,14 +206,15 @@ impl Outcome {
             }
             _ => "string",
         };
-        let notes = ["warnings", "infos"].map(|key| answer[key].as_array().into_iter().flatten());
-        let notes = notes.into_iter().flatten().filter_map(Value::as_str);
+        let annotations =
+            ["warnings", "infos"].map(|key| answer[key].as_array().into_iter().flatten());
+        let annotations = annotations.into_iter().flatten().filter_map(Value::as_str);
         Self::Value {
             kind,
             series,
             histograms,
             in_order,
-            notes: notes.map(str::to_string).collect(),
+            annotations: annotations.map(str::to_string).collect(),
         }
     }
 
@@ -296,7 +297,7 @@ impl Outcome {
             series: BTreeMap::new(),
             histograms: BTreeMap::new(),
             in_order: Vec::new(),
-            notes: BTreeSet::new(),
+            annotations: BTreeSet::new(),
         };
         if let Self::Value {
             series: nameless,
@@ -331,18 +332,26 @@ impl Outcome {
     }
 
     /// What is said otherwise: warnings and infos with their places.
-    pub(crate) fn notes_differ(&self, other: &Self) -> Option<String> {
-        let (Self::Value { notes: ours, .. }, Self::Value { notes: theirs, .. }) = (self, other)
+    pub(crate) fn annotations_differ(&self, other: &Self) -> Option<String> {
+        let (
+            Self::Value {
+                annotations: ours, ..
+            },
+            Self::Value {
+                annotations: theirs,
+                ..
+            },
+        ) = (self, other)
         else {
             return None;
         };
-        let is_count = |note: &&String| {
-            note.ends_with(" more warning annotations omitted")
-                || note.ends_with(" more info annotations omitted")
+        let is_count = |annotation: &&String| {
+            annotation.ends_with(" more warning annotations omitted")
+                || annotation.ends_with(" more info annotations omitted")
         };
         let mut only_ours = ours.difference(theirs).collect::<Vec<_>>();
         let only_theirs: Vec<_> = theirs.difference(ours).filter(|n| !is_count(n)).collect();
-        if theirs.iter().any(|note| is_count(&note)) && ours.len() > NOTES_SHOWN {
+        if theirs.iter().any(|annotation| is_count(&annotation)) && ours.len() > ANNOTATIONS_SHOWN {
             only_ours.clear();
         }
         (!only_ours.is_empty() || !only_theirs.is_empty())

@@ -233,7 +233,7 @@ fn restarts_of_counters() {
 
 #[test]
 fn notes_about_counters() {
-    let notes = |series: &RangeSeries, name| run(name, at(240.0, 180.0), &[], series).1;
+    let annotations = |series: &RangeSeries, name| run(name, at(240.0, 180.0), &[], series).1;
     let overlap = started(
         2,
         &[
@@ -243,26 +243,26 @@ fn notes_about_counters() {
         ],
     );
     assert_eq!(
-        notes(&overlap, "rate"),
+        annotations(&overlap, "rate"),
         [
             "PromQL warning: sample has start time that overlaps with previous sample timestamp for metric \"series\" (1:6)",
             "PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"series\" (1:6)",
         ]
     );
-    assert_eq!(notes(&overlap, "delta"), [""; 0]);
+    assert_eq!(annotations(&overlap, "delta"), [""; 0]);
     let total = range_series(every(60, &[1.0, 2.0, 3.0, 4.0]));
-    assert_eq!(notes(&total, "rate"), [""; 0]);
+    assert_eq!(annotations(&total, "rate"), [""; 0]);
     let nothing = range_series(samples("gauge", &[(1, 1.0)]));
-    assert_eq!(notes(&nothing, "increase"), [""; 0]);
+    assert_eq!(annotations(&nothing, "increase"), [""; 0]);
 }
 
 #[test]
 fn parameters_are_checked() {
     let series = range_series(every(10, &[1.0, 2.0, 3.0]));
-    let (values, notes) = run("quantile_over_time", at(60.0, 60.0), &[2.0], &series);
+    let (values, annotations) = run("quantile_over_time", at(60.0, 60.0), &[2.0], &series);
     assert_eq!(values.expect("a value").float(0), Some(f64::INFINITY));
     assert_eq!(
-        notes,
+        annotations,
         ["PromQL warning: quantile value should be between 0 and 1, got 2 (1:6)"]
     );
     let (error, _) = run(

@@ -63,7 +63,7 @@ fn range_series(samples: SeriesSamples) -> RangeSeries {
     RangeSeries::from_samples(samples, ResetDetection::Off)
 }
 
-/// Evaluates a function and renders the notes.
+/// Evaluates a function and renders the annotations.
 fn run(
     name: &str,
     windows: Windows,
@@ -72,9 +72,9 @@ fn run(
 ) -> (Result<Values>, Vec<String>) {
     evaluator(name, windows, parameters, |evaluator| {
         let values = evaluator.evaluate(series);
-        let (mut notes, infos) = evaluator.ctx.annotations.render(&" ".repeat(100));
-        notes.extend(infos);
-        (values, notes)
+        let (mut annotations, infos) = evaluator.ctx.annotations.render(&" ".repeat(100));
+        annotations.extend(infos);
+        (values, annotations)
     })
 }
 
