@@ -1,14 +1,14 @@
 //! Logarithms, exponentials, powers and extremes with the last bit that Go gives them.
 //!
-//! Prometheus computes with Go's `math` package, on amd64 mostly. Its functions are within one unit in
-//! the last place of the true value, and so are those of the C library that Rust calls, but it is not
-//! always the same unit. Comparisons, `%` and `floor` show it, and so does anybody who compares two
-//! databases. So these follow the steps of Go's: the reductions, the polynomials (FreeBSD's for the
-//! logarithm and powers of two, Shibata's for the exponential) and the order in which terms are added.
+//! Prometheus uses Go's `math` package, mostly on amd64. Its functions are within one unit in the last
+//! place of the exact value, and so are those of the C library that Rust calls, but not always on the
+//! same side. Comparisons, `%`, `floor` and comparisons of two databases expose the difference. So these
+//! follow Go: the reductions, the polynomials (FreeBSD's for the logarithm and powers of two, Shibata's
+//! for the exponential) and the order in which terms are added.
 //!
-//! Holds always: nothing is contracted to a fused multiplication but where it is written so.
+//! Holds always: no fused multiplication, except explicit ones.
 //!
-//! `testdata/go_math.txt` has values that a Go program computed; a test compares all bits.
+//! `testdata/go_math.txt` has values computed by a Go program; a test compares all bits.
 
 #![allow(
     clippy::excessive_precision,

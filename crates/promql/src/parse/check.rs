@@ -1,6 +1,6 @@
-//! Whether the types of a tree fit together, in the words of Prometheus.
+//! Type checks of a tree, with the error messages of Prometheus.
 //!
-//! Checking also finishes what depends on types: set operators match many to many, and only operators
+//! Checking also completes what depends on types: set operators match many to many, and only operators
 //! between two vectors keep a matching.
 
 use icecore_model::METRIC_NAME;
@@ -146,7 +146,7 @@ fn wrong_count(call: &Call) -> Option<String> {
         .then(|| format!("expected at most {most} argument(s) in call to {name}, got {given}"))
 }
 
-/// The second argument of `info` is matchers only, and they may match everything.
+/// The second argument of `info` has only matchers, which may match everything.
 fn check_info_labels(arg: &Expr, call_start: usize, context: &str) -> Parse<()> {
     let start = arg.span().start;
     match arg {
@@ -245,7 +245,7 @@ fn is_filled(matching: &VectorMatching) -> bool {
     matching.fill_left.is_some() || matching.fill_right.is_some()
 }
 
-/// Where the operator stands: behind the left side and the space that follows it.
+/// The position of the operator: after the left side and the space that follows it.
 fn operator_start(binary: &Binary, text: &str) -> usize {
     let end = binary.lhs.span().end;
     let rest = text.get(end..).unwrap_or("");

@@ -52,7 +52,7 @@ impl Display for Expr {
     }
 }
 
-/// Infinity prints with its sign, but before `^` a sign would apply to the power, so there it has none.
+/// Infinity prints with a sign, except before `^`, where the sign would apply to the power.
 pub(super) fn unsigned_base(binary: &Binary) -> Option<&'static str> {
     match &*binary.lhs {
         Expr::Number(number) if number.value == f64::INFINITY && binary.op == BinaryOp::Power => {
@@ -168,7 +168,7 @@ impl Display for MatrixSelector {
     }
 }
 
-/// The name and the matchers, sorted as text; that of the name itself is left out.
+/// The name and the matchers, sorted as text, without that of the name.
 fn write_series(f: &mut Formatter<'_>, selector: &VectorSelector) -> fmt::Result {
     let name = selector.name.as_deref().unwrap_or("");
     let mut matchers: Vec<String> = selector
@@ -223,7 +223,7 @@ fn write_offset(f: &mut Formatter<'_>, time: &TimeModifiers) -> fmt::Result {
     }
 }
 
-/// A subquery behind its expression: `[5m:1m] @ end() offset 1h`.
+/// The suffix of a subquery: `[5m:1m] @ end() offset 1h`.
 pub(super) struct SubquerySuffix<'a>(pub(super) &'a Subquery);
 
 impl Display for SubquerySuffix<'_> {

@@ -1,8 +1,8 @@
-//! Numbers and durations as they are written.
+//! Literals: numbers and durations.
 
 use super::go_float;
 
-/// Nanoseconds in the units of a duration, from the largest, which is also the order they are written in.
+/// Nanoseconds of the units of a duration, in the order in which they are written.
 const UNITS: [(&str, u64); 7] = [
     ("y", 365 * DAY),
     ("w", 7 * DAY),
@@ -16,7 +16,7 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MILLISECOND;
 const DAY: u64 = 86_400 * SECOND;
 
-/// Durations are limited to what fits Go's count of nanoseconds, in seconds.
+/// The largest duration: what fits Go's 64 bits of nanoseconds, in seconds.
 const MAX_DURATION_SECONDS: f64 = 9_223_372_036_854_775_808.0 / 1e9;
 
 /// Reads a number: an integer with the prefixes of Go (a leading zero makes it octal), else a float.
@@ -64,7 +64,7 @@ fn parse_float(text: &str) -> Result<f64, &'static str> {
         "nan" => return Ok(f64::NAN),
         _ => {}
     }
-    // Rust would take the words for infinity that the lexer never makes a number of.
+    // Rust would accept words for infinity that the lexer does not.
     if !underscores_separate_digits(text)
         || !lower.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     {
@@ -78,7 +78,7 @@ fn parse_float(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// Underscores stand only between digits, or behind the prefix of a hexadecimal number.
+/// Underscores are allowed only between digits, or after the prefix of a hexadecimal number.
 fn underscores_separate_digits(text: &str) -> bool {
     let hex = text.starts_with("0x") || text.starts_with("0X");
     let is_digit = |byte: &u8| {
@@ -164,7 +164,7 @@ pub(super) fn seconds_to_millis(seconds: f64) -> i64 {
     ((seconds * 1e9).round() as i64) / 1_000_000
 }
 
-/// A number of a query: never with an exponent.
+/// A number in a query, never with an exponent.
 pub(super) fn format_number(value: f64) -> String {
     if value.is_finite() {
         format!("{value}")
@@ -185,7 +185,7 @@ pub(crate) fn format_duration(millis: i64) -> String {
     let mut left = millis.unsigned_abs();
     for (name, nanoseconds) in UNITS {
         let unit = nanoseconds / MILLISECOND;
-        // Years and weeks are written only where nothing is left over.
+        // Years and weeks are used only without a remainder.
         let only_exact = matches!(name, "y" | "w");
         let count = left / unit;
         if count == 0 || (only_exact && !left.is_multiple_of(unit)) {

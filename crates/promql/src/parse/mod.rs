@@ -45,16 +45,16 @@ pub use signature::{FUNCTIONS, Signature, function};
 pub(crate) use text::quoted;
 
 use grammar::Parser;
-use lexer::Fault;
+use lexer::{Fault, Lexer};
 
 /// Most bytes of a query.
 pub const MAX_QUERY_BYTES: usize = 1 << 20;
 
-/// Most expressions that may lie in one another by parentheses, calls and signs while parsing.
+/// Deepest nesting of parentheses, calls and signs.
 pub const MAX_NESTING: usize = 128;
 
-/// Most nodes on a branch of a tree; longer than the nesting because chains such as `a or b or c` grow a
-/// branch without nesting. Everything that walks a tree may recurse.
+/// Most nodes on a branch of a tree; more than the nesting because chains such as `a or b or c` add to a
+/// branch without nesting. Bounds the recursion of everything that walks a tree.
 pub const MAX_HEIGHT: usize = 500;
 
 /// Parses a query and checks its types.
@@ -76,6 +76,13 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
     parsed
         .map(|selector| selector.matchers)
         .map_err(|fault| ParseError::locate(fault, text))
+}
+
+/// The value of the string literal at the start of a text, and the rest of the text.
+pub(crate) fn leading_string(text: &str) -> Option<(String, &str)> {
+    let literal = Lexer::new(text).leading_string()?;
+    let value = String::from_utf8(text::unquote(literal)).ok()?;
+    Some((value, &text[literal.len()..]))
 }
 
 fn check_length(text: &str) -> Result<(), ParseError> {

@@ -1,11 +1,11 @@
-//! What a duration is for a query, once its step and range are known.
+//! Resolution of durations with the step and range of the query.
 
 use thiserror::Error;
 
 use super::ast::{Duration, DurationExpr, DurationExprKind as Kind, DurationOp, Span};
 use crate::go_math;
 
-/// Why a duration has no value. The numbers are the bytes of the query that the expression spans.
+/// Errors of durations. The numbers are the span of the expression in bytes.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DurationError {
     #[error("{}:{}: division by zero", .0.start, .0.end)]

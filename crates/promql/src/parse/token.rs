@@ -57,7 +57,7 @@ pub(super) enum Keyword {
     Bool,
 }
 
-/// Words that stand for the times of the query.
+/// Words for the times of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preprocessor {
     Start,

@@ -98,7 +98,7 @@ impl Plan {
                 input,
                 ..
             } => match op {
-                _ if op.chooses() => self.unique_key(input),
+                _ if op.selects_rows() => self.unique_key(input),
                 AggregateOp::CountValues => UniqueKey::Unknown,
                 _ if grouping.without => UniqueKey::AllBut(grouping.labels.clone()),
                 _ => key_of_labels(&grouping.labels),

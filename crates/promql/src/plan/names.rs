@@ -241,7 +241,7 @@ impl Plan {
             return Names::Any;
         }
         let by_name = !grouping.without && grouping.labels.iter().any(|l| l == METRIC_NAME);
-        if op.chooses() || by_name {
+        if op.selects_rows() || by_name {
             self.names(input)
         } else {
             Names::None
@@ -319,7 +319,7 @@ impl Plan {
                 let listed = listed.any(|label| is_type_label(label));
                 match parameter {
                     Some(Parameter::Text(label)) if is_type_label(label) => Types::InAnyOrder,
-                    _ if op.chooses() || grouping.without || listed => {
+                    _ if op.selects_rows() || grouping.without || listed => {
                         self.types(input).reordered()
                     }
                     _ => Types::None,
@@ -401,7 +401,7 @@ fn gathers_buckets(call: &Call) -> bool {
 pub(crate) fn is_blind_to_names(op: AggregateOp, grouping: &Grouping) -> bool {
     let metric_labels = [METRIC_NAME, "__type__", "__unit__"];
     let mut labels = grouping.labels.iter();
-    !op.chooses()
+    !op.selects_rows()
         && op != AggregateOp::CountValues
         && !grouping.without
         && !labels.any(|label| metric_labels.contains(&label.as_str()))

@@ -1,5 +1,5 @@
-//! The same query with its time written into it: `@` appended to every selector, so that it gives the
-//! same answer whenever it is asked.
+//! Queries pinned to a time: `@` appended to every selector, so that the answer does not depend on the
+//! time of evaluation.
 
 use crate::parse::{At, Expr, TimeModifiers};
 
@@ -7,11 +7,11 @@ use crate::parse::{At, Expr, TimeModifiers};
 #[derive(Debug)]
 pub(crate) struct PinnedQuery {
     pub(crate) text: String,
-    /// Where in the original text something was inserted, and how many bytes, in order.
+    /// Positions in the original text and the bytes inserted there, in order.
     insertions: Vec<(usize, usize)>,
 }
 
-/// Functions whose result depends on the time of the evaluation, whatever their arguments.
+/// Functions whose result depends on the time of evaluation for any arguments.
 const TIME_DEPENDENT: [&str; 13] = [
     "day_of_month",
     "day_of_week",
@@ -28,7 +28,7 @@ const TIME_DEPENDENT: [&str; 13] = [
     "year",
 ];
 
-/// Pins a query to a time; `None` when its answer would depend on the time of the evaluation anyway.
+/// Pins a query to a time; `None` if its answer would depend on the time of evaluation anyway.
 pub(crate) fn pin(query: &str, expr: &Expr, time_ms: i64) -> Option<PinnedQuery> {
     let mut places = Vec::new();
     if !collect(expr, &mut places) {
@@ -53,8 +53,8 @@ pub(crate) fn pin(query: &str, expr: &Expr, time_ms: i64) -> Option<PinnedQuery>
     Some(pinned)
 }
 
-/// Where selectors and subqueries without `@` end. What lies within a subquery is evaluated at times
-/// that the subquery fixes. False when the query cannot be pinned.
+/// Collects the ends of selectors and subqueries without `@`. The times within a subquery follow from
+/// those of the subquery. False if the query cannot be pinned.
 fn collect(expr: &Expr, places: &mut Vec<usize>) -> bool {
     match expr {
         Expr::Number(_) | Expr::String(_) => true,
@@ -82,13 +82,13 @@ fn collect_modifiers(time: &TimeModifiers, end: usize, places: &mut Vec<usize>) 
             true
         }
         Some(At::Timestamp(_)) => true,
-        // These follow the time of the evaluation and cannot be written twice.
+        // These depend on the time of evaluation, and a second `@` is not allowed.
         Some(At::Start | At::End) => false,
     }
 }
 
 impl PinnedQuery {
-    /// A annotation with its position as it would be in the original query.
+    /// An annotation with its position in the original query.
     pub(crate) fn original_annotation(&self, annotation: &str) -> String {
         let moved = || {
             let (message, position) = annotation.strip_suffix(')')?.rsplit_once(" (1:")?;

@@ -1,6 +1,6 @@
-//! Scripts and their commands, line by line.
+//! Parsing of scripts into commands, line by line.
 //!
-//! A command's own lines end with an empty line; a line that is a comment counts as an empty one.
+//! The lines of a command end with an empty line; a comment counts as an empty line.
 
 use super::ScriptError;
 use super::expect::{Expectation, ExpectedValue, TextPattern, TimeRange, first_word};
@@ -30,7 +30,7 @@ pub(crate) enum CommandKind {
     Eval(Eval),
 }
 
-/// A query and what it should answer.
+/// A query and its expected answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Eval {
     pub(crate) query: String,
@@ -52,7 +52,7 @@ impl Script {
         Ok(Self { commands })
     }
 
-    /// How many evaluations the script asks for.
+    /// Number of evaluations in the script.
     pub fn eval_count(&self) -> usize {
         let evals = self.commands.iter();
         evals
@@ -64,7 +64,7 @@ impl Script {
 /// The lines of a script, trimmed, comments emptied.
 struct Lines<'a> {
     rest: std::str::Lines<'a>,
-    /// The number of the line handed out last, counted from 1.
+    /// The number of the last line, counted from 1.
     line: usize,
 }
 
@@ -170,11 +170,11 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
             (QueryTime::Instant { time_ms }, query)
         }
         "range" => {
-            let (moments, query) = TimeRange::parse(rest)?;
+            let (range, query) = TimeRange::parse(rest)?;
             let time = QueryTime::Range {
-                start_ms: moments.start_ms,
-                end_ms: moments.end_ms,
-                step_ms: moments.step_ms,
+                start_ms: range.start_ms,
+                end_ms: range.end_ms,
+                step_ms: range.step_ms,
             };
             (time, query)
         }
@@ -190,12 +190,12 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
         "_warn" => expected.warnings.patterns.push(TextPattern::Any),
         "_info" => expected.infos.patterns.push(TextPattern::Any),
         "_ordered" => expected.ordered = true,
-        _ => return Err(format!("there is no command \"eval{modifier}\"")),
+        _ => return Err(format!("unknown command \"eval{modifier}\"")),
     }
     let is_instant = matches!(time, QueryTime::Instant { .. });
     parse_expectations(&mut expected, is_instant, lines)?;
     if let (true, Some(range)) = (is_instant, expected.range) {
-        // As in Prometheus, whose runner asks at the end of the expected range.
+        // As in Prometheus, whose runner evaluates at the end of the expected range.
         time = QueryTime::Instant {
             time_ms: range.end_ms,
         };
@@ -219,7 +219,7 @@ fn parse_expectations(
                 expected.add_expect_line(line)?;
                 continue;
             }
-            // The two older lines end the command.
+            // These two older lines end the command.
             "expected_fail_message" if expected.failure.is_some() => {
                 expected.failure = Some(TextPattern::Exactly(rest.to_owned()));
                 return Ok(());

@@ -1,4 +1,4 @@
-//! Classic histograms as native ones with custom buckets, for `load_with_nhcb`.
+//! Conversion of classic histograms to native ones with custom buckets, for `load_with_nhcb`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::parse::parse_signed_number;
 
 const BUCKET_LABEL: &str = "le";
 
-/// What the classic series of one histogram say at one time.
+/// The values of the series of a classic histogram at one time.
 #[derive(Default)]
 struct ClassicHistogram {
     /// Bounds with cumulative counts.
@@ -22,6 +22,7 @@ struct ClassicHistogram {
     sum: f64,
 }
 
+/// Which series of a classic histogram.
 enum ClassicSeries {
     Bucket(f64),
     Count,
@@ -32,7 +33,7 @@ enum ClassicSeries {
 pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, String> {
     let mut histograms: BTreeMap<Labels, BTreeMap<i64, ClassicHistogram>> = BTreeMap::new();
     for series in batch {
-        let Some((labels, part)) = base_of(&series.labels)? else {
+        let Some((labels, kind)) = base_of(&series.labels)? else {
             continue;
         };
         let by_time = histograms.entry(labels).or_default();
@@ -40,19 +41,19 @@ pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, 
             let LoadedValue::Float(value) = sample.value else {
                 continue;
             };
-            let parts = by_time.entry(sample.timestamp_ms).or_default();
-            match part {
-                ClassicSeries::Bucket(bound) => parts.buckets.push((bound, value)),
-                ClassicSeries::Count => parts.count = Some(value),
-                ClassicSeries::Sum => parts.sum = value,
+            let classic = by_time.entry(sample.timestamp_ms).or_default();
+            match kind {
+                ClassicSeries::Bucket(bound) => classic.buckets.push((bound, value)),
+                ClassicSeries::Count => classic.count = Some(value),
+                ClassicSeries::Sum => classic.sum = value,
             }
         }
     }
     let mut made = Vec::with_capacity(histograms.len());
     for (labels, by_time) in histograms {
         let mut samples = Vec::with_capacity(by_time.len());
-        for (timestamp_ms, parts) in by_time {
-            let histogram = parts
+        for (timestamp_ms, classic) in by_time {
+            let histogram = classic
                 .into_histogram()
                 .map_err(|e| format!("{labels}: {e}"))?;
             samples.push(LoadedSample {
@@ -69,7 +70,7 @@ pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, 
 /// The labels of the histogram that a classic series belongs to; `None` for other series.
 fn base_of(labels: &Labels) -> Result<Option<(Labels, ClassicSeries)>, String> {
     let name = labels.metric_name();
-    let (base, part) = if let Some(base) = name.strip_suffix("_bucket") {
+    let (base, kind) = if let Some(base) = name.strip_suffix("_bucket") {
         let bound = labels
             .get(BUCKET_LABEL)
             .ok_or_else(|| format!("{labels} has no bucket label"))?;
@@ -86,7 +87,7 @@ fn base_of(labels: &Labels) -> Result<Option<(Labels, ClassicSeries)>, String> {
     };
     let mut builder = LabelsBuilder::from_labels(labels);
     builder.set(METRIC_NAME, base).set(BUCKET_LABEL, "");
-    Ok(Some((builder.build(), part)))
+    Ok(Some((builder.build(), kind)))
 }
 
 impl ClassicHistogram {

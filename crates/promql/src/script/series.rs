@@ -5,7 +5,7 @@ use icecore_model::{Labels, METRIC_NAME, STALE_NAN_BITS};
 use super::cursor::Cursor;
 use super::histogram::{ScriptHistogram, combine, parse_histogram};
 
-/// One place in a sequence of values.
+/// One value of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Point {
     Missing,
@@ -13,7 +13,7 @@ pub(crate) enum Point {
     Histogram(ScriptHistogram),
 }
 
-/// Most points of one line: far more than a test needs, few enough to hold.
+/// Most points of a line: far more than a test needs, few enough for memory.
 pub(crate) const POINTS_MAX: usize = 200_000;
 
 /// A line of a `load` or of an expectation.
@@ -157,7 +157,7 @@ fn parse_histograms(cursor: &mut Cursor<'_>, points: &mut Vec<Point>) -> Result<
     Ok(())
 }
 
-/// Repeats a point; one more than the maximum is enough to be refused.
+/// Repeats a point; one more than the maximum is enough to be rejected.
 fn repeat(points: &mut Vec<Point>, point: &Point, times: usize) {
     let times = times.min(POINTS_MAX + 1);
     points.extend(std::iter::repeat_n(point, times).cloned());
@@ -168,7 +168,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::script::histogram::render;
 
     fn check(line: &str, labels: &str, points: &str) {
         let (parsed, values) = parse_series(line).unwrap();
@@ -178,7 +177,7 @@ mod tests {
                 Point::Missing => "_".to_owned(),
                 Point::Float(v) if icecore_model::is_stale_nan(*v) => "stale".to_owned(),
                 Point::Float(v) => crate::parse::go_float(*v),
-                Point::Histogram(h) => render(&h.histogram),
+                Point::Histogram(h) => h.histogram.script_text(),
             })
             .collect();
         assert_eq!(

@@ -7,10 +7,10 @@ use super::cursor::Cursor;
 use super::series::{POINTS_MAX, parse_labels};
 use crate::parse::parse_duration_ms;
 
-/// Offsets of start timestamps from the samples' own, in milliseconds; `None` where there is none.
+/// Offsets of start timestamps from those of the samples in milliseconds; `None` for no start.
 pub(crate) type Offsets = Vec<Option<i64>>;
 
-/// Whether a line gives start timestamps: its first word ends with `@st`.
+/// Whether a line has start timestamps: its first word ends with `@st`.
 pub(crate) fn is_start_line(line: &str) -> bool {
     line.split_once([' ', '\t'])
         .is_some_and(|(word, _)| word.ends_with("@st"))
@@ -20,7 +20,7 @@ pub(crate) fn is_start_line(line: &str) -> bool {
 pub(crate) fn parse_start_line(line: &str) -> Result<(Option<Labels>, Offsets), String> {
     let (word, items) = line
         .split_once([' ', '\t'])
-        .ok_or("expected offsets behind @st")?;
+        .ok_or("expected offsets after @st")?;
     let series = word.strip_suffix("@st").unwrap_or(word);
     let offsets = parse_offsets(items)?;
     if series.is_empty() {

@@ -1,7 +1,7 @@
 //! Durations and expressions of them.
 //!
-//! Within brackets the whole arithmetic is allowed; behind `offset` only a single term, so that
-//! `foo offset 5m * 2` doubles the samples. Parentheses make any expression a term.
+//! Brackets allow full arithmetic; `offset` takes only a single term, so that `foo offset 5m * 2` doubles
+//! the samples. Parentheses make any expression a term.
 
 use super::super::ast::{Duration, DurationExpr, DurationExprKind as Kind, DurationOp, Span};
 use super::super::lexer::Fault;
@@ -11,7 +11,7 @@ use super::super::token::{Preprocessor, TokenKind};
 use super::selector::join;
 use super::{BinaryOp, MAX_NESTING, Parse, Parser, too_deep};
 
-/// Where a duration stands, which decides how an error is worded.
+/// The syntax around a duration, which decides the wording of errors.
 #[derive(Clone, Copy)]
 pub(super) enum DurationContext {
     Range,
@@ -21,9 +21,9 @@ pub(super) enum DurationContext {
 
 struct Tree {
     expr: DurationExpr,
-    /// How many nodes lie on the longest branch.
+    /// Number of nodes on the longest branch.
     height: usize,
-    /// Where the text ends, parentheses included, which the span of the expression leaves out.
+    /// The end of the text including parentheses, which the span of the expression excludes.
     end: usize,
 }
 
@@ -35,10 +35,10 @@ impl Parser<'_> {
             let message = "duration must be greater than 0";
             return Err(Fault::new(tree.expr.span.start, message));
         }
-        Ok(finished(tree.expr))
+        Ok(resolved(tree.expr))
     }
 
-    /// The duration behind `offset`, and where it ends.
+    /// The duration after `offset`, and its end.
     pub(super) fn offset_duration(&mut self) -> Parse<(Duration, usize)> {
         let tree = match self.sign() {
             Some(negative) => {
@@ -48,7 +48,7 @@ impl Parser<'_> {
             }
             None => self.duration_term(DurationContext::Offset)?,
         };
-        Ok((finished(tree.expr), tree.end))
+        Ok((resolved(tree.expr), tree.end))
     }
 
     fn durations(&mut self, lowest: u8, context: DurationContext) -> Parse<Tree> {
@@ -230,8 +230,8 @@ fn literal(expr: &DurationExpr) -> Option<f64> {
     }
 }
 
-/// Plain numbers are known now; the rest is kept as written, for printing and for the query's step.
-fn finished(expr: DurationExpr) -> Duration {
+/// A literal is resolved now; other expressions are kept, for printing and for the query's step.
+fn resolved(expr: DurationExpr) -> Duration {
     match literal(&expr) {
         Some(seconds) => Duration::Millis(seconds_to_millis(seconds)),
         None => Duration::Expr(Box::new(expr)),

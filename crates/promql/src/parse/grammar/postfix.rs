@@ -1,4 +1,4 @@
-//! What stands behind an expression: ranges, subqueries, `offset`, `@`, `anchored`, `smoothed`.
+//! Postfix syntax: ranges, subqueries, `offset`, `@`, `anchored`, `smoothed`.
 
 use super::super::ast::{At, Duration, Expr, MatrixSelector, Span, Subquery, TimeModifiers};
 use super::super::lexer::Fault;
@@ -106,7 +106,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Seconds since the epoch, and where they end.
+    /// Seconds since the epoch, and their end.
     fn at_timestamp(&mut self, expr_start: usize) -> Parse<(At, usize)> {
         let (seconds, end) = self.signed_number("@", "timestamp")?;
         // Prometheus compares seconds with the largest integer, whatever their unit.
@@ -131,7 +131,7 @@ impl Parser<'_> {
     }
 }
 
-/// The selector with its range, in the words of Prometheus if it may not have one.
+/// The selector with its range, or the message of Prometheus if it cannot have one.
 fn matrix(expr: Expr, range: Duration, end: usize) -> Result<Expr, &'static str> {
     let Expr::Vector(selector) = expr else {
         return Err("ranges only allowed for vector selectors");
@@ -156,7 +156,7 @@ fn matrix(expr: Expr, range: Duration, end: usize) -> Result<Expr, &'static str>
     }))
 }
 
-/// Where `offset` and `@` of an expression go, and its end, which they move.
+/// The modifiers `offset` and `@` of an expression, and its end, which they move.
 fn time_modifiers(expr: &mut Expr) -> Option<(&mut TimeModifiers, &mut usize)> {
     match expr {
         Expr::Vector(vector) => Some((&mut vector.time, &mut vector.span.end)),

@@ -91,7 +91,7 @@ fn provided(vector: &Vector, scans: &[Scan]) -> Vec<Matcher> {
             ..
         } => {
             let mut matchers = provided(input, scans);
-            if !op.chooses() {
+            if !op.selects_rows() {
                 matchers.retain(|m| keeps(grouping, m.name()));
             }
             // `count_values` sets a label, which may replace one of the group.

@@ -1,4 +1,4 @@
-//! Whether an answer is the expected one. The first difference is told in words.
+//! Comparison of answers with expectations; reports the first difference.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::value::{MatrixSeries, QueryValue, SampleValue, VectorSample};
 /// How far floats may be apart, relative to the sum of their magnitudes.
 const RELATIVE_ERROR: f64 = 0.000_001;
 
-/// Equal, both NaN, or very near. The staleness marker equals only itself.
+/// Equal, both NaN, or nearly equal. The staleness marker equals only itself.
 pub(crate) fn almost_equal(a: f64, b: f64) -> bool {
     if is_stale_nan(a) || is_stale_nan(b) {
         return is_stale_nan(a) && is_stale_nan(b);
@@ -30,7 +30,7 @@ pub(crate) fn almost_equal(a: f64, b: f64) -> bool {
     difference / magnitude.min(f64::MAX) < RELATIVE_ERROR
 }
 
-/// Compares warnings or infos; `kind` is the word for them.
+/// Compares warnings or infos; `kind` names them in messages.
 pub(crate) fn check_annotations(
     expected: &ExpectedAnnotations,
     kind: &str,
@@ -58,10 +58,10 @@ pub(crate) fn check_annotations(
     }
 }
 
-/// Compares a value. `moments` are those of an expected matrix.
+/// Compares a value. `range` has the times of an expected matrix.
 pub(crate) fn check_value(
     expected: &Expectation,
-    moments: Option<TimeRange>,
+    range: Option<TimeRange>,
     value: &QueryValue,
 ) -> Result<(), String> {
     match (&expected.value, value) {
@@ -84,7 +84,7 @@ pub(crate) fn check_value(
             Err("expected an ordered result, but got a matrix".to_owned())
         }
         (ExpectedValue::Series(series), QueryValue::Matrix(matrix)) => {
-            check_matrix(series, moments, matrix)
+            check_matrix(series, range, matrix)
         }
         (want, got) => Err(format!(
             "expected {}, but got {}",
@@ -111,7 +111,7 @@ fn kind_of(value: &QueryValue) -> String {
     }
 }
 
-/// Finds what is expected of each series and sees that none is missing, none twice, none too many.
+/// Matches series with expected ones: none may be missing, duplicate or unexpected.
 struct Pairing<'a> {
     expected: &'a [ExpectedSeries],
     seen: HashSet<&'a Labels>,
@@ -125,14 +125,14 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The place and the points expected for a series.
+    /// The index and points of the expected series.
     fn find(
         &mut self,
         labels: &'a Labels,
         got: impl FnOnce() -> String,
     ) -> Result<(usize, &'a [Point]), String> {
         if !self.seen.insert(labels) {
-            return Err(format!("{labels} is twice in the result"));
+            return Err(format!("duplicate {labels} in the result"));
         }
         let place = self.expected.iter().position(|s| s.labels == *labels);
         match place {
@@ -193,14 +193,14 @@ fn check_vector(
 
 fn check_matrix(
     expected: &[ExpectedSeries],
-    moments: Option<TimeRange>,
+    range: Option<TimeRange>,
     matrix: &[MatrixSeries],
 ) -> Result<(), String> {
     check_sorted(matrix)?;
     let mut pairing = Pairing::new(expected);
     for series in matrix {
         let (_, points) = pairing.find(&series.labels, || render_series(series))?;
-        check_points(points, moments, series).map_err(|difference| {
+        check_points(points, range, series).map_err(|difference| {
             format!(
                 "{}: {difference} (the result has {})",
                 series.labels,
@@ -227,12 +227,12 @@ pub(crate) fn check_sorted(matrix: &[MatrixSeries]) -> Result<(), String> {
 
 fn check_points(
     points: &[Point],
-    moments: Option<TimeRange>,
+    range: Option<TimeRange>,
     series: &MatrixSeries,
 ) -> Result<(), String> {
     let (mut floats, mut histograms) = (Vec::new(), Vec::new());
     for (i, point) in points.iter().enumerate() {
-        let time = moments.and_then(|m| {
+        let time = range.and_then(|m| {
             let time = m.start_ms.checked_add(m.step_ms.checked_mul(i as i64)?)?;
             (time <= m.end_ms).then_some(time)
         });
@@ -272,8 +272,8 @@ fn check_points(
         if time != got_time || !histogram::matches(want, got) {
             return Err(format!(
                 "expected {} at {time}, but got {} at {got_time}",
-                histogram::render(&want.histogram),
-                histogram::render(got)
+                want.histogram.script_text(),
+                got.script_text()
             ));
         }
     }
@@ -284,25 +284,25 @@ fn render_point(point: &Point) -> String {
     match point {
         Point::Missing => "nothing".to_owned(),
         Point::Float(value) => go_float(*value),
-        Point::Histogram(written) => histogram::render(&written.histogram),
+        Point::Histogram(written) => written.histogram.script_text(),
     }
 }
 
 fn render_value(value: &SampleValue) -> String {
     match value {
         SampleValue::Float(value) => go_float(*value),
-        SampleValue::Histogram(histogram) => histogram::render(histogram),
+        SampleValue::Histogram(histogram) => histogram.script_text(),
     }
 }
 
-/// Most points that a message shows.
+/// Most points shown in a message.
 const RENDERED_POINTS_MAX: usize = 30;
 
 fn render_series(series: &MatrixSeries) -> String {
     let mut points: Vec<(i64, String)> = Vec::new();
     let floats = series.floats().map(|(time, value)| (time, go_float(value)));
     points.extend(floats.take(RENDERED_POINTS_MAX));
-    let render = |(time, h): (i64, &std::sync::Arc<FloatHistogram>)| (time, histogram::render(h));
+    let render = |(time, h): (i64, &std::sync::Arc<FloatHistogram>)| (time, h.script_text());
     points.extend(series.histograms().map(render).take(RENDERED_POINTS_MAX));
     points.sort_by_key(|(time, _)| *time);
     let texts: Vec<String> = points
