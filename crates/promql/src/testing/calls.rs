@@ -1,8 +1,8 @@
-//! Calls of functions, by family.
+//! Function calls, by family.
 
 use super::{MetricKind, QueryGenerator};
 
-/// Functions of a window that take nothing else and mean the same in every version.
+/// Functions of a window without other arguments and with the same meaning in every version.
 const OVER_TIME: &[&str] = &[
     "avg_over_time",
     "sum_over_time",
@@ -148,7 +148,7 @@ impl QueryGenerator {
         }
     }
 
-    /// What Prometheus 2.42 does not know.
+    /// Functions that Prometheus 2.42 does not have.
     pub(super) fn newer_call(&mut self, depth: usize) -> String {
         let native = Some(MetricKind::NativeHistogram);
         match self.random.below(12) {

@@ -1,4 +1,4 @@
-//! Operators between vectors, mostly with partners that find each other.
+//! Operators between vectors, mostly with matching rows.
 
 use super::{MetricKind, QueryGenerator};
 
@@ -100,7 +100,7 @@ impl QueryGenerator {
         }
     }
 
-    /// Arithmetic without parentheses, for the sake of precedence.
+    /// Arithmetic without parentheses, to test precedence.
     fn bare_chain(&mut self, depth: usize) -> String {
         let mut chain = self.metric(None);
         for _ in 0..2 + self.random.below(2) {

@@ -34,7 +34,7 @@ impl QueryGenerator {
         }
     }
 
-    /// A small count for `topk` and its like.
+    /// A small count for `topk` and the like.
     pub(super) fn count(&mut self) -> String {
         if self.options.hostile {
             self.number()
@@ -92,7 +92,7 @@ impl QueryGenerator {
         format!("{left} {operator} {right}")
     }
 
-    /// A scalar that may stand on either side of any operator.
+    /// A scalar that is an operand of any operator.
     pub(super) fn scalar_operand(&mut self, depth: usize) -> String {
         let scalar = self.scalar(depth);
         if scalar.contains(' ') || scalar.starts_with('-') {
@@ -103,7 +103,7 @@ impl QueryGenerator {
     }
 
     pub(super) fn arithmetic(&mut self) -> &'static str {
-        // Prometheus 2.42 keeps the name of a metric behind `atan2`, where 3.x drops it.
+        // With `atan2` Prometheus 2.42 keeps the metric name, 3.x drops it.
         let atan2 = usize::from(self.knows_everything());
         self.random.pick_weighted(&[
             (4, "+"),

@@ -1,8 +1,8 @@
-//! Expressions with an instant vector as their value: which shape comes how often, and aggregations.
+//! Instant vectors: the frequency of shapes, and aggregations.
 
 use super::{MetricKind, QueryGenerator};
 
-/// A shape of an expression; `depth` is what may lie below it.
+/// A shape of an expression; `depth` is that of its operands.
 type Shape = fn(&mut QueryGenerator, depth: usize) -> String;
 
 impl QueryGenerator {
@@ -43,7 +43,7 @@ impl QueryGenerator {
         shape(self, below)
     }
 
-    /// A vector that may stand on either side of any operator and before brackets.
+    /// A vector that is an operand of any operator and of brackets.
     pub(super) fn operand(&mut self, depth: usize) -> String {
         let vector = self.vector(depth);
         let is_atom = |text: &str| {
@@ -107,12 +107,12 @@ impl QueryGenerator {
         }
     }
 
-    /// Aggregations that choose or list series by their values.
+    /// Aggregations that select or count series by their values.
     fn choice(&mut self, depth: usize) -> String {
         let count = self.count();
         match self.random.below(6) {
             0 => {
-                // Only values as they were written: printed digits show the last bit of computed ones.
+                // Only stored values: the text of computed ones depends on their last bit.
                 let series = self.selector(None);
                 format!(
                     "count_values by ({}) (\"value\", {series})",

@@ -1,7 +1,7 @@
-//! Plans as people see them: what each rule changes, and how a plan without rules looks.
+//! EXPLAIN: what each rule changes, and plans without rules.
 //!
 //! A file of `testdata/explain` is named after its rule and holds queries with their plans, with the rule
-//! and without it. `ICECORE_BLESS=1 cargo test -p icecore-promql --test all explain` writes them anew.
+//! and without it. `ICECORE_BLESS=1 cargo test -p icecore-promql --test all explain` rewrites them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,7 +32,7 @@ fn plan(query: &str, rules: Rules) -> String {
     engine.explain(&request).unwrap()
 }
 
-/// The plans of all queries of a file, `before` the rules are changed and after it.
+/// The plans of all queries of a file, with the rule and without it.
 fn check(rule: &str, change: fn(&mut Rules)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../testdata/explain")
@@ -84,7 +84,7 @@ fn share_expressions() {
     check("share_expressions", |rules| rules.share_expressions = false);
 }
 
-/// Every kind of node, so that its text is seen by someone.
+/// Every kind of node, so that its text is covered.
 #[test]
 fn rules() {
     check("rules", |rules| *rules = Rules::NONE);

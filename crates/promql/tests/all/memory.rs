@@ -1,4 +1,4 @@
-//! How much memory large queries take, over a source that makes its series as they are read.
+//! Memory use of large queries, over a source that generates its series as they are read.
 //!
 //! ```text
 //! cargo test --release -p icecore-promql --test all memory -- --ignored --nocapture --test-threads 1
@@ -80,7 +80,7 @@ impl Stream {
     }
 }
 
-/// The largest resident size since it was last reset.
+/// The peak resident size since it was last reset.
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

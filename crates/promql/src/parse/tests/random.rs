@@ -139,7 +139,7 @@ proptest! {
 
     #[test]
     fn most_generated_queries_are_expressions(duration in duration()) {
-        // Without this the property above could hold for want of trees. Only a literal zero is refused.
+        // Without this the property above could hold for lack of trees. Only a literal zero is rejected.
         parse(&format!("foo[{duration}+1]")).map_err(|error| TestCaseError::fail(format!("{duration}: {error}")))?;
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn series(seed: u64) -> Series {
                 Labels::from_pairs(target.into_iter().chain(extra.iter().copied()))
             };
             for code in CODES {
-                // Not every target has had every kind of answer.
+                // Not every target has every code.
                 if code == "200" || !random.one_in(4) {
                     all.insert(labels("requests_total", &[("code", code)]), counter(random));
                 }
@@ -80,7 +80,7 @@ pub(crate) fn series(seed: u64) -> Series {
     all
 }
 
-/// What is known of targets: each gets another version some time, and some are built of a branch.
+/// Info metrics of targets: each changes its version at some time, and some have a branch.
 pub(crate) fn infos(seed: u64) -> Series {
     let random = &mut Random::new(seed ^ 3);
     let mut all = Series::new();
@@ -105,8 +105,8 @@ pub(crate) fn infos(seed: u64) -> Series {
     all
 }
 
-/// Series with a type, which one of them has not always had: for a while there are two that differ by
-/// nothing else.
+/// Series with a type that is added at some time: for a while there are two series that differ in nothing
+/// else.
 pub(crate) fn typed(seed: u64) -> Series {
     let random = &mut Random::new(seed ^ 4);
     let mut all = Series::new();
@@ -206,7 +206,7 @@ fn gauge(random: &mut Random) -> Vec<(i64, f64)> {
     samples.collect()
 }
 
-/// Scrapes fail now and then; about half of the times a marker says so.
+/// Some scrapes fail, about half of them with a staleness marker.
 fn gauge_with_gaps(random: &mut Random) -> Vec<(i64, f64)> {
     let mut samples = Vec::new();
     let mut missing = 0;

@@ -1,4 +1,4 @@
-//! Cases whose results are known, most of them from Prometheus' own scripts.
+//! Cases with known results, most of them from Prometheus' own scripts.
 
 use icecore_model::{Labels, SeriesSamples, TimeColumn};
 
@@ -6,7 +6,7 @@ use super::super::{RangeSeries, WindowMode, Windows, check_mode, window_function
 use super::{at, close, floats, range_series, run, samples, windows};
 use crate::exec::{ABSENT, Row, Values};
 
-/// Values at equal distances from time 0 on; NaN stands for a missing one.
+/// Values at equal distances from time 0 on; NaN for a missing one.
 fn every(step_s: i64, values: &[f64]) -> SeriesSamples {
     let points = values.iter().enumerate();
     let points = points.map(|(i, value)| (1000 * step_s * i as i64, *value));
@@ -163,7 +163,7 @@ fn starts_of_counters() {
     increase(&cumulative(1, 5), Some(6.0));
     increase(&cumulative(-30_000, 4), Some(36.0 / 7.0));
     increase(&cumulative(1, 4), Some(19.0 / 3.0));
-    // A single sample is enough when the counter began within the window.
+    // A single sample is enough if the counter started within the window.
     increase(&started(4, &[(3.0, Some(-150_000))]), Some(3.0));
     increase(&started(4, &[(3.0, Some(-180_000))]), None);
     increase(&started(4, &[(3.0, Some(0))]), None);

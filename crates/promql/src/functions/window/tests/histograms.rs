@@ -1,5 +1,4 @@
-//! Histograms: one with a single bucket behaves as its count does, and what scripts of Prometheus say
-//! about others.
+//! Histograms: one with a single bucket behaves like its count; others are cases of Prometheus' scripts.
 
 use std::sync::Arc;
 
@@ -318,7 +317,7 @@ proptest! {
                 let (from, to) = windows.touched(step);
                 let window = both.iter().filter(|s| s.0 > from && s.0 <= to);
                 let kinds: Vec<bool> = window.map(|sample| sample.2).collect();
-                // What decides about the kind: the last two, one end, or all.
+                // The samples that decide the kind: the last two, one end, or all.
                 let deciding = match name {
                     "irate" | "idelta" => &kinds[kinds.len().saturating_sub(2)..],
                     "last_over_time" => &kinds[kinds.len().saturating_sub(1)..],
@@ -353,7 +352,7 @@ proptest! {
     ) {
         let mode = if anchored { WindowMode::Anchored } else { WindowMode::Plain };
         let windows = Windows { mode, lookback_ms: 30_000, ..windows(start, step, 12, range) };
-        // StartTimes are the matter of the script's cases.
+        // Start times are covered by the cases of scripts.
         let plain: Vec<Either> = both.iter().map(|s| (s.0, s.1, s.2, None)).collect();
         let series = series_of(&plain, CounterResetHint::Unknown, Some);
         for name in ["resets", "changes"] {

@@ -1,4 +1,4 @@
-//! What the tests of window functions share: a call without a parser around it.
+//! Helpers of the tests of window functions: calls without a parser.
 
 mod cases;
 mod floats;
@@ -78,7 +78,7 @@ fn run(
     })
 }
 
-/// Calls `with` with an evaluator, as if the call were written with its first argument at byte 5.
+/// Calls `with` with an evaluator of a call whose first argument is at byte 5.
 fn evaluator<T>(
     name: &str,
     windows: Windows,
@@ -129,7 +129,7 @@ fn floats(
         .collect()
 }
 
-/// Whether two results are the same but for rounding.
+/// Whether two results are equal up to rounding.
 fn close(a: Option<f64>, b: Option<f64>) -> bool {
     close_within(1e-9, a, b)
 }
