@@ -4,10 +4,11 @@
 //! cargo bench -p icecore-promql
 //! ```
 //!
-//! CPU time of one thread, so that other load matters little. Six hours of samples every 15 s; the thirty
-//! series of a target share their timestamps. For `operators` the samples are prepared outside of the
-//! measurement; divide by the elements for the cost of a value. For `rules` the source copies what is read,
-//! which costs about as much as decoding, because that is what rules save.
+//! CPU time of one thread, so that other load matters little. Six hours of samples every 15 s; the
+//! thirty series of a target share their timestamps. For `operators` the samples are prepared
+//! outside of the measurement; divide by the elements for the cost of a value. For `rules` the
+//! source copies what is read, which costs about as much as decoding, because that is what rules
+//! save.
 
 use std::hint::black_box;
 use std::sync::Mutex;

@@ -224,8 +224,8 @@ impl Annotation {
 /// names could yield thousands.
 const ANNOTATIONS_MAX: usize = 1000;
 
-/// The start of a span without a position: its end still orders it by evaluation, and its annotation
-/// points at the beginning of the query.
+/// The start of a span without a position: its end still orders it by evaluation, and its
+/// annotation points at the beginning of the query.
 pub(crate) const NO_POSITION: usize = usize::MAX;
 
 /// The annotations of one query, without duplicates.
@@ -292,8 +292,8 @@ impl Annotations {
         set.fixes.extend(fixes);
     }
 
-    /// The warnings and the infos with their positions. An annotation with several positions gets the
-    /// last one, as in Prometheus, where a later one replaces it.
+    /// The warnings and the infos with their positions. An annotation with several positions gets
+    /// the last one, as in Prometheus, where a later one replaces it.
     pub(crate) fn render(&self, query: &str) -> (Vec<String>, Vec<String>) {
         let set = self.0.lock();
         let mut positions: BTreeMap<&Annotation, Span> = BTreeMap::new();

@@ -29,8 +29,8 @@ pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
     values.reduce(choose).unwrap_or(f64::NAN)
 }
 
-/// An operator on two floats; `None` if a comparison is false or the operator does not take floats. A
-/// comparison that is true gives its left side.
+/// An operator on two floats; `None` if a comparison is false or the operator does not take floats.
+/// A comparison that is true gives its left side.
 #[inline]
 pub(crate) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
     let keep_if = |condition: bool| condition.then_some(lhs);

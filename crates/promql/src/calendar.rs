@@ -1,7 +1,8 @@
 //! The date of every second that an `i64` can name, in UTC.
 //!
-//! Written by hand because chrono ends after 262 000 years and a query may ask for any float, and for
-//! speed: with chrono `day_of_month(m)` takes 30 % longer, `days_in_month(m)` 80 %, `hour(m)` 100 %.
+//! Written by hand because chrono ends after 262 000 years and a query may ask for any float, and
+//! for speed: with chrono `day_of_month(m)` takes 30 % longer, `days_in_month(m)` 80 %, `hour(m)`
+//! 100 %.
 //!
 //! ```text
 //! seconds ─► days since the 1st of March of a year far back ─► year, month, day
@@ -14,8 +15,8 @@ const DAY_SECONDS: u64 = 24 * 60 * 60;
 /// Days of 400 years, after which the calendar repeats.
 const CYCLE_DAYS: u64 = 146_097;
 
-/// Where days are counted from: the 1st of March of the year −292 277 022 400. It is a multiple of 400,
-/// and as in Go's `time`, times before it wrap around to the far future.
+/// Where days are counted from: the 1st of March of the year −292 277 022 400. It is a multiple of
+/// 400, and as in Go's `time`, times before it wrap around to the far future.
 const ZERO_YEAR: i64 = -292_277_022_400;
 
 /// Seconds from there to 1970: whole cycles up to the 1st of March of the year 0, and 719 468 days.

@@ -29,8 +29,8 @@ pub struct EngineOptions {
     pub memory_max: usize,
     /// Most steps of a range query. Prometheus' 11 000: a week by the minute, and some.
     pub steps_max: usize,
-    /// Whether functions that drop the metric name do so at the end of the evaluation, as in Prometheus
-    /// with the feature `promql-delayed-name-removal`. Off there, so off here.
+    /// Whether functions that drop the metric name do so at the end of the evaluation, as in
+    /// Prometheus with the feature `promql-delayed-name-removal`. Off there, so off here.
     pub delayed_name_removal: bool,
     /// Which rewrites of the plan are applied. All of them, except to measure the effect of one.
     pub rules: Rules,

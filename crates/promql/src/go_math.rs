@@ -1,10 +1,10 @@
 //! Logarithms, exponentials, powers and extremes with the last bit that Go gives them.
 //!
-//! Prometheus uses Go's `math` package, mostly on amd64. Its functions are within one unit in the last
-//! place of the exact value, and so are those of the C library that Rust calls, but not always on the
-//! same side. Comparisons, `%`, `floor` and comparisons of two databases expose the difference. So these
-//! follow Go: the reductions, the polynomials (FreeBSD's for the logarithm and powers of two, Shibata's
-//! for the exponential) and the order in which terms are added.
+//! Prometheus uses Go's `math` package, mostly on amd64. Its functions are within one unit in the
+//! last place of the exact value, and so are those of the C library that Rust calls, but not always
+//! on the same side. Comparisons, `%`, `floor` and comparisons of two databases expose the
+//! difference. So these follow Go: the reductions, the polynomials (FreeBSD's for the logarithm and
+//! powers of two, Shibata's for the exponential) and the order in which terms are added.
 //!
 //! Holds always: no fused multiplication, except explicit ones.
 //!
@@ -17,7 +17,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, LOG10_E};
 
-/// The logarithm of 2 in two parts, the first of which has few enough bits to be multiplied exactly.
+/// The logarithm of 2 in two parts, the first of which has few enough bits to be multiplied
+/// exactly.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Holds always:
-//! - Evaluation is series-major: an operator yields rows, and a row has the values of one series at all
-//!   steps of the query.
+//! - Evaluation is series-major: an operator yields rows, and a row has the values of one series at
+//!   all steps of the query.
 //! - No input causes a panic; time, memory and samples of a query are limited.
 //! - Nothing here depends on buckets, HTTP or an async runtime.
 

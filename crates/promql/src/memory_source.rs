@@ -1,7 +1,7 @@
 //! Series in memory, for scripts and tests.
 //!
-//! Holds always: samples of a series are in time order; of several with one timestamp the last loaded
-//! counts.
+//! Holds always: samples of a series are in time order; of several with one timestamp the last
+//! loaded counts.
 
 use std::collections::BTreeMap;
 use std::vec;

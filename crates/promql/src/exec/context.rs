@@ -126,8 +126,8 @@ impl<'q> Context<'q> {
         }
     }
 
-    /// The total of samples touched (those of subqueries belong to no step), and the samples touched
-    /// and read by step.
+    /// The total of samples touched (those of subqueries belong to no step), and the samples
+    /// touched and read by step.
     pub(crate) fn touched(&self) -> (u64, SamplesByStep, SamplesByStep) {
         let Some(touched) = &self.touched else {
             return (0, Vec::new(), Vec::new());
@@ -165,8 +165,9 @@ impl<'q> Context<'q> {
         Ok(self.memory.reserve(bytes)?)
     }
 
-    /// Reserves memory for rows before they are allocated. Rows of a batch are counted by the operator
-    /// that keeps them, which is too late: a row of a subquery with a million steps has eight megabytes.
+    /// Reserves memory for rows before they are allocated. Rows of a batch are counted by the
+    /// operator that keeps them, which is too late: a row of a subquery with a million steps has
+    /// eight megabytes.
     pub(crate) fn reserve_rows(&self, rows: usize, steps: usize) -> Result<Reservation> {
         self.reserve(rows.saturating_mul(steps).saturating_mul(8))
     }

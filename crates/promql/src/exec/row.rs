@@ -25,8 +25,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Bytes held, for accounting. Labels count although they may be shared with the source: not every
-    /// source has them in memory, and with one step they are most of a row.
+    /// Bytes held, for accounting. Labels count although they may be shared with the source: not
+    /// every source has them in memory, and with one step they are most of a row.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.labels.heap_bytes() + self.values.heap_bytes()
     }

@@ -1,7 +1,7 @@
 //! Functions of labels alone: `label_replace` and `label_join`.
 //!
-//! Holds always: values are unchanged. Series that get equal labels are merged; it is an error if two
-//! of them have a value at the same step.
+//! Holds always: values are unchanged. Series that get equal labels are merged; it is an error if
+//! two of them have a value at the same step.
 
 use icecore_model::{AnchoredRegex, Labels, LabelsBuilder, METRIC_NAME};
 

@@ -30,7 +30,8 @@ pub(crate) use labels::scalar_of;
 /// The context of a call, besides its rows.
 pub(crate) struct CallContext<'a> {
     pub(crate) grid: Grid,
-    /// Whether this is a range query or a subquery, even one with a single step (`sort` warns then).
+    /// Whether this is a range query or a subquery, even one with a single step (`sort` warns
+    /// then).
     pub(crate) is_range_query: bool,
     /// Metric names are removed at the end of the evaluation, so annotations can show them.
     pub(crate) delayed_names: bool,
@@ -66,7 +67,8 @@ impl CallContext<'_> {
         }
     }
 
-    /// The span of the argument at `index` without its parentheses; that of the call if it is missing.
+    /// The span of the argument at `index` without its parentheses; that of the call if it is
+    /// missing.
     pub(crate) fn arg_span(&self, index: usize) -> Span {
         let arg = self.call.args.get(index);
         arg.map_or(self.call.span, |arg| arg.unwrapped().span())
@@ -140,7 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the numbers: nothing panics, and functions of one row keep absent values absent.
+        /// Whatever the numbers: nothing panics, and functions of one row keep absent values
+        /// absent.
         #[test]
         fn any_numbers_will_do(
             floats in prop::collection::vec(any_float(), 4),

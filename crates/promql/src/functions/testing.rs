@@ -16,8 +16,8 @@ static SIGNATURE: Signature = Signature {
     experimental: false,
 };
 
-/// The arguments and steps of a call. The position of argument n is byte 10 · (n + 1) of the query, that
-/// of the call byte 0.
+/// The arguments and steps of a call. The position of argument n is byte 10 · (n + 1) of the query,
+/// that of the call byte 0.
 pub(super) struct Setup {
     pub(super) grid: Grid,
     pub(super) is_range_query: bool,

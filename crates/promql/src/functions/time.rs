@@ -22,7 +22,8 @@ pub(super) fn function(name: &str) -> Option<MapFunction> {
     Some(function)
 }
 
-/// The time of each step that has a value. For selectors the planner takes the times of samples instead.
+/// The time of each step that has a value. For selectors the planner takes the times of samples
+/// instead.
 fn timestamp(ctx: &CallContext<'_>, mut row: Row) -> Row {
     let times: Vec<f64> = (0..row.values.floats.len())
         .map(|step| {

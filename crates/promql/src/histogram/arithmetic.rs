@@ -33,8 +33,8 @@ impl FloatHistogram {
         self.combine(other, 1.0)
     }
 
-    /// Subtracts another histogram. The reset hint becomes that of a sum; the operator `-` then sets it to
-    /// gauge.
+    /// Subtracts another histogram. The reset hint becomes that of a sum; the operator `-` then
+    /// sets it to gauge.
     pub(crate) fn sub(&mut self, other: &Self) -> Result<AddOutcome, HistogramOpError> {
         self.combine(other, -1.0)
     }
@@ -119,8 +119,8 @@ impl FloatHistogram {
         }
     }
 
-    /// A copy in a coarser schema, with an unknown reset hint. A plain copy if the schema is not coarser
-    /// or either has custom buckets.
+    /// A copy in a coarser schema, with an unknown reset hint. A plain copy if the schema is not
+    /// coarser or either has custom buckets.
     pub(crate) fn copy_to_schema(&self, schema: i8) -> Self {
         if self.uses_custom_buckets() || schema >= self.schema || schema < COARSEST_SCHEMA {
             return self.clone();

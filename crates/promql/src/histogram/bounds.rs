@@ -1,8 +1,8 @@
 //! Bounds of buckets.
 //!
-//! Bucket `i` of an exponential schema `s` ends at 2^(i / 2^s) and begins where bucket `i − 1` ends;
-//! a custom bucket ends at the bound of its index. Indexes are `i64` here, so that sums of hostile spans
-//! do not overflow.
+//! Bucket `i` of an exponential schema `s` ends at 2^(i / 2^s) and begins where bucket `i − 1`
+//! ends; a custom bucket ends at the bound of its index. Indexes are `i64` here, so that sums of
+//! hostile spans do not overflow.
 
 use icecore_model::CUSTOM_BUCKETS_SCHEMA;
 
@@ -74,8 +74,9 @@ fn power_of_two(exponent: i64) -> f64 {
 
 /// 2^(i / 256 − 1): the bounds of the finest schema from 0.5 up to 1.
 ///
-/// The bounds that Prometheus and its client libraries use. Some are a few units in the last place away
-/// from the exact value, and bounds must print and compare equal, so they are listed and not computed.
+/// The bounds that Prometheus and its client libraries use. Some are a few units in the last place
+/// away from the exact value, and bounds must print and compare equal, so they are listed and not
+/// computed.
 #[rustfmt::skip]
 #[allow(clippy::approx_constant, reason = "a bound near 1/√2 is still a bound")]
 static FRACTIONS: [f64; 256] = [

@@ -37,8 +37,8 @@ impl FloatHistogram {
             .map(|(index, count)| self.negative_bucket(index, count))
     }
 
-    /// All buckets in ascending order: the negative ones, the zero bucket if it has observations, the
-    /// positive ones. A bucket that overlaps the zero bucket is cut there.
+    /// All buckets in ascending order: the negative ones, the zero bucket if it has observations,
+    /// the positive ones. A bucket that overlaps the zero bucket is cut there.
     pub fn all_buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
         let negative = self.negative_buckets().rev();
         let zero = (self.zero_count > 0.0).then(|| self.zero_bucket());

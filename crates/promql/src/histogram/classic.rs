@@ -8,8 +8,8 @@ pub(crate) struct ClassicBucket {
     pub(crate) count: f64,
 }
 
-/// Relative difference of two counts that counts as a rounding error. One observation is that small only
-/// in a bucket of 10¹².
+/// Relative difference of two counts that counts as a rounding error. One observation is that small
+/// only in a bucket of 10¹².
 const SMALL_DELTA: f64 = 1e-12;
 
 /// A quantile, and how the counts were fixed to compute it.
@@ -22,7 +22,8 @@ pub(crate) struct ClassicQuantile {
     pub(crate) fixed_precision: bool,
 }
 
-/// The lowest and highest bucket whose count was raised to be monotonic, and the largest difference.
+/// The lowest and highest bucket whose count was raised to be monotonic, and the largest
+/// difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MonotonicityFix {
     pub(crate) lowest: f64,
@@ -134,8 +135,8 @@ fn rank_of(value: f64, buckets: &[ClassicBucket]) -> Option<f64> {
     None
 }
 
-/// Sorts the buckets and adds up the counts of equal bounds. False without a bucket of +Inf, which is
-/// required.
+/// Sorts the buckets and adds up the counts of equal bounds. False without a bucket of +Inf, which
+/// is required.
 fn sort_and_merge(buckets: &mut Vec<ClassicBucket>) -> bool {
     buckets.sort_by(|a, b| a.upper.total_cmp(&b.upper));
     if buckets

@@ -1,8 +1,9 @@
-//! A histogram as lists of buckets to which others are added: the only code that reconciles layouts.
+//! A histogram as lists of buckets to which others are added: the only code that reconciles
+//! layouts.
 //!
 //! Exponential histograms are converted to the coarser of their schemas and to a zero bucket that
-//! contains both zero buckets and cuts no bucket of either. Histograms with custom bounds are converted
-//! to the bounds that both have. The two kinds cannot be added; callers check that.
+//! contains both zero buckets and cuts no bucket of either. Histograms with custom bounds are
+//! converted to the bounds that both have. The two kinds cannot be added; callers check that.
 
 use std::sync::Arc;
 
@@ -65,8 +66,8 @@ impl<C: Count> HistogramAccumulator<C> {
             (&mut self.positive, positive_counts(other)),
             (&mut self.negative, negative_counts(other)),
         ] {
-            // Buckets within the zero bucket were added to it. That is checked in the schema of the other:
-            // a coarser bucket may overlap the zero bucket partly.
+            // Buckets within the zero bucket were added to it. That is checked in the schema of the
+            // other: a coarser bucket may overlap the zero bucket partly.
             let outside_zero = counts
                 .skip_while(|(index, _)| exponential_bound(*index, other.schema) <= threshold);
             let signed = outside_zero.map(|(index, count)| (index, C::of(sign * count)));
@@ -220,8 +221,8 @@ pub(super) fn common_bounds(one: &[f64], other: &[f64]) -> Vec<f64> {
     common
 }
 
-/// Adds buckets to the cells between the common bounds: each to the first cell that ends at or after its
-/// own end; the last cell reaches to infinity.
+/// Adds buckets to the cells between the common bounds: each to the first cell that ends at or
+/// after its own end; the last cell reaches to infinity.
 pub(super) fn add_to_common<C: Count>(
     cells: &mut [C],
     buckets: impl Iterator<Item = Entry<C>>,

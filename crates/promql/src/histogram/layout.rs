@@ -1,7 +1,7 @@
 //! One side of a histogram as a list of buckets, which is easier to change than spans and counts.
 //!
-//! Holds always: the list is sorted by index if the spans it came from were. Inconsistent spans give some
-//! list, never a panic.
+//! Holds always: the list is sorted by index if the spans it came from were. Inconsistent spans
+//! give some list, never a panic.
 
 use icecore_model::Span;
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - Fields come from clients and may be inconsistent. Inconsistent ones give some answer, never a panic
-//!   and never more memory than a small multiple of the fields.
+//! - Fields come from clients and may be inconsistent. Inconsistent ones give some answer, never a
+//!   panic and never more memory than a small multiple of the fields.
 //! - Only `combine` reconciles different layouts, for plain and for compensated sums alike.
 
 mod arithmetic;

@@ -1,8 +1,8 @@
 //! Quantiles and fractions of native histograms, by interpolation within a bucket.
 //!
-//! Observations are assumed to be spread evenly over the logarithm within an exponential bucket, and
-//! evenly within the zero bucket and custom buckets. The zero bucket of a histogram with only positive
-//! buckets starts at 0, and with only negative ones ends there.
+//! Observations are assumed to be spread evenly over the logarithm within an exponential bucket,
+//! and evenly within the zero bucket and custom buckets. The zero bucket of a histogram with only
+//! positive buckets starts at 0, and with only negative ones ends there.
 //!
 //! Observations of NaN are in the count but in no bucket; they make the sum NaN.
 
@@ -108,8 +108,8 @@ impl FloatHistogram {
         self.all_buckets().map(|bucket| bucket.count).sum()
     }
 
-    /// The fraction of the observations between two values, and whether there are NaNs, which are in no
-    /// fraction.
+    /// The fraction of the observations between two values, and whether there are NaNs, which are
+    /// in no fraction.
     pub(crate) fn fraction(&self, lower: f64, upper: f64) -> (f64, bool) {
         if self.count == 0.0 || lower.is_nan() || upper.is_nan() {
             return (f64::NAN, false);
@@ -148,8 +148,8 @@ impl FloatHistogram {
         (lower_rank, upper_rank)
     }
 
-    /// Like [`Self::cut_to_one_sign`], also for custom buckets around zero: all of them are stored as
-    /// positive ones, and the first has no other lower bound.
+    /// Like [`Self::cut_to_one_sign`], also for custom buckets around zero: all of them are stored
+    /// as positive ones, and the first has no other lower bound.
     fn cut_for_fraction(&self, mut bucket: Bucket) -> Bucket {
         if bucket.lower <= 0.0 && bucket.upper >= 0.0 {
             match (self.negative.is_empty(), self.positive.is_empty()) {

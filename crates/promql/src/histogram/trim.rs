@@ -1,8 +1,8 @@
 //! The operators `</` and `>/`: the observations of a histogram below or above a value.
 //!
-//! The bucket that contains the value is split by the same interpolation as for quantiles. The sum is
-//! estimated from the middles of the remaining parts, but only if something was cut off: a cut beyond
-//! all buckets leaves the histogram unchanged.
+//! The bucket that contains the value is split by the same interpolation as for quantiles. The sum
+//! is estimated from the middles of the remaining parts, but only if something was cut off: a cut
+//! beyond all buckets leaves the histogram unchanged.
 
 use super::quantile::exponential_fraction;
 use super::{Bucket, FloatHistogram};
@@ -149,8 +149,8 @@ impl Interpolation {
         }
     }
 
-    /// The middle of an interval. That of an unbounded one is its finite bound; without a lower bound and
-    /// with an upper one above zero it is assumed to start at zero.
+    /// The middle of an interval. That of an unbounded one is its finite bound; without a lower
+    /// bound and with an upper one above zero it is assumed to start at zero.
     fn middle(self, lower: f64, upper: f64) -> f64 {
         match (lower.is_finite(), upper.is_finite()) {
             (false, false) => 0.0,

@@ -1,7 +1,7 @@
 //! `info(v, {…})`: adds to the rows of a vector the labels of info metrics of the same target.
 //!
-//! `instance` and `job` identify a target. The info series of the targets of the rows are read, and at
-//! each step every info metric contributes its latest series.
+//! `instance` and `job` identify a target. The info series of the targets of the rows are read, and
+//! at each step every info metric contributes its latest series.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -117,8 +117,8 @@ impl InfoSelector {
         self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 
-    /// Matchers for the info series of the targets of `rows`. As in Prometheus, all info series must have
-    /// an identifying label that some row has.
+    /// Matchers for the info series of the targets of `rows`. As in Prometheus, all info series
+    /// must have an identifying label that some row has.
     fn selection(&self, rows: &[Row]) -> Vec<Matcher> {
         let mut matchers: Vec<Matcher> = self.names.iter().chain(&self.data).cloned().collect();
         for name in IDENTIFYING {
@@ -171,8 +171,8 @@ impl<'r> Targets<'r> {
         Self { key, by_target }
     }
 
-    /// No target may have two series of a metric with equal times at a step with a row, not even a target
-    /// without rows.
+    /// No target may have two series of a metric with equal times at a step with a row, not even a
+    /// target without rows.
     fn check<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Result<()> {
         let mut present: Vec<bool> = Vec::new();
         for row in rows {

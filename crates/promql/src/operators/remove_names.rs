@@ -1,6 +1,7 @@
 //! Immediate removal of metric names: a node that drops them yields rows without them.
 //!
-//! Rows are collected first if they may have equal labels afterwards; otherwise they pass batch by batch.
+//! Rows are collected first if they may have equal labels afterwards; otherwise they pass batch by
+//! batch.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::exec::{Context, Reservation, Row, has_equal_labels, merge_equal_labels};
 use crate::plan::{DuplicateCheck, Duplicates, Removal, RemovedLabels, Vector};
 
-/// The operator of a node, with names removed as planned. For a consumer that ignores names they are left
-/// on rows that cannot become duplicates.
+/// The operator of a node, with names removed as planned. For a consumer that ignores names they
+/// are left on rows that cannot become duplicates.
 pub(super) fn with_removal<'q>(
     run: &'q Run<'q>,
     node: &'q Vector,
@@ -92,8 +93,9 @@ impl Operator for RemoveNames<'_> {
     }
 }
 
-/// Finds duplicates among rows of one metric that come in the order of their labels: rows of another type
-/// or unit may become equal to earlier ones. Keeps nothing if no row has a type or unit.
+/// Finds duplicates among rows of one metric that come in the order of their labels: rows of
+/// another type or unit may become equal to earlier ones. Keeps nothing if no row has a type or
+/// unit.
 #[derive(Default)]
 struct DuplicateDetector {
     /// By the remaining labels, the steps with a value; empty if steps do not matter.

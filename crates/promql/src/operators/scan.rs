@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Holds always:
-//! - Batches kept for other leaves count towards the memory of the query and take at most a fraction of
-//!   its limit. Beyond that nothing more is kept, and the other leaves read the rest themselves.
+//! - Batches kept for other leaves count towards the memory of the query and take at most a
+//!   fraction of its limit. Beyond that nothing more is kept, and the other leaves read the rest
+//!   themselves.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,10 +23,12 @@ use crate::error::Result;
 use crate::exec::{Context, Reservation, Row};
 use crate::plan::{Scan, ScanUse};
 
-/// Values (steps times series) from which work is split over threads: below that it does not pay off.
+/// Values (steps times series) from which work is split over threads: below that it does not pay
+/// off.
 const PARALLEL_MIN: usize = 50_000;
 
-/// The fraction of a query's memory (one in so many) that a scan may keep for leaves that are behind.
+/// The fraction of a query's memory (one in so many) that a scan may keep for leaves that are
+/// behind.
 const KEPT_FRACTION: usize = 4;
 
 /// Approximate bytes of a histogram sample.

@@ -24,8 +24,8 @@ use crate::plan::{SelectorOutput, Vector, VectorKind};
 /// No sample.
 const NONE: u32 = u32::MAX;
 
-/// Most columns whose picks are cached. Series of a target share a column; beyond this many the picks are
-/// computed for each series, which costs about 12 ns per step.
+/// Most columns whose picks are cached. Series of a target share a column; beyond this many the
+/// picks are computed for each series, which costs about 12 ns per step.
 const COLUMNS_MAX: usize = 4096;
 
 /// Steps up to which computing the picks is cheaper than a lookup in the cache.

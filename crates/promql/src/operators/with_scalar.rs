@@ -112,8 +112,8 @@ impl Operation<'_> {
         }
     }
 
-    /// The operators of most queries: each has a loop of its own, without a match at every step. False if
-    /// it is another one.
+    /// The operators of most queries: each has a loop of its own, without a match at every step.
+    /// False if it is another one.
     fn apply_common(&self, floats: &mut [f64]) -> bool {
         let keep_if = |holds: bool, value: f64| if holds { value } else { ABSENT };
         match (self.op, self.scalar_is_left) {

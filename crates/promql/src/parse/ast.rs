@@ -48,8 +48,8 @@ pub struct NumberLiteral {
 #[derive(Clone, Debug)]
 pub struct StringLiteral {
     pub value: String,
-    /// The bytes if escapes such as `\xff` make the string invalid UTF-8; `value` then has replacement
-    /// characters.
+    /// The bytes if escapes such as `\xff` make the string invalid UTF-8; `value` then has
+    /// replacement characters.
     pub not_utf8: Option<Vec<u8>>,
     pub span: Span,
 }
@@ -60,8 +60,8 @@ pub struct VectorSelector {
     /// The metric name before the braces. One quoted within them is only among the matchers, as in
     /// Prometheus.
     pub name: Option<String>,
-    /// All matchers, that of the name included (as `__name__`), in the order written, that of the name
-    /// before the braces last.
+    /// All matchers, that of the name included (as `__name__`), in the order written, that of the
+    /// name before the braces last.
     pub matchers: Vec<Matcher>,
     pub time: TimeModifiers,
     pub anchored: bool,

@@ -1,7 +1,7 @@
 //! Type checks of a tree, with the error messages of Prometheus.
 //!
-//! Checking also completes what depends on types: set operators match many to many, and only operators
-//! between two vectors keep a matching.
+//! Checking also completes what depends on types: set operators match many to many, and only
+//! operators between two vectors keep a matching.
 
 use icecore_model::METRIC_NAME;
 

@@ -140,7 +140,8 @@ fn millis(duration: &Duration) -> i64 {
     }
 }
 
-/// The value of a number with signs and parentheses around it, and whether it is written as a duration.
+/// The value of a number with signs and parentheses around it, and whether it is written as a
+/// duration.
 fn constant(expr: &DurationExpr) -> Option<(f64, bool)> {
     match &expr.kind {
         DurationExprKind::Number(number) => Some((number.value, number.is_duration)),

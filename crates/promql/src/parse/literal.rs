@@ -19,7 +19,8 @@ const DAY: u64 = 86_400 * SECOND;
 /// The largest duration: what fits Go's 64 bits of nanoseconds, in seconds.
 const MAX_DURATION_SECONDS: f64 = 9_223_372_036_854_775_808.0 / 1e9;
 
-/// Reads a number: an integer with the prefixes of Go (a leading zero makes it octal), else a float.
+/// Reads a number: an integer with the prefixes of Go (a leading zero makes it octal), else a
+/// float.
 pub(super) fn parse_number(text: &str) -> Result<f64, String> {
     if let Some(integer) = parse_integer(text) {
         return Ok(integer as f64);
@@ -98,7 +99,8 @@ fn underscores_separate_digits(text: &str) -> bool {
 /// Reads a duration such as `1h30m` into seconds.
 pub(super) fn parse_duration(text: &str) -> Result<f64, String> {
     let nanoseconds = parse_nanoseconds(text)?;
-    // As Go's Seconds(): whole seconds and the rest separately, which rounds differently from one division.
+    // As Go's Seconds(): whole seconds and the rest separately, which rounds differently from one
+    // division.
     let (whole, fraction) = (nanoseconds / SECOND, nanoseconds % SECOND);
     Ok(whole as f64 + fraction as f64 / 1e9)
 }

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! Holds always:
-//! - The language is that of Prometheus 3.14 with every experimental part enabled; errors have its words.
-//! - No text panics or exhausts the stack: length, nesting and height are limited by named constants.
+//! - The language is that of Prometheus 3.14 with every experimental part enabled; errors have its
+//!   words.
+//! - No text panics or exhausts the stack: length, nesting and height are limited by named
+//!   constants.
 
 mod ast;
 mod check;
@@ -53,8 +55,8 @@ pub const MAX_QUERY_BYTES: usize = 1 << 20;
 /// Deepest nesting of parentheses, calls and signs.
 pub const MAX_NESTING: usize = 128;
 
-/// Most nodes on a branch of a tree; more than the nesting because chains such as `a or b or c` add to a
-/// branch without nesting. Bounds the recursion of everything that walks a tree.
+/// Most nodes on a branch of a tree; more than the nesting because chains such as `a or b or c` add
+/// to a branch without nesting. Bounds the recursion of everything that walks a tree.
 pub const MAX_HEIGHT: usize = 500;
 
 /// Parses a query and checks its types.
@@ -68,8 +70,8 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     parsed.map_err(|fault| ParseError::locate(fault, text))
 }
 
-/// Parses a series selector such as those of `match[]`. It may match every series: whoever calls decides
-/// whether that is allowed.
+/// Parses a series selector such as those of `match[]`. It may match every series: whoever calls
+/// decides whether that is allowed.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
     check_length(text)?;
     let parsed = Parser::new(text).and_then(|mut parser| parser.lone_selector());

@@ -10,8 +10,8 @@ pub struct Signature {
     pub name: &'static str,
     /// The types of the arguments; further ones have the type of the last.
     pub args: &'static [ValueType],
-    /// As in Prometheus: 0 for exactly `args`; else the last of `args` is optional and may be repeated up
-    /// to `variadic` times, with −1 any number of times.
+    /// As in Prometheus: 0 for exactly `args`; else the last of `args` is optional and may be
+    /// repeated up to `variadic` times, with −1 any number of times.
     pub variadic: i32,
     pub returns: ValueType,
     pub experimental: bool,

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-/// The value of a string token. Escapes can give invalid UTF-8 (`"\xff"`), so the result is bytes. The
-/// lexer has checked the escapes; an invalid one stands for itself.
+/// The value of a string token. Escapes can give invalid UTF-8 (`"\xff"`), so the result is bytes.
+/// The lexer has checked the escapes; an invalid one stands for itself.
 pub(super) fn unquote(token: &str) -> Vec<u8> {
     let inner = token.get(1..token.len().saturating_sub(1)).unwrap_or("");
     if token.starts_with('`') {

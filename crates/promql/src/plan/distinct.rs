@@ -1,14 +1,15 @@
 //! Which labels identify the rows of a vector.
 //!
-//! A join fails if several rows of a side have the same join labels. If the plan rules that out, rows
-//! without a partner need not be read: they could not have made the query fail.
+//! A join fails if several rows of a side have the same join labels. If the plan rules that out,
+//! rows without a partner need not be read: they could not have made the query fail.
 
 use icecore_model::METRIC_NAME;
 
 use super::{Plan, RangeInput, Vector, VectorKind};
 use crate::parse::{AggregateOp, BinaryOp, Cardinality, VectorMatching};
 
-/// Labels, besides the metric name, that identify a row: no two rows have equal values of all of them.
+/// Labels, besides the metric name, that identify a row: no two rows have equal values of all of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum UniqueKey {
     /// These, and rows have no other labels.
@@ -32,7 +33,8 @@ impl Plan {
         }
     }
 
-    /// Whether no two rows have the same labels without those that a join includes from the other side.
+    /// Whether no two rows have the same labels without those that a join includes from the other
+    /// side.
     fn is_distinct_without(&self, node: &Vector, included: &[String]) -> bool {
         match self.unique_key(node) {
             UniqueKey::Only(labels) => !labels.iter().any(|label| included.contains(label)),

@@ -1,7 +1,7 @@
 //! Which expressions have the same value at every step.
 //!
-//! A selector with `@` reads the same time at every step, so an expression of such selectors and constants
-//! is evaluated once. Functions of the evaluation time are never invariant.
+//! A selector with `@` reads the same time at every step, so an expression of such selectors and
+//! constants is evaluated once. Functions of the evaluation time are never invariant.
 
 use crate::parse::Expr;
 

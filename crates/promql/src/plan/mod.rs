@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - Every node has the grid on which it is evaluated: subqueries, `offset` and `@` are resolved into
-//!   absolute times when the plan is built.
+//! - Every node has the grid on which it is evaluated: subqueries, `offset` and `@` are resolved
+//!   into absolute times when the plan is built.
 //! - A plan is only a description: it can be printed and rewritten, and holds no state.
 
 mod build;

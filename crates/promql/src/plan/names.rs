@@ -1,10 +1,10 @@
 //! Which metric names rows can have, for immediate removal of names.
 //!
-//! When a function drops the metric name, series that differed in nothing else become duplicates, which
-//! is an error if two of them have a value at the same step. Detecting that needs all rows at once. Most
-//! selectors name one metric, so duplicates are impossible and rows can pass batch by batch; this module
-//! tells when. Type and unit are removed with the name, and series of one metric may differ in nothing
-//! else.
+//! When a function drops the metric name, series that differed in nothing else become duplicates,
+//! which is an error if two of them have a value at the same step. Detecting that needs all rows at
+//! once. Most selectors name one metric, so duplicates are impossible and rows can pass batch by
+//! batch; this module tells when. Type and unit are removed with the name, and series of one metric
+//! may differ in nothing else.
 
 use icecore_model::{METRIC_NAME, MatchOp};
 

@@ -1,5 +1,5 @@
-//! Queries pinned to a time: `@` appended to every selector, so that the answer does not depend on the
-//! time of evaluation.
+//! Queries pinned to a time: `@` appended to every selector, so that the answer does not depend on
+//! the time of evaluation.
 
 use crate::parse::{At, Expr, TimeModifiers};
 
@@ -53,8 +53,8 @@ pub(crate) fn pin(query: &str, expr: &Expr, time_ms: i64) -> Option<PinnedQuery>
     Some(pinned)
 }
 
-/// Collects the ends of selectors and subqueries without `@`. The times within a subquery follow from
-/// those of the subquery. False if the query cannot be pinned.
+/// Collects the ends of selectors and subqueries without `@`. The times within a subquery follow
+/// from those of the subquery. False if the query cannot be pinned.
 fn collect(expr: &Expr, places: &mut Vec<usize>) -> bool {
     match expr {
         Expr::Number(_) | Expr::String(_) => true,

@@ -268,7 +268,8 @@ mod tests {
              \x20 m{a=\"b\"} 1 2 _\n\
              clear\n",
         );
-        // The line `clear` belongs to the block before it, so it is read as a series without values.
+        // The line `clear` belongs to the block before it, so it is read as a series without
+        // values.
         assert_eq!(script.unwrap().commands.len(), 3);
         let script =
             Script::parse("load_with_nhcb 1m\n\nclear\n eval instant at 0 1\n  1\nclear").unwrap();

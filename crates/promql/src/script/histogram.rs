@@ -1,7 +1,7 @@
 //! Histograms as scripts write them: `{{schema:1 sum:3 count:2 buckets:[1 1] offset:-3}}`.
 //!
-//! Sums of histograms (for `{{…}}+{{…}}x5`) and comparisons work on maps of buckets, independently of the
-//! engine's arithmetic, so that a bug there does not hide itself.
+//! Sums of histograms (for `{{…}}+{{…}}x5`) and comparisons work on maps of buckets, independently
+//! of the engine's arithmetic, so that a bug there does not hide itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -244,8 +244,8 @@ impl BucketMaps {
         }
     }
 
-    /// Merges all buckets that start below `threshold` into the zero bucket, which then reaches to the end
-    /// of the last of them.
+    /// Merges all buckets that start below `threshold` into the zero bucket, which then reaches to
+    /// the end of the last of them.
     fn widen_zero_bucket(&mut self, threshold: f64, schema: i8) {
         self.zero_threshold = threshold;
         let bound = |index: i64| (index as f64 * (-f64::from(schema)).exp2()).exp2();

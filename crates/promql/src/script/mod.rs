@@ -1,4 +1,5 @@
-//! Test scripts: data, queries and their expected answers, in the language of Prometheus' own tests.
+//! Test scripts: data, queries and their expected answers, in the language of Prometheus' own
+//! tests.
 //!
 //! ```text
 //! text ─ parse ─► Script ─ run ─► Backend (load, clear)
@@ -7,8 +8,8 @@
 //!
 //! Holds always:
 //! - A script that parses can be run; repetitions of values are limited.
-//! - Queries are passed to the engine unchanged; an invalid query is a failed evaluation, not an invalid
-//!   script.
+//! - Queries are passed to the engine unchanged; an invalid query is a failed evaluation, not an
+//!   invalid script.
 //! - The backend stores the data: the same script runs in memory and on a real store.
 
 mod at_modifier;

@@ -1,7 +1,8 @@
 //! Counter reset hints of loaded histograms, as Prometheus' storage returns them.
 //!
-//! Scripts expect the hints that Prometheus' storage returns: "not reset" for a histogram that continues
-//! the one before it; "unknown" for any other, even one loaded as a reset; gauges stay gauges.
+//! Scripts expect the hints that Prometheus' storage returns: "not reset" for a histogram that
+//! continues the one before it; "unknown" for any other, even one loaded as a reset; gauges stay
+//! gauges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,8 +72,8 @@ fn stored_hint(before: Option<&Histogram>, histogram: &Histogram) -> CounterRese
     }
 }
 
-/// Whether a counter may have gone from `before` to `after`: the layout is the same, no count is smaller
-/// and no bucket is missing.
+/// Whether a counter may have gone from `before` to `after`: the layout is the same, no count is
+/// smaller and no bucket is missing.
 fn continues(before: &Histogram, after: &Histogram) -> bool {
     let (
         HistogramCounts::Float {

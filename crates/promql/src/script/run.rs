@@ -1,7 +1,7 @@
 //! Running a script: loads go to the backend, queries to the engine.
 //!
-//! An instant query is also run as a range query around its time, and (both ways) at other times pinned to
-//! its own time: the answers must be the same.
+//! An instant query is also run as a range query around its time, and (both ways) at other times
+//! pinned to its own time: the answers must be the same.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,5 +1,5 @@
-//! Start timestamps: lines `metric{labels}@st -30s-1mx2 _ *x3` before the line of samples they belong
-//! to, or `@st …` for all lines that follow.
+//! Start timestamps: lines `metric{labels}@st -30s-1mx2 _ *x3` before the line of samples they
+//! belong to, or `@st …` for all lines that follow.
 
 use icecore_model::Labels;
 

@@ -1,8 +1,8 @@
 //! Durations, offsets and `@`.
 //!
-//! Holds always, except in hostile queries: ranges of selectors and offsets are whole seconds, ranges of
-//! subqueries end in 250 ms. So no sample is at the edge of a window if samples and query times avoid
-//! these fractions of a second.
+//! Holds always, except in hostile queries: ranges of selectors and offsets are whole seconds,
+//! ranges of subqueries end in 250 ms. So no sample is at the edge of a window if samples and query
+//! times avoid these fractions of a second.
 
 use super::QueryGenerator;
 

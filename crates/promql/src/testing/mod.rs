@@ -6,10 +6,10 @@
 //!
 //! Holds always:
 //! - The seed determines all queries.
-//! - Every query parses in the requested language; its evaluation may fail, because joins may find two
-//!   partners and parameters may be out of range.
-//! - Usual shapes are frequent: sums of rates, joins by common labels, quantiles of histograms. A uniform
-//!   choice over the grammar would hardly ever generate them.
+//! - Every query parses in the requested language; its evaluation may fail, because joins may find
+//!   two partners and parameters may be out of range.
+//! - Usual shapes are frequent: sums of rates, joins by common labels, quantiles of histograms. A
+//!   uniform choice over the grammar would hardly ever generate them.
 
 mod calls;
 mod durations;

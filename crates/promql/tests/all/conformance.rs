@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use icecore_promql::script::{Script, run_file};
 use icecore_promql::{Engine, EngineOptions};
 
-/// Number of evaluations in the scripts of the Prometheus project. Their README counts one less: one
-/// `eval` is indented.
+/// Number of evaluations in the scripts of the Prometheus project. Their README counts one less:
+/// one `eval` is indented.
 const GIVEN_EVALS: usize = 1899;
 
 fn project_root() -> PathBuf {

@@ -71,8 +71,8 @@ eval range from 0 to 3m step 1m sum(count_over_time(early[1m]))
     );
 }
 
-/// Counter resets are detected when only counts and sums are read: from sample to sample, but not across
-/// the gap between the windows of two steps. The storage gives no hint for the first ones.
+/// Counter resets are detected when only counts and sums are read: from sample to sample, but not
+/// across the gap between the windows of two steps. The storage gives no hint for the first ones.
 #[test]
 fn resets_are_looked_for_where_samples_are_read() {
     names_at_once(

@@ -1,7 +1,8 @@
 //! EXPLAIN: what each rule changes, and plans without rules.
 //!
-//! A file of `testdata/explain` is named after its rule and holds queries with their plans, with the rule
-//! and without it. `ICECORE_BLESS=1 cargo test -p icecore-promql --test all explain` rewrites them.
+//! A file of `testdata/explain` is named after its rule and holds queries with their plans, with
+//! the rule and without it. `ICECORE_BLESS=1 cargo test -p icecore-promql --test all explain`
+//! rewrites them.
 
 use std::fmt::Write as _;
 use std::fs;

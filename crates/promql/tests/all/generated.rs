@@ -88,7 +88,8 @@ fn window(samples: &Samples, end_ms: i64, range_ms: i64) -> Vec<f64> {
         .collect()
 }
 
-/// The value of an instant selector: the newest sample in the look-back, unless it is a staleness marker.
+/// The value of an instant selector: the newest sample in the look-back, unless it is a staleness
+/// marker.
 fn look_back(samples: &Samples, end_ms: i64) -> Option<f64> {
     let (_, value) = samples
         .range(end_ms - LOOKBACK_MS + 1..=end_ms)

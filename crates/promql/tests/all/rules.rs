@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use crate::conformance::{given_scripts, own_scripts, run_all, script_options};
 
-/// Queries in which a careless rule would change the answer. The metrics are `a`, `b` and `c_total`.
+/// Queries in which a careless rule would change the answer. The metrics are `a`, `b` and
+/// `c_total`.
 const QUERIES: [&str; 57] = [
     // Matchers that may be pushed to the other side, and those that may not.
     r#"a{host="x"} / b"#,
@@ -181,7 +182,8 @@ fn queries_are_valid() {
     }
 }
 
-/// Selectors share a scan, and what is kept for the second one is limited: beyond that it reads by itself.
+/// Selectors share a scan, and what is kept for the second one is limited: beyond that it reads by
+/// itself.
 #[test]
 fn little_memory_changes_no_answer() {
     let mut source = MemorySource::default();

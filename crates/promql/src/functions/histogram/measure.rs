@@ -62,9 +62,9 @@ impl FixesByStep {
         steps.for_each(|(sum, more)| *sum += more);
     }
 
-    /// With the number of samples that Prometheus reports. At every step after the first it adds the
-    /// running total to itself, so that the number doubles until it overflows. It is right for instant
-    /// queries.
+    /// With the number of samples that Prometheus reports. At every step after the first it adds
+    /// the running total to itself, so that the number doubles until it overflows. It is right for
+    /// instant queries.
     pub(super) fn as_prometheus_reports(&self) -> MonotonicityFixes {
         let mut found = self.histograms.iter().map(|found| i64::from(*found));
         let first = found.find(|found| *found > 0).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Functions of histograms: native ones, and classic ones whose buckets are series with a label `le`.
+//! Functions of histograms: native ones, and classic ones whose buckets are series with a label
+//! `le`.
 //!
 //! ```text
 //! rows ─ series ─► one series per histogram ─ measure ─► one float per step
@@ -129,7 +130,8 @@ fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {
     }
 }
 
-/// The span of a parameter: it is checked after the arguments are evaluated, even if written before.
+/// The span of a parameter: it is checked after the arguments are evaluated, even if written
+/// before.
 fn parameter_span(ctx: &CallContext<'_>, index: usize) -> Span {
     let span = ctx.arg_span(index);
     let end = match index {
@@ -152,11 +154,12 @@ fn check_quantiles(ctx: &CallContext<'_>, index: usize, quantiles: &ScalarColumn
     }
 }
 
-/// Most values of the result when quantiles change from step to step: each quantile is a series of its
-/// own. As many as the default limit of samples of a query in Prometheus.
+/// Most values of the result when quantiles change from step to step: each quantile is a series of
+/// its own. As many as the default limit of samples of a query in Prometheus.
 const LABELLED_VALUES_MAX: usize = 50_000_000;
 
-/// Adds the label of the quantile to rows. A quantile that changes yields a row for each of its values.
+/// Adds the label of the quantile to rows. A quantile that changes yields a row for each of its
+/// values.
 fn label_rows(
     label: &str,
     quantiles: &ScalarColumn,

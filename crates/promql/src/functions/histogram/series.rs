@@ -24,8 +24,8 @@ pub(super) struct HistogramSeries {
     series: Vec<Series>,
 }
 
-/// One histogram: classic at some steps, native at others. A step where it is both is ambiguous and has
-/// no value.
+/// One histogram: classic at some steps, native at others. A step where it is both is ambiguous and
+/// has no value.
 struct Series {
     /// Without the bound.
     labels: Labels,
@@ -79,7 +79,8 @@ impl HistogramSeries {
         Self { rows, series }
     }
 
-    /// Computes a float from each histogram at each step. Annotations point at the argument at `vector`.
+    /// Computes a float from each histogram at each step. Annotations point at the argument at
+    /// `vector`.
     pub(super) fn measure(
         &self,
         ctx: &CallContext<'_>,

@@ -1,8 +1,8 @@
 //! Bounds of windows, computed once for each column of timestamps.
 //!
 //! The series of a scrape target share a column, so what follows from times alone is shared, too
-//! (measured 4 instead of 20 ns per window of `rate`). The cache turns itself off if columns are not
-//! shared.
+//! (measured 4 instead of 20 ns per window of `rate`). The cache turns itself off if columns are
+//! not shared.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,7 +84,8 @@ impl BoundsCache {
         made
     }
 
-    /// Counts samples of windows that have no entry; `before` says how many there are before a place.
+    /// Counts samples of windows that have no entry; `before` says how many there are before a
+    /// place.
     pub(super) fn touch(&self, slots: &[Slot], before: impl Fn(u32) -> u64) {
         self.others.lock().add(counts_of(slots, before), 1);
     }
@@ -99,8 +100,8 @@ impl BoundsCache {
         counts
     }
 
-    /// Series come in the order of their labels, so thousands of targets may pass before a column comes
-    /// again: the hit rate means nothing until the cache is full.
+    /// Series come in the order of their labels, so thousands of targets may pass before a column
+    /// comes again: the hit rate means nothing until the cache is full.
     fn is_worthwhile(&self) -> bool {
         let misses = self.misses.load(Ordering::Relaxed);
         misses < self.entries_max as u64 || self.hits.load(Ordering::Relaxed) >= misses / 4

@@ -1,8 +1,8 @@
 //! Compensated addition without a branch on data.
 //!
-//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find the exact rounding
-//! error. A branch on which of two numbers is larger is unpredictable and costs more than the additions
-//! that avoid it.
+//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find the exact
+//! rounding error. A branch on which of two numbers is larger is unpredictable and costs more than
+//! the additions that avoid it.
 
 /// Adds `increment` to a sum and its compensation.
 #[inline]

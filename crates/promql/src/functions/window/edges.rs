@@ -1,5 +1,5 @@
-//! `rate`, `increase` and `delta` of floats in anchored and smoothed windows: the values at the edges of a
-//! window are those of the nearest samples, or interpolated between two.
+//! `rate`, `increase` and `delta` of floats in anchored and smoothed windows: the values at the
+//! edges of a window are those of the nearest samples, or interpolated between two.
 
 use super::rate::RateKind;
 use super::view::Window;
@@ -12,7 +12,8 @@ pub(super) struct EdgeSamples {
     pub(super) last: usize,
 }
 
-/// The samples at the edges of a window, which may lie outside of it; none if no sample lies within.
+/// The samples at the edges of a window, which may lie outside of it; none if no sample lies
+/// within.
 pub(super) fn edge_samples(
     len: usize,
     time: impl Fn(usize) -> i64,

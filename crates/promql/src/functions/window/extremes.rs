@@ -45,8 +45,9 @@ pub(super) fn over_time<E: Extreme>(view: &View<'_>) -> Values {
             resolve_infinite::<E>(of_lanes::<E>(window), window)
         });
     }
-    // The extremes of blocks of eight are computed once per series; a window combines its blocks and the
-    // few samples at its edges. The cost does not depend on the data, unlike that of a monotonic queue.
+    // The extremes of blocks of eight are computed once per series; a window combines its blocks
+    // and the few samples at its edges. The cost does not depend on the data, unlike that of a
+    // monotonic queue.
     let blocks = view.floats.chunks_exact(LANES).map(of_lanes::<E>);
     let blocks: Vec<f64> = blocks.collect();
     view.each_of_floats(1, |step, _, window| {
@@ -94,14 +95,14 @@ fn of_lanes<E: Extreme>(values: &[f64]) -> f64 {
 #[inline]
 fn resolve_infinite<E: Extreme>(extreme: f64, window: &[f64]) -> f64 {
     if extreme == E::NONE {
-        in_order::<E>(window).map_or(extreme, |(_, value)| value)
+        first_extreme::<E>(window).map_or(extreme, |(_, value)| value)
     } else {
         extreme
     }
 }
 
 /// The first of equal extremes with its position, as Prometheus finds it.
-fn in_order<E: Extreme>(window: &[f64]) -> Option<(usize, f64)> {
+fn first_extreme<E: Extreme>(window: &[f64]) -> Option<(usize, f64)> {
     let mut values = window.iter().copied().enumerate();
     let first = values.next()?;
     Some(values.fold(first, |found, candidate| {

@@ -136,8 +136,8 @@ fn lost_in_resets(
         // The left edge lies after this reset.
         (previous, from) = (&second.histogram, 2);
     }
-    // The right edge has the hint of the last sample, so comparing the two would find a false reset. If
-    // both edges lie right before the last sample there is nothing between them.
+    // The right edge has the hint of the last sample, so comparing the two would find a false
+    // reset. If both edges lie right before the last sample there is nothing between them.
     let Some(within) = points.get(from..points.len().saturating_sub(1)) else {
         return Some(None);
     };

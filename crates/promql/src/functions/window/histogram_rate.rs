@@ -13,8 +13,8 @@ use super::starts::{SampleStart, is_restart, overlaps};
 use super::view::{SeriesAnnotations, View, Window};
 use super::windows::Windows;
 
-/// For each histogram of a series whether the counter was reset before it. Computed once per series,
-/// because comparing histograms is most of the work and windows overlap.
+/// For each histogram of a series whether the counter was reset before it. Computed once per
+/// series, because comparing histograms is most of the work and windows overlap.
 pub(super) fn resets(view: &View<'_>) -> Vec<bool> {
     let started = |i: usize| {
         let time = view.histograms[i].time_ms;

@@ -44,8 +44,8 @@ pub(super) fn average(
     })
 }
 
-/// The average of histograms whose sum would overflow: that of the first `summed`, updated by each of the
-/// others.
+/// The average of histograms whose sum would overflow: that of the first `summed`, updated by each
+/// of the others.
 fn moving_average(state: &mut SumState<'_>, summed: usize) -> Option<FloatHistogram> {
     let (first, rest) = state.split()?;
     let mut mean = CompensatedSum::new(first);

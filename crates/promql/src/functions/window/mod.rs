@@ -8,11 +8,11 @@
 //! Holds always:
 //! - All steps of a series are evaluated at once; windows are slices of the series, never copies.
 //! - The bounds of windows follow from times alone and are computed once for each column of times.
-//! - Results are those of Prometheus: the same arithmetic in the same order, or one whose relative error
-//!   is far below 10⁻⁹ (documented where used).
+//! - Results are those of Prometheus: the same arithmetic in the same order, or one whose relative
+//!   error is far below 10⁻⁹ (documented where used).
 //!
-//! Elsewhere: reading samples and subqueries (the operators), `absent_over_time` (`present_over_time`,
-//! then `absent`).
+//! Elsewhere: reading samples and subqueries (the operators), `absent_over_time`
+//! (`present_over_time`, then `absent`).
 
 mod cache;
 mod compensated;
@@ -229,9 +229,9 @@ impl<'a> WindowEvaluator<'a> {
     }
 }
 
-/// The span of the annotations of a call: its first argument without parentheses. Prometheus replaces a
-/// subquery by its samples before it calls the function, and these have no position. The end of the span
-/// orders them after the annotations of everything inside the call.
+/// The span of the annotations of a call: its first argument without parentheses. Prometheus
+/// replaces a subquery by its samples before it calls the function, and these have no position. The
+/// end of the span orders them after the annotations of everything inside the call.
 fn annotation_span(ctx: &CallContext<'_>) -> Span {
     match ctx.call.args.first().map(Expr::unwrapped) {
         Some(Expr::Subquery(subquery)) => Span {

@@ -1,9 +1,9 @@
 //! `rate`, `increase` and `delta` of floats in plain windows.
 //!
 //! The difference between the last and the first sample, plus what was lost in counter resets,
-//! extrapolated to the edges of the window. The positions of resets are listed once per series (mostly
-//! there are none) and the extrapolation is part of the shared bounds, so a window costs a subtraction
-//! and a multiplication.
+//! extrapolated to the edges of the window. The positions of resets are listed once per series
+//! (mostly there are none) and the extrapolation is part of the shared bounds, so a window costs a
+//! subtraction and a multiplication.
 
 use crate::annotations::Annotation;
 use crate::exec::Values;
@@ -45,8 +45,8 @@ fn extrapolation(
         Some(interval) => Extrapolation {
             factor: interval.factor(windows, kind),
             clamp: if kind.counter {
-                // A little more than needed, so that rounding never hides a counter that reaches zero;
-                // the exact check follows.
+                // A little more than needed, so that rounding never hides a counter that reaches
+                // zero; the exact check follows.
                 interval.to_start / interval.sampled * (1.0 + 1e-6)
             } else {
                 f64::NEG_INFINITY
@@ -83,9 +83,9 @@ impl SampledInterval {
             0 | 1 => 0.0,
             _ => sampled / (samples - 1) as f64,
         };
-        // A distance to the edge of up to 1.1 times the average between samples is taken for irregular
-        // sampling: the series continues to the edge. Otherwise it starts or ends half the average from
-        // the sample.
+        // A distance to the edge of up to 1.1 times the average between samples is taken for
+        // irregular sampling: the series continues to the edge. Otherwise it starts or ends half
+        // the average from the sample.
         let threshold = average * 1.1;
         let guess = |to_edge: f64| {
             if to_edge >= threshold {

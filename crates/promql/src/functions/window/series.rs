@@ -52,8 +52,8 @@ pub(crate) struct HistogramPoint {
     pub(crate) histogram: Arc<FloatHistogram>,
 }
 
-/// Whether histograms with an unknown reset hint are compared with the one before. Prometheus does so
-/// where it reads only counts and sums.
+/// Whether histograms with an unknown reset hint are compared with the one before. Prometheus does
+/// so where it reads only counts and sums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ResetDetection {
     Off,
@@ -80,8 +80,8 @@ impl HistogramPoint {
 }
 
 impl RangeSeries {
-    /// The samples without stale markers. If there are none nothing is copied, and the column of times
-    /// stays shared.
+    /// The samples without stale markers. If there are none nothing is copied, and the column of
+    /// times stays shared.
     pub(crate) fn from_samples(samples: SeriesSamples, detection: ResetDetection) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
         Self {
@@ -115,8 +115,8 @@ impl RangeSeries {
         }
     }
 
-    /// The values of a subquery as samples; `times` are the steps of its grid. A row with a float at
-    /// every step keeps the column shared.
+    /// The values of a subquery as samples; `times` are the steps of its grid. A row with a float
+    /// at every step keeps the column shared.
     pub(crate) fn from_row(row: Row, times: &TimeColumn) -> Self {
         let mut histograms = Vec::new();
         for (time_ms, histogram) in times.iter().zip(row.values.histograms) {
@@ -164,7 +164,8 @@ pub(crate) fn histogram_points(
     points
 }
 
-/// The steps of a subquery skip samples, so a reset hint no longer refers to the histogram before it.
+/// The steps of a subquery skip samples, so a reset hint no longer refers to the histogram before
+/// it.
 fn without_hint(mut histogram: Arc<FloatHistogram>) -> Arc<FloatHistogram> {
     if !matches!(
         histogram.reset_hint,

@@ -54,16 +54,16 @@ impl SampleStart {
 
 /// Whether start timestamps show that the counter restarted between two samples.
 pub(super) fn is_restart(previous: SampleStart, current: SampleStart) -> bool {
-    // Unknown or invalid: a counter cannot start after its sample, and a start at the sample itself is
-    // how OpenTelemetry encodes "unknown".
+    // Unknown or invalid: a counter cannot start after its sample, and a start at the sample itself
+    // is how OpenTelemetry encodes "unknown".
     if current.start == 0 || current.start >= current.time {
         return false;
     }
     if current.start != previous.time {
         return current.start > previous.time;
     }
-    // The counter started at the previous sample: a delta if the start of the previous sample is known,
-    // else the second sample of a counter with an unknown start.
+    // The counter started at the previous sample: a delta if the start of the previous sample is
+    // known, else the second sample of a counter with an unknown start.
     previous.start != 0 && previous.start < previous.time
 }
 

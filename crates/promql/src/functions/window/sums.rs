@@ -1,15 +1,15 @@
 //! `sum_over_time` and `avg_over_time`, above all of floats.
 //!
-//! Prometheus adds the samples of a window in order with Neumaier's compensation, so the result is that
-//! of twice the precision, rounded once. Any other compensated summation gives the same to the last
-//! digit or two, as long as nothing overflows:
+//! Prometheus adds the samples of a window in order with Neumaier's compensation, so the result is
+//! that of twice the precision, rounded once. Any other compensated summation gives the same to the
+//! last digit or two, as long as nothing overflows:
 //!
-//! - Short windows are added in four lanes, each with its own compensation: measured 21 ns for a window
-//!   of 40 samples.
-//! - Long windows that overlap a lot are differences of compensated running sums. The error of such a
-//!   difference is bounded by the magnitudes added (see [`RunningSums`]); a window whose bound is not far
-//!   below the result is added by itself. Measured 23 ns for an hour of samples at 15 s, with steps of a
-//!   minute.
+//! - Short windows are added in four lanes, each with its own compensation: measured 21 ns for a
+//!   window of 40 samples.
+//! - Long windows that overlap a lot are differences of compensated running sums. The error of such
+//!   a difference is bounded by the magnitudes added (see [`RunningSums`]); a window whose bound is
+//!   not far below the result is added by itself. Measured 23 ns for an hour of samples at 15 s,
+//!   with steps of a minute.
 //! - Series with infinities, NaN or numbers near the largest float are added as in Prometheus.
 
 use std::sync::Arc;
@@ -118,8 +118,8 @@ pub(super) fn exact_sum(window: &[f64]) -> f64 {
     if sum.is_infinite() { sum } else { sum + lost }
 }
 
-/// Prometheus' average of a window: the sum divided by the count, or a running mean if the sum would
-/// overflow.
+/// Prometheus' average of a window: the sum divided by the count, or a running mean if the sum
+/// would overflow.
 pub(super) fn exact_average(window: &[f64]) -> f64 {
     let Some((first, rest)) = window.split_first() else {
         return f64::NAN;
@@ -192,9 +192,9 @@ impl RunningSums {
             magnitudes += value.abs();
             sums.push((sum, lost));
         }
-        // A sum rounds by at most ε/2 of its magnitude, so after n samples `lost` is at most nε/2 of the
-        // sum of all magnitudes, and its own rounding at most nε/2 of that: (nε)²/4, and twice for a
-        // difference. For a day at 15 s that is 2·10⁻²⁴ of the sum of all magnitudes.
+        // A sum rounds by at most ε/2 of its magnitude, so after n samples `lost` is at most nε/2
+        // of the sum of all magnitudes, and its own rounding at most nε/2 of that: (nε)²/4, and
+        // twice for a difference. For a day at 15 s that is 2·10⁻²⁴ of the sum of all magnitudes.
         let relative = samples.len() as f64 * f64::EPSILON;
         Self {
             sums,

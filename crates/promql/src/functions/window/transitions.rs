@@ -45,7 +45,8 @@ impl Transition {
     }
 }
 
-/// Counts the transitions before each sample of the series once; a window is a difference of counts.
+/// Counts the transitions before each sample of the series once; a window is a difference of
+/// counts.
 pub(super) fn count(view: &View<'_>, transition: Transition) -> Values {
     let float = |i: usize| Sample {
         value: Value::Float(view.floats[i]),
@@ -84,14 +85,16 @@ fn running_count<'a>(
         .collect()
 }
 
-/// The differences of the running count over the windows on `times`, floats and histograms together.
+/// The differences of the running count over the windows on `times`, floats and histograms
+/// together.
 fn of_windows(view: &View<'_>, times: &[i64], running: &[u32]) -> Values {
     let mut values = Values::absent(view.steps());
     let points = view.histogram_bounds.slots.iter().copied();
     let points = points.chain(std::iter::repeat(Slot { lo: 0, hi: 0 }));
     let slots = view.bounds.slots.iter().zip(points);
     for (step, ((floats, points), out)) in slots.zip(&mut values.floats).enumerate() {
-        // Samples are in time order, so those before a window are its floats and histograms before it.
+        // Samples are in time order, so those before a window are its floats and histograms before
+        // it.
         let slot = Slot {
             lo: floats.lo + points.lo,
             hi: floats.hi + points.hi,
@@ -108,8 +111,8 @@ fn of_windows(view: &View<'_>, times: &[i64], running: &[u32]) -> Values {
     values
 }
 
-/// The last sample at or before the start of an anchored window, else the first one. None where nothing
-/// lies after the start.
+/// The last sample at or before the start of an anchored window, else the first one. None where
+/// nothing lies after the start.
 fn anchor(times: &[i64], start_ms: i64) -> Option<usize> {
     let inside = times.partition_point(|time| *time <= start_ms);
     (inside < times.len()).then(|| inside.saturating_sub(1))

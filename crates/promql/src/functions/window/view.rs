@@ -88,8 +88,8 @@ impl View<'_> {
         }
     }
 
-    /// The value of every window that has a sample. Stops early, with some of the values, if the query is
-    /// over; its operator returns the error.
+    /// The value of every window that has a sample. Stops early, with some of the values, if the
+    /// query is over; its operator returns the error.
     pub(super) fn each(
         &self,
         mut value: impl FnMut(usize, &Window<'_>) -> Option<SampleValue>,
@@ -113,8 +113,8 @@ impl View<'_> {
         values
     }
 
-    /// The value of every window with at least `least` floats. Histograms are ignored, with an annotation
-    /// if a window has both.
+    /// The value of every window with at least `least` floats. Histograms are ignored, with an
+    /// annotation if a window has both.
     pub(super) fn each_of_floats(
         &self,
         least: usize,
@@ -162,8 +162,8 @@ impl View<'_> {
     }
 }
 
-/// The annotations of one series. Collected before they are added to those of the query, because most
-/// windows repeat the ones before and the query's are behind a lock.
+/// The annotations of one series. Collected before they are added to those of the query, because
+/// most windows repeat the ones before and the query's are behind a lock.
 pub(super) struct SeriesAnnotations<'a> {
     query: &'a Annotations,
     span: Span,
@@ -206,8 +206,8 @@ impl<'a> SeriesAnnotations<'a> {
         self.add(Annotation::MixedExponentialCustom(self.metric_name()));
     }
 
-    /// Annotations after histograms were added or subtracted; none if they did not fit. Functions over
-    /// windows handle resets themselves, so conflicting hints need no warning.
+    /// Annotations after histograms were added or subtracted; none if they did not fit. Functions
+    /// over windows handle resets themselves, so conflicting hints need no warning.
     pub(super) fn combined(
         &self,
         outcome: Result<AddOutcome, HistogramOpError>,

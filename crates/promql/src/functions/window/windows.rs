@@ -117,8 +117,8 @@ pub(super) struct Bounds {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extrapolation {
     pub(super) factor: f64,
-    /// A counter whose first value is at least `clamp` times its increase does not reach zero within
-    /// the extrapolated time.
+    /// A counter whose first value is at least `clamp` times its increase does not reach zero
+    /// within the extrapolated time.
     pub(super) clamp: f64,
 }
 

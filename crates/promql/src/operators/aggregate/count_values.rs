@@ -60,8 +60,8 @@ impl CountValues {
         Ok(())
     }
 
-    /// The index of a value's row, which may be new. One row of the input can yield as many rows as it has
-    /// steps, so memory is checked here and not only after each batch.
+    /// The index of a value's row, which may be new. One row of the input can yield as many rows as
+    /// it has steps, so memory is checked here and not only after each batch.
     fn place(&mut self, group: usize, text: &str) -> Result<usize> {
         let group = self.groups.get(group);
         let mut builder = LabelsBuilder::from_labels(&group.labels);

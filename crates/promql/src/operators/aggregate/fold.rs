@@ -11,8 +11,8 @@ use crate::exec::{ABSENT, Row, Values, is_absent};
 use crate::kahan::kahan_add;
 use crate::parse::AggregateOp;
 
-/// Approximate slots (groups times steps) of a block: few enough that the last block wastes little, and
-/// many enough that groups of one step have little overhead.
+/// Approximate slots (groups times steps) of a block: few enough that the last block wastes little,
+/// and many enough that groups of one step have little overhead.
 const BLOCK_PLACES: usize = 4096;
 
 pub(super) struct GroupFold<'a> {
@@ -100,8 +100,8 @@ impl Accumulator for GroupFold<'_> {
     }
 }
 
-/// The state of some groups. Each column has the steps of the first group, then those of the second, and
-/// so on; it is empty if the operator does not need it.
+/// The state of some groups. Each column has the steps of the first group, then those of the
+/// second, and so on; it is empty if the operator does not need it.
 struct State {
     /// The initial value of `values`.
     unset: f64,
@@ -178,7 +178,8 @@ impl State {
             &mut self.seconds[places.clone()],
         );
         let columns = sums.iter_mut().zip(lost).zip(floats);
-        // Most rows have a value at every step. Without branches the loop compiles to vector instructions.
+        // Most rows have a value at every step. Without branches the loop compiles to vector
+        // instructions.
         if floats.iter().fold(true, |all, v| all & !is_absent(*v)) {
             columns.for_each(|((sum, lost), value)| {
                 (*sum, *lost) = kahan_add(*value, *sum, *lost);

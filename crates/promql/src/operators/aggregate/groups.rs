@@ -42,7 +42,8 @@ impl Groups {
                 drop_name: false,
             });
         }
-        // A name that is to be removed later must not come back through `by (__name__)`; nor type and unit.
+        // A name that is to be removed later must not come back through `by (__name__)`; nor type
+        // and unit.
         self.groups[number].drop_name |= row.drop_name;
         number
     }
@@ -51,7 +52,8 @@ impl Groups {
         self.groups.len()
     }
 
-    /// Bytes held, approximately: the key twice (as key and as labels) and the overhead of map and list.
+    /// Bytes held, approximately: the key twice (as key and as labels) and the overhead of map and
+    /// list.
     pub(super) fn heap_bytes(&self) -> usize {
         self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES
     }

@@ -25,14 +25,15 @@ pub(super) struct TopK<'a> {
     rows: Vec<Option<(Row, usize)>>,
     /// For each group and step the selected rows.
     chosen: Vec<Vec<StepHeap>>,
-    /// For each group and step the value that another one must beat; NaN while fewer than `k` are selected.
+    /// For each group and step the value that another one must beat; NaN while fewer than `k` are
+    /// selected.
     to_beat: Vec<Vec<f64>>,
     held: usize,
 }
 
-/// The best values of a step with the numbers of their rows: a binary heap with the worst on top. Which of
-/// several equal values is dropped first depends on the heap's moves. They are those of Go's
-/// `container/heap`, so that the same rows are selected as in Prometheus.
+/// The best values of a step with the numbers of their rows: a binary heap with the worst on top.
+/// Which of several equal values is dropped first depends on the heap's moves. They are those of
+/// Go's `container/heap`, so that the same rows are selected as in Prometheus.
 type StepHeap = Vec<(f64, usize)>;
 
 impl<'a> TopK<'a> {
@@ -74,7 +75,8 @@ impl<'a> TopK<'a> {
         let mut uses = 0;
         let (chosen, to_beat) = (&mut self.chosen[group], &mut self.to_beat[group]);
         for (step, (value, to_beat)) in row.values.floats.iter().zip(to_beat).enumerate() {
-            // Most values are not good enough, so this is checked first. Comparisons with NaN are false.
+            // Most values are not good enough, so this is checked first. Comparisons with NaN are
+            // false.
             let is_beaten = if self.largest {
                 *value <= *to_beat
             } else {
@@ -269,8 +271,8 @@ impl Accumulator for LimitK {
     }
 }
 
-/// `limit_ratio`: about that fraction of the rows, the same ones every time; a negative ratio −r selects
-/// the complement of 1 − r.
+/// `limit_ratio`: about that fraction of the rows, the same ones every time; a negative ratio −r
+/// selects the complement of 1 − r.
 pub(super) struct LimitRatio {
     ratios: Vec<f64>,
     rows: Vec<Row>,
@@ -317,8 +319,8 @@ impl Accumulator for LimitRatio {
     }
 }
 
-/// Prometheus' hash of a label set, so that the same series are selected: XXH64 over names and values,
-/// each after its length.
+/// Prometheus' hash of a label set, so that the same series are selected: XXH64 over names and
+/// values, each after its length.
 fn prometheus_hash(labels: &Labels) -> u64 {
     let mut bytes = Vec::with_capacity(labels.heap_bytes());
     for (name, value) in labels.iter() {

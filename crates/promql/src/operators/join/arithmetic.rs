@@ -166,10 +166,10 @@ impl Join<'_> {
         }
     }
 
-    /// A row of the "one" side must not match several rows at a step without a group modifier; with one,
-    /// the results must have different labels. A comparison that is false is a match, too; values of
-    /// types that do not fit are not. `labels` are those of the results if there is only one row of the
-    /// "one" side.
+    /// A row of the "one" side must not match several rows at a step without a group modifier; with
+    /// one, the results must have different labels. A comparison that is false is a match, too;
+    /// values of types that do not fit are not. `labels` are those of the results if there is only
+    /// one row of the "one" side.
     fn check_matches(
         &self,
         sides: &Sides,

@@ -5,8 +5,8 @@
 //! "many" side ─────────────────────────┴─► pairs ─► all steps of a pair at once
 //! ```
 //!
-//! Prometheus matches step by step. Here whole rows are paired, and its check at each step (no series
-//! matches twice) is done for the steps at which both of two rows have a value.
+//! Prometheus matches step by step. Here whole rows are paired, and its check at each step (no
+//! series matches twice) is done for the steps at which both of two rows have a value.
 
 mod arithmetic;
 mod pair;

@@ -11,7 +11,8 @@ impl Parser<'_> {
     /// The name has been consumed and a parenthesis follows.
     pub(super) fn call(&mut self, name: Token<'_>) -> Parse<Tree> {
         let args = self.args()?;
-        // Before the parenthesis is consumed, so that this error precedes those of the text after it.
+        // Before the parenthesis is consumed, so that this error precedes those of the text after
+        // it.
         let Some(function) = function(name.text) else {
             let message = format!("unknown function with name {}", quoted(name.text));
             return Err(Fault::new(name.span.start, message));

@@ -1,7 +1,7 @@
 //! Durations and expressions of them.
 //!
-//! Brackets allow full arithmetic; `offset` takes only a single term, so that `foo offset 5m * 2` doubles
-//! the samples. Parentheses make any expression a term.
+//! Brackets allow full arithmetic; `offset` takes only a single term, so that `foo offset 5m * 2`
+//! doubles the samples. Parentheses make any expression a term.
 
 use super::super::ast::{Duration, DurationExpr, DurationExprKind as Kind, DurationOp, Span};
 use super::super::lexer::Fault;

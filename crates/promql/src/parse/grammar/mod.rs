@@ -8,8 +8,8 @@
 //!
 //! Holds always:
 //! - One token of look-ahead; the first error ends the parse, with the message of Prometheus.
-//! - Recursion is limited to [`MAX_NESTING`] and trees to [`MAX_HEIGHT`], so that nothing that walks a
-//!   tree can overflow the stack.
+//! - Recursion is limited to [`MAX_NESTING`] and trees to [`MAX_HEIGHT`], so that nothing that
+//!   walks a tree can overflow the stack.
 //!
 //! Elsewhere: type checks (`check`).
 

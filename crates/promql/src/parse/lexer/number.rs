@@ -18,7 +18,8 @@ impl Lexer<'_> {
         Err(self.fault(format!("bad number or duration syntax: {read}")))
     }
 
-    /// `[.]digits` with at most one dot and one exponent, underscores in between, or `0x` and digits.
+    /// `[.]digits` with at most one dot and one exponent, underscores in between, or `0x` and
+    /// digits.
     fn number(&mut self) -> bool {
         if self.rest().starts_with("0x") || self.rest().starts_with("0X") {
             self.position += 2;

@@ -139,7 +139,8 @@ proptest! {
 
     #[test]
     fn most_generated_queries_are_expressions(duration in duration()) {
-        // Without this the property above could hold for lack of trees. Only a literal zero is rejected.
+        // Without this the property above could hold for lack of trees. Only a literal zero is
+        // rejected.
         parse(&format!("foo[{duration}+1]")).map_err(|error| TestCaseError::fail(format!("{duration}: {error}")))?;
     }
 

@@ -166,8 +166,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The time of the data of an expression: that of `@`, if there is one, and the offset before it or
-    /// the step. The first selector decides.
+    /// The time of the data of an expression: that of `@`, if there is one, and the offset before
+    /// it or the step. The first selector decides.
     pub(super) fn data_time(&self, expr: &Expr) -> Result<Option<(Option<i64>, i64)>> {
         let of_modifiers = |time: &TimeModifiers| {
             let offset_ms = self.duration(&time.offset)?;

@@ -23,8 +23,8 @@ use share::is_worth_sharing;
 pub(crate) struct PlanContext<'q> {
     pub(crate) query: &'q str,
     pub(crate) grid: Grid,
-    /// The requested end, which lies after the last step if the range is not a multiple of the step. It is
-    /// what `end()` and `range()` refer to in Prometheus.
+    /// The requested end, which lies after the last step if the range is not a multiple of the
+    /// step. It is what `end()` and `range()` refer to in Prometheus.
     pub(crate) end_ms: i64,
     pub(crate) is_range: bool,
     pub(crate) lookback_ms: i64,
@@ -63,7 +63,8 @@ struct Builder<'q> {
     shared: Vec<SharedVector>,
     /// The use of histograms decides how they are read, so it must be equal, too.
     shared_by_text: HashMap<(&'q str, Grid, HistogramUse), usize>,
-    /// The requested end of the query or of the enclosing subquery, which may lie after the last step.
+    /// The requested end of the query or of the enclosing subquery, which may lie after the last
+    /// step.
     requested_end_ms: i64,
     /// The use of the histograms of the selectors below.
     histogram_use: HistogramUse,
@@ -115,7 +116,8 @@ impl<'q> Builder<'q> {
         }
     }
 
-    /// A vector. Invariant expressions are evaluated once, and expressions that occur twice are shared.
+    /// A vector. Invariant expressions are evaluated once, and expressions that occur twice are
+    /// shared.
     fn vector(&mut self, expr: &Expr, grid: Grid) -> Result<Vector> {
         if grid.steps > 1 && is_invariant(expr) {
             // Any time will do; with the same one everywhere, subqueries can share it, too.

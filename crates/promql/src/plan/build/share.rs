@@ -70,7 +70,8 @@ impl<'q> Builder<'q> {
     }
 }
 
-/// Whether computing a vector again costs more than keeping it. Plain selectors share their scan instead.
+/// Whether computing a vector again costs more than keeping it. Plain selectors share their scan
+/// instead.
 pub(super) fn is_worth_sharing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(_) => true,

@@ -11,8 +11,8 @@ use crate::plan::RangeInput;
 const SUBQUERY_STEPS_MAX: usize = 1_000_000;
 
 impl Builder<'_> {
-    /// How far before the steps of `grid` the data lies. With `@` that holds for the first step only; such
-    /// nodes have one step (or fixed windows).
+    /// How far before the steps of `grid` the data lies. With `@` that holds for the first step
+    /// only; such nodes have one step (or fixed windows).
     pub(super) fn offset(&self, time: &TimeModifiers, grid: Grid) -> Result<i64> {
         let offset_ms = self.duration(&time.offset)?;
         Ok(match self.at(time) {

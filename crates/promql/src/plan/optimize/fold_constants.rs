@@ -21,7 +21,8 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     })
 }
 
-/// The value of a node with constant operands. Inner nodes are visited first, so one level is enough.
+/// The value of a node with constant operands. Inner nodes are visited first, so one level is
+/// enough.
 fn value_of(scalar: &Scalar) -> Option<f64> {
     let constant = |scalar: &Scalar| match scalar.kind {
         ScalarKind::Constant(value) => Some(value),

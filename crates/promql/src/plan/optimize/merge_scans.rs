@@ -1,8 +1,8 @@
 //! Selectors of the same series read them once.
 //!
-//! A scan may serve another one with narrower matchers, which are then checked series by series. Time
-//! ranges are united if that reads no more than the selectors would on their own: if they overlap, and,
-//! if the other one selects fewer series, the range hardly grows.
+//! A scan may serve another one with narrower matchers, which are then checked series by series.
+//! Time ranges are united if that reads no more than the selectors would on their own: if they
+//! overlap, and, if the other one selects fewer series, the range hardly grows.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,8 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     // For each scan the one that replaces it, and the matchers left to check.
     let mut kept: Vec<Scan> = Vec::new();
     let mut moved: Vec<(usize, Vec<Matcher>)> = vec![(0, Vec::new()); plan.scans.len()];
-    // Wider selections first, so that narrower ones find them; of equal ones the longer range first.
+    // Wider selections first, so that narrower ones find them; of equal ones the longer range
+    // first.
     let mut order: Vec<usize> = (0..plan.scans.len()).collect();
     order.sort_by_key(|index| {
         let scan = &plan.scans[*index];

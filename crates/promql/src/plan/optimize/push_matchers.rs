@@ -3,15 +3,16 @@
 //! `a{host="x"} * on (host) b` reads `b{host="x"}`: rows of `b` with another host find no partner.
 //!
 //! Holds always:
-//! - A matcher is pushed only if its label is a join label and passes unchanged from the selector to the
-//!   join: not through functions that set labels (`label_replace`, `absent`, `count_values`, …), not to a
-//!   side that `fill` or `or` keeps, not from the right side of `unless`.
-//! - Pushdown only removes rows. Where rows of one input suppress those of another (`unless`, `or`) the
-//!   suppressing side is not narrowed, because suppressed rows could come back.
-//! - A query that fails still fails: a side is narrowed only if the omitted rows cannot cause the failure,
-//!   by several partners or by duplicates after names are removed (`plan/distinct.rs`).
+//! - A matcher is pushed only if its label is a join label and passes unchanged from the selector
+//!   to the join: not through functions that set labels (`label_replace`, `absent`, `count_values`,
+//!   …), not to a side that `fill` or `or` keeps, not from the right side of `unless`.
+//! - Pushdown only removes rows. Where rows of one input suppress those of another (`unless`, `or`)
+//!   the suppressing side is not narrowed, because suppressed rows could come back.
+//! - A query that fails still fails: a side is narrowed only if the omitted rows cannot cause the
+//!   failure, by several partners or by duplicates after names are removed (`plan/distinct.rs`).
 //!
-//! One difference to evaluating everything remains: no warnings and infos about rows that match nothing.
+//! One difference to evaluating everything remains: no warnings and infos about rows that match
+//! nothing.
 
 use icecore_model::{METRIC_NAME, Matcher};
 
@@ -126,8 +127,8 @@ fn provided_by_join(
         BinaryOp::Or => Vec::new(),
         BinaryOp::And | BinaryOp::Unless => provided(lhs, scans),
         _ => {
-            // Join labels are those of both sides. With a group modifier the "many" side keeps the others,
-            // too, except those replaced by labels of the "one" side.
+            // Join labels are those of both sides. With a group modifier the "many" side keeps the
+            // others, too, except those replaced by labels of the "one" side.
             let (lhs, rhs) = (provided(lhs, scans), provided(rhs, scans));
             let many = match matching.cardinality {
                 Cardinality::ManyToOne => lhs.clone(),
@@ -152,8 +153,8 @@ struct Pushdown<'p> {
 }
 
 impl Pushdown<'_> {
-    /// Whether rows without partners cannot make a join fail. It fails for several rows of the "one" side
-    /// with the same join labels, at steps where the other side has any row.
+    /// Whether rows without partners cannot make a join fail. It fails for several rows of the
+    /// "one" side with the same join labels, at steps where the other side has any row.
     fn is_safe(&self, op: BinaryOp, matching: &VectorMatching, lhs: &Vector, rhs: &Vector) -> bool {
         let one = match matching.cardinality {
             Cardinality::OneToMany => lhs,
@@ -162,7 +163,8 @@ impl Pushdown<'_> {
         op.is_set() || self.plan.is_distinct(one, matching)
     }
 
-    /// Makes a vector read only rows that satisfy a matcher, if that has no effect but to omit the others.
+    /// Makes a vector read only rows that satisfy a matcher, if that has no effect but to omit the
+    /// others.
     fn restrict(&mut self, vector: &Vector, matcher: &Matcher) {
         if self.plan.can_fail_by_rows(vector) {
             return;

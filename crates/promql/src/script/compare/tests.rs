@@ -115,7 +115,11 @@ fn vectors() {
         "but got {{count:4}}",
     );
     check(&two, &vector(&["m{a=\"3\"} 1"]), "unexpected m{a=\"3\"}");
-    check(&two, &vector(&["m{a=\"1\"} 1", "m{a=\"1\"} 1"]), "twice");
+    check(
+        &two,
+        &vector(&["m{a=\"1\"} 1", "m{a=\"1\"} 1"]),
+        "duplicate m",
+    );
     check(&expected(&[]), &vector(&[]), "");
     let ordered = Expectation {
         ordered: true,

@@ -1,10 +1,11 @@
 //! Random series, as exporters make them.
 //!
 //! Holds always:
-//! - No sample lies on a whole second or a quarter of one; query times end in .5 and ranges do as the
-//!   generator says, so that no sample is at the edge of a window, where versions differ.
+//! - No sample lies on a whole second or a quarter of one; query times end in .5 and ranges do as
+//!   the generator says, so that no sample is at the edge of a window, where versions differ.
 //! - Values are integers or quarters, so that sums are exact in any order.
-//! - Series are listed in the order of their labels, which is the order they get in either database.
+//! - Series are listed in the order of their labels, which is the order they get in either
+//!   database.
 
 use std::collections::BTreeMap;
 
@@ -105,8 +106,8 @@ pub(crate) fn infos(seed: u64) -> Series {
     all
 }
 
-/// Series with a type that is added at some time: for a while there are two series that differ in nothing
-/// else.
+/// Series with a type that is added at some time: for a while there are two series that differ in
+/// nothing else.
 pub(crate) fn typed(seed: u64) -> Series {
     let random = &mut Random::new(seed ^ 4);
     let mut all = Series::new();

@@ -141,8 +141,8 @@ fn predicts_from_fixed_subquery(query: &str) -> bool {
     })
 }
 
-/// Where 2.42 answers otherwise than 3.14, which we follow, and neither the data nor the generator can
-/// avoid it.
+/// Where 2.42 answers otherwise than 3.14, which we follow, and neither the data nor the generator
+/// can avoid it.
 pub(crate) const KNOWN_OLD: &[KnownDifference] = &[
     KnownDifference {
         reason: "2.42 moves the window of predict_linear with @ from step to step; 3.x fixed that",

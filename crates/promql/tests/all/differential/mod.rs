@@ -6,14 +6,15 @@
 //!               └─► our engine, in either mode ─────────────┴─ known difference? ─► report
 //! ```
 //!
-//! The binary is the newest in `PATH` and `~/go/bin`, or the one in `ICECORE_PROMETHEUS`. An older one has
-//! a smaller language and one mode, and more differences are excused; without a binary nothing is
-//! compared. The test prints which it was.
+//! The binary is the newest in `PATH` and `~/go/bin`, or the one in `ICECORE_PROMETHEUS`. An older
+//! one has a smaller language and one mode, and more differences are excused; without a binary
+//! nothing is compared. The test prints which it was.
 //!
 //! `DIFFERENTIAL_QUERIES`, `DIFFERENTIAL_DEPTH` and `DIFFERENTIAL_SEED` change the run;
-//! `DIFFERENTIAL_ADDRESS` is that of a running `icecore serve` with an empty storage, which is then tested
-//! instead of the engine (in its default mode). `DIFFERENTIAL_QUERY` with `DIFFERENTIAL_TIME`
-//! (milliseconds: a time, or start, end and step with commas between) shows both answers to one query.
+//! `DIFFERENTIAL_ADDRESS` is that of a running `icecore serve` with an empty storage, which is then
+//! tested instead of the engine (in its default mode). `DIFFERENTIAL_QUERY` with
+//! `DIFFERENTIAL_TIME` (milliseconds: a time, or start, end and step with commas between) shows
+//! both answers to one query.
 
 mod data;
 mod known;
@@ -356,8 +357,8 @@ fn as_of_last_step(time: QueryTime) -> QueryTime {
 
 struct Tally {
     excuses: &'static [KnownDifference],
-    /// Whether warnings and infos are compared. Rewriting may drop those of rows that match nothing, so
-    /// those of the plan without rules are compared.
+    /// Whether warnings and infos are compared. Rewriting may drop those of rows that match
+    /// nothing, so those of the plan without rules are compared.
     compares_annotations: bool,
     /// Without those excused before the comparison.
     compared: usize,

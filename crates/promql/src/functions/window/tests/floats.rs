@@ -223,8 +223,8 @@ proptest! {
                 let window: Vec<Point> = window.map(|p| (p.0 as f64 / 1000.0, p.1)).collect();
                 let seconds = |ms: i64| ms as f64 / 1000.0;
                 let expected = textbook(name, &window, seconds(start), seconds(end), seconds(now), parameters);
-                // As in Prometheus, times are relative to that of the evaluation: far from the window, squares
-                // of the distance cancel.
+                // As in Prometheus, times are relative to that of the evaluation: far from the
+                // window, squares of the distance cancel.
                 let tolerance = if *name == "predict_linear" { 1e-6 } else { 1e-9 };
                 prop_assert!(
                     close_within(tolerance, found, expected),

@@ -1,4 +1,5 @@
-//! Histograms: one with a single bucket behaves like its count; others are cases of Prometheus' scripts.
+//! Histograms: one with a single bucket behaves like its count; others are cases of Prometheus'
+//! scripts.
 
 use std::sync::Arc;
 
