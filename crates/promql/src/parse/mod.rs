@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     parsed.map_err(|fault| ParseError::locate(fault, text))
 }
 
-/// Parses a series selector such as those of `match[]`. It may match every series: whoever calls
+/// Parses a series selector such as those of `match[]`. It may match every series; the caller
 /// decides whether that is allowed.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
     check_length(text)?;
