@@ -1,13 +1,14 @@
-//! What queries cost above the source, operator by operator and rule by rule.
+//! The cost of queries above the source, by operator and by rule.
 //!
 //! ```text
 //! cargo bench -p icecore-promql
 //! ```
 //!
-//! CPU time of one thread, so that other work of the machine matters little. Six hours of samples every
-//! 15 s, thirty series of one target share their timestamps. For `operators` the samples are made before the
-//! clock runs; divide by the elements for the cost of a value. For `rules` the source copies what is read,
-//! about what decoding costs, because that is what rules save.
+//! CPU time of one thread, so that other load matters little. Six hours of samples every 15 s; the
+//! thirty series of a target share their timestamps. For `operators` the samples are prepared
+//! outside of the measurement; divide by the elements for the cost of a value. For `rules` the
+//! source copies what is read, which costs about as much as decoding, because that is what rules
+//! save.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -28,7 +29,7 @@ const STEP_MS: i64 = 60_000;
 const STEPS: usize = 361;
 const END_MS: i64 = 1_700_000_000_000;
 const START_MS: i64 = END_MS - STEP_MS * (STEPS as i64 - 1);
-/// Ten minutes before the first step are read, too.
+/// Including ten minutes before the first step.
 const SAMPLES: usize = 1440 + 40;
 const SERIES_OF_TARGET: usize = 30;
 const BATCH_SERIES: usize = 256;
@@ -70,7 +71,7 @@ fn counters(name: &str, count: usize, samples: usize) -> Vec<SeriesSamples> {
     all
 }
 
-/// One series per target with a label that others lack.
+/// One series per target with an additional label.
 fn infos(targets: usize) -> Vec<SeriesSamples> {
     let mut all = counters("node_uname_info", targets * SERIES_OF_TARGET, SAMPLES);
     all.retain(|series| series.labels.get("handler") == Some("/api/0"));
@@ -84,15 +85,15 @@ fn infos(targets: usize) -> Vec<SeriesSamples> {
     all
 }
 
-/// Copies what matches, as a store decodes it.
-struct Table(Vec<SeriesSamples>);
+/// Copies matching series, in place of decoding.
+struct CopyingSource(Vec<SeriesSamples>);
 
-/// Gives each metric away once.
-struct Prepared(Mutex<Vec<(String, Vec<SeriesSamples>)>>);
+/// Hands out each metric once, without copying.
+struct TakeOnceSource(Mutex<Vec<(String, Vec<SeriesSamples>)>>);
 
-struct Batches(std::vec::IntoIter<SeriesSamples>);
+struct BatchStream(std::vec::IntoIter<SeriesSamples>);
 
-impl SeriesSource for Table {
+impl SeriesSource for CopyingSource {
     fn select(
         &self,
         selection: Selection,
@@ -106,12 +107,12 @@ impl SeriesSource for Table {
         };
         let selected: Vec<_> = self.0.iter().filter(matches).cloned().collect();
         Box::pin(
-            async move { Ok(Box::new(Batches(selected.into_iter())) as Box<dyn SeriesStream>) },
+            async move { Ok(Box::new(BatchStream(selected.into_iter())) as Box<dyn SeriesStream>) },
         )
     }
 }
 
-impl SeriesSource for Prepared {
+impl SeriesSource for TakeOnceSource {
     fn select(
         &self,
         selection: Selection,
@@ -124,11 +125,13 @@ impl SeriesSource for Prepared {
             .expect("no bench panics while it holds the lock");
         let place = metrics.iter().position(|(metric, _)| metric == name);
         let series = metrics.swap_remove(place.expect("a metric is read once")).1;
-        Box::pin(async move { Ok(Box::new(Batches(series.into_iter())) as Box<dyn SeriesStream>) })
+        Box::pin(
+            async move { Ok(Box::new(BatchStream(series.into_iter())) as Box<dyn SeriesStream>) },
+        )
     }
 }
 
-impl SeriesStream for Batches {
+impl SeriesStream for BatchStream {
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>> {
         let batch: Vec<_> = self.0.by_ref().take(BATCH_SERIES).collect();
         Box::pin(async move { Ok(Some(batch).filter(|batch| !batch.is_empty())) })
@@ -167,14 +170,14 @@ fn execute(engine: &Engine, source: &dyn SeriesSource, request: &Request) -> Ans
     block_on(engine.execute(source, request, &never)).expect("the queries of benches are right")
 }
 
-/// Nanoseconds that the thread ran; where the system does not say, those that passed.
+/// CPU time of the thread in nanoseconds; wall time if the system does not report it.
 struct CpuTime {
     started: Instant,
 }
 
 impl CpuTime {
     fn now(&self) -> u64 {
-        // The system counts up to the last switch of threads, so this one steps aside.
+        // The system updates the count on context switches, so yield.
         std::thread::yield_now();
         let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat");
         let ran = schedstat
@@ -226,11 +229,11 @@ fn operators(criterion: &mut Criterion<CpuTime>) {
             let named = |series: &&[SeriesSamples]| {
                 (series[0].labels.metric_name().to_string(), series.to_vec())
             };
-            Prepared(Mutex::new(metrics.iter().map(named).collect()))
+            TakeOnceSource(Mutex::new(metrics.iter().map(named).collect()))
         };
         group.throughput(Throughput::Elements((series * steps) as u64));
         group.bench_function(name, |bencher| {
-            let run = |source: Prepared| execute(&engine, &source, &request);
+            let run = |source: TakeOnceSource| execute(&engine, &source, &request);
             bencher.iter_batched(prepare, run, BatchSize::PerIteration);
         });
     };
@@ -275,7 +278,7 @@ fn rules(criterion: &mut Criterion<CpuTime>) {
     table.extend(counters("up", 10, 20));
     table.extend(counters("many", 10_000, 20));
     table.sort_by(|a, b| a.labels.cmp(&b.labels));
-    let source = Table(table);
+    let source = CopyingSource(table);
     let sum_of_constants = ["1"; 60].join(" + ");
     let without = |change: fn(&mut Rules)| {
         let mut rules = Rules::ALL;

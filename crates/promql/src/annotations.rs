@@ -1,5 +1,4 @@
-//! Warnings and infos: what a person should know about an answer, and which part of the query it is
-//! about.
+//! Annotations of an answer: warnings and infos, each with its position in the query.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +7,13 @@ use std::fmt;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::functions::rfc3339;
-use crate::histogram::ForcedMonotonic;
+use crate::calendar::rfc3339;
+use crate::histogram::MonotonicityFix;
 use crate::parse::{Span, go_float, go_float_of_digits, line_and_column, quoted};
 
-/// What may be said about an answer, in the words of Prometheus.
+/// A warning or info about an answer, in the words of Prometheus.
 #[derive(Clone, Debug, Error, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Note {
+pub(crate) enum Annotation {
     #[error("ratio value should be between -1 and 1, got {got}, capping to {capped}")]
     InvalidRatio { got: GoFloat, capped: GoFloat },
     #[error("quantile value should be between 0 and 1, got {0}")]
@@ -23,13 +22,13 @@ pub(crate) enum Note {
         "bucket label \"le\" is missing or has a malformed value of {}{metric}",
         quoted(value)
     )]
-    BadBucketLabel { value: String, metric: ForMetric },
+    BadBucketLabel { value: String, metric: MetricSuffix },
     #[error("encountered a mix of histograms and floats for metric name {}", quoted(.0))]
     MixedFloatsHistograms(String),
     #[error("encountered a mix of histograms and floats for aggregation")]
     MixedFloatsHistogramsInAggregation,
     #[error("vector contains a mix of classic and native histograms{0}")]
-    MixedClassicNative(ForMetric),
+    MixedClassicNative(MetricSuffix),
     #[error("this native histogram metric is not a counter: {}", quoted(.0))]
     NativeHistogramNotCounter(String),
     #[error("this native histogram metric is not a gauge: {}", quoted(.0))]
@@ -55,7 +54,7 @@ pub(crate) enum Note {
     #[error(
         "input to histogram_quantile needed to be fixed for monotonicity (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile){0}"
     )]
-    ForcedMonotonicity(ForMetric),
+    ForcedMonotonicity(MetricSuffix),
     #[error("incompatible sample types encountered for binary operator \"{op}\": {lhs} {op} {rhs}")]
     IncompatibleTypes {
         op: &'static str,
@@ -70,18 +69,18 @@ pub(crate) enum Note {
     )]
     HistogramIgnoredInMixedRange(String),
     #[error("input to histogram_quantile has NaN observations, result is NaN{0}")]
-    QuantileNaNResult(ForMetric),
+    QuantileNaNResult(MetricSuffix),
     #[error("input to histogram_quantile has NaN observations, result is skewed higher{0}")]
-    QuantileNaNSkew(ForMetric),
+    QuantileNaNSkew(MetricSuffix),
     #[error(
         "input to histogram_fraction has NaN observations, which are excluded from all fractions{0}"
     )]
-    FractionNaNs(ForMetric),
+    FractionNaNs(MetricSuffix),
     #[error("mismatched custom buckets were reconciled during {0}")]
     MismatchedCustomBuckets(HistogramOperation),
 }
 
-/// During which operation histograms did not fit.
+/// The operation in which histograms did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum HistogramOperation {
     Addition,
@@ -99,34 +98,35 @@ impl fmt::Display for HistogramOperation {
     }
 }
 
-/// ` for metric name "…"`, or nothing where the name is not known.
+/// ` for metric name "…"`, empty for an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ForMetric(pub(crate) String);
+pub(crate) struct MetricSuffix(pub(crate) String);
 
-impl fmt::Display for ForMetric {
+impl fmt::Display for MetricSuffix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => write!(f, " for metric name {}", quoted(&self.0)),
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " for metric name {}", quoted(&self.0))
         }
     }
 }
 
-/// Which counts of classic histograms had to be raised, over all samples of which some had.
+/// The [`MonotonicityFix`] of all samples that needed one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RaisedCounts {
+pub(crate) struct MonotonicityFixes {
     first_ms: i64,
     last_ms: i64,
-    raised: ForcedMonotonic,
+    fix: MonotonicityFix,
     samples: i64,
 }
 
-impl RaisedCounts {
-    pub(crate) fn at(time_ms: i64, raised: ForcedMonotonic) -> Self {
+impl MonotonicityFixes {
+    pub(crate) fn at(time_ms: i64, fix: MonotonicityFix) -> Self {
         Self {
             first_ms: time_ms,
             last_ms: time_ms,
-            raised,
+            fix,
             samples: 1,
         }
     }
@@ -134,10 +134,10 @@ impl RaisedCounts {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.first_ms = self.first_ms.min(other.first_ms);
         self.last_ms = self.last_ms.max(other.last_ms);
-        self.raised = ForcedMonotonic {
-            lowest: self.raised.lowest.min(other.raised.lowest),
-            highest: self.raised.highest.max(other.raised.highest),
-            difference_max: self.raised.difference_max.max(other.raised.difference_max),
+        self.fix = MonotonicityFix {
+            lowest: self.fix.lowest.min(other.fix.lowest),
+            highest: self.fix.highest.max(other.fix.highest),
+            difference_max: self.fix.difference_max.max(other.fix.difference_max),
         };
         self.samples = self.samples.wrapping_add(other.samples);
     }
@@ -148,10 +148,10 @@ impl RaisedCounts {
     }
 }
 
-impl fmt::Display for RaisedCounts {
+impl fmt::Display for MonotonicityFixes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (lowest, highest) = (go_float(self.raised.lowest), go_float(self.raised.highest));
-        let difference = go_float_of_digits(self.raised.difference_max, 2);
+        let (lowest, highest) = (go_float(self.fix.lowest), go_float(self.fix.highest));
+        let difference = go_float_of_digits(self.fix.difference_max, 2);
         let (first, last) = (rfc3339(self.first_ms / 1000), rfc3339(self.last_ms / 1000));
         write!(
             f,
@@ -161,7 +161,7 @@ impl fmt::Display for RaisedCounts {
     }
 }
 
-/// A float that is written as Go's `%g` does.
+/// A float in the format of Go's `%g`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GoFloat(pub(crate) f64);
 
@@ -191,7 +191,7 @@ impl Ord for GoFloat {
     }
 }
 
-impl Note {
+impl Annotation {
     fn is_warning(&self) -> bool {
         match self {
             Self::InvalidRatio { .. }
@@ -220,121 +220,131 @@ impl Note {
     }
 }
 
-/// Most different notes that a query keeps: with a metric name in each, a selector over many names
-/// could have thousands.
-const NOTES_MAX: usize = 1000;
+/// Most different annotations that a query keeps: each may name a metric, so a selector over many
+/// names could yield thousands.
+const ANNOTATIONS_MAX: usize = 1000;
 
-/// The start of a span that says when something was evaluated (by its end) but not where it is
-/// written; such notes point at the beginning of the query.
-pub(crate) const NO_PLACE: usize = usize::MAX;
+/// The start of a span without a position: its end still orders it by evaluation, and its
+/// annotation points at the beginning of the query.
+pub(crate) const NO_POSITION: usize = usize::MAX;
 
-/// The notes of one query. Saying one twice is saying it once.
+/// The annotations of one query, without duplicates.
 #[derive(Debug, Default)]
-pub(crate) struct Annotations(Mutex<Said>);
+pub(crate) struct Annotations(Mutex<AnnotationSet>);
 
 #[derive(Debug, Default)]
-struct Said {
-    notes: BTreeSet<(Span, Note)>,
-    /// What is said of a [`Note::ForcedMonotonicity`] beside its words.
-    raised: BTreeMap<(Span, Note), RaisedCounts>,
+struct AnnotationSet {
+    annotations: BTreeSet<(Span, Annotation)>,
+    /// Details of each [`Annotation::ForcedMonotonicity`].
+    fixes: BTreeMap<(Span, Annotation), MonotonicityFixes>,
 }
 
 impl Annotations {
-    pub(crate) fn add(&self, span: Span, note: Note) {
-        let mut said = self.0.lock();
-        if said.notes.len() < NOTES_MAX {
-            said.notes.insert((span, note));
+    pub(crate) fn add(&self, span: Span, annotation: Annotation) {
+        let mut set = self.0.lock();
+        if set.annotations.len() < ANNOTATIONS_MAX {
+            set.annotations.insert((span, annotation));
         }
     }
 
-    /// Says that counts of a histogram had to be raised.
-    pub(crate) fn add_raised(&self, span: Span, metric: ForMetric, raised: RaisedCounts) {
-        let place = (span, Note::ForcedMonotonicity(metric));
-        let mut said = self.0.lock();
-        if said.notes.len() >= NOTES_MAX && !said.notes.contains(&place) {
+    /// Adds that counts of a classic histogram were raised to be monotonic.
+    pub(crate) fn add_monotonicity_fixes(
+        &self,
+        span: Span,
+        metric: MetricSuffix,
+        fixes: MonotonicityFixes,
+    ) {
+        let key = (span, Annotation::ForcedMonotonicity(metric));
+        let mut set = self.0.lock();
+        if set.annotations.len() >= ANNOTATIONS_MAX && !set.annotations.contains(&key) {
             return;
         }
-        said.notes.insert(place.clone());
-        let sum = said.raised.entry(place);
-        sum.and_modify(|sum| sum.merge(&raised)).or_insert(raised);
+        set.annotations.insert(key.clone());
+        let sum = set.fixes.entry(key);
+        sum.and_modify(|sum| sum.merge(&fixes)).or_insert(fixes);
     }
 
-    /// Says again, for the same text written at `start`, what was said about `span`.
+    /// Copies the annotations within `span` to the same text written at `start`.
     pub(crate) fn repeat(&self, span: Span, start: usize) {
         if span.start == start {
             return;
         }
-        let mut said = self.0.lock();
+        let mut set = self.0.lock();
         let within = |inner: &Span| {
             span.start <= inner.start && span.start <= inner.end && inner.end <= span.end
         };
         let moved = |inner: &Span| Span {
             start: match inner.start {
-                NO_PLACE => NO_PLACE,
+                NO_POSITION => NO_POSITION,
                 inner => inner - span.start + start,
             },
             end: inner.end - span.start + start,
         };
-        let notes = said.notes.iter().filter(|(inner, _)| within(inner));
-        let notes: Vec<_> = notes
-            .map(|(inner, note)| (moved(inner), note.clone()))
+        let annotations = set.annotations.iter().filter(|(inner, _)| within(inner));
+        let annotations: Vec<_> = annotations
+            .map(|(inner, annotation)| (moved(inner), annotation.clone()))
             .collect();
-        let raised = said.raised.iter().filter(|((inner, _), _)| within(inner));
-        let raised: Vec<_> = raised
-            .map(|((inner, note), raised)| ((moved(inner), note.clone()), *raised))
+        let fixes = set.fixes.iter().filter(|((inner, _), _)| within(inner));
+        let fixes: Vec<_> = fixes
+            .map(|((inner, annotation), fixes)| ((moved(inner), annotation.clone()), *fixes))
             .collect();
-        said.notes.extend(notes);
-        said.raised.extend(raised);
+        set.annotations.extend(annotations);
+        set.fixes.extend(fixes);
     }
 
-    /// The warnings and the infos, each with its place in the query. Of the places of a note the last
-    /// one is given, as in Prometheus, where a note replaces the same one said before.
+    /// The warnings and the infos with their positions. An annotation with several positions gets
+    /// the last one, as in Prometheus, where a later one replaces it.
     pub(crate) fn render(&self, query: &str) -> (Vec<String>, Vec<String>) {
-        let said = self.0.lock();
-        let mut places: BTreeMap<&Note, Span> = BTreeMap::new();
-        for (span, note) in &said.notes {
-            let place = places.entry(note).or_insert(*span);
-            // What is summed up stays where it was said first.
-            let replaces = match note {
-                Note::ForcedMonotonicity(_) => evaluated(span) < evaluated(place),
-                _ => evaluated(span) > evaluated(place),
+        let set = self.0.lock();
+        let mut positions: BTreeMap<&Annotation, Span> = BTreeMap::new();
+        for (span, annotation) in &set.annotations {
+            let position = positions.entry(annotation).or_insert(*span);
+            // Annotations that are summed up keep their first position.
+            let replaces = match annotation {
+                Annotation::ForcedMonotonicity(_) => evaluated(span) < evaluated(position),
+                _ => evaluated(span) > evaluated(position),
             };
             if replaces {
-                *place = *span;
+                *position = *span;
             }
         }
-        let mut notes: Vec<(Span, &Note)> =
-            places.iter().map(|(note, span)| (*span, *note)).collect();
-        notes.sort();
+        let mut annotations: Vec<(Span, &Annotation)> = positions
+            .iter()
+            .map(|(annotation, span)| (*span, *annotation))
+            .collect();
+        annotations.sort();
         let (mut warnings, mut infos) = (Vec::new(), Vec::new());
-        for (span, note) in notes {
+        for (span, annotation) in annotations {
             let (line, column) = match span.start {
-                NO_PLACE => (1, 1),
+                NO_POSITION => (1, 1),
                 start => line_and_column(query, start),
             };
-            let details = said.details(note);
-            match note.is_warning() {
-                true => warnings.push(format!("PromQL warning: {note} ({line}:{column})")),
-                false => infos.push(format!("PromQL info: {note}{details} ({line}:{column})")),
+            let details = set.details(annotation);
+            if annotation.is_warning() {
+                warnings.push(format!("PromQL warning: {annotation} ({line}:{column})"));
+            } else {
+                infos.push(format!(
+                    "PromQL info: {annotation}{details} ({line}:{column})"
+                ));
             }
         }
         (warnings, infos)
     }
 }
 
-/// When an expression is evaluated: the left side before the right one, and what is inside first.
+/// The order of evaluation: the left side before the right one, inner expressions first.
 fn evaluated(span: &Span) -> (usize, Reverse<usize>) {
     (span.end, Reverse(span.start))
 }
 
-impl Said {
-    /// What is said of a note beside its words, at all its places together.
-    fn details(&self, note: &Note) -> String {
-        let of_note = self.raised.iter().filter(|((_, of), _)| of == note);
-        let sum = of_note
-            .map(|(_, raised)| *raised)
-            .reduce(|mut sum, raised| {
-                sum.merge(&raised);
+impl AnnotationSet {
+    /// The details of an annotation, summed over its positions.
+    fn details(&self, annotation: &Annotation) -> String {
+        let of_annotation = self.fixes.iter().filter(|((_, of), _)| of == annotation);
+        let sum = of_annotation
+            .map(|(_, fixes)| *fixes)
+            .reduce(|mut sum, fixes| {
+                sum.merge(&fixes);
                 sum
             });
         sum.map(|sum| sum.to_string()).unwrap_or_default()
@@ -346,17 +356,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_raised_is_summed_up() {
+    fn monotonicity_fixes_are_summed_up() {
         let annotations = Annotations::default();
         let raise = |seconds: i64, lowest, highest, difference_max| {
-            let raised = ForcedMonotonic {
+            let fix = MonotonicityFix {
                 lowest,
                 highest,
                 difference_max,
             };
-            let raised = RaisedCounts::at(seconds * 1000, raised);
+            let fixes = MonotonicityFixes::at(seconds * 1000, fix);
             let span = Span { start: 3, end: 8 };
-            annotations.add_raised(span, ForMetric("series_1".to_string()), raised);
+            annotations.add_monotonicity_fixes(span, MetricSuffix("series_1".to_string()), fixes);
         };
         raise(1_735_084_800, 5.0, 50.0, 5.5);
         raise(1_703_462_400, 10.0, 100.0, 10.0);
@@ -373,30 +383,30 @@ mod tests {
 
     #[test]
     fn names_are_quoted_as_go_does() {
-        let note = Note::BadBucketLabel {
+        let annotation = Annotation::BadBucketLabel {
             value: "\u{1}\n".to_string(),
-            metric: ForMetric("größe \"1\"".to_string()),
+            metric: MetricSuffix("größe \"1\"".to_string()),
         };
         assert_eq!(
-            note.to_string(),
+            annotation.to_string(),
             r#"bucket label "le" is missing or has a malformed value of "\x01\n" for metric name "größe \"1\"""#
         );
     }
 
     #[test]
-    fn the_same_note_is_given_once_at_its_last_place() {
+    fn an_annotation_is_rendered_once_at_its_last_position() {
         let annotations = Annotations::default();
-        let say = |start, end| annotations.add(Span { start, end }, Note::SortInRangeQuery);
-        let place = || {
+        let add = |start, end| annotations.add(Span { start, end }, Annotation::SortInRangeQuery);
+        let position = || {
             let (warnings, _) = annotations.render("a query of one line");
             assert_eq!(warnings.len(), 1);
             warnings[0].split(' ').next_back().map(str::to_string)
         };
-        say(2, 3);
-        say(9, 10);
-        assert_eq!(place().as_deref(), Some("(1:10)"));
+        add(2, 3);
+        add(9, 10);
+        assert_eq!(position().as_deref(), Some("(1:10)"));
         // The outer expression is evaluated after the inner one.
-        say(4, 10);
-        assert_eq!(place().as_deref(), Some("(1:5)"));
+        add(4, 10);
+        assert_eq!(position().as_deref(), Some("(1:5)"));
     }
 }

@@ -14,7 +14,7 @@ use crate::value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };
 
-/// What every query of an engine may use, and what it assumes.
+/// Limits and defaults of the queries of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// How far back an instant selector looks for a sample. Prometheus' five minutes.
@@ -29,10 +29,10 @@ pub struct EngineOptions {
     pub memory_max: usize,
     /// Most steps of a range query. Prometheus' 11 000: a week by the minute, and some.
     pub steps_max: usize,
-    /// Whether metric names that functions take away stay until the answer is made, as in Prometheus
-    /// with the feature `promql-delayed-name-removal`. Off there, so off here.
+    /// Whether functions that drop the metric name do so at the end of the evaluation, as in
+    /// Prometheus with the feature `promql-delayed-name-removal`. Off there, so off here.
     pub delayed_name_removal: bool,
-    /// Which rewrites of the plan are applied. All, except to measure what one brings.
+    /// Which rewrites of the plan are applied. All of them, except to measure the effect of one.
     pub rules: Rules,
 }
 
@@ -51,7 +51,7 @@ impl Default for EngineOptions {
     }
 }
 
-/// Answers queries. Holds nothing of them between calls.
+/// Answers queries. Keeps no state between them.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
     options: EngineOptions,
@@ -66,8 +66,8 @@ impl Engine {
         &self.options
     }
 
-    /// Answers a query. The future computes: run it on a thread that may be busy for a while, not on
-    /// an async worker. Setting `canceled` ends it with the next batch.
+    /// Answers a query. The future is CPU-bound: run it on a thread that may block, not on an async
+    /// worker. Setting `canceled` ends it with the next batch.
     pub async fn execute(
         &self,
         source: &dyn SeriesSource,
@@ -185,12 +185,13 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
         }),
         Root::Scalar(node) => {
             let column = operators::scalar(run, node).await?;
-            Ok(match plan.is_range {
-                true => scalar_matrix(plan.grid, &column),
-                false => QueryValue::Scalar {
+            Ok(if plan.is_range {
+                scalar_matrix(plan.grid, &column)
+            } else {
+                QueryValue::Scalar {
                     time_ms,
                     value: column.at(0),
-                },
+                }
             })
         }
         Root::Matrix(input, windows) => {
@@ -205,9 +206,10 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
             }
             let rows = merge_equal_labels(rows)?;
             check_samples(&rows, run.context.limits.samples)?;
-            Ok(match plan.is_range {
-                true => matrix(plan.grid, rows),
-                false => vector(time_ms, rows),
+            Ok(if plan.is_range {
+                matrix(plan.grid, rows)
+            } else {
+                vector(time_ms, rows)
             })
         }
     }
@@ -215,12 +217,13 @@ async fn value_of<'q>(run: &'q Run<'q>) -> Result<QueryValue> {
 
 fn check_samples(rows: &[Row], samples_max: usize) -> Result<()> {
     let samples: usize = rows.iter().map(|row| row.values.floats.len()).sum();
-    match samples > samples_max {
-        true => Err(Error::LimitReached(
+    if samples > samples_max {
+        Err(Error::LimitReached(
             "query processing would load too many samples into memory in query execution"
                 .to_string(),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

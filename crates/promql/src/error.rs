@@ -1,4 +1,4 @@
-//! Why a query has no answer, by what the caller can do about it.
+//! Errors of queries, by what the caller can do about them.
 
 use icecore_model::{OutOfMemory, SourceError};
 use thiserror::Error;
@@ -10,7 +10,7 @@ pub enum Error {
     /// The text is not a valid query.
     #[error("{0}")]
     Parse(#[from] ParseError),
-    /// The request asks for what no query may have: a bad step, too many points.
+    /// The request is invalid: a bad step, too many points.
     #[error("{0}")]
     Invalid(String),
     /// The query is well formed but its evaluation failed, in the words of Prometheus.
@@ -34,7 +34,7 @@ impl From<OutOfMemory> for Error {
 }
 
 impl Error {
-    /// An answer would have one series twice.
+    /// The answer would contain a series twice.
     pub(crate) fn same_labelset() -> Self {
         Self::Execution("vector cannot contain metrics with the same labelset".to_string())
     }

@@ -1,14 +1,14 @@
-//! Logarithms, exponentials and powers with the last bit that Go gives them.
+//! Logarithms, exponentials, powers and extremes with the last bit that Go gives them.
 //!
-//! Prometheus computes with Go's `math` package, on amd64 mostly. Its functions are within one unit in
-//! the last place of the true value, and so are those of the C library that Rust calls, but it is not
-//! always the same unit. Comparisons, `%` and `floor` show it, and so does anybody who compares two
-//! databases. So these follow the steps of Go's: the reductions, the polynomials (FreeBSD's for the
-//! logarithm and powers of two, Shibata's for the exponential) and the order in which terms are added.
+//! Prometheus uses Go's `math` package, mostly on amd64. Its functions are within one unit in the
+//! last place of the exact value, and so are those of the C library that Rust calls, but not always
+//! on the same side. Comparisons, `%`, `floor` and comparisons of two databases expose the
+//! difference. So these follow Go: the reductions, the polynomials (FreeBSD's for the logarithm and
+//! powers of two, Shibata's for the exponential) and the order in which terms are added.
 //!
-//! Holds always: nothing is contracted to a fused multiplication but where it is written so.
+//! Holds always: no fused multiplication, except explicit ones.
 //!
-//! `testdata/go_math.txt` has values that a Go program computed; a test compares all bits.
+//! `testdata/go_math.txt` has values computed by a Go program; a test compares all bits.
 
 #![allow(
     clippy::excessive_precision,
@@ -17,7 +17,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, LOG10_E};
 
-/// The logarithm of 2 in two parts, the first of which has few enough bits to be multiplied exactly.
+/// The logarithm of 2 in two parts, the first of which has few enough bits to be multiplied
+/// exactly.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
@@ -61,9 +62,10 @@ pub(crate) fn ln(x: f64) -> f64 {
 /// The logarithm to base 2, exact for powers of 2.
 pub(crate) fn log2(x: f64) -> f64 {
     let (fraction, exponent) = split(x);
-    match fraction == 0.5 {
-        true => f64::from(exponent - 1),
-        false => ln(fraction) * LOG2_E + f64::from(exponent),
+    if fraction == 0.5 {
+        f64::from(exponent - 1)
+    } else {
+        ln(fraction) * LOG2_E + f64::from(exponent)
     }
 }
 
@@ -131,9 +133,10 @@ pub(crate) fn exp2(x: f64) -> f64 {
     if x < SMALLEST {
         return 0.0;
     }
-    let k = match x > 0.0 {
-        true => (x + 0.5).trunc(),
-        false => (x - 0.5).trunc(),
+    let k = if x > 0.0 {
+        (x + 0.5).trunc()
+    } else {
+        (x - 0.5).trunc()
     };
     let k = if x == 0.0 { 0.0 } else { k };
     let t = x - k;
@@ -194,9 +197,10 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
         }
         rest >>= 1;
     }
-    match y < 0.0 {
-        true => scaled(1.0 / power, -power_exponent),
-        false => scaled(power, power_exponent),
+    if y < 0.0 {
+        scaled(1.0 / power, -power_exponent)
+    } else {
+        scaled(power, power_exponent)
     }
 }
 
@@ -214,9 +218,10 @@ fn special_power(x: f64, y: f64) -> Option<f64> {
     }
     if x == 0.0 {
         let size = if y < 0.0 { f64::INFINITY } else { 0.0 };
-        return Some(match x.is_sign_negative() && is_odd(y) {
-            true => -size,
-            false => size,
+        return Some(if x.is_sign_negative() && is_odd(y) {
+            -size
+        } else {
+            size
         });
     }
     if y.is_infinite() {
@@ -252,9 +257,10 @@ fn split(x: f64) -> (f64, i32) {
 
 /// A number that is not subnormal, and the power of 2 it is to be multiplied with.
 fn normal(x: f64) -> (f64, i32) {
-    match x.abs() < f64::MIN_POSITIVE {
-        true => (x * 4_503_599_627_370_496.0, -52),
-        false => (x, 0),
+    if x.abs() < f64::MIN_POSITIVE {
+        (x * 4_503_599_627_370_496.0, -52)
+    } else {
+        (x, 0)
     }
 }
 
@@ -272,11 +278,30 @@ fn scaled(fraction: f64, exponent: i32) -> f64 {
     if exponent > 1023 {
         return f64::INFINITY.copysign(fraction);
     }
-    let (exponent, factor) = match exponent < -1022 {
-        true => (exponent + 53, 1.0 / 9_007_199_254_740_992.0),
-        false => (exponent, 1.0),
+    let (exponent, factor) = if exponent < -1022 {
+        (exponent + 53, 1.0 / 9_007_199_254_740_992.0)
+    } else {
+        (exponent, 1.0)
     };
     factor * f64::from_bits((bits & !EXPONENT_BITS) | (((exponent + 1023) as u64) << 52))
+}
+
+/// Go's `math.Min`: −Inf wins over NaN, NaN over the rest, −0 over 0.
+pub(crate) fn min(a: f64, b: f64) -> f64 {
+    if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
+        f64::NEG_INFINITY
+    } else if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else if a < b || (a == b && a.is_sign_negative()) {
+        a
+    } else {
+        b
+    }
+}
+
+/// Go's `math.Max`: +Inf wins over NaN, NaN over the rest, 0 over −0.
+pub(crate) fn max(a: f64, b: f64) -> f64 {
+    -min(-a, -b)
 }
 
 #[cfg(test)]

@@ -7,18 +7,21 @@
 //! ```
 //!
 //! Holds always:
-//! - Evaluation is series-major: an operator hands out rows, and a row has the values of one series
-//!   at all steps of the query.
-//! - No input panics; time, memory and samples of a query are limited.
-//! - Nothing here knows buckets, HTTP or an async runtime.
+//! - Evaluation is series-major: an operator yields rows, and a row has the values of one series at
+//!   all steps of the query.
+//! - No input causes a panic; time, memory and samples of a query are limited.
+//! - Nothing here depends on buckets, HTTP or an async runtime.
 
 mod annotations;
+mod arithmetic;
+mod calendar;
 mod engine;
 mod error;
 mod exec;
 mod functions;
 mod go_math;
 mod histogram;
+mod kahan;
 mod memory_source;
 mod operators;
 pub mod parse;

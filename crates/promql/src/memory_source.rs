@@ -1,6 +1,7 @@
 //! Series in memory, for scripts and tests.
 //!
-//! Holds always: samples of a series are in time order, one per timestamp, the last that was loaded.
+//! Holds always: samples of a series are in time order; of several with one timestamp the last
+//! loaded counts.
 
 use std::collections::BTreeMap;
 use std::vec;
@@ -54,37 +55,37 @@ impl MemorySource {
             let Some(in_range) = samples.get(start..end).filter(|s| !s.is_empty()) else {
                 continue;
             };
-            let wanted = match selection.hints.labels_only {
-                true => &[],
-                false => in_range,
+            let samples = if selection.hints.labels_only {
+                &[]
+            } else {
+                in_range
             };
-            count += wanted.len();
+            count += samples.len();
             if selection
                 .hints
                 .samples_limit
                 .is_some_and(|limit| count > limit)
             {
                 return Err(SourceError::LimitReached(
-                    "the selection has too many samples".to_owned(),
+                    "too many samples selected".to_owned(),
                 ));
             }
             let previous = selected.last().map(|series| &series.floats.timestamps);
-            selected.push(columns(labels, wanted, previous));
+            selected.push(columns(labels, samples, previous));
         }
         Ok(selected)
     }
 }
 
 fn insert(samples: &mut Vec<LoadedSample>, sample: LoadedSample) {
-    let place = samples.partition_point(|s| s.timestamp_ms < sample.timestamp_ms);
-    match samples.get_mut(place) {
+    let index = samples.partition_point(|s| s.timestamp_ms < sample.timestamp_ms);
+    match samples.get_mut(index) {
         Some(same) if same.timestamp_ms == sample.timestamp_ms => *same = sample,
-        _ => samples.insert(place, sample),
+        _ => samples.insert(index, sample),
     }
 }
 
-/// The samples as columns. Timestamps are shared with the series before where they are the same, as a
-/// real store does.
+/// The samples as columns. Equal timestamps are shared with the series before, as in a real store.
 fn columns(
     labels: &Labels,
     samples: &[LoadedSample],

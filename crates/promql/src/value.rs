@@ -1,4 +1,4 @@
-//! The answer to a query.
+//! Requests and answers.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::histogram::FloatHistogram;
 pub struct Request {
     pub query: String,
     pub time: QueryTime,
-    /// How far back an instant selector looks; the engine's own where absent.
+    /// How far back an instant selector looks; the engine's default if absent.
     pub lookback_ms: Option<i64>,
-    /// Most series of the answer; a warning says when there were more.
+    /// Most series of the answer; a warning reports truncation.
     pub limit: Option<usize>,
-    /// Longest run time; the engine's own where absent or longer.
+    /// Longest run time; the engine's limit if absent or longer.
     pub timeout: Option<std::time::Duration>,
     /// Whether to count the samples that windows and look-backs touch.
     pub counts_touched: bool,
@@ -34,7 +34,7 @@ pub enum QueryTime {
     },
 }
 
-/// An answer with what should be said about it.
+/// An answer with its annotations and statistics.
 #[derive(Debug)]
 pub struct Answer {
     pub value: QueryValue,
@@ -133,14 +133,14 @@ impl MatrixSeries {
     }
 }
 
-/// What a query cost.
+/// Statistics of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Samples that windows and look-backs touched, counted once for each step. 0 if nobody asked.
+    /// Samples that windows and look-backs touched, counted once for each step. 0 unless requested.
     pub samples_touched: u64,
     /// The same by step of the query.
     pub samples_per_step: Vec<(i64, u64)>,
-    /// By step the samples that the step before had not touched. Empty if nobody asked.
+    /// By step the samples that the step before had not touched. Empty unless requested.
     pub samples_read_per_step: Vec<(i64, u64)>,
     /// Samples read from the source.
     pub samples_read: u64,

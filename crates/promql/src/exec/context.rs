@@ -11,7 +11,7 @@ use crate::annotations::Annotations;
 use crate::error::{Error, Result};
 use crate::exec::{Grid, Row};
 
-/// Numbers of samples with the time of their step.
+/// Sample counts with the time of their step.
 pub(crate) type SamplesByStep = Vec<(i64, u64)>;
 
 /// The shared state of a running query.
@@ -19,29 +19,30 @@ pub(crate) struct Context<'q> {
     pub(crate) source: &'q dyn SeriesSource,
     pub(crate) annotations: Annotations,
     pub(crate) limits: Limits,
-    /// Set when nobody waits for the answer any more.
+    /// Set when the client no longer waits for the answer.
     pub(crate) canceled: &'q AtomicBool,
     pub(crate) deadline: Option<Instant>,
     pub(crate) samples_read: AtomicU64,
     pub(crate) series_read: AtomicU64,
-    /// Samples that windows and look-backs touched, where somebody wants to know.
-    touched: Option<Touched>,
-    /// Shared with the source, which holds what it has resolved.
+    /// Counts the samples that windows and look-backs touch, if the request asks for it.
+    touched: Option<SampleCounter>,
+    /// Shared with the source, which accounts for resolved series.
     pub(crate) memory: Arc<MemoryBudget>,
 }
 
-struct Touched {
+struct SampleCounter {
     grid: Grid,
     steps: Mutex<SampleCounts>,
+    /// Samples touched at the steps of other grids, those of subqueries.
     elsewhere: AtomicU64,
 }
 
 /// Samples by step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampleCounts {
-    /// Those that windows and look-backs had.
+    /// Samples in windows and look-backs.
     pub(crate) touched: Vec<u64>,
-    /// Those that the step before did not have.
+    /// Those of them that the step before did not touch.
     pub(crate) read: Vec<u64>,
 }
 
@@ -53,7 +54,7 @@ impl SampleCounts {
         }
     }
 
-    /// Adds what each step touched and read, so many times.
+    /// Adds what each step touched and read, `times` times.
     pub(crate) fn add(&mut self, by_step: impl Iterator<Item = (u64, u64)>, times: u64) {
         let steps = self.touched.iter_mut().zip(&mut self.read);
         for ((touched, read), (more_touched, more_read)) in steps.zip(by_step) {
@@ -92,14 +93,14 @@ impl<'q> Context<'q> {
 
     /// Counts the samples that are touched at the steps of the query's grid.
     pub(crate) fn count_touched(&mut self, grid: Grid) {
-        self.touched = Some(Touched {
+        self.touched = Some(SampleCounter {
             grid,
             steps: Mutex::new(SampleCounts::new(grid.steps)),
             elsewhere: AtomicU64::new(0),
         });
     }
 
-    /// Takes note of samples touched at the steps of a grid. `counts` is only asked if it matters.
+    /// Counts samples touched at the steps of a grid. `counts` is only called if counting is on.
     pub(crate) fn touch(&self, grid: Grid, counts: impl FnOnce() -> SampleCounts) {
         let Some(touched) = &self.touched else {
             return;
@@ -113,7 +114,7 @@ impl<'q> Context<'q> {
         }
         let sum = counts.touched.iter().sum();
         touched.elsewhere.fetch_add(sum, Ordering::Relaxed);
-        // What a subquery reads belongs to the first step that is not before it, or to the last one.
+        // A read of a subquery counts for the first step at or after it, or for the last step.
         let (start_ms, step_ms) = (touched.grid.start_ms, touched.grid.step_ms.max(1));
         let last = touched.grid.steps.saturating_sub(1);
         for (time, read) in grid.times().zip(counts.read) {
@@ -125,8 +126,8 @@ impl<'q> Context<'q> {
         }
     }
 
-    /// The samples touched in all (those of subqueries belong to no step), and by step what was touched
-    /// and what was read.
+    /// The total of samples touched (those of subqueries belong to no step), and the samples
+    /// touched and read by step.
     pub(crate) fn touched(&self) -> (u64, SamplesByStep, SamplesByStep) {
         let Some(touched) = &self.touched else {
             return (0, Vec::new(), Vec::new());
@@ -137,7 +138,7 @@ impl<'q> Context<'q> {
         (sum, by_step(&steps.touched), by_step(&steps.read))
     }
 
-    /// Whether to go on. Called once per batch.
+    /// Fails if the query was canceled or its deadline has passed. Called once per batch.
     pub(crate) fn check(&self) -> Result<()> {
         if self.canceled.load(Ordering::Relaxed) {
             return Err(Error::Canceled("query execution"));
@@ -151,7 +152,7 @@ impl<'q> Context<'q> {
         Ok(())
     }
 
-    /// What the source is told: that it shares the query's memory.
+    /// Hints for the source: it shares the memory budget of the query.
     pub(crate) fn hints(&self) -> SelectHints {
         SelectHints {
             memory: Some(Arc::clone(&self.memory)),
@@ -159,14 +160,14 @@ impl<'q> Context<'q> {
         }
     }
 
-    /// Takes memory for rows that an operator holds; it is given back with the reservation.
+    /// Reserves memory for rows that an operator holds, until the reservation is dropped.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
         Ok(self.memory.reserve(bytes)?)
     }
 
-    /// Takes memory for rows that are about to be made, as long as the reservation lives. Rows of a
-    /// batch are counted by whoever keeps them, but by then they are there: a subquery of a million
-    /// steps has eight megabytes a row.
+    /// Reserves memory for rows before they are allocated. Rows of a batch are counted by the
+    /// operator that keeps them, which is too late: a row of a subquery with a million steps has
+    /// eight megabytes.
     pub(crate) fn reserve_rows(&self, rows: usize, steps: usize) -> Result<Reservation> {
         self.reserve(rows.saturating_mul(steps).saturating_mul(8))
     }
@@ -175,7 +176,7 @@ impl<'q> Context<'q> {
         Ok(reservation.grow(bytes)?)
     }
 
-    /// Takes memory for rows.
+    /// Reserves memory for rows that an operator keeps.
     pub(crate) fn hold(&self, reservation: &mut Reservation, rows: &[Row]) -> Result<()> {
         let bytes = rows.iter().map(Row::heap_bytes).sum();
         self.grow(reservation, bytes)

@@ -1,6 +1,6 @@
 //! The steps at which an expression is evaluated.
 
-/// Equidistant moments. An instant query has one.
+/// Equidistant steps. An instant query has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grid {
     pub(crate) start_ms: i64,
@@ -18,15 +18,14 @@ impl Grid {
         }
     }
 
-    /// The steps from `start_ms` to `end_ms`, both included where they lie on the grid.
+    /// The steps from `start_ms` to `end_ms`, both inclusive.
     pub(crate) fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Self {
         let step_ms = step_ms.max(1);
-        let steps = match end_ms >= start_ms {
-            true => {
-                let after_first = end_ms.abs_diff(start_ms) / step_ms.unsigned_abs();
-                usize::try_from(after_first).map_or(usize::MAX, |steps| steps.saturating_add(1))
-            }
-            false => 0,
+        let steps = if end_ms >= start_ms {
+            let after_first = end_ms.abs_diff(start_ms) / step_ms.unsigned_abs();
+            usize::try_from(after_first).map_or(usize::MAX, |steps| steps.saturating_add(1))
+        } else {
+            0
         };
         Self {
             start_ms,
@@ -40,7 +39,7 @@ impl Grid {
             .saturating_add((step as i64).saturating_mul(self.step_ms))
     }
 
-    /// The last moment; the first one where there are no steps.
+    /// The time of the last step; that of the first if there are no steps.
     pub(crate) fn end_ms(&self) -> i64 {
         self.time(self.steps.saturating_sub(1))
     }

@@ -1,4 +1,4 @@
-//! Rows that turn out to be the same series.
+//! Merging rows with equal labels.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,26 +8,26 @@ use icecore_model::Labels;
 use super::Row;
 use crate::error::{Error, Result};
 
-/// Makes one row of those with equal labels. That two of them have a value at the same step is an
-/// error: the answer would have one series twice.
+/// Merges rows with equal labels. It is an error if two of them have a value at the same step: the
+/// answer would contain a series twice.
 pub(crate) fn merge_equal_labels(rows: Vec<Row>) -> Result<Vec<Row>> {
-    let mut places: HashMap<Labels, usize, BuildHasherDefault<Fingerprint>> =
+    let mut indexes: HashMap<Labels, usize, BuildHasherDefault<FingerprintHasher>> =
         HashMap::with_capacity_and_hasher(rows.len(), BuildHasherDefault::default());
     let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows {
-        match places.get(&row.labels) {
+        match indexes.get(&row.labels) {
             None => {
-                places.insert(row.labels.clone(), merged.len());
+                indexes.insert(row.labels.clone(), merged.len());
                 merged.push(row);
             }
-            Some(place) => merge_into(&mut merged[*place], row)?,
+            Some(index) => merge_into(&mut merged[*index], row)?,
         }
     }
     Ok(merged)
 }
 
-/// The same for what is evaluated step by step: the row that has the first value says whether the name
-/// is to be removed.
+/// The same for results that Prometheus merges step by step: the row with the first value decides
+/// whether the name is to be removed.
 pub(crate) fn merge_steps(mut rows: Vec<Row>) -> Result<Vec<Row>> {
     if !has_equal_labels(&rows) {
         return Ok(rows);
@@ -39,7 +39,7 @@ pub(crate) fn merge_steps(mut rows: Vec<Row>) -> Result<Vec<Row>> {
 
 /// Whether any two rows have the same labels.
 pub(crate) fn has_equal_labels(rows: &[Row]) -> bool {
-    let mut seen: HashSet<&Labels, BuildHasherDefault<Fingerprint>> =
+    let mut seen: HashSet<&Labels, BuildHasherDefault<FingerprintHasher>> =
         HashSet::with_capacity_and_hasher(rows.len(), BuildHasherDefault::default());
     !rows.iter().all(|row| seen.insert(&row.labels))
 }
@@ -60,11 +60,11 @@ fn merge_into(target: &mut Row, row: Row) -> Result<()> {
     Ok(())
 }
 
-/// Label sets hash to a part of their fingerprint, which needs no further mixing.
+/// Takes the fingerprint of a label set as its hash; it needs no further mixing.
 #[derive(Default)]
-struct Fingerprint(u64);
+struct FingerprintHasher(u64);
 
-impl Hasher for Fingerprint {
+impl Hasher for FingerprintHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);

@@ -1,14 +1,12 @@
-//! What operators work with: the grid of steps, rows of values, and the context of a query.
+//! The data that operators pass on (the grid of steps, rows of values) and the context of a query.
 
 mod context;
 mod grid;
-mod kahan;
 mod merge;
 mod row;
 
 pub(crate) use context::{Context, Limits, SampleCounts};
 pub(crate) use grid::Grid;
 pub(crate) use icecore_model::Reservation;
-pub(crate) use kahan::kahan_add;
 pub(crate) use merge::{has_equal_labels, merge_equal_labels, merge_steps};
 pub(crate) use row::{ABSENT, Row, ScalarColumn, Values, is_absent};

@@ -25,14 +25,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Bytes held, for accounting. Labels may be shared with the source, but not every source has them
-    /// in memory anyway: at one step they are most of a row.
+    /// Bytes held, for accounting. Labels count although they may be shared with the source: not
+    /// every source has them in memory, and with one step they are most of a row.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.labels.heap_bytes() + self.values.heap_bytes()
     }
 }
 
-/// The values of a series, one place per step. A step has a float, a histogram, or nothing.
+/// The values of a series by step. A step has a float, a histogram, or no value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
     /// As many as there are steps; [`ABSENT`] where there is no float.
@@ -70,7 +70,7 @@ impl Values {
         self.floats.iter().all(|v| is_absent(*v)) && self.histograms.iter().all(Option::is_none)
     }
 
-    /// Puts a histogram in place of whatever the step has.
+    /// Sets the value of a step to a histogram.
     pub(crate) fn set_histogram(&mut self, step: usize, histogram: Arc<FloatHistogram>) {
         if self.histograms.is_empty() {
             self.histograms = vec![None; self.floats.len()];
@@ -79,7 +79,7 @@ impl Values {
         self.floats[step] = ABSENT;
     }
 
-    /// Puts a float in place of whatever the step has.
+    /// Sets the value of a step to a float.
     pub(crate) fn set_float(&mut self, step: usize, value: f64) {
         self.floats[step] = value;
         if let Some(histogram) = self.histograms.get_mut(step) {
@@ -87,7 +87,7 @@ impl Values {
         }
     }
 
-    /// Removes what the step has.
+    /// Removes the value of a step.
     pub(crate) fn clear(&mut self, step: usize) {
         self.set_float(step, ABSENT);
     }

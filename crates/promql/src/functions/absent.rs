@@ -1,4 +1,4 @@
-//! `absent`: one where there is nothing, with the labels that the argument asked for.
+//! `absent`: 1 at steps without a value, with the labels of the argument's selector.
 
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp};
 
@@ -35,7 +35,7 @@ pub(super) fn absent(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> 
     }])
 }
 
-/// The labels that a selector gives exact values, without those that it names again. Other
+/// The labels with an equality matcher in a selector, except those with several matchers. Other
 /// expressions have none.
 pub(crate) fn absent_labels(argument: &Expr) -> Labels {
     let matchers = match argument.unwrapped() {
@@ -44,11 +44,11 @@ pub(crate) fn absent_labels(argument: &Expr) -> Labels {
         _ => return Labels::empty(),
     };
     let mut builder = LabelsBuilder::default();
-    let mut given: Vec<&str> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     for matcher in matchers.iter().filter(|m| m.name() != METRIC_NAME) {
-        if matcher.op() == MatchOp::Equal && !given.contains(&matcher.name()) {
+        if matcher.op() == MatchOp::Equal && !seen.contains(&matcher.name()) {
             builder.set(matcher.name(), matcher.value());
-            given.push(matcher.name());
+            seen.push(matcher.name());
         } else {
             builder.set(matcher.name(), "");
         }

@@ -1,7 +1,7 @@
 //! Functions of labels alone: `label_replace` and `label_join`.
 //!
-//! Holds always: values stay as they are. Series that get the same labels become one series, which is
-//! an error where two of them have a value at the same step.
+//! Holds always: values are unchanged. Series that get equal labels are merged; it is an error if
+//! two of them have a value at the same step.
 
 use icecore_model::{AnchoredRegex, Labels, LabelsBuilder, METRIC_NAME};
 
@@ -54,14 +54,15 @@ fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
     merge_equal_labels(rows)
 }
 
-/// Every text is a label name, but not the empty one.
+/// Any UTF-8 text but the empty one is a label name.
 fn check_name(ctx: &CallContext<'_>, index: usize, what: &str) -> Result<()> {
     let name = ctx.text(index);
     let argument = ctx.call.args.get(index).map(Expr::unwrapped);
     let is_text = !matches!(argument, Some(Expr::String(literal)) if literal.not_utf8.is_some());
-    match is_text && !name.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Execution(format!("invalid {what}: {name}"))),
+    if is_text && !name.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Execution(format!("invalid {what}: {name}")))
     }
 }
 
@@ -69,7 +70,7 @@ fn set_label(row: &mut Row, name: &str, value: &str) {
     if row.labels.get(name).unwrap_or_default() != value {
         row.labels = with_label(&row.labels, name, value);
     }
-    // A name that was given on purpose stays.
+    // A name that the query sets is kept.
     if name == METRIC_NAME {
         row.drop_name = false;
     }
@@ -82,7 +83,7 @@ pub(crate) fn with_label(labels: &Labels, name: &str, value: &str) -> Labels {
     builder.build()
 }
 
-/// The vector as a scalar: its float at each step that has exactly one, else NaN.
+/// The vector as a scalar: the float at each step with exactly one, else NaN.
 pub(crate) fn scalar_of(rows: &[Row], steps: usize) -> Vec<f64> {
     let mut values = vec![f64::NAN; steps];
     let mut seen = vec![false; steps];

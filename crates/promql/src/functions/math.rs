@@ -1,6 +1,6 @@
-//! Functions of a float alone: rounding, logarithms, angles, limits.
+//! Functions of floats: rounding, logarithms, angles, clamping.
 //!
-//! Holds always: histograms fall away, an absent float stays absent, the metric name goes.
+//! Holds always: histograms and the metric name are dropped, absent floats stay absent.
 
 use super::{CallContext, MapFunction};
 use crate::exec::{ABSENT, Row, is_absent};
@@ -45,19 +45,19 @@ pub(super) fn each_float(row: Row, f: impl Fn(f64) -> f64) -> Row {
     each_float_with_step(row, |_, value| f(value))
 }
 
-/// Applies `f` to every float of a row and its step. What `f` makes [`ABSENT`] falls away.
+/// Applies `f` to every float of a row and its step; `f` returns [`ABSENT`] to drop it.
 fn each_float_with_step(mut row: Row, f: impl Fn(usize, f64) -> f64) -> Row {
     row.drop_name = true;
     row.values.histograms = Vec::new();
     for (step, value) in row.values.floats.iter_mut().enumerate() {
-        // Computing first and choosing after leaves a loop without branches for the simple functions.
+        // Computing first and selecting after leaves a loop without branches for simple functions.
         let computed = f(step, *value);
         *value = if is_absent(*value) { *value } else { computed };
     }
     row
 }
 
-/// Minus one, one, or the value itself where it has no sign (0, −0, NaN).
+/// −1, 1, or the value itself if it has no sign (0, −0, NaN).
 fn sign(value: f64) -> f64 {
     if value < 0.0 {
         -1.0
@@ -72,22 +72,24 @@ fn sign(value: f64) -> f64 {
 const HALF_EXPONENTIAL: f64 = 21.0;
 
 fn cosh(value: f64) -> f64 {
-    match value.abs() > HALF_EXPONENTIAL {
-        true => go_math::exp(value.abs()) * 0.5,
-        false => value.cosh(),
+    if value.abs() > HALF_EXPONENTIAL {
+        go_math::exp(value.abs()) * 0.5
+    } else {
+        value.cosh()
     }
 }
 
 fn sinh(value: f64) -> f64 {
-    match value.abs() > HALF_EXPONENTIAL {
-        true => (go_math::exp(value.abs()) * 0.5).copysign(value),
-        false => value.sinh(),
+    if value.abs() > HALF_EXPONENTIAL {
+        (go_math::exp(value.abs()) * 0.5).copysign(value)
+    } else {
+        value.sinh()
     }
 }
 
 /// `round(v, to_nearest = 1)`: ties go up.
 fn round(ctx: &CallContext<'_>, row: Row) -> Row {
-    // Dividing by the inverse gives fewer digits of noise: 0.1 has no exact float, 10 has.
+    // Dividing by the inverse rounds less: 0.1 has no exact float, 10 has.
     let round_to = |value: f64, inverse: f64| (value * inverse + 0.5).floor() / inverse;
     if ctx.args.len() < 2 {
         return each_float(row, |value| round_to(value, 1.0));
@@ -115,30 +117,12 @@ fn clamp_max(ctx: &CallContext<'_>, row: Row) -> Row {
     })
 }
 
-/// The value within its limits; nothing where the limits exclude each other.
+/// The value clamped to its limits; absent if the limits exclude each other.
 fn between(value: f64, min: f64, max: f64) -> f64 {
     if max < min {
         return ABSENT;
     }
-    go_max(min, go_min(max, value))
-}
-
-/// Go's `math.Min`: −Inf wins over NaN, NaN over the rest, −0 over 0.
-pub(crate) fn go_min(a: f64, b: f64) -> f64 {
-    if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
-        f64::NEG_INFINITY
-    } else if a.is_nan() || b.is_nan() {
-        f64::NAN
-    } else if a < b || (a == b && a.is_sign_negative()) {
-        a
-    } else {
-        b
-    }
-}
-
-/// Go's `math.Max`: +Inf wins over NaN, NaN over the rest, 0 over −0.
-pub(crate) fn go_max(a: f64, b: f64) -> f64 {
-    -go_min(-a, -b)
+    go_math::max(min, go_math::min(max, value))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! all rows      ─ vector    ─► other rows                label_replace, histogram_quantile, sort, …
 //! ```
 //!
-//! Holds always: a function sees all steps of a series at once and writes one value per step.
+//! Holds always: a function gets all steps of a series at once and yields one value per step.
 
 mod absent;
 mod histogram;
@@ -20,21 +20,20 @@ pub(crate) mod window;
 
 use std::sync::Arc;
 
-use crate::annotations::{Annotations, Note};
+use crate::annotations::{Annotation, Annotations};
 use crate::error::Result;
 use crate::exec::{Grid, Row, ScalarColumn};
 use crate::parse::{Call, Span};
 
 pub(crate) use labels::scalar_of;
-pub(crate) use math::{go_max, go_min};
-pub(crate) use time::rfc3339;
 
-/// What a call knows beside its rows.
+/// The context of a call, besides its rows.
 pub(crate) struct CallContext<'a> {
     pub(crate) grid: Grid,
-    /// The steps are those of a range query or a subquery, if only one (`sort` cares).
+    /// Whether this is a range query or a subquery, even one with a single step (`sort` warns
+    /// then).
     pub(crate) is_range_query: bool,
-    /// Notes name metrics whose names are to be removed.
+    /// Metric names are removed at the end of the evaluation, so annotations can show them.
     pub(crate) delayed_names: bool,
     pub(crate) call: &'a Call,
     /// One per argument, as written.
@@ -52,7 +51,7 @@ pub(crate) enum Argument {
 }
 
 impl CallContext<'_> {
-    /// The scalar argument at `index`; NaN where the parser let something else pass.
+    /// The scalar argument at `index`; NaN if it is not a scalar.
     pub(crate) fn scalar(&self, index: usize, step: usize) -> f64 {
         match self.args.get(index) {
             Some(Argument::Scalar(column)) => column.at(step),
@@ -68,15 +67,15 @@ impl CallContext<'_> {
         }
     }
 
-    /// Where the argument at `index` stands, without the parentheses around it; the call itself where
-    /// it is missing.
+    /// The span of the argument at `index` without its parentheses; that of the call if it is
+    /// missing.
     pub(crate) fn arg_span(&self, index: usize) -> Span {
         let arg = self.call.args.get(index);
         arg.map_or(self.call.span, |arg| arg.unwrapped().span())
     }
 
-    pub(crate) fn note(&self, span: Span, note: Note) {
-        self.annotations.add(span, note);
+    pub(crate) fn annotate(&self, span: Span, annotation: Annotation) {
+        self.annotations.add(span, annotation);
     }
 }
 
@@ -143,7 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the numbers: nothing panics, and functions of one row make nothing of nothing.
+        /// Whatever the numbers: nothing panics, and functions of one row keep absent values
+        /// absent.
         #[test]
         fn any_numbers_will_do(
             floats in prop::collection::vec(any_float(), 4),

@@ -1,4 +1,4 @@
-//! A call without a query around it, for the tests of functions.
+//! Calls without a query, for tests of functions.
 
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 
@@ -16,8 +16,8 @@ static SIGNATURE: Signature = Signature {
     experimental: false,
 };
 
-/// The arguments and steps of a call. Argument number n stands at byte 10 · (n + 1) of the query, the
-/// call itself at byte 0.
+/// The arguments and steps of a call. The position of argument n is byte 10 · (n + 1) of the query,
+/// that of the call byte 0.
 pub(super) struct Setup {
     pub(super) grid: Grid,
     pub(super) is_range_query: bool,
@@ -85,11 +85,11 @@ impl Setup {
         vector_function(name).expect(name)(&self.context(), rows)
     }
 
-    /// Warnings and infos, each with its place.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let (mut notes, infos) = self.annotations.render(&" ".repeat(200));
-        notes.extend(infos);
-        notes
+    /// Warnings and infos with their positions.
+    pub(super) fn annotations(&self) -> Vec<String> {
+        let (mut all, infos) = self.annotations.render(&" ".repeat(200));
+        all.extend(infos);
+        all
     }
 
     /// A row from `name{label="value", …}`, with plain names and values.
@@ -128,7 +128,7 @@ pub(super) fn labels(series: &str) -> Labels {
     builder.build()
 }
 
-/// Equal bits count, and so do two NaNs that are values; absent is no NaN here.
+/// Equal bits, or both NaN; an absent value equals only itself.
 pub(super) fn same(a: f64, b: f64) -> bool {
     let close = (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
     a == b

@@ -1,39 +1,37 @@
-//! The calendar: what a float means as seconds since 1970, in UTC.
-//!
-//! ```text
-//! seconds ─► days since the 1st of March of a year far back ─► year, month, day
-//! ```
-//!
-//! Holds always: every `i64` has a date, and it is the one that Go's `time` gives it (Gregorian
-//! before 1582, too).
+//! Functions of dates and times: floats are seconds since 1970, in UTC.
 
 use super::math::each_float;
 use super::{CallContext, MapFunction};
+use crate::calendar::{CivilTime, Date};
 use crate::exec::{ABSENT, Row};
 
 pub(super) fn function(name: &str) -> Option<MapFunction> {
     let function: MapFunction = match name {
         "day_of_month" => |_, row| each_date(row, |date| date.day),
-        "day_of_week" => |_, row| each_float(row, |v| Moment::of_float(v).weekday() as f64),
+        "day_of_week" => |_, row| each_float(row, |v| civil(v).weekday() as f64),
         "day_of_year" => |_, row| each_date(row, Date::day_of_year),
         "days_in_month" => |_, row| each_date(row, Date::days_in_month),
-        "hour" => |_, row| each_float(row, |v| (Moment::of_float(v).second / 3600) as f64),
-        "minute" => |_, row| each_float(row, |v| (Moment::of_float(v).second / 60 % 60) as f64),
+        "hour" => |_, row| each_float(row, |v| civil(v).hour() as f64),
+        "minute" => |_, row| each_float(row, |v| civil(v).minute() as f64),
         "month" => |_, row| each_date(row, |date| date.month),
         "start_timestamp" => |_, row| start_timestamp(row),
         "timestamp" => timestamp,
-        "year" => |_, row| each_float(row, |v| Moment::of_float(v).date().year as f64),
+        "year" => |_, row| each_float(row, |v| civil(v).date().year as f64),
         _ => return None,
     };
     Some(function)
 }
 
-/// The time of each step that has a value. Selectors have times of their own: the planner asks them.
+/// The time of each step that has a value. For selectors the planner takes the times of samples
+/// instead.
 fn timestamp(ctx: &CallContext<'_>, mut row: Row) -> Row {
     let times: Vec<f64> = (0..row.values.floats.len())
-        .map(|step| match row.values.is_present(step) {
-            true => ctx.grid.time(step) as f64 / 1000.0,
-            false => ABSENT,
+        .map(|step| {
+            if row.values.is_present(step) {
+                ctx.grid.time(step) as f64 / 1000.0
+            } else {
+                ABSENT
+            }
         })
         .collect();
     row.drop_name = true;
@@ -42,7 +40,7 @@ fn timestamp(ctx: &CallContext<'_>, mut row: Row) -> Row {
     row
 }
 
-/// Only samples have a start time, computed values have none.
+/// Only samples have a start time; for selectors the planner reads it.
 fn start_timestamp(mut row: Row) -> Row {
     row.drop_name = true;
     row.values.floats.fill(ABSENT);
@@ -51,116 +49,18 @@ fn start_timestamp(mut row: Row) -> Row {
 }
 
 fn each_date(row: Row, field: impl Fn(Date) -> u64) -> Row {
-    each_float(row, |value| field(Moment::of_float(value).date()) as f64)
+    each_float(row, |value| field(civil(value).date()) as f64)
 }
 
-const DAY_SECONDS: u64 = 24 * 60 * 60;
-
-/// Days of 400 years, after which the calendar repeats.
-const CYCLE_DAYS: u64 = 146_097;
-
-/// Where days are counted from: the 1st of March of the year −292 277 022 400. It is a multiple of 400,
-/// and as in Go's `time`, times before it wrap around to the far future.
-const ZERO_YEAR: i64 = -292_277_022_400;
-
-/// Seconds from there to 1970: whole cycles up to the 1st of March of the year 0, and 719 468 days.
-const UNIX_OFFSET: u64 = (ZERO_YEAR.unsigned_abs() / 400 * CYCLE_DAYS + 719_468) * DAY_SECONDS;
-
-/// A second of a day, days counted from [`ZERO_YEAR`].
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    day: u64,
-    second: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Date {
-    year: i64,
-    /// 1 to 12.
-    month: u64,
-    /// 1 to 31.
-    day: u64,
-}
-
-impl Moment {
-    /// Fractions are cut off towards zero. What is no 64-bit number becomes the least one, as Go's
-    /// conversion does on amd64.
-    fn of_float(seconds: f64) -> Self {
-        let limit = i64::MAX as f64;
-        match seconds > -limit && seconds < limit {
-            true => Self::of_seconds(seconds as i64),
-            false => Self::of_seconds(i64::MIN),
-        }
-    }
-
-    fn of_seconds(unix_seconds: i64) -> Self {
-        let seconds = unix_seconds.cast_unsigned().wrapping_add(UNIX_OFFSET);
-        Self {
-            day: seconds / DAY_SECONDS,
-            second: seconds % DAY_SECONDS,
-        }
-    }
-
-    /// 0 is Sunday. The 1st of March of a year that 400 divides is a Wednesday.
-    fn weekday(self) -> u64 {
-        (self.day + 3) % 7
-    }
-
-    /// Years begin in March here, so that the leap day is the last one of a year.
-    fn date(self) -> Date {
-        let (cycle, day) = (self.day / CYCLE_DAYS, self.day % CYCLE_DAYS);
-        // A year has 365 days, and one more every 4 years, but not every 100, but every 400.
-        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-        let day_of_year = day - (365 * year + year / 4 - year / 100);
-        // From March on, five months have 153 days, again and again.
-        let month = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * month + 2) / 5 + 1;
-        let next_year = month >= 10;
-        Date {
-            year: ZERO_YEAR + (cycle * 400 + year).cast_signed() + i64::from(next_year),
-            month: if next_year { month - 9 } else { month + 3 },
-            day,
-        }
-    }
-}
-
-impl Date {
-    fn is_leap_year(self) -> bool {
-        let divisible = |by| self.year % by == 0;
-        divisible(4) && (!divisible(100) || divisible(400))
-    }
-
-    fn days_in_month(self) -> u64 {
-        match self.month {
-            2 => 28 + u64::from(self.is_leap_year()),
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        }
-    }
-
-    fn day_of_year(self) -> u64 {
-        const DAYS_BEFORE: [u64; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-        let leap_day = self.month > 2 && self.is_leap_year();
-        DAYS_BEFORE[self.month as usize] + u64::from(leap_day) + self.day
-    }
-}
-
-/// Seconds since 1970 as `2006-01-02T15:04:05Z`.
-pub(crate) fn rfc3339(unix_seconds: i64) -> String {
-    let moment = Moment::of_seconds(unix_seconds);
-    let Date { year, month, day } = moment.date();
-    let (hour, minute) = (moment.second / 3600, moment.second / 60 % 60);
-    let second = moment.second % 60;
-    // Go counts the sign apart from the four digits.
-    let sign = if year < 0 { "-" } else { "" };
-    let year = year.unsigned_abs();
-    format!("{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+/// Rounds towards zero. What does not fit 64 bits becomes the smallest integer, as in Go on amd64.
+fn civil(seconds: f64) -> CivilTime {
+    let limit = i64::MAX as f64;
+    let fits = seconds > -limit && seconds < limit;
+    CivilTime::of_unix_seconds(if fits { seconds as i64 } else { i64::MIN })
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::super::testing::{Setup, check_floats};
     use super::*;
 
@@ -235,75 +135,5 @@ mod tests {
             .series()
             .map("start_timestamp", Setup::row("m", &[1.0, 2.0]));
         assert!(row.values.is_empty());
-    }
-
-    /// A calendar that counts on its fingers.
-    fn next_day(date: Date) -> Date {
-        let Date { year, month, day } = date;
-        if day < date.days_in_month() {
-            Date {
-                year,
-                month,
-                day: day + 1,
-            }
-        } else if month < 12 {
-            Date {
-                year,
-                month: month + 1,
-                day: 1,
-            }
-        } else {
-            Date {
-                year: year + 1,
-                month: 1,
-                day: 1,
-            }
-        }
-    }
-
-    #[test]
-    fn days_follow_each_other_for_a_thousand_years() {
-        let mut date = Date {
-            year: 1970,
-            month: 1,
-            day: 1,
-        };
-        let (mut weekday, mut day_of_year) = (4, 1);
-        for day in 0..365_250i64 {
-            let moment = Moment::of_seconds(day * 86_400);
-            assert_eq!(moment.date(), date);
-            assert_eq!(moment.weekday(), weekday, "{date:?}");
-            assert_eq!(date.day_of_year(), day_of_year, "{date:?}");
-            let next = next_day(date);
-            weekday = (weekday + 1) % 7;
-            day_of_year = if next.year > date.year {
-                1
-            } else {
-                day_of_year + 1
-            };
-            date = next;
-        }
-        assert_eq!(date.year, 2970);
-    }
-
-    proptest! {
-        #[test]
-        fn days_follow_each_other_anywhere(day in -106_751_991_000_000i64..106_751_991_000_000) {
-            let moment = Moment::of_seconds(day * 86_400);
-            let next = Moment::of_seconds((day + 1) * 86_400);
-            prop_assert_eq!(next.date(), next_day(moment.date()));
-            prop_assert_eq!(next.weekday(), (moment.weekday() + 1) % 7);
-        }
-
-        #[test]
-        fn a_cycle_later_is_the_same_day(seconds in -1i64 << 40..1i64 << 40, cycles in -1000i64..1000) {
-            let moment = Moment::of_seconds(seconds);
-            let later = Moment::of_seconds(seconds + cycles * 146_097 * 86_400);
-            let (date, other) = (moment.date(), later.date());
-            prop_assert_eq!((date.month, date.day), (other.month, other.day));
-            prop_assert_eq!(date.year + 400 * cycles, other.year);
-            prop_assert_eq!(moment.second, later.second);
-            prop_assert_eq!(moment.second as i64, seconds.rem_euclid(86_400));
-        }
     }
 }

@@ -7,15 +7,15 @@ use thiserror::Error;
 
 use super::FloatHistogram;
 use super::bounds::exponential_bound;
-use super::combine::{Parts, negative_counts, positive_counts, same_bounds};
+use super::combine::{HistogramAccumulator, negative_counts, positive_counts, same_bounds};
 use super::layout::{coarsen, compacted, to_spans};
 
-/// What should be said about a sum of histograms.
+/// Conditions met when histograms were added, for annotations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AddOutcome {
-    /// One says that a counter was reset, the other that none was.
+    /// One has the hint "reset", the other "not reset".
     pub(crate) counter_reset_collision: bool,
-    /// The custom bounds differed, and only the common ones were kept.
+    /// The custom bounds differed; only the common ones were kept.
     pub(crate) bounds_reconciled: bool,
 }
 
@@ -33,8 +33,8 @@ impl FloatHistogram {
         self.combine(other, 1.0)
     }
 
-    /// Subtracts another histogram. The reset hint becomes that of a sum: the operator `-` of a query
-    /// sets it to gauge afterwards.
+    /// Subtracts another histogram. The reset hint becomes that of a sum; the operator `-` then
+    /// sets it to gauge.
     pub(crate) fn sub(&mut self, other: &Self) -> Result<AddOutcome, HistogramOpError> {
         self.combine(other, -1.0)
     }
@@ -42,17 +42,14 @@ impl FloatHistogram {
     fn combine(&mut self, other: &Self, sign: f64) -> Result<AddOutcome, HistogramOpError> {
         check_compatible(self.uses_custom_buckets(), other)?;
         let (hint, counter_reset_collision) = combined_hint(self.reset_hint, other.reset_hint);
-        let bounds_reconciled = match self.has_layout_of(other) {
-            true => {
-                self.add_in_place(other, sign);
-                false
-            }
-            false => {
-                let mut parts = Parts::<f64>::of(self);
-                let reconciled = parts.add(other, sign);
-                *self = parts.to_histogram(|count| count);
-                reconciled
-            }
+        let bounds_reconciled = if self.has_layout_of(other) {
+            self.add_in_place(other, sign);
+            false
+        } else {
+            let mut accumulator = HistogramAccumulator::<f64>::of(self);
+            let reconciled = accumulator.add(other, sign);
+            *self = accumulator.to_histogram(|count| count);
+            reconciled
         };
         self.reset_hint = hint;
         Ok(AddOutcome {
@@ -61,7 +58,7 @@ impl FloatHistogram {
         })
     }
 
-    /// Each count of the other has its place here, which is so between samples of one series.
+    /// Whether the layouts are equal, as mostly between samples of one series.
     fn has_layout_of(&self, other: &Self) -> bool {
         let first_outside_zero = |spans: &[icecore_model::Span]| {
             self.uses_custom_buckets()
@@ -122,8 +119,8 @@ impl FloatHistogram {
         }
     }
 
-    /// A copy in a coarser schema. One that is not coarser, or that is or was for custom bounds, gives
-    /// a plain copy. What is known of a reset does not hold for the coarser one.
+    /// A copy in a coarser schema, with an unknown reset hint. A plain copy if the schema is not
+    /// coarser or either has custom buckets.
     pub(crate) fn copy_to_schema(&self, schema: i8) -> Self {
         if self.uses_custom_buckets() || schema >= self.schema || schema < COARSEST_SCHEMA {
             return self.clone();
@@ -154,7 +151,7 @@ impl FloatHistogram {
         (self.negative_spans, self.negative) = negative;
     }
 
-    /// Bytes as Prometheus counts them, by which a query's samples are counted: sixteen are one.
+    /// Bytes as Prometheus counts them for query statistics, where sixteen are one sample.
     pub(crate) fn size(&self) -> usize {
         let elements = self.positive_spans.len()
             + self.negative_spans.len()
@@ -165,20 +162,21 @@ impl FloatHistogram {
     }
 }
 
-/// The coarsest schema that histograms have.
+/// The coarsest valid schema.
 const COARSEST_SCHEMA: i8 = -4;
 
 pub(super) fn check_compatible(
     custom: bool,
     other: &FloatHistogram,
 ) -> Result<(), HistogramOpError> {
-    match custom == other.uses_custom_buckets() {
-        true => Ok(()),
-        false => Err(HistogramOpError::IncompatibleSchema),
+    if custom == other.uses_custom_buckets() {
+        Ok(())
+    } else {
+        Err(HistogramOpError::IncompatibleSchema)
     }
 }
 
-/// What is known of a reset of a sum, and whether the two contradict each other.
+/// The reset hint of a sum, and whether the two hints conflict.
 pub(super) fn combined_hint(
     one: CounterResetHint,
     other: CounterResetHint,

@@ -1,8 +1,8 @@
-//! Where buckets begin and end.
+//! Bounds of buckets.
 //!
-//! Bucket `i` of an exponential schema `s` ends at 2^(i / 2^s) and begins where bucket `i − 1` ends;
-//! a bucket with custom bounds ends at the bound of its index. Indexes are `i64` here, so that what
-//! hostile spans add up to neither overflows nor panics.
+//! Bucket `i` of an exponential schema `s` ends at 2^(i / 2^s) and begins where bucket `i − 1`
+//! ends; a custom bucket ends at the bound of its index. Indexes are `i64` here, so that sums of
+//! hostile spans do not overflow.
 
 use icecore_model::CUSTOM_BUCKETS_SCHEMA;
 
@@ -22,8 +22,8 @@ pub(super) fn upper_bound(index: i64, schema: i8, custom_bounds: &[f64]) -> f64 
 
 /// The upper bound of bucket `index` of an exponential schema, as an absolute value.
 ///
-/// The last bucket of finite numbers ends at the largest one and not at infinity, because the bucket
-/// after it is the one for observations of infinity.
+/// The last bucket of finite numbers ends at the largest float, because the bucket after it is for
+/// observations of infinity.
 pub(super) fn exponential_bound(index: i64, schema: i8) -> f64 {
     if schema > FINEST_SCHEMA {
         return (index as f64 / f64::from(schema).exp2()).exp2();
@@ -43,13 +43,14 @@ pub(super) fn exponential_bound(index: i64, schema: i8) -> f64 {
             (index >> schema).saturating_add(1),
         )
     };
-    match fraction == 0.5 && exponent == 1025 {
-        true => f64::MAX,
-        false => scale(fraction, exponent),
+    if fraction == 0.5 && exponent == 1025 {
+        f64::MAX
+    } else {
+        scale(fraction, exponent)
     }
 }
 
-/// Where bucket `index` of a schema lies in a coarser one.
+/// The index in a coarser schema of bucket `index`.
 pub(super) fn index_in_coarser(index: i64, schema: i8, coarser: i8) -> i64 {
     let steps = (i32::from(schema) - i32::from(coarser)).clamp(0, 63);
     (index.saturating_sub(1) >> steps).saturating_add(1)
@@ -73,9 +74,9 @@ fn power_of_two(exponent: i64) -> f64 {
 
 /// 2^(i / 256 − 1): the bounds of the finest schema from 0.5 up to 1.
 ///
-/// These are the numbers that Prometheus and its client libraries sort observations by. Some are a
-/// few units of the last place away from the nearest number, and a bound that is printed or compared
-/// has to be the same one, so they are listed and not computed.
+/// The bounds that Prometheus and its client libraries use. Some are a few units in the last place
+/// away from the exact value, and bounds must print and compare equal, so they are listed and not
+/// computed.
 #[rustfmt::skip]
 #[allow(clippy::approx_constant, reason = "a bound near 1/√2 is still a bound")]
 static FRACTIONS: [f64; 256] = [

@@ -1,7 +1,7 @@
-//! The buckets of a histogram one by one, from either end.
+//! Iteration over the buckets of a histogram, from either end.
 //!
-//! Spans and counts may contradict each other: a count without a place in a span, or a place without
-//! a count, is no bucket.
+//! Spans and counts may be inconsistent: counts beyond the spans, and spans beyond the counts, are
+//! ignored.
 
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Span};
 
@@ -37,8 +37,8 @@ impl FloatHistogram {
             .map(|(index, count)| self.negative_bucket(index, count))
     }
 
-    /// All buckets by their values: the lowest negative one first, then the zero bucket if it has
-    /// observations, then the positive ones. A bucket that reaches into the zero bucket is cut there.
+    /// All buckets in ascending order: the negative ones, the zero bucket if it has observations,
+    /// the positive ones. A bucket that overlaps the zero bucket is cut there.
     pub fn all_buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
         let negative = self.negative_buckets().rev();
         let zero = (self.zero_count > 0.0).then(|| self.zero_bucket());
@@ -73,9 +73,10 @@ impl FloatHistogram {
     }
 
     fn bucket(&self, lower: f64, upper: f64, index: i64, count: f64) -> Bucket {
-        let (lower_inclusive, upper_inclusive) = match self.uses_custom_buckets() {
-            true => (index == 0, true),
-            false => (lower < 0.0, upper > 0.0),
+        let (lower_inclusive, upper_inclusive) = if self.uses_custom_buckets() {
+            (index == 0, true)
+        } else {
+            (lower < 0.0, upper > 0.0)
         };
         Bucket {
             lower,
@@ -101,15 +102,15 @@ impl FloatHistogram {
 #[derive(Clone)]
 pub(super) struct IndexedCounts<'a> {
     spans: &'a [Span],
-    /// Those not handed out yet.
+    /// Those not yielded yet.
     counts: &'a [f64],
-    front: Place,
-    back: Place,
+    front: BucketCursor,
+    back: BucketCursor,
 }
 
-/// A bucket that is handed out next: `index` is its index, `within` its place in its span.
+/// The position of the next bucket: `index` is its index, `within` its position in its span.
 #[derive(Clone, Copy)]
-struct Place {
+struct BucketCursor {
     span: usize,
     within: u32,
     index: i64,
@@ -117,11 +118,11 @@ struct Place {
 
 impl<'a> IndexedCounts<'a> {
     pub(super) fn new(spans: &'a [Span], counts: &'a [f64]) -> Self {
-        let places: u64 = spans.iter().map(|span| u64::from(span.length)).sum();
+        let in_spans: u64 = spans.iter().map(|span| u64::from(span.length)).sum();
         let used = counts
             .len()
-            .min(usize::try_from(places).unwrap_or(usize::MAX));
-        let front = Place {
+            .min(usize::try_from(in_spans).unwrap_or(usize::MAX));
+        let front = BucketCursor {
             span: 0,
             within: 0,
             index: spans.first().map_or(0, |span| i64::from(span.offset)),
@@ -130,7 +131,7 @@ impl<'a> IndexedCounts<'a> {
             spans,
             counts: counts.get(..used).unwrap_or_default(),
             front,
-            back: last_place(spans, used),
+            back: last_bucket(spans, used),
         }
     }
 }
@@ -163,14 +164,14 @@ impl DoubleEndedIterator for IndexedCounts<'_> {
         let index = self.back.index;
         self.counts = rest;
         if !rest.is_empty() {
-            self.back = place_before(self.spans, self.back)?;
+            self.back = bucket_before(self.spans, self.back)?;
         }
         Some((index, count))
     }
 }
 
-/// The place of the last of `used` buckets.
-fn last_place(spans: &[Span], used: usize) -> Place {
+/// The position of the last of `used` buckets.
+fn last_bucket(spans: &[Span], used: usize) -> BucketCursor {
     let (mut left, mut start) = (used as u64, 0i64);
     for (number, span) in spans.iter().enumerate() {
         start += i64::from(span.offset);
@@ -178,7 +179,7 @@ fn last_place(spans: &[Span], used: usize) -> Place {
         if left > 0 && left <= length {
             let within = (left - 1) as u32;
             let index = start + i64::from(within);
-            return Place {
+            return BucketCursor {
                 span: number,
                 within,
                 index,
@@ -187,17 +188,17 @@ fn last_place(spans: &[Span], used: usize) -> Place {
         left = left.saturating_sub(length);
         start += i64::from(span.length);
     }
-    Place {
+    BucketCursor {
         span: 0,
         within: 0,
         index: 0,
     }
 }
 
-fn place_before(spans: &[Span], place: Place) -> Option<Place> {
+fn bucket_before(spans: &[Span], place: BucketCursor) -> Option<BucketCursor> {
     if let Some(within) = place.within.checked_sub(1) {
         let index = place.index - 1;
-        return Some(Place {
+        return Some(BucketCursor {
             within,
             index,
             ..place
@@ -208,7 +209,7 @@ fn place_before(spans: &[Span], place: Place) -> Option<Place> {
         let span = spans.get(number)?;
         if let Some(within) = span.length.checked_sub(1) {
             index -= 1;
-            return Some(Place {
+            return Some(BucketCursor {
                 span: number,
                 within,
                 index,

@@ -8,34 +8,35 @@ pub(crate) struct ClassicBucket {
     pub(crate) count: f64,
 }
 
-/// Relative difference of two counts that is taken for a rounding error. One observation is as little
-/// as that in a bucket of 10¹² only.
+/// Relative difference of two counts that counts as a rounding error. One observation is that small
+/// only in a bucket of 10¹².
 const SMALL_DELTA: f64 = 1e-12;
 
-/// A quantile, and what had to be done to the counts for it.
+/// A quantile, and how the counts were fixed to compute it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClassicQuantile {
     pub(crate) value: f64,
-    /// A count was smaller than one before it, and was raised.
-    pub(crate) forced_monotonic: Option<ForcedMonotonic>,
+    /// Counts that were smaller than the one before, and were raised.
+    pub(crate) monotonicity_fix: Option<MonotonicityFix>,
     /// Small differences were ignored.
     pub(crate) fixed_precision: bool,
 }
 
-/// Which counts were raised: the lowest and the highest bucket, and by how much at most.
+/// The lowest and highest bucket whose count was raised to be monotonic, and the largest
+/// difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ForcedMonotonic {
+pub(crate) struct MonotonicityFix {
     pub(crate) lowest: f64,
     pub(crate) highest: f64,
     pub(crate) difference_max: f64,
 }
 
 /// The value below which a fraction `q` of the observations lies. Sorts the buckets and makes their
-/// counts grow, so a second quantile of the same buckets forces nothing.
+/// counts monotonic, so a second quantile of the same buckets needs no fix.
 pub(crate) fn bucket_quantile(q: f64, buckets: &mut Vec<ClassicBucket>) -> ClassicQuantile {
     let unfixed = |value| ClassicQuantile {
         value,
-        forced_monotonic: None,
+        monotonicity_fix: None,
         fixed_precision: false,
     };
     if q.is_nan() {
@@ -50,20 +51,20 @@ pub(crate) fn bucket_quantile(q: f64, buckets: &mut Vec<ClassicBucket>) -> Class
     if !sort_and_merge(buckets) {
         return unfixed(f64::NAN);
     }
-    let (forced_monotonic, fixed_precision) = ensure_monotonic(buckets);
-    // Where there is nothing to say in the end, nothing is said of how it came to it.
+    let (monotonicity_fix, fixed_precision) = ensure_monotonic(buckets);
+    // Without a result no fixes are reported.
     if buckets.len() < 2 || buckets.last().is_some_and(|last| last.count == 0.0) {
         return unfixed(f64::NAN);
     }
     ClassicQuantile {
         value: quantile_of_monotonic(q, buckets),
-        forced_monotonic,
+        monotonicity_fix,
         fixed_precision,
     }
 }
 
 fn quantile_of_monotonic(q: f64, buckets: &[ClassicBucket]) -> f64 {
-    // The last bucket is the endless one.
+    // The last bucket is that of +Inf.
     let Some((last, finite)) = buckets.split_last() else {
         return f64::NAN;
     };
@@ -71,7 +72,7 @@ fn quantile_of_monotonic(q: f64, buckets: &[ClassicBucket]) -> f64 {
         return f64::NAN;
     };
     let rank = q * last.count;
-    // A count or rank that is no number is not reached.
+    // NaN counts and ranks are never reached.
     let at = finite.partition_point(|bucket| {
         let reached = bucket.count >= rank;
         !reached
@@ -106,9 +107,9 @@ pub(crate) fn bucket_fraction(lower: f64, upper: f64, buckets: &mut Vec<ClassicB
     (capped(upper) - capped(lower)) / count
 }
 
-/// How many observations lie below a value; none if it is above all buckets.
+/// The number of observations below a value; none if it is above all buckets.
 fn rank_of(value: f64, buckets: &[ClassicBucket]) -> Option<f64> {
-    // Buckets that end above zero are taken to begin there.
+    // If the first bucket ends above zero, it is assumed to start there.
     let starts_at_zero = buckets.first().is_some_and(|bucket| bucket.upper > 0.0);
     let mut start = if starts_at_zero {
         0.0
@@ -121,10 +122,11 @@ fn rank_of(value: f64, buckets: &[ClassicBucket]) -> Option<f64> {
             return Some(rank);
         }
         if bucket.upper > value {
-            return Some(match start == f64::NEG_INFINITY {
-                // Within an endless bucket nothing is known, so nothing of it counts.
-                true => bucket.count,
-                false => rank + (bucket.count - rank) * (value - start) / (bucket.upper - start),
+            return Some(if start == f64::NEG_INFINITY {
+                // No interpolation within a bucket without a lower bound.
+                bucket.count
+            } else {
+                rank + (bucket.count - rank) * (value - start) / (bucket.upper - start)
             });
         }
         rank = bucket.count;
@@ -133,8 +135,8 @@ fn rank_of(value: f64, buckets: &[ClassicBucket]) -> Option<f64> {
     None
 }
 
-/// Puts the buckets in order, with the counts of equal bounds added up. Says whether the last one is
-/// endless, without which nothing can be said.
+/// Sorts the buckets and adds up the counts of equal bounds. False without a bucket of +Inf, which
+/// is required.
 fn sort_and_merge(buckets: &mut Vec<ClassicBucket>) -> bool {
     buckets.sort_by(|a, b| a.upper.total_cmp(&b.upper));
     if buckets
@@ -153,9 +155,9 @@ fn sort_and_merge(buckets: &mut Vec<ClassicBucket>) -> bool {
     true
 }
 
-/// Makes the counts grow with the bounds. Races of scrapes and rules, and rounding, can break that.
-fn ensure_monotonic(buckets: &mut [ClassicBucket]) -> (Option<ForcedMonotonic>, bool) {
-    let (mut forced, mut fixed_precision) = (None, false);
+/// Makes the counts monotonic. Races of scrapes and rules, and rounding, can break that.
+fn ensure_monotonic(buckets: &mut [ClassicBucket]) -> (Option<MonotonicityFix>, bool) {
+    let (mut fix, mut fixed_precision) = (None, false);
     let Some((first, rest)) = buckets.split_first_mut() else {
         return (None, false);
     };
@@ -169,12 +171,12 @@ fn ensure_monotonic(buckets: &mut [ClassicBucket]) -> (Option<ForcedMonotonic>, 
             fixed_precision = true;
         } else if bucket.count < highest_count {
             let difference = highest_count - bucket.count;
-            let so_far = forced.unwrap_or(ForcedMonotonic {
+            let so_far = fix.unwrap_or(MonotonicityFix {
                 lowest: bucket.upper,
                 highest: bucket.upper,
                 difference_max: difference,
             });
-            forced = Some(ForcedMonotonic {
+            fix = Some(MonotonicityFix {
                 lowest: so_far.lowest,
                 highest: bucket.upper,
                 difference_max: so_far.difference_max.max(difference),
@@ -184,7 +186,7 @@ fn ensure_monotonic(buckets: &mut [ClassicBucket]) -> (Option<ForcedMonotonic>, 
             highest_count = bucket.count;
         }
     }
-    (forced, fixed_precision)
+    (fix, fixed_precision)
 }
 
 fn almost_equal(a: f64, b: f64) -> bool {
@@ -238,12 +240,12 @@ mod tests {
         ];
         let found = bucket_quantile(0.5, &mut buckets(&list));
         assert_eq!(found.value, 8.5);
-        let forced = ForcedMonotonic {
+        let fix = MonotonicityFix {
             lowest: 1.0,
             highest: ENDLESS,
             difference_max: 10.0,
         };
-        assert_eq!(found.forced_monotonic, Some(forced));
+        assert_eq!(found.monotonicity_fix, Some(fix));
         assert!((bucket_quantile(0.99, &mut buckets(&list)).value - 979.75).abs() < 1e-9);
     }
 
@@ -251,7 +253,7 @@ mod tests {
     fn rounding_errors_are_ignored() {
         let list = [(1.0, 100.0), (2.0, 100.0 - 1e-12), (ENDLESS, 100.0)];
         let found = bucket_quantile(0.5, &mut buckets(&list));
-        assert_eq!(found.forced_monotonic, None);
+        assert_eq!(found.monotonicity_fix, None);
         assert!(found.fixed_precision);
     }
 

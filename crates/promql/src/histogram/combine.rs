@@ -1,8 +1,9 @@
-//! A histogram as lists of buckets to which others are added: the one place that makes layouts fit.
+//! A histogram as lists of buckets to which others are added: the only code that reconciles
+//! layouts.
 //!
-//! Exponential histograms meet in the coarser of their schemas and in a zero bucket that holds both
-//! zero buckets and ends where no bucket of either begins before and ends behind it. Histograms with
-//! custom bounds meet in the bounds that both have. The two kinds do not meet: the caller refuses that.
+//! Exponential histograms are converted to the coarser of their schemas and to a zero bucket that
+//! contains both zero buckets and cuts no bucket of either. Histograms with custom bounds are
+//! converted to the bounds that both have. The two kinds cannot be added; callers check that.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::buckets::IndexedCounts;
 use super::layout::{Count, Entry, add_entries, coarsen, to_spans};
 
 #[derive(Clone, Debug)]
-pub(super) struct Parts<C> {
+pub(super) struct HistogramAccumulator<C> {
     pub(super) schema: i8,
     pub(super) zero_threshold: f64,
     pub(super) zero: C,
@@ -23,7 +24,7 @@ pub(super) struct Parts<C> {
     pub(super) custom_bounds: Arc<[f64]>,
 }
 
-impl<C: Count> Parts<C> {
+impl<C: Count> HistogramAccumulator<C> {
     pub(super) fn of(histogram: &FloatHistogram) -> Self {
         let entries = |(index, count)| (index, C::of(count));
         Self {
@@ -43,12 +44,11 @@ impl<C: Count> Parts<C> {
     pub(super) fn add(&mut self, other: &FloatHistogram, sign: f64) -> bool {
         self.count = self.count.plus(C::of(sign * other.count));
         self.sum = self.sum.plus(C::of(sign * other.sum));
-        match other.uses_custom_buckets() {
-            true => self.add_custom(other, sign),
-            false => {
-                self.add_exponential(other, sign);
-                false
-            }
+        if other.uses_custom_buckets() {
+            self.add_custom(other, sign)
+        } else {
+            self.add_exponential(other, sign);
+            false
         }
     }
 
@@ -66,19 +66,20 @@ impl<C: Count> Parts<C> {
             (&mut self.positive, positive_counts(other)),
             (&mut self.negative, negative_counts(other)),
         ] {
-            // What lies within the zero bucket was added to it. That is seen in the schema of the
-            // other only: a coarser bucket may lie within the zero bucket with a part.
+            // Buckets within the zero bucket were added to it. That is checked in the schema of the
+            // other: a coarser bucket may overlap the zero bucket partly.
             let outside_zero = counts
                 .skip_while(|(index, _)| exponential_bound(*index, other.schema) <= threshold);
             let signed = outside_zero.map(|(index, count)| (index, C::of(sign * count)));
-            match other.schema > schema {
-                true => add_entries(sums, coarsen(signed, other.schema, schema).into_iter()),
-                false => add_entries(sums, signed),
+            if other.schema > schema {
+                add_entries(sums, coarsen(signed, other.schema, schema).into_iter());
+            } else {
+                add_entries(sums, signed);
             }
         }
     }
 
-    /// Finds the zero bucket for both, takes it, and says what the other one has in it.
+    /// Widens the zero bucket to fit both, and returns the other one's count in it.
     fn reconcile_zero_buckets(&mut self, other: &FloatHistogram) -> f64 {
         let (mut zero, mut threshold) = (other.zero_count, number(other.zero_threshold));
         while threshold != self.zero_threshold {
@@ -128,8 +129,7 @@ impl<C: Count> Parts<C> {
         true
     }
 
-    /// The histogram of these parts, with the float that `value` makes of each count. The caller sets
-    /// the reset hint.
+    /// The histogram, with `value` applied to each count. The caller sets the reset hint.
     pub(super) fn to_histogram(&self, value: impl Fn(C) -> f64) -> FloatHistogram {
         let side = |entries: &[Entry<C>]| {
             to_spans(entries.iter().map(|(index, count)| (*index, value(*count))))
@@ -160,8 +160,8 @@ pub(super) fn negative_counts(histogram: &FloatHistogram) -> IndexedCounts<'_> {
     IndexedCounts::new(&histogram.negative_spans, &histogram.negative)
 }
 
-/// What the zero bucket would hold if it reached to `threshold`, and how far it then reaches: up to
-/// the end of the populated bucket in which the threshold lies.
+/// The count of the zero bucket widened to `threshold`, and its actual threshold: the end of the
+/// populated bucket in which `threshold` lies.
 pub(super) fn widened_zero_bucket<C: Count>(
     zero: C,
     (positive, negative): (
@@ -177,7 +177,7 @@ pub(super) fn widened_zero_bucket<C: Count>(
         if reach_of_both == reach {
             return (with_both, reach);
         }
-        // A negative bucket moved the threshold, so the positive ones have to be looked at again.
+        // A negative bucket moved the threshold, so the positive ones are checked again.
         threshold = reach_of_both;
     }
 }
@@ -196,9 +196,10 @@ fn absorbed<C: Count>(
         zero = zero.plus(count);
         let upper = exponential_bound(index, schema);
         if upper > threshold {
-            return match count.value() == 0.0 {
-                true => (zero, threshold),
-                false => (zero, upper),
+            return if count.value() == 0.0 {
+                (zero, threshold)
+            } else {
+                (zero, upper)
             };
         }
     }
@@ -220,8 +221,8 @@ pub(super) fn common_bounds(one: &[f64], other: &[f64]) -> Vec<f64> {
     common
 }
 
-/// Adds buckets to the cells between the common bounds: each goes to the first that ends at or behind
-/// its own end, and the last cell reaches to infinity.
+/// Adds buckets to the cells between the common bounds: each to the first cell that ends at or
+/// after its own end; the last cell reaches to infinity.
 pub(super) fn add_to_common<C: Count>(
     cells: &mut [C],
     buckets: impl Iterator<Item = Entry<C>>,
@@ -242,10 +243,7 @@ pub(super) fn add_to_common<C: Count>(
     }
 }
 
-/// A threshold that compares: one that is not a number counts as none.
+/// The threshold, 0 if it is NaN.
 fn number(threshold: f64) -> f64 {
-    match threshold.is_nan() {
-        true => 0.0,
-        false => threshold,
-    }
+    if threshold.is_nan() { 0.0 } else { threshold }
 }

@@ -1,25 +1,24 @@
-//! Sums of many histograms that keep what rounding takes away, for `sum`, `avg` and their
-//! `_over_time` kin.
+//! Compensated sums of histograms, for `sum`, `avg` and their `_over_time` variants.
 
 use icecore_model::CounterResetHint;
 
 use super::FloatHistogram;
 use super::arithmetic::{AddOutcome, HistogramOpError, check_compatible, combined_hint};
-use super::combine::Parts;
+use super::combine::HistogramAccumulator;
 use super::layout::Compensated;
 
 /// A sum of histograms with the compensation of each count.
 #[derive(Clone, Debug)]
 pub(crate) struct CompensatedSum {
     reset_hint: CounterResetHint,
-    parts: Parts<Compensated>,
+    accumulator: HistogramAccumulator<Compensated>,
 }
 
 impl CompensatedSum {
     pub(crate) fn new(first: &FloatHistogram) -> Self {
         Self {
             reset_hint: first.reset_hint,
-            parts: Parts::of(first),
+            accumulator: HistogramAccumulator::of(first),
         }
     }
 
@@ -29,15 +28,15 @@ impl CompensatedSum {
         self.reset_hint = hint;
         Ok(AddOutcome {
             counter_reset_collision,
-            bounds_reconciled: self.parts.add(other, 1.0),
+            bounds_reconciled: self.accumulator.add(other, 1.0),
         })
     }
 
     pub(crate) fn uses_custom_buckets(&self) -> bool {
-        self.parts.schema == icecore_model::CUSTOM_BUCKETS_SCHEMA
+        self.accumulator.schema == icecore_model::CUSTOM_BUCKETS_SCHEMA
     }
 
-    /// Multiplies what was summed so far, as a running mean does.
+    /// Multiplies the sum, for a running mean.
     pub(crate) fn mul(&mut self, factor: f64) {
         self.change_counts(|count| count * factor);
         if factor < 0.0 {
@@ -45,7 +44,7 @@ impl CompensatedSum {
         }
     }
 
-    /// Divides what was summed so far by a number of histograms, which is not zero.
+    /// Divides the sum by a number of histograms, which is not zero.
     pub(crate) fn div(&mut self, divisor: f64) {
         self.change_counts(|count| count / divisor);
         if divisor < 0.0 {
@@ -53,11 +52,11 @@ impl CompensatedSum {
         }
     }
 
-    /// A count or the sum became infinite, so an average has to be computed step by step.
+    /// A count or the sum is infinite, so an average needs a running mean.
     pub(crate) fn has_overflow(&self) -> bool {
-        let parts = &self.parts;
-        let buckets = parts.positive.iter().chain(&parts.negative);
-        [parts.count, parts.sum, parts.zero]
+        let accumulator = &self.accumulator;
+        let buckets = accumulator.positive.iter().chain(&accumulator.negative);
+        [accumulator.count, accumulator.sum, accumulator.zero]
             .into_iter()
             .chain(buckets.map(|(_, count)| *count))
             .any(|count| count.value.is_infinite())
@@ -67,27 +66,35 @@ impl CompensatedSum {
     pub(crate) fn total(&self) -> FloatHistogram {
         FloatHistogram {
             reset_hint: self.reset_hint,
-            ..self.parts.to_histogram(with_compensation)
+            ..self.accumulator.to_histogram(with_compensation)
         }
     }
 
     fn change_counts(&mut self, change: impl Fn(f64) -> f64) {
-        let parts = &mut self.parts;
-        let buckets = parts.positive.iter_mut().chain(&mut parts.negative);
-        [&mut parts.count, &mut parts.sum, &mut parts.zero]
-            .into_iter()
-            .chain(buckets.map(|(_, count)| count))
-            .for_each(|count| {
-                count.value = change(count.value);
-                count.lost = change(count.lost);
-            });
+        let accumulator = &mut self.accumulator;
+        let buckets = accumulator
+            .positive
+            .iter_mut()
+            .chain(&mut accumulator.negative);
+        [
+            &mut accumulator.count,
+            &mut accumulator.sum,
+            &mut accumulator.zero,
+        ]
+        .into_iter()
+        .chain(buckets.map(|(_, count)| count))
+        .for_each(|count| {
+            count.value = change(count.value);
+            count.lost = change(count.lost);
+        });
     }
 }
 
-/// A sum that lost nothing stays as it is, so that −0 stays −0.
+/// Without compensation the sum stays as it is, so that −0 stays −0.
 fn with_compensation(count: Compensated) -> f64 {
-    match count.lost == 0.0 {
-        true => count.value,
-        false => count.value + count.lost,
+    if count.lost == 0.0 {
+        count.value
+    } else {
+        count.value + count.lost
     }
 }

@@ -1,24 +1,24 @@
 //! One side of a histogram as a list of buckets, which is easier to change than spans and counts.
 //!
-//! Holds always: the list is in the order of its indexes as long as the spans it came from were. What
-//! contradicts itself gives some list, never a panic.
+//! Holds always: the list is sorted by index if the spans it came from were. Inconsistent spans
+//! give some list, never a panic.
 
 use icecore_model::Span;
 
 use super::bounds::index_in_coarser;
-use crate::exec::kahan_add;
+use crate::kahan::kahan_add;
 
-/// Longest run of empty buckets that is ever made explicit, so that two far buckets cannot ask for
+/// Longest run of empty buckets that is made explicit, so that two distant buckets cannot require
 /// gigabytes of zeros between them.
 const FILLED_GAP_MAX: i64 = 1 << 16;
 
-/// A count that can be added up: a plain float, or one that keeps what rounding takes away.
+/// A count that can be added up: a plain float, or one with a compensation.
 pub(super) trait Count: Copy {
     const ZERO: Self;
     fn of(value: f64) -> Self;
     fn value(self) -> f64;
     fn plus(self, other: Self) -> Self;
-    /// Nothing counted, nothing lost.
+    /// Zero, and so is the compensation.
     fn is_empty(self) -> bool;
 }
 
@@ -93,7 +93,7 @@ pub(super) fn coarsen<C: Count>(
     merged
 }
 
-/// Adds buckets to others of the same schema, and makes those that are missing.
+/// Adds buckets to others of the same schema, and inserts missing ones.
 pub(super) fn add_entries<C: Count>(
     sums: &mut Vec<Entry<C>>,
     added: impl Iterator<Item = Entry<C>>,
@@ -110,12 +110,12 @@ pub(super) fn add_entries<C: Count>(
         }
     }
     if !missing.is_empty() {
-        *sums = in_order(std::mem::take(sums), missing);
+        *sums = merged(std::mem::take(sums), missing);
     }
 }
 
-/// Two lists without a common index as one.
-fn in_order<C: Count>(one: Vec<Entry<C>>, other: Vec<Entry<C>>) -> Vec<Entry<C>> {
+/// Merges two lists without a common index.
+fn merged<C: Count>(one: Vec<Entry<C>>, other: Vec<Entry<C>>) -> Vec<Entry<C>> {
     let mut both = Vec::with_capacity(one.len() + other.len());
     let mut other = other.into_iter().peekable();
     for entry in one {
@@ -132,7 +132,7 @@ fn in_order<C: Count>(one: Vec<Entry<C>>, other: Vec<Entry<C>>) -> Vec<Entry<C>>
 pub(super) fn to_spans(entries: impl Iterator<Item = Entry<f64>>) -> (Vec<Span>, Vec<f64>) {
     let mut spans: Vec<Span> = Vec::new();
     let mut counts = Vec::with_capacity(entries.size_hint().0);
-    // Where the next bucket of the last span would be.
+    // The index after the last span.
     let mut end = 0i64;
     for (index, count) in entries {
         match spans.last_mut() {

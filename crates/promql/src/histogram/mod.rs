@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Holds always:
-//! - The fields may contradict each other, because they come from clients. What does not fit together
-//!   gives some answer, never a panic and never more memory than a small multiple of the fields.
-//! - Only `combine` makes different layouts fit, for plain and for compensated sums alike.
+//! - Fields come from clients and may be inconsistent. Inconsistent ones give some answer, never a
+//!   panic and never more memory than a small multiple of the fields.
+//! - Only `combine` reconciles different layouts, for plain and for compensated sums alike.
 
 mod arithmetic;
 mod bounds;
@@ -32,9 +32,9 @@ use icecore_model::{CounterResetHint, Span};
 
 pub(crate) use arithmetic::{AddOutcome, HistogramOpError};
 pub use buckets::Bucket;
-pub(crate) use classic::{ClassicBucket, ForcedMonotonic, bucket_fraction, bucket_quantile};
+pub(crate) use classic::{ClassicBucket, MonotonicityFix, bucket_fraction, bucket_quantile};
 pub(crate) use kahan::CompensatedSum;
-pub(crate) use quantile::QuantileNote;
+pub(crate) use quantile::QuantileAnnotation;
 
 /// A native histogram with absolute float counts.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Mean and spread of the observations of a histogram.
 
 use super::{Bucket, FloatHistogram};
-use crate::exec::kahan_add;
+use crate::kahan::kahan_add;
 
 impl FloatHistogram {
     /// The mean of the observations.
@@ -9,7 +9,7 @@ impl FloatHistogram {
         self.sum / self.count
     }
 
-    /// The variance of the observations, each taken to lie in the middle of its bucket.
+    /// The variance of the observations, each assumed to lie in the middle of its bucket.
     pub(crate) fn variance(&self) -> f64 {
         let mean = self.average();
         let (mut variance, mut lost) = (0.0, 0.0);
@@ -33,9 +33,6 @@ impl FloatHistogram {
             return 0.0;
         }
         let middle = (bucket.upper * bucket.lower).sqrt();
-        match bucket.upper < 0.0 {
-            true => -middle,
-            false => middle,
-        }
+        if bucket.upper < 0.0 { -middle } else { middle }
     }
 }

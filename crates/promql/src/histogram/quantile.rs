@@ -1,26 +1,26 @@
 //! Quantiles and fractions of native histograms, by interpolation within a bucket.
 //!
-//! Observations are taken to be spread evenly over the logarithm within an exponential bucket, and
-//! evenly within the zero bucket and buckets with custom bounds. The zero bucket of a histogram with
-//! positive buckets only begins at 0, and with negative ones only ends there.
+//! Observations are assumed to be spread evenly over the logarithm within an exponential bucket,
+//! and evenly within the zero bucket and custom buckets. The zero bucket of a histogram with only
+//! positive buckets starts at 0, and with only negative ones ends there.
 //!
 //! Observations of NaN are in the count but in no bucket; they make the sum NaN.
 
 use super::{Bucket, FloatHistogram};
 use crate::go_math::{exp2, log2};
 
-/// What NaN observations did to a quantile.
+/// How NaN observations affected a quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuantileNote {
+pub(crate) enum QuantileAnnotation {
     /// The quantile is among the NaNs.
     NaNResult,
-    /// They count as if they were higher than all others.
+    /// They count as larger than all others.
     NaNSkew,
 }
 
 impl FloatHistogram {
     /// The value below which a fraction `q` of the observations lies.
-    pub(crate) fn quantile(&self, q: f64) -> (f64, Option<QuantileNote>) {
+    pub(crate) fn quantile(&self, q: f64) -> (f64, Option<QuantileAnnotation>) {
         if q < 0.0 {
             return (f64::NEG_INFINITY, None);
         }
@@ -30,28 +30,25 @@ impl FloatHistogram {
         if self.count == 0.0 || q.is_nan() {
             return (f64::NAN, None);
         }
-        // From the nearer end; but NaNs have no bucket, so with them only the lower end is known.
+        // From the nearer end; but NaNs have no bucket, so with them only from the lower end.
         let has_nans = self.sum.is_nan();
-        match has_nans || q < 0.5 {
-            true => {
-                let found = find_rank(self.all_buckets(), q * self.count);
-                let (value, is_nan_result) = self.value_at(&found, false);
-                let note = match (has_nans, is_nan_result) {
-                    (true, true) => Some(QuantileNote::NaNResult),
-                    (true, false) if self.observed() < self.count => Some(QuantileNote::NaNSkew),
-                    _ => None,
-                };
-                (value, note)
-            }
-            false => {
-                let found = find_rank(self.all_buckets().rev(), (1.0 - q) * self.count);
-                (self.value_at(&found, true).0, None)
-            }
+        if has_nans || q < 0.5 {
+            let found = find_rank(self.all_buckets(), q * self.count);
+            let (value, is_nan_result) = self.value_at(&found, false);
+            let annotation = match (has_nans, is_nan_result) {
+                (true, true) => Some(QuantileAnnotation::NaNResult),
+                (true, false) if self.observed() < self.count => Some(QuantileAnnotation::NaNSkew),
+                _ => None,
+            };
+            (value, annotation)
+        } else {
+            let found = find_rank(self.all_buckets().rev(), (1.0 - q) * self.count);
+            (self.value_at(&found, true).0, None)
         }
     }
 
     /// The value at the rank, and whether it is NaN because the rank is among the NaNs.
-    fn value_at(&self, found: &FoundRank, from_above: bool) -> (f64, bool) {
+    fn value_at(&self, found: &RankPosition, from_above: bool) -> (f64, bool) {
         let mut bucket = self.cut_to_one_sign(found.bucket);
         if self.uses_custom_buckets() {
             if bucket.lower == f64::NEG_INFINITY {
@@ -63,18 +60,20 @@ impl FloatHistogram {
                 return (bucket.lower, false);
             }
         }
-        // Rounding can make the buckets hold more than all.
+        // Rounding can make the sum of the buckets larger than the count.
         let count = found.count.min(self.count);
         if count < found.rank {
-            return match self.sum.is_nan() {
-                true => (f64::NAN, true),
-                // The buckets hold less than the count says, which a valid histogram does not have.
-                false => (bucket.upper, false),
+            return if self.sum.is_nan() {
+                (f64::NAN, true)
+            } else {
+                // The buckets hold less than the count: an invalid histogram.
+                (bucket.upper, false)
             };
         }
-        let rank_in_bucket = match from_above {
-            true => count - found.rank,
-            false => found.rank - (count - bucket.count),
+        let rank_in_bucket = if from_above {
+            count - found.rank
+        } else {
+            found.rank - (count - bucket.count)
         };
         let fraction = rank_in_bucket / bucket.count;
         (self.interpolated(&bucket, fraction), false)
@@ -85,9 +84,10 @@ impl FloatHistogram {
             return bucket.lower + (bucket.upper - bucket.lower) * fraction;
         }
         let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
-        match bucket.lower > 0.0 {
-            true => exp2(lower + (upper - lower) * fraction),
-            false => -exp2(upper + (lower - upper) * (1.0 - fraction)),
+        if bucket.lower > 0.0 {
+            exp2(lower + (upper - lower) * fraction)
+        } else {
+            -exp2(upper + (lower - upper) * (1.0 - fraction))
         }
     }
 
@@ -103,13 +103,13 @@ impl FloatHistogram {
         bucket
     }
 
-    /// How many observations the buckets have: all but NaNs.
+    /// The observations in buckets: all but NaNs.
     fn observed(&self) -> f64 {
         self.all_buckets().map(|bucket| bucket.count).sum()
     }
 
-    /// The fraction of the observations between two values, and whether NaNs, which are in none, make
-    /// it smaller.
+    /// The fraction of the observations between two values, and whether there are NaNs, which are
+    /// in no fraction.
     pub(crate) fn fraction(&self, lower: f64, upper: f64) -> (f64, bool) {
         if self.count == 0.0 || lower.is_nan() || upper.is_nan() {
             return (f64::NAN, false);
@@ -129,7 +129,7 @@ impl FloatHistogram {
         (fraction, has_nans && count < self.count)
     }
 
-    /// How many observations lie below each of two values; none where it is above all buckets.
+    /// The number of observations below each of two values; none if it is above all buckets.
     fn ranks(&self, lower: f64, upper: f64) -> (Option<f64>, Option<f64>) {
         let (mut lower_rank, mut upper_rank) = (None, None);
         let mut rank = 0.0;
@@ -148,8 +148,8 @@ impl FloatHistogram {
         (lower_rank, upper_rank)
     }
 
-    /// Like [`Self::cut_to_one_sign`], also for custom buckets around zero: all of them are positive
-    /// ones, and the first has no other lower bound.
+    /// Like [`Self::cut_to_one_sign`], also for custom buckets around zero: all of them are stored
+    /// as positive ones, and the first has no other lower bound.
     fn cut_for_fraction(&self, mut bucket: Bucket) -> Bucket {
         if bucket.lower <= 0.0 && bucket.upper >= 0.0 {
             match (self.negative.is_empty(), self.positive.is_empty()) {
@@ -161,7 +161,7 @@ impl FloatHistogram {
         bucket
     }
 
-    /// The rank of a value that lies at the beginning of a bucket, or before or within it.
+    /// The rank of a value that lies before or within a bucket.
     fn rank_in(&self, bucket: &Bucket, rank: f64, value: f64) -> Option<f64> {
         if bucket.lower >= value {
             return Some(rank);
@@ -170,35 +170,38 @@ impl FloatHistogram {
             return None;
         }
         let around_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
-        Some(match self.uses_custom_buckets() || around_zero {
-            // Within an endless bucket nothing is known, so nothing of it counts.
-            true if bucket.lower == f64::NEG_INFINITY => bucket.count,
-            true => rank + bucket.count * (value - bucket.lower) / (bucket.upper - bucket.lower),
-            false => rank + bucket.count * exponential_fraction(bucket, value),
+        Some(if !self.uses_custom_buckets() && !around_zero {
+            rank + bucket.count * exponential_fraction(bucket, value)
+        } else if bucket.lower == f64::NEG_INFINITY {
+            // No interpolation within a bucket without a lower bound.
+            bucket.count
+        } else {
+            rank + bucket.count * (value - bucket.lower) / (bucket.upper - bucket.lower)
         })
     }
 }
 
-/// Which part of an exponential bucket lies below a value within it.
+/// The fraction of an exponential bucket below a value within it.
 pub(super) fn exponential_fraction(bucket: &Bucket, value: f64) -> f64 {
     let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
     let value_log = log2(value.abs());
-    match value > 0.0 {
-        true => (value_log - lower) / (upper - lower),
-        false => 1.0 - (value_log - upper) / (lower - upper),
+    if value > 0.0 {
+        (value_log - lower) / (upper - lower)
+    } else {
+        1.0 - (value_log - upper) / (lower - upper)
     }
 }
 
 /// The bucket in which a rank lies; the last one where the buckets do not reach it.
-struct FoundRank {
+struct RankPosition {
     rank: f64,
     bucket: Bucket,
     /// Observations up to and with the bucket.
     count: f64,
 }
 
-fn find_rank(buckets: impl Iterator<Item = Bucket>, rank: f64) -> FoundRank {
-    let mut found = FoundRank {
+fn find_rank(buckets: impl Iterator<Item = Bucket>, rank: f64) -> RankPosition {
+    let mut found = RankPosition {
         rank,
         bucket: Bucket {
             lower: 0.0,

@@ -1,4 +1,4 @@
-//! Whether a counter started anew between two histograms, and whether two are the same.
+//! Detection of counter resets between two histograms, and equality.
 
 use icecore_model::{CounterResetHint, Span};
 
@@ -12,9 +12,9 @@ use super::combine::{
 use super::layout::{Entry, coarsen};
 
 impl FloatHistogram {
-    /// Whether the counter was reset between `previous` and this histogram: this one says so, or a
-    /// count is smaller, or a populated bucket is gone, or the resolution grew, which only happens
-    /// with a restart. The hint decides where it knows; a gauge is treated as a counter.
+    /// Whether the counter was reset between `previous` and this histogram: the hint says so, or a
+    /// count is smaller, a populated bucket is missing, or the resolution grew, which only happens
+    /// with a restart. A known hint decides; a gauge is treated as a counter.
     pub(crate) fn detect_reset(&self, previous: &Self) -> bool {
         match self.reset_hint {
             CounterResetHint::Reset => return true,
@@ -85,16 +85,17 @@ impl FloatHistogram {
         let in_zero =
             |schema| move |(index, _): &Entry<f64>| exponential_bound(*index, schema) <= threshold;
         let now = now.skip_while(in_zero(self.schema));
-        // Seen in the schema of then: a coarser bucket may lie within the zero bucket with a part.
+        // Checked in the previous schema: a coarser bucket may overlap the zero bucket partly.
         let before = before.skip_while(in_zero(schema_before));
-        match schema_before == self.schema {
-            true => counts_fell(now, before),
-            false => counts_fell(now, coarsen(before, schema_before, self.schema).into_iter()),
+        if schema_before == self.schema {
+            counts_fell(now, before)
+        } else {
+            counts_fell(now, coarsen(before, schema_before, self.schema).into_iter())
         }
     }
 
-    /// Whether the two have the same counts in the same buckets, bit for bit, so that a histogram of
-    /// NaNs equals itself. Empty buckets count as buckets; the reset hint does not matter.
+    /// Whether the two have the same counts in the same buckets, bit for bit, so that a histogram
+    /// of NaNs equals itself. Empty buckets count as buckets; the reset hint does not matter.
     pub(crate) fn equals(&self, other: &Self) -> bool {
         self.schema == other.schema
             && same_bits(&[self.count, self.sum], &[other.count, other.sum])
@@ -109,7 +110,7 @@ impl FloatHistogram {
     }
 }
 
-/// Whether a bucket has fewer observations than before, or is gone with some.
+/// Whether a bucket has fewer observations than before, or a populated one is missing.
 fn counts_fell(
     now: impl Iterator<Item = Entry<f64>>,
     before: impl Iterator<Item = Entry<f64>>,
@@ -136,7 +137,7 @@ fn same_bits(one: &[f64], other: &[f64]) -> bool {
             .all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// The spans without those that hold no bucket.
+/// The spans without empty ones.
 fn runs(spans: &[Span]) -> impl Iterator<Item = (i64, u32)> + '_ {
     let mut skipped = 0i64;
     spans.iter().filter_map(move |span| {

@@ -79,8 +79,8 @@ fn hint_text(hint: CounterResetHint) -> Option<String> {
     Some(format!("counter_reset_hint:{word}"))
 }
 
-/// The counts from the first to the last that is not 0, and where they begin. A very long gap, which
-/// scripts cannot write, becomes `_x` with its length.
+/// The counts from the first to the last that is not 0, and where they begin. A very long gap,
+/// which scripts cannot write, becomes `_x` with its length.
 fn side_text(
     offset_name: &str,
     buckets_name: &str,

@@ -1,21 +1,21 @@
-//! The operators `</` and `>/`: what of a histogram lies below or above a value.
+//! The operators `</` and `>/`: the observations of a histogram below or above a value.
 //!
-//! A bucket in which the value lies keeps a part, by the same interpolation as a quantile. The sum is
-//! estimated from the middles of what remains, but only if something was cut: a cut beyond all
-//! buckets leaves the histogram as it is.
+//! The bucket that contains the value is split by the same interpolation as for quantiles. The sum
+//! is estimated from the middles of the remaining parts, but only if something was cut off: a cut
+//! beyond all buckets leaves the histogram unchanged.
 
 use super::quantile::exponential_fraction;
 use super::{Bucket, FloatHistogram};
 
 /// Which observations remain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
+enum KeptSide {
     Below,
     Above,
 }
 
-/// What remains of a bucket: a count, and the value that its observations have on average.
-struct Kept {
+/// The rest of a bucket after a cut: its count, and the average value of its observations.
+struct Remainder {
     count: f64,
     middle: f64,
 }
@@ -23,25 +23,25 @@ struct Kept {
 impl FloatHistogram {
     /// `self </ limit`: the observations of at most `limit`.
     pub(crate) fn trim_upper(&self, limit: f64) -> Self {
-        self.trimmed(limit, Keep::Below)
+        self.trimmed(limit, KeptSide::Below)
     }
 
     /// `self >/ limit`: the observations above `limit`.
     pub(crate) fn trim_lower(&self, limit: f64) -> Self {
-        self.trimmed(limit, Keep::Above)
+        self.trimmed(limit, KeptSide::Above)
     }
 
-    fn trimmed(&self, limit: f64, keep: Keep) -> Self {
+    fn trimmed(&self, limit: f64, keep: KeptSide) -> Self {
         let mut trimmed = self.clone();
         let mut totals = Totals::default();
         let linear = self.uses_custom_buckets();
         for (bucket, count) in self.positive_buckets().zip(&mut trimmed.positive) {
-            let shape = Shape::of(linear, Shape::Positive);
-            totals.keep(count, shape.kept(&bucket, limit, keep));
+            let interpolation = Interpolation::of(linear, Interpolation::Positive);
+            totals.keep(count, interpolation.kept(&bucket, limit, keep));
         }
         for (bucket, count) in self.negative_buckets().zip(&mut trimmed.negative) {
-            let shape = Shape::of(linear, Shape::Negative);
-            totals.keep(count, shape.kept(&bucket, limit, keep));
+            let interpolation = Interpolation::of(linear, Interpolation::Negative);
+            totals.keep(count, interpolation.kept(&bucket, limit, keep));
         }
         if self.zero_count > 0.0 {
             let kept = self.kept_of_zero_bucket(limit, keep);
@@ -55,20 +55,20 @@ impl FloatHistogram {
         trimmed
     }
 
-    fn kept_of_zero_bucket(&self, limit: f64, keep: Keep) -> Kept {
+    fn kept_of_zero_bucket(&self, limit: f64, keep: KeptSide) -> Remainder {
         let mut bucket = self.zero_bucket();
-        // Unlike for quantiles, a bucket without observations is none here.
+        // Unlike for quantiles, buckets without observations do not count.
         let is_populated = |counts: &[f64]| counts.iter().any(|count| *count != 0.0);
         match (is_populated(&self.negative), is_populated(&self.positive)) {
             (false, true) => bucket.lower = 0.0,
             (true, false) => bucket.upper = 0.0,
             _ => {}
         }
-        Shape::Linear.kept(&bucket, limit, keep)
+        Interpolation::Linear.kept(&bucket, limit, keep)
     }
 }
 
-/// What remains of all buckets.
+/// Totals of the remaining observations.
 #[derive(Default)]
 struct Totals {
     count: f64,
@@ -77,12 +77,12 @@ struct Totals {
 }
 
 impl Totals {
-    fn keep(&mut self, count: &mut f64, kept: Kept) {
+    fn keep(&mut self, count: &mut f64, kept: Remainder) {
         if *count == 0.0 {
             return;
         }
         self.count += kept.count;
-        // What is cut to nothing adds nothing, even if it reached to infinity.
+        // An empty rest adds nothing, even if the bucket reached to infinity.
         if kept.count != 0.0 {
             self.sum += kept.count * kept.middle;
         }
@@ -93,32 +93,29 @@ impl Totals {
     }
 }
 
-/// How observations spread within a bucket.
+/// How observations are assumed to be spread within a bucket.
 #[derive(Clone, Copy)]
-enum Shape {
+enum Interpolation {
     Linear,
     Positive,
     Negative,
 }
 
-impl Shape {
+impl Interpolation {
     fn of(linear: bool, exponential: Self) -> Self {
-        match linear {
-            true => Self::Linear,
-            false => exponential,
-        }
+        if linear { Self::Linear } else { exponential }
     }
 
-    fn kept(self, bucket: &Bucket, limit: f64, keep: Keep) -> Kept {
+    fn kept(self, bucket: &Bucket, limit: f64, keep: KeptSide) -> Remainder {
         // A zero bucket without width lies at its lower bound, so that one decides first.
         let (all, none) = match (keep, bucket.lower >= limit) {
-            (Keep::Below, true) => (false, true),
-            (Keep::Below, false) => (bucket.upper <= limit, false),
-            (Keep::Above, true) => (true, false),
-            (Keep::Above, false) => (false, bucket.upper <= limit),
+            (KeptSide::Below, true) => (false, true),
+            (KeptSide::Below, false) => (bucket.upper <= limit, false),
+            (KeptSide::Above, true) => (true, false),
+            (KeptSide::Above, false) => (false, bucket.upper <= limit),
         };
         if all {
-            return Kept {
+            return Remainder {
                 count: bucket.count,
                 middle: self.middle(bucket.lower, bucket.upper),
             };
@@ -134,11 +131,11 @@ impl Shape {
         }
         let below = bucket.count * self.fraction_below(bucket, limit);
         match keep {
-            Keep::Below => Kept {
+            KeptSide::Below => Remainder {
                 count: below,
                 middle: self.middle(bucket.lower, limit),
             },
-            Keep::Above => Kept {
+            KeptSide::Above => Remainder {
                 count: bucket.count - below,
                 middle: self.middle(limit, bucket.upper),
             },
@@ -152,8 +149,8 @@ impl Shape {
         }
     }
 
-    /// The middle of an interval. One that is endless has its middle at the end that it has, and one
-    /// that ends above zero is taken to begin there.
+    /// The middle of an interval. That of an unbounded one is its finite bound; without a lower
+    /// bound and with an upper one above zero it is assumed to start at zero.
     fn middle(self, lower: f64, upper: f64) -> f64 {
         match (lower.is_finite(), upper.is_finite()) {
             (false, false) => 0.0,
@@ -169,25 +166,25 @@ impl Shape {
     }
 }
 
-const NOTHING: Kept = Kept {
+const NOTHING: Remainder = Remainder {
     count: 0.0,
     middle: 0.0,
 };
 
-/// A part of a bucket without a lower bound. If it ends above zero, it is taken to begin there.
-fn kept_of_first(bucket: &Bucket, limit: f64, keep: Keep) -> Kept {
+/// A part of a bucket without a lower bound. If it ends above zero, it is assumed to start there.
+fn kept_of_first(bucket: &Bucket, limit: f64, keep: KeptSide) -> Remainder {
     let begins_at_zero = bucket.upper > 0.0 && bucket.upper.is_finite();
     match keep {
-        Keep::Below if begins_at_zero && limit > 0.0 => Kept {
+        KeptSide::Below if begins_at_zero && limit > 0.0 => Remainder {
             count: bucket.count * limit / bucket.upper,
             middle: limit / 2.0,
         },
         // All may be below the limit, so all are kept, at the limit.
-        Keep::Below if bucket.upper <= 0.0 => Kept {
+        KeptSide::Below if bucket.upper <= 0.0 => Remainder {
             count: bucket.count,
             middle: limit,
         },
-        Keep::Above if begins_at_zero && limit >= 0.0 => Kept {
+        KeptSide::Above if begins_at_zero && limit >= 0.0 => Remainder {
             count: bucket.count * (1.0 - limit / bucket.upper),
             middle: (limit + bucket.upper) / 2.0,
         },
@@ -195,13 +192,13 @@ fn kept_of_first(bucket: &Bucket, limit: f64, keep: Keep) -> Kept {
     }
 }
 
-/// A part of a bucket without an upper bound: above the limit may be all, below it may be nothing.
-fn kept_of_last(bucket: &Bucket, limit: f64, keep: Keep) -> Kept {
+/// A part of a bucket without an upper bound: all observations count as above the limit.
+fn kept_of_last(bucket: &Bucket, limit: f64, keep: KeptSide) -> Remainder {
     match keep {
-        Keep::Above => Kept {
+        KeptSide::Above => Remainder {
             count: bucket.count,
             middle: limit,
         },
-        Keep::Below => NOTHING,
+        KeptSide::Below => NOTHING,
     }
 }

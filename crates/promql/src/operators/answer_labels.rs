@@ -1,4 +1,4 @@
-//! What happens to the labels of an answer.
+//! The labels of an answer: delayed removal of names, order, text.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use icecore_model::Labels;
 use super::label_key::{is_metric_label, without_name};
 use crate::exec::Row;
 
-/// Removes the metric names that functions gave up, at the end of an evaluation.
+/// Removes the metric names that functions dropped, at the end of the evaluation.
 pub(crate) fn drop_names(rows: &mut [Row]) {
     for row in rows.iter_mut().filter(|row| row.drop_name) {
         if row.labels.iter().any(|(name, _)| is_metric_label(name)) {

@@ -1,6 +1,6 @@
-//! `info(v, {…})`: the rows of a vector get the labels of info metrics that describe the same target.
+//! `info(v, {…})`: adds to the rows of a vector the labels of info metrics of the same target.
 //!
-//! A target is what `instance` and `job` name. The info series of the targets at hand are read, and
+//! `instance` and `job` identify a target. The info series of the targets of the rows are read, and
 //! at each step every info metric contributes its latest series.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,15 +13,15 @@ use super::select::Picker;
 use super::{Run, build, collect};
 use crate::error::{Error, Result};
 use crate::exec::{Row, Values, merge_equal_labels};
-use crate::plan::{Picked, Vector, VectorKind};
+use crate::plan::{SelectorOutput, Vector, VectorKind};
 
-/// The labels that name a target.
+/// The labels that identify a target.
 const IDENTIFYING: [&str; 2] = ["instance", "job"];
 
 /// The info metric when none is named.
 const DEFAULT_METRIC: &str = "target_info";
 
-/// The info metrics when the query only says which are not wanted.
+/// The info metrics if the query has only negative matchers of the name.
 const ANY_METRIC: &str = ".+_info";
 
 /// The rows of `info`.
@@ -37,15 +37,15 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     };
     let context = run.context;
     let (rows, _held) = collect(context, &mut *build(run, input)).await?;
-    let wanted = Wanted::new(matchers);
+    let selector = InfoSelector::new(matchers);
     let grid = node.grid;
-    let (infos, rest): (Vec<Row>, Vec<Row>) =
-        (merge_equal_labels(rows)?.into_iter()).partition(|row| wanted.is_info_metric(&row.labels));
+    let (infos, rest): (Vec<Row>, Vec<Row>) = (merge_equal_labels(rows)?.into_iter())
+        .partition(|row| selector.is_info_metric(&row.labels));
     let mut enriched = infos;
-    let picker = Picker::new(grid, *offset_ms, *lookback_ms, Picked::Timestamp);
+    let picker = Picker::new(grid, *offset_ms, *lookback_ms, SelectorOutput::Timestamp);
     let at = |time: i64| time.saturating_sub(*offset_ms);
     let selection = Selection {
-        matchers: wanted.selection(&rest),
+        matchers: selector.selection(&rest),
         start_ms: at(grid.start_ms)
             .saturating_sub(*lookback_ms)
             .saturating_add(1),
@@ -73,7 +73,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let targets = Targets::new(&series);
     targets.check(enriched.iter().chain(&rest))?;
     for row in rest {
-        enriched.extend(targets.enrich(row, &wanted)?);
+        enriched.extend(targets.enrich(row, &selector)?);
     }
     Ok(enriched)
 }
@@ -84,15 +84,15 @@ fn has_target(row: &Row) -> bool {
         .any(|name| row.labels.get(name).is_some())
 }
 
-/// What the second argument asks for.
-struct Wanted {
+/// The second argument: which info metrics and which of their labels.
+struct InfoSelector {
     names: Vec<Matcher>,
     data: Vec<Matcher>,
-    /// Samples without info series stay as they are.
+    /// Samples without info series are kept.
     keeps_unmatched: bool,
 }
 
-impl Wanted {
+impl InfoSelector {
     fn new(matchers: &[Matcher]) -> Self {
         let (mut names, data): (Vec<Matcher>, Vec<Matcher>) =
             (matchers.iter().cloned()).partition(|m| m.name() == METRIC_NAME);
@@ -112,13 +112,13 @@ impl Wanted {
         }
     }
 
-    /// Rows of the info metrics themselves are left alone.
+    /// Rows of the info metrics themselves are not enriched.
     fn is_info_metric(&self, labels: &Labels) -> bool {
         self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 
-    /// Matchers for the info series of the targets of `rows`. As in Prometheus, a label that some rows
-    /// have is one that all info series must have.
+    /// Matchers for the info series of the targets of `rows`. As in Prometheus, all info series
+    /// must have an identifying label that some row has.
     fn selection(&self, rows: &[Row]) -> Vec<Matcher> {
         let mut matchers: Vec<Matcher> = self.names.iter().chain(&self.data).cloned().collect();
         for name in IDENTIFYING {
@@ -128,7 +128,7 @@ impl Wanted {
                 continue;
             }
             let escaped: Vec<String> = values.into_iter().map(escaped).collect();
-            // A pattern that is too large is left out: targets are compared again below.
+            // A pattern that is too large is omitted: targets are compared again below.
             if let Ok(matcher) = Matcher::new(MatchOp::Regex, name, escaped.join("|")) {
                 matchers.push(matcher);
             }
@@ -141,7 +141,7 @@ impl Wanted {
     }
 }
 
-/// A text as a pattern that matches just this text.
+/// A pattern that matches exactly this text.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for character in text.chars() {
@@ -171,8 +171,8 @@ impl<'r> Targets<'r> {
         Self { key, by_target }
     }
 
-    /// No target may have two series of a metric with the same time at a step that any row has, be it the
-    /// target of a row or not.
+    /// No target may have two series of a metric with equal times at a step with a row, not even a
+    /// target without rows.
     fn check<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Result<()> {
         let mut present: Vec<bool> = Vec::new();
         for row in rows {
@@ -190,26 +190,26 @@ impl<'r> Targets<'r> {
         Ok(())
     }
 
-    /// The row with the labels of the info series, a row for each set of labels that occurs.
-    fn enrich(&self, row: Row, wanted: &Wanted) -> Result<Vec<Row>> {
+    /// The row with the labels of the info series: one row for each distinct set of labels.
+    fn enrich(&self, row: Row, selector: &InfoSelector) -> Result<Vec<Row>> {
         let mut target = Vec::new();
         self.key.write(&row.labels, &mut target);
-        let infos = match has_target(&row) {
-            true => self
-                .by_target
+        let infos = if has_target(&row) {
+            self.by_target
                 .get(&target)
-                .map_or([].as_slice(), Vec::as_slice),
-            false => &[],
+                .map_or([].as_slice(), Vec::as_slice)
+        } else {
+            &[]
         };
         let steps = row.values.floats.len();
         let mut enriched: BTreeMap<Vec<usize>, Row> = BTreeMap::new();
         for step in (0..steps).filter(|step| row.values.is_present(*step)) {
             let chosen = latest(infos, step)?;
-            if chosen.is_empty() && !wanted.keeps_unmatched {
+            if chosen.is_empty() && !selector.keeps_unmatched {
                 continue;
             }
             if !enriched.contains_key(&chosen) {
-                let labels = labels_with(&row.labels, &chosen, infos, wanted)?;
+                let labels = labels_with(&row.labels, &chosen, infos, selector)?;
                 let with_labels = Row {
                     labels,
                     drop_name: row.drop_name,
@@ -228,7 +228,7 @@ impl<'r> Targets<'r> {
     }
 }
 
-/// The info series that count at a step: of each metric the one with the latest sample.
+/// The info series used at a step: that with the latest sample of each metric.
 fn latest(infos: &[&Row], step: usize) -> Result<Vec<usize>> {
     let mut by_metric: BTreeMap<&str, usize> = BTreeMap::new();
     for (place, info) in infos.iter().enumerate() {
@@ -239,30 +239,35 @@ fn latest(infos: &[&Row], step: usize) -> Result<Vec<usize>> {
         if *kept == place {
             continue;
         }
-        let known = infos[*kept];
-        let known_time = known.values.float(step).unwrap_or(f64::NEG_INFINITY);
-        if known_time == time {
+        let other = infos[*kept];
+        let other_time = other.values.float(step).unwrap_or(f64::NEG_INFINITY);
+        if other_time == time {
             return Err(Error::Execution(format!(
                 "found duplicate series for info metric: existing {} @ {}, new {} @ {}",
-                text_of(&known.labels),
-                known_time * 1000.0,
+                text_of(&other.labels),
+                other_time * 1000.0,
                 text_of(&info.labels),
                 time * 1000.0
             )));
         }
-        if known_time < time {
+        if other_time < time {
             *kept = place;
         }
     }
     Ok(by_metric.into_values().collect())
 }
 
-fn labels_with(base: &Labels, chosen: &[usize], infos: &[&Row], wanted: &Wanted) -> Result<Labels> {
+fn labels_with(
+    base: &Labels,
+    chosen: &[usize],
+    infos: &[&Row],
+    selector: &InfoSelector,
+) -> Result<Labels> {
     let mut added: BTreeMap<&str, &str> = BTreeMap::new();
     for place in chosen {
         for (name, value) in infos[*place].labels.iter() {
             let is_data = name != METRIC_NAME && !IDENTIFYING.contains(&name);
-            if !is_data || base.get(name).is_some() || !wanted.wants_label(name) {
+            if !is_data || base.get(name).is_some() || !selector.wants_label(name) {
                 continue;
             }
             if *added.entry(name).or_insert(value) != value {

@@ -1,7 +1,6 @@
-//! The part of a label set by which rows are grouped or joined, as bytes.
+//! The labels by which rows are grouped or joined, as a key of bytes.
 //!
-//! Comparing bytes is exact (no hash that could collide) and needs no allocation for a key that is
-//! known.
+//! Comparing bytes is exact (no hash collisions) and needs no allocation for an existing key.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -9,7 +8,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use icecore_model::{Labels, METRIC_NAME};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Which labels count.
+/// Selects the labels of keys.
 #[derive(Clone, Debug)]
 pub(super) struct LabelKey {
     /// Sorted, unique.
@@ -41,17 +40,18 @@ impl LabelKey {
         }
     }
 
-    /// The labels that count.
+    /// The labels of the key.
     pub(super) fn project(&self, labels: &Labels) -> Labels {
         Labels::from_sorted(labels.iter().filter(|(name, _)| self.counts(name)))
     }
 
     pub(super) fn counts(&self, name: &str) -> bool {
-        // Lists are short: comparing with each name is faster than halving.
+        // Lists are short: a linear search is faster than a binary one.
         let listed = self.names.iter().any(|n| n == name);
-        match self.excluding {
-            true => !listed && name != METRIC_NAME,
-            false => listed,
+        if self.excluding {
+            !listed && name != METRIC_NAME
+        } else {
+            listed
         }
     }
 }
@@ -61,19 +61,19 @@ fn push(key: &mut Vec<u8>, text: &str) {
     key.extend_from_slice(text.as_bytes());
 }
 
-/// Numbers keys in the order in which they are first seen.
+/// Assigns ids to keys in the order in which they are first seen.
 #[derive(Debug, Default)]
-pub(super) struct KeyNumbers {
+pub(super) struct KeyInterner {
     numbers: HashMap<Box<[u8]>, usize, KeyHash>,
     key_bytes: usize,
-    /// The key that was asked for last: neighbours often have the same one.
+    /// The last key: neighbours often have the same one.
     last: Vec<u8>,
     last_number: usize,
 }
 
-impl KeyNumbers {
-    /// The number of a key, and whether it is new.
-    pub(super) fn number(&mut self, key: &[u8]) -> (usize, bool) {
+impl KeyInterner {
+    /// The id of a key, and whether it is new.
+    pub(super) fn intern(&mut self, key: &[u8]) -> (usize, bool) {
         if self.last == key && !self.numbers.is_empty() {
             return (self.last_number, false);
         }
@@ -102,7 +102,7 @@ impl KeyNumbers {
     }
 }
 
-/// XXH3 with a seed of chance, so that nobody can choose labels that collide.
+/// XXH3 with a random seed, so that clients cannot choose labels that collide.
 #[derive(Clone, Debug)]
 struct KeyHash {
     seed: u64,
@@ -140,7 +140,7 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Labels that say what a metric is: its name, and type and unit, which go when the name goes.
+/// Labels that identify a metric: its name, and type and unit, which are removed with the name.
 const METRIC_LABELS: [&str; 3] = [METRIC_NAME, "__type__", LAST_METRIC_LABEL];
 
 /// The last of them in the order of labels.

@@ -1,17 +1,16 @@
-//! Operators: pull rows from below, hand rows up, batch by batch.
+//! Operators: pull rows from their inputs and pass rows on, batch by batch.
 //!
 //! ```text
 //! SeriesSource ─ scan ─► select, window ─► map, with_scalar ─► aggregate, join, rows ─► engine
 //! ```
 //!
 //! Holds always:
-//! - A row has one place per step of its node's grid.
-//! - Rows that are held beyond a batch are counted against the query's memory.
-//! - Whether to go on (cancellation, deadline) is asked once per batch.
+//! - A row has a value slot for each step of its node's grid.
+//! - Rows that are kept longer than a batch count towards the memory of the query.
+//! - Cancellation and deadline are checked once per batch.
 
 mod aggregate;
 mod answer_labels;
-pub(crate) mod arithmetic;
 pub(crate) mod info;
 mod join;
 mod label_key;
@@ -69,12 +68,12 @@ impl<'q> Run<'q> {
 
 /// The operator of a node.
 pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
-    remove_names::removing(run, node, of_kind(run, node), true)
+    remove_names::with_removal(run, node, of_kind(run, node), true)
 }
 
-/// The operator of a node for somebody who does not look at metric names.
+/// The operator of a node whose consumer ignores metric names.
 fn build_nameless<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
-    remove_names::removing(run, node, of_kind(run, node), false)
+    remove_names::with_removal(run, node, of_kind(run, node), false)
 }
 
 fn of_kind<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
@@ -82,7 +81,7 @@ fn of_kind<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
         VectorKind::Select { .. } => Box::new(select::Select::new(run, node)),
         VectorKind::Window { .. } => Box::new(window::Window::new(run, node)),
         VectorKind::Map { .. } => Box::new(rows::Map::new(run, node)),
-        VectorKind::Rows { .. } => Box::new(Once::new(rows::whole(run, node))),
+        VectorKind::Rows { .. } => Box::new(Once::new(rows::vector_call(run, node))),
         VectorKind::Aggregate { .. } => Box::new(Once::new(aggregate::rows(run, node))),
         VectorKind::WithScalar { .. } => Box::new(with_scalar::WithScalar::new(run, node)),
         VectorKind::Join { .. } => Box::new(Once::new(join::rows(run, node))),
@@ -93,11 +92,11 @@ fn of_kind<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
             Box::new(repeat::Repeat::new(run.context, input, node.grid))
         }
         VectorKind::Info { .. } => Box::new(Once::new(info::rows(run, node))),
-        VectorKind::Shared { id, span } => Box::new(shared::Reader::new(run, *id, *span)),
+        VectorKind::Shared { id, span } => Box::new(shared::SharedReader::new(run, *id, *span)),
     }
 }
 
-/// Everything that an operator yields.
+/// All rows of an operator.
 pub(crate) async fn collect(
     context: &Context<'_>,
     operator: &mut (dyn Operator + '_),

@@ -1,4 +1,4 @@
-//! Operators that need everything from below before they can say anything: all rows in one batch.
+//! Operators that need all rows of their inputs before they yield any: one batch.
 
 use futures::future::BoxFuture;
 
@@ -6,7 +6,7 @@ use super::Operator;
 use crate::error::Result;
 use crate::exec::Row;
 
-/// Yields the rows of a computation, once.
+/// Yields the rows of a computation in one batch.
 pub(super) struct Once<'q>(Option<BoxFuture<'q, Result<Vec<Row>>>>);
 
 impl<'q> Once<'q> {

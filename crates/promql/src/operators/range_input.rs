@@ -3,7 +3,7 @@
 use icecore_model::TimeColumn;
 use rayon::prelude::*;
 
-use super::scan::{ScanReader, Scanned, is_large};
+use super::scan::{ScanReader, ScannedSeries, is_large};
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Grid, Reservation, merge_equal_labels};
@@ -20,7 +20,7 @@ pub(super) struct SubqueryReader<'q> {
     run: &'q Run<'q>,
     input: Option<Box<dyn Operator + 'q>>,
     grid: Grid,
-    /// The rows of the subquery and their times, kept while they are worked on.
+    /// Memory of the rows of the subquery and of their times.
     held: Option<(Reservation, Reservation)>,
 }
 
@@ -28,9 +28,10 @@ impl<'q> RangeReader<'q> {
     pub(super) fn new(run: &'q Run<'q>, input: &'q RangeInput, windows: &Windows) -> Self {
         match input {
             RangeInput::Scan(from) => {
-                let detection = match from.detects_resets {
-                    true => ResetDetection::Within(*windows),
-                    false => ResetDetection::Off,
+                let detection = if from.detects_resets {
+                    ResetDetection::Within(*windows)
+                } else {
+                    ResetDetection::Off
                 };
                 Self::Scan(ScanReader::new(run, from), detection)
             }
@@ -43,7 +44,7 @@ impl<'q> RangeReader<'q> {
         }
     }
 
-    /// Makes something of each series of the next batch; `None` at the end.
+    /// Maps each series of the next batch; `None` at the end.
     pub(super) async fn next<T: Send>(
         &mut self,
         values_per_series: usize,
@@ -51,10 +52,12 @@ impl<'q> RangeReader<'q> {
     ) -> Result<Option<Vec<T>>> {
         match self {
             Self::Scan(reader, detection) => {
-                let make = |scanned: Scanned<'_>| {
+                let make = |scanned: ScannedSeries<'_>| {
                     make(match scanned {
-                        Scanned::Owned(samples) => RangeSeries::from_samples(samples, *detection),
-                        Scanned::Shared(batch, index) => {
+                        ScannedSeries::Owned(samples) => {
+                            RangeSeries::from_samples(samples, *detection)
+                        }
+                        ScannedSeries::Shared(batch, index) => {
                             RangeSeries::from_shared(batch, index, *detection)
                         }
                     })
@@ -62,9 +65,10 @@ impl<'q> RangeReader<'q> {
                 reader.next(values_per_series, make).await
             }
             Self::Subquery(reader) => match reader.series().await? {
-                Some(series) => Ok(Some(match is_large(series.len(), values_per_series) {
-                    true => series.into_par_iter().filter_map(make).collect(),
-                    false => series.into_iter().filter_map(make).collect(),
+                Some(series) => Ok(Some(if is_large(series.len(), values_per_series) {
+                    series.into_par_iter().filter_map(make).collect()
+                } else {
+                    series.into_iter().filter_map(make).collect()
                 })),
                 None => Ok(None),
             },
@@ -73,13 +77,12 @@ impl<'q> RangeReader<'q> {
 }
 
 impl SubqueryReader<'_> {
-    /// All series of the subquery, once. They are gathered first, because rows with equal labels
-    /// are one series here.
+    /// All series of the subquery, in one batch: rows with equal labels are one series here.
     async fn series(&mut self) -> Result<Option<Vec<RangeSeries>>> {
         let Some(mut input) = self.input.take() else {
             return Ok(None);
         };
-        // Before anything below makes a column of that many steps, be it only of parameters.
+        // Before any input allocates a column of that many steps, even for parameters.
         let held_times = self.run.context.reserve_rows(1, self.grid.steps)?;
         let (rows, held) = collect(self.run.context, &mut *input).await?;
         self.held = Some((held, held_times));

@@ -1,6 +1,6 @@
-//! A range vector that is the answer itself: `metric[5m]`, or a subquery.
+//! A range vector as the answer of an instant query: `metric[5m]`, or a subquery.
 //!
-//! Anchored and smoothed windows get a sample at each of their edges, as the functions over them see it.
+//! Anchored and smoothed windows get a sample at each of their edges, as functions over them do.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(crate) async fn range_samples<'q>(
     Ok(merged.into_iter().map(Samples::into_answer).collect())
 }
 
-/// The samples of a series that lie within the window; `None` where there are none.
+/// The samples of a series within the window; `None` if there are none.
 fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option<Samples> {
     let (end_ms, _) = windows.ends();
     let after_ms = end_ms.saturating_sub(windows.range_ms);
@@ -68,9 +68,10 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
         .filter(|point| is_within(point.time_ms))
         .map(|point| (point.time_ms, point.histogram))
         .collect();
-    let labels = match series.drop_name && delayed_names {
-        true => without_name(&series.labels),
-        false => series.labels,
+    let labels = if series.drop_name && delayed_names {
+        without_name(&series.labels)
+    } else {
+        series.labels
     };
     let is_empty = floats.is_empty() && histograms.is_empty();
     (!is_empty).then_some(Samples {
@@ -80,16 +81,18 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
     })
 }
 
-/// The samples within a window, with one at its start and one at its end. Those are samples near the
-/// edges, or lie on the line between two where the window is smoothed.
+/// The samples within a window, with one at its start and one at its end: the nearest samples, or
+/// interpolated between two in a smoothed window.
 fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -> Vec<(i64, f64)> {
-    let until = match smoothed {
-        true => floats.partition_point(|(time, _)| *time < end),
-        false => floats.partition_point(|(time, _)| *time <= end),
+    let until = if smoothed {
+        floats.partition_point(|(time, _)| *time < end)
+    } else {
+        floats.partition_point(|(time, _)| *time <= end)
     };
-    let last = match smoothed {
-        true => until.min(floats.len().saturating_sub(1)),
-        false => until.saturating_sub(1),
+    let last = if smoothed {
+        until.min(floats.len().saturating_sub(1))
+    } else {
+        until.saturating_sub(1)
     };
     let Some((last_time, last_value)) = floats.get(last).copied() else {
         return Vec::new();
@@ -99,19 +102,21 @@ fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -
     if last_time <= start || first_time > end {
         return Vec::new();
     }
-    let on_line = |before: usize, at: i64| match (floats.get(before), floats.get(before + 1)) {
+    let interpolated = |before: usize, at: i64| match (floats.get(before), floats.get(before + 1)) {
         (Some((t0, v0)), Some((t1, v1))) => {
             v0 + (v1 - v0) * at.abs_diff(*t0) as f64 / t1.abs_diff(*t0) as f64
         }
         _ => last_value,
     };
-    let left = match smoothed && first_time < start {
-        true => on_line(first, start),
-        false => first_value,
+    let left = if smoothed && first_time < start {
+        interpolated(first, start)
+    } else {
+        first_value
     };
-    let right = match smoothed && last > 0 && last_time > end {
-        true => on_line(last - 1, end),
-        false => last_value,
+    let right = if smoothed && last > 0 && last_time > end {
+        interpolated(last - 1, end)
+    } else {
+        last_value
     };
     let inner = (floats.iter().copied()).filter(|(time, _)| *time > start && *time < end);
     [(start, left)]
@@ -122,7 +127,7 @@ fn with_edges(floats: &[(i64, f64)], (start, end): (i64, i64), smoothed: bool) -
 }
 
 impl Samples {
-    /// Takes the samples of another series that turned out to be the same one.
+    /// Adds the samples of a series with equal labels.
     fn merge(&mut self, other: Self) -> Result<()> {
         self.floats.extend(other.floats);
         self.histograms.extend(other.histograms);
@@ -130,9 +135,10 @@ impl Samples {
         self.histograms.sort_by_key(|(time, _)| *time);
         let twice = self.floats.windows(2).any(|pair| pair[0].0 == pair[1].0)
             || (self.histograms.windows(2)).any(|pair| pair[0].0 == pair[1].0);
-        match twice {
-            true => Err(Error::same_labelset()),
-            false => Ok(()),
+        if twice {
+            Err(Error::same_labelset())
+        } else {
+            Ok(())
         }
     }
 

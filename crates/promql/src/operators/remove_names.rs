@@ -1,6 +1,7 @@
-//! Metric names go at once: a node that takes them away hands out rows without them.
+//! Immediate removal of metric names: a node that drops them yields rows without them.
 //!
-//! Where rows can become equal by that they are gathered first; elsewhere they pass batch by batch.
+//! Rows are collected first if they may have equal labels afterwards; otherwise they pass batch by
+//! batch.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,28 +14,29 @@ use super::scan::map_rows;
 use super::{Operator, Run, collect};
 use crate::error::{Error, Result};
 use crate::exec::{Context, Reservation, Row, has_equal_labels, merge_equal_labels};
-use crate::plan::{Collisions, Meeting, Removal, RemovedLabels, Vector};
+use crate::plan::{DuplicateCheck, Duplicates, Removal, RemovedLabels, Vector};
 
-/// The operator of a node, with names removed as the plan wants it. Who does not look at names can have
-/// them left on rows that cannot meet.
-pub(super) fn removing<'q>(
+/// The operator of a node, with names removed as planned. For a consumer that ignores names they
+/// are left on rows that cannot become duplicates.
+pub(super) fn with_removal<'q>(
     run: &'q Run<'q>,
     node: &'q Vector,
     operator: Box<dyn Operator + 'q>,
     names_matter: bool,
 ) -> Box<dyn Operator + 'q> {
-    let removal = match run.plan.delayed_names {
-        true => None,
-        false => run.plan.removal(node),
+    let removal = if run.plan.delayed_names {
+        None
+    } else {
+        run.plan.removal(node)
     };
     match removal {
-        Some(removal) if names_matter || removal.meeting != Meeting::Never => {
+        Some(removal) if names_matter || removal.duplicates != Duplicates::Never => {
             Box::new(RemoveNames {
                 run,
                 input: Some(operator),
                 removal,
                 names_matter,
-                passed: Passed::default(),
+                detector: DuplicateDetector::default(),
             })
         }
         _ => operator,
@@ -43,32 +45,33 @@ pub(super) fn removing<'q>(
 
 struct RemoveNames<'q> {
     run: &'q Run<'q>,
-    /// Taken when everything was gathered.
+    /// Taken once all rows are collected.
     input: Option<Box<dyn Operator + 'q>>,
     removal: Removal,
     names_matter: bool,
-    passed: Passed,
+    detector: DuplicateDetector,
 }
 
 impl RemoveNames<'_> {
     async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
         let labels = self.removal.labels;
         let removed = |rows: Vec<Row>| map_rows(rows, |row| Some(without(row, labels)));
-        if self.removal.meeting != Meeting::OfAny {
+        if self.removal.duplicates != Duplicates::Possible {
             let Some(input) = &mut self.input else {
                 return Ok(None);
             };
             let Some(rows) = input.next().await? else {
                 return Ok(None);
             };
-            if self.removal.meeting == Meeting::OfTypes {
+            if self.removal.duplicates == Duplicates::AcrossTypes {
                 let passing = rows.iter().filter(|row| row.drop_name);
-                self.passed
-                    .add(self.run.context, passing, self.removal.collisions)?;
+                self.detector
+                    .add(self.run.context, passing, self.removal.check)?;
             }
-            return Ok(Some(match self.names_matter {
-                true => removed(rows),
-                false => rows,
+            return Ok(Some(if self.names_matter {
+                removed(rows)
+            } else {
+                rows
             }));
         }
         let Some(mut input) = self.input.take() else {
@@ -76,10 +79,10 @@ impl RemoveNames<'_> {
         };
         let (rows, _held) = collect(self.run.context, &mut *input).await?;
         let rows = removed(rows);
-        match self.removal.collisions {
-            Collisions::Anywhere if has_equal_labels(&rows) => Err(Error::same_labelset()),
-            Collisions::Anywhere => Ok(Some(rows)),
-            Collisions::AtSameStep => merge_equal_labels(rows).map(Some),
+        match self.removal.check {
+            DuplicateCheck::Always if has_equal_labels(&rows) => Err(Error::same_labelset()),
+            DuplicateCheck::Always => Ok(Some(rows)),
+            DuplicateCheck::AtSameStep => merge_equal_labels(rows).map(Some),
         }
     }
 }
@@ -90,23 +93,23 @@ impl Operator for RemoveNames<'_> {
     }
 }
 
-/// Rows of one metric that went by in the order of their labels, and may be met again by rows of another
-/// type or unit. Without types none is kept.
+/// Finds duplicates among rows of one metric that come in the order of their labels: rows of
+/// another type or unit may become equal to earlier ones. Keeps nothing if no row has a type or
+/// unit.
 #[derive(Default)]
-struct Passed {
-    /// By what is left of their labels, the steps at which they have a value; none where that is all the
-    /// same.
+struct DuplicateDetector {
+    /// By the remaining labels, the steps with a value; empty if steps do not matter.
     steps: HashMap<Labels, Vec<bool>>,
     any_typed: bool,
     held: Option<Reservation>,
 }
 
-impl Passed {
+impl DuplicateDetector {
     fn add<'r>(
         &mut self,
         context: &Context<'_>,
         rows: impl Iterator<Item = &'r Row>,
-        collisions: Collisions,
+        check: DuplicateCheck,
     ) -> Result<()> {
         let mut bytes = 0;
         for row in rows {
@@ -114,9 +117,9 @@ impl Passed {
             if !self.any_typed && comes_after_types(&row.labels) {
                 continue;
             }
-            let steps: Vec<bool> = match collisions {
-                Collisions::Anywhere => Vec::new(),
-                Collisions::AtSameStep => {
+            let steps: Vec<bool> = match check {
+                DuplicateCheck::Always => Vec::new(),
+                DuplicateCheck::AtSameStep => {
                     let steps = 0..row.values.floats.len();
                     steps.map(|step| row.values.is_present(step)).collect()
                 }

@@ -1,4 +1,4 @@
-//! What is the same at every step, evaluated once.
+//! Vectors that are the same at every step, evaluated once.
 
 use futures::future::BoxFuture;
 

@@ -13,7 +13,7 @@ use crate::functions::{Argument, CallContext, MapFunction};
 use crate::parse::Call;
 use crate::plan::{Arg, Vector, VectorKind};
 
-/// A function that sees one row at a time.
+/// A function over each row.
 pub(super) struct Map<'q> {
     run: &'q Run<'q>,
     node: &'q Vector,
@@ -74,8 +74,8 @@ impl Operator for Map<'_> {
     }
 }
 
-/// The rows of a function that sees all rows at once.
-pub(super) async fn whole<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+/// The rows of a function over all rows.
+pub(super) async fn vector_call<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
     let VectorKind::Rows {
         call,
         args,

@@ -2,8 +2,8 @@
 
 use futures::future::BoxFuture;
 
-use super::arithmetic::{extreme, scalar_op};
 use super::{Run, build, collect};
+use crate::arithmetic::{extreme, scalar_op};
 use crate::error::Result;
 use crate::exec::{Row, ScalarColumn, Values};
 use crate::functions::{Argument, scalar_of};

@@ -1,13 +1,14 @@
 //! Reading the source: a scan is read once, however many leaves use it.
 //!
 //! ```text
-//! source ─ batch ─► first leaf that asks
+//! source ─ batch ─► first leaf to read it
 //!            └ kept ─► the others, later
 //! ```
 //!
 //! Holds always:
-//! - What is kept for other leaves counts as memory of the query, and is at most a part of what it may
-//!   use. Where it would be more, nothing further is kept, and the other leaves read the rest themselves.
+//! - Batches kept for other leaves count towards the memory of the query and take at most a
+//!   fraction of its limit. Beyond that nothing more is kept, and the other leaves read the rest
+//!   themselves.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,17 +23,18 @@ use crate::error::Result;
 use crate::exec::{Context, Reservation, Row};
 use crate::plan::{Scan, ScanUse};
 
-/// Values (steps times series) from which work is split over threads: below, handing it over costs
-/// more than it saves.
+/// Values (steps times series) from which work is split over threads: below that it does not pay
+/// off.
 const PARALLEL_MIN: usize = 50_000;
 
-/// The part of a query's memory that a scan may keep for leaves that have not come so far.
-const KEPT_PART: usize = 4;
+/// The fraction of a query's memory (one in so many) that a scan may keep for leaves that are
+/// behind.
+const KEPT_FRACTION: usize = 4;
 
-/// About what a histogram sample takes.
+/// Approximate bytes of a histogram sample.
 const HISTOGRAM_BYTES: usize = 512;
 
-/// A scan and the batches that some of its users have not seen.
+/// A scan and the batches that some of its consumers have not read.
 pub(super) struct SharedScan {
     selection: Selection,
     consumers: usize,
@@ -43,20 +45,20 @@ pub(super) struct SharedScan {
 struct State {
     stream: Option<Box<dyn SeriesStream>>,
     ended: bool,
-    /// How many batches were read.
+    /// Number of batches read.
     read: usize,
-    /// The first of them, each with the number of users who will still ask for it.
+    /// The first of them, each with the number of consumers that have not read it.
     kept: Vec<Option<(Arc<Vec<SeriesSamples>>, usize)>>,
-    /// Batches are not kept any more.
+    /// No more batches are kept.
     is_full: bool,
     held: Option<Reservation>,
 }
 
-/// What a user gets when it asks for a batch.
-enum Given {
+/// The batch that a consumer reads.
+enum Batch {
     Owned(Vec<SeriesSamples>),
     Shared(Arc<Vec<SeriesSamples>>),
-    /// It was read and not kept.
+    /// It was read by another consumer and not kept.
     Missed,
     End,
 }
@@ -75,15 +77,15 @@ impl SharedScan {
         }
     }
 
-    /// Batch number `number`, for one of the users.
-    async fn batch(&self, context: &Context<'_>, number: usize) -> Result<Given> {
+    /// Batch number `number`, for one of the consumers.
+    async fn batch(&self, context: &Context<'_>, number: usize) -> Result<Batch> {
         let mut state = self.state.lock().await;
         if number >= state.read {
             let Some(batch) = state.pull(context, &self.selection).await? else {
-                return Ok(Given::End);
+                return Ok(Batch::End);
             };
             if !state.keeps(context, &batch, self.consumers)? {
-                return Ok(Given::Owned(batch));
+                return Ok(Batch::Owned(batch));
             }
             state.kept.push(Some((Arc::new(batch), self.consumers)));
         }
@@ -118,7 +120,7 @@ impl State {
         Ok(batch)
     }
 
-    /// Whether a batch is to be kept; if so, its memory is taken.
+    /// Whether a batch is to be kept; if so, its memory is reserved.
     fn keeps(
         &mut self,
         context: &Context<'_>,
@@ -133,7 +135,7 @@ impl State {
             None => self.held.insert(context.reserve(0)?),
         };
         let bytes = heap_bytes(batch);
-        if held.bytes().saturating_add(bytes) > context.limits.memory_bytes / KEPT_PART {
+        if held.bytes().saturating_add(bytes) > context.limits.memory_bytes / KEPT_FRACTION {
             self.is_full = true;
             return Ok(false);
         }
@@ -141,36 +143,36 @@ impl State {
         Ok(true)
     }
 
-    fn take_kept(&mut self, number: usize) -> Given {
-        let Some(place) = self.kept.get_mut(number) else {
-            return Given::Missed;
+    fn take_kept(&mut self, number: usize) -> Batch {
+        let Some(slot) = self.kept.get_mut(number) else {
+            return Batch::Missed;
         };
-        let Some((batch, users)) = place else {
-            return Given::Missed;
+        let Some((batch, consumers)) = slot else {
+            return Batch::Missed;
         };
-        *users -= 1;
+        *consumers -= 1;
         let batch = Arc::clone(batch);
-        if *users == 0 {
-            *place = None;
+        if *consumers == 0 {
+            *slot = None;
             if let Some(held) = &mut self.held {
                 held.shrink(heap_bytes(&batch));
             }
         }
         match Arc::try_unwrap(batch) {
-            Ok(owned) => Given::Owned(owned),
-            Err(shared) => Given::Shared(shared),
+            Ok(owned) => Batch::Owned(owned),
+            Err(shared) => Batch::Shared(shared),
         }
     }
 }
 
 /// A series that was read.
-pub(super) enum Scanned<'s> {
+pub(super) enum ScannedSeries<'s> {
     Owned(SeriesSamples),
-    /// One of a batch that others read, too.
+    /// One of a shared batch.
     Shared(&'s Arc<Vec<SeriesSamples>>, usize),
 }
 
-impl Deref for Scanned<'_> {
+impl Deref for ScannedSeries<'_> {
     type Target = SeriesSamples;
 
     fn deref(&self) -> &SeriesSamples {
@@ -181,7 +183,7 @@ impl Deref for Scanned<'_> {
     }
 }
 
-/// The next batch of a stream, counted.
+/// The next batch of a stream, with its samples counted.
 async fn read(
     context: &Context<'_>,
     stream: &mut dyn SeriesStream,
@@ -198,7 +200,7 @@ async fn read(
     Ok(batch)
 }
 
-/// Bytes of a batch, about; times are mostly shared and not counted.
+/// Approximate bytes of a batch; times are mostly shared and not counted.
 fn heap_bytes(batch: &[SeriesSamples]) -> usize {
     let of_series = |series: &SeriesSamples| {
         size_of::<SeriesSamples>()
@@ -209,14 +211,14 @@ fn heap_bytes(batch: &[SeriesSamples]) -> usize {
     batch.iter().map(of_series).sum()
 }
 
-/// One leaf's way through a scan.
+/// A leaf's position in a scan.
 pub(super) struct ScanReader<'q> {
     run: &'q Run<'q>,
     from: &'q ScanUse,
     next: usize,
-    /// The last series of shared batches.
+    /// The last series read from shared batches.
     last: Option<Labels>,
-    /// Reads on alone, because what comes next was not kept.
+    /// A stream of its own, because the next batch was not kept.
     own: Option<Box<dyn SeriesStream>>,
 }
 
@@ -231,11 +233,11 @@ impl<'q> ScanReader<'q> {
         }
     }
 
-    /// Makes something of each series of the next batch, in order; `None` at the end.
+    /// Maps each series of the next batch, in order; `None` at the end.
     pub(super) async fn next<T: Send>(
         &mut self,
         values_per_series: usize,
-        make: impl Fn(Scanned<'_>) -> Option<T> + Send + Sync,
+        make: impl Fn(ScannedSeries<'_>) -> Option<T> + Send + Sync,
     ) -> Result<Option<Vec<T>>> {
         self.run.context.check()?;
         let batch = self.batch().await?;
@@ -246,51 +248,56 @@ impl<'q> ScanReader<'q> {
         };
         let context = self.run.context;
         Ok(match batch {
-            Given::End | Given::Missed => None,
-            Given::Owned(mut series) => {
+            Batch::End | Batch::Missed => None,
+            Batch::Owned(mut series) => {
                 if !filter.is_empty() {
                     series.retain(is_wanted);
                 }
                 let _made = context.reserve_rows(series.len(), values_per_series)?;
-                let make = |series| make(Scanned::Owned(series));
-                Some(match is_large(series.len(), values_per_series) {
-                    true => series.into_par_iter().filter_map(make).collect(),
-                    false => series.into_iter().filter_map(make).collect(),
+                let make = |series| make(ScannedSeries::Owned(series));
+                Some(if is_large(series.len(), values_per_series) {
+                    series.into_par_iter().filter_map(make).collect()
+                } else {
+                    series.into_iter().filter_map(make).collect()
                 })
             }
-            Given::Shared(series) => {
+            Batch::Shared(series) => {
                 let wanted = series.iter().filter(|s| is_wanted(s)).count();
                 let _made = context.reserve_rows(wanted, values_per_series)?;
-                let make = |index: usize| match is_wanted(&series[index]) {
-                    true => make(Scanned::Shared(&series, index)),
-                    false => None,
+                let make = |index: usize| {
+                    if is_wanted(&series[index]) {
+                        make(ScannedSeries::Shared(&series, index))
+                    } else {
+                        None
+                    }
                 };
                 let all = 0..series.len();
-                Some(match is_large(series.len(), values_per_series) {
-                    true => all.into_par_iter().filter_map(make).collect(),
-                    false => all.filter_map(make).collect(),
+                Some(if is_large(series.len(), values_per_series) {
+                    all.into_par_iter().filter_map(make).collect()
+                } else {
+                    all.filter_map(make).collect()
                 })
             }
         })
     }
 
-    async fn batch(&mut self) -> Result<Given> {
+    async fn batch(&mut self) -> Result<Batch> {
         let context = self.run.context;
         let scan = &self.run.scans[self.from.scan];
         if self.own.is_none() {
-            let given = scan.batch(context, self.next).await?;
+            let batch = scan.batch(context, self.next).await?;
             self.next += 1;
-            let last = match &given {
-                Given::Owned(batch) => batch.last(),
-                Given::Shared(batch) => batch.last(),
-                Given::End => return Ok(given),
-                Given::Missed => None,
+            let last = match &batch {
+                Batch::Owned(batch) => batch.last(),
+                Batch::Shared(batch) => batch.last(),
+                Batch::End => return Ok(batch),
+                Batch::Missed => None,
             };
             if let Some(last) = last.filter(|_| scan.consumers > 1) {
                 self.last = Some(last.labels.clone());
             }
-            if !matches!(given, Given::Missed) {
-                return Ok(given);
+            if !matches!(batch, Batch::Missed) {
+                return Ok(batch);
             }
         }
         let own = match &mut self.own {
@@ -301,29 +308,30 @@ impl<'q> ScanReader<'q> {
             }
         };
         let Some(mut batch) = read(context, &mut **own).await? else {
-            return Ok(Given::End);
+            return Ok(Batch::End);
         };
-        // Series come in the order of their labels.
+        // Series come in the order of their labels: skip those already read.
         if let Some(last) = &self.last {
             batch.retain(|series| series.labels > *last);
         }
-        Ok(Given::Owned(batch))
+        Ok(Batch::Owned(batch))
     }
 }
 
-/// Whether there is enough to do for several threads.
+/// Whether work is split over threads.
 pub(super) fn is_large(rows: usize, values_per_row: usize) -> bool {
     rows > 1 && rows.saturating_mul(values_per_row) >= PARALLEL_MIN
 }
 
-/// Changes rows, on several threads when there is much to do.
+/// Maps rows, on several threads if there are many values.
 pub(super) fn map_rows(
     rows: Vec<Row>,
     change: impl Fn(Row) -> Option<Row> + Send + Sync,
 ) -> Vec<Row> {
     let steps = rows.first().map_or(0, |row| row.values.floats.len());
-    match is_large(rows.len(), steps) {
-        true => rows.into_par_iter().filter_map(change).collect(),
-        false => rows.into_iter().filter_map(change).collect(),
+    if is_large(rows.len(), steps) {
+        rows.into_par_iter().filter_map(change).collect()
+    } else {
+        rows.into_iter().filter_map(change).collect()
     }
 }

@@ -9,9 +9,9 @@ use icecore_model::{
 };
 use parking_lot::Mutex;
 
-use super::scan::{ScanReader, Scanned};
+use super::scan::{ScanReader, ScannedSeries};
 use super::{Operator, Run};
-use crate::annotations::{HistogramOperation, Note};
+use crate::annotations::{Annotation, HistogramOperation};
 use crate::error::Result;
 use crate::exec::{ABSENT, Grid, Row, SampleCounts, Values, is_absent};
 use crate::functions::window::{
@@ -19,16 +19,16 @@ use crate::functions::window::{
 };
 use crate::histogram::{FloatHistogram, HistogramOpError};
 use crate::parse::Span;
-use crate::plan::{Picked, Vector, VectorKind};
+use crate::plan::{SelectorOutput, Vector, VectorKind};
 
 /// No sample.
 const NONE: u32 = u32::MAX;
 
-/// Most columns whose picks are kept. Series of one target share a column; beyond this many the
+/// Most columns whose picks are cached. Series of a target share a column; beyond this many the
 /// picks are computed for each series, which costs about 12 ns per step.
 const COLUMNS_MAX: usize = 4096;
 
-/// Steps up to which finding the samples is cheaper than asking whether somebody else has found them.
+/// Steps up to which computing the picks is cheaper than a lookup in the cache.
 const FEW_STEPS: usize = 4;
 
 pub(super) struct Select<'q> {
@@ -44,13 +44,13 @@ impl<'q> Select<'q> {
             from,
             offset_ms,
             lookback_ms,
-            what,
+            output,
             span,
         } = &node.kind
         else {
             unreachable!("built for selectors only");
         };
-        let mut picker = Picker::new(node.grid, *offset_ms, *lookback_ms, *what);
+        let mut picker = Picker::new(node.grid, *offset_ms, *lookback_ms, *output);
         picker.detects_resets = from.detects_resets;
         Self {
             run,
@@ -67,8 +67,8 @@ impl Operator for Select<'_> {
             let steps = self.picker.grid.steps;
             let picker = &self.picker;
             let annotations = &self.run.context.annotations;
-            let note = |note| annotations.add(self.span, note);
-            let make = |series: Scanned<'_>| picker.row(&series, &note);
+            let annotate = |annotation| annotations.add(self.span, annotation);
+            let make = |series: ScannedSeries<'_>| picker.row(&series, &annotate);
             let rows = self.reader.next(steps, make).await?;
             if let Some(rows) = &rows {
                 // A look-back touches one sample at each step at which there is one.
@@ -96,42 +96,51 @@ pub(super) struct Picker {
     grid: Grid,
     offset_ms: i64,
     lookback_ms: i64,
-    what: Picked,
+    output: SelectorOutput,
     detects_resets: bool,
     columns: Mutex<HashMap<TimeColumnIdentity, PicksOfColumn>>,
 }
 
 impl Picker {
-    pub(super) fn new(grid: Grid, offset_ms: i64, lookback_ms: i64, what: Picked) -> Self {
+    pub(super) fn new(
+        grid: Grid,
+        offset_ms: i64,
+        lookback_ms: i64,
+        output: SelectorOutput,
+    ) -> Self {
         Self {
             grid,
             offset_ms,
             lookback_ms,
-            what,
+            output,
             detects_resets: false,
             columns: Mutex::new(HashMap::new()),
         }
     }
 
-    /// The row of a series; `None` where no step has a sample.
-    pub(super) fn row(&self, series: &SeriesSamples, note: &dyn Fn(Note)) -> Option<Row> {
-        let values = match self.what {
-            Picked::Smoothed => self.smoothed(series, note),
+    /// The row of a series; `None` if no step has a sample.
+    pub(super) fn row(&self, series: &SeriesSamples, annotate: &dyn Fn(Annotation)) -> Option<Row> {
+        let values = match self.output {
+            SelectorOutput::Smoothed => self.smoothed(series, annotate),
             _ if series.histograms.is_empty() => self.floats(series),
             _ => self.mixed(series),
         };
         (!values.is_empty()).then_some(Row {
             labels: series.labels.clone(),
-            drop_name: matches!(self.what, Picked::Timestamp | Picked::StartTimestamp),
+            drop_name: matches!(
+                self.output,
+                SelectorOutput::Timestamp | SelectorOutput::StartTimestamp
+            ),
             values,
         })
     }
 
     fn floats(&self, series: &SeriesSamples) -> Values {
         let times = &series.floats.timestamps;
-        match self.grid.steps <= FEW_STEPS {
-            true => self.picked(series, &self.picks(times)),
-            false => self.picked(series, &self.picks_of(times)),
+        if self.grid.steps <= FEW_STEPS {
+            self.picked(series, &self.picks(times))
+        } else {
+            self.picked(series, &self.picks_of(times))
         }
     }
 
@@ -143,7 +152,7 @@ impl Picker {
             None => ABSENT,
         };
         let mut floats: Vec<f64> = picks.iter().map(pick).collect();
-        if self.what != Picked::Value {
+        if self.output != SelectorOutput::Value {
             for (value, index) in floats.iter_mut().zip(picks) {
                 if !is_absent(*value) {
                     *value = self.time_value(series, times[*index as usize]);
@@ -156,7 +165,7 @@ impl Picker {
         }
     }
 
-    /// Floats and histograms: of both kinds the later one.
+    /// Floats and histograms: the later sample of both kinds.
     fn mixed(&self, series: &SeriesSamples) -> Values {
         let float_times = &series.floats.timestamps;
         let float_picks = self.picks(float_times);
@@ -171,13 +180,13 @@ impl Picker {
             match (float_time, sample) {
                 (Some(time), sample) if sample.is_none_or(|s| s.timestamp_ms < *time) => {
                     let value = series.floats.values[*float as usize];
-                    values.floats[step] = match (is_absent(value), self.what) {
-                        (true, _) | (_, Picked::Value) => value,
+                    values.floats[step] = match (is_absent(value), self.output) {
+                        (true, _) | (_, SelectorOutput::Value) => value,
                         _ => self.time_value(series, *time),
                     };
                 }
-                (_, Some(sample)) if !sample.histogram.is_stale() => match self.what {
-                    Picked::Value => values.set_histogram(step, converter.convert(sample)),
+                (_, Some(sample)) if !sample.histogram.is_stale() => match self.output {
+                    SelectorOutput::Value => values.set_histogram(step, converter.convert(sample)),
                     _ => values.floats[step] = self.time_value(series, sample.timestamp_ms),
                 },
                 _ => {}
@@ -186,8 +195,8 @@ impl Picker {
         values
     }
 
-    /// The value between the samples around each step.
-    fn smoothed(&self, series: &SeriesSamples, note: &dyn Fn(Note)) -> Values {
+    /// The value interpolated between the samples around each step.
+    fn smoothed(&self, series: &SeriesSamples, annotate: &dyn Fn(Annotation)) -> Values {
         let fresh = (series.floats.timestamps.iter().copied())
             .zip(series.floats.values.iter().copied())
             .filter(|(_, value)| !is_absent(*value));
@@ -212,12 +221,12 @@ impl Picker {
                         values.floats[step] = value;
                     }
                 }
-                ([], histograms) => match smoothed_histogram(histograms, at, note) {
+                ([], histograms) => match smoothed_histogram(histograms, at, annotate) {
                     Ok(Some(value)) => values.set_histogram(step, value),
                     Ok(None) => {}
-                    Err(_) => note(Note::MixedExponentialCustom(metric())),
+                    Err(_) => annotate(Annotation::MixedExponentialCustom(metric())),
                 },
-                _ => note(Note::MixedFloatsHistograms(metric())),
+                _ => annotate(Annotation::MixedFloatsHistograms(metric())),
             }
         }
         values
@@ -225,30 +234,32 @@ impl Picker {
 
     /// A step reads the samples of its look-back.
     fn detection(&self) -> ResetDetection {
-        match self.detects_resets {
-            true => ResetDetection::Within(Windows {
+        if self.detects_resets {
+            ResetDetection::Within(Windows {
                 grid: self.grid,
                 at_ms: None,
                 range_ms: self.lookback_ms,
                 offset_ms: self.offset_ms,
                 mode: WindowMode::Plain,
                 lookback_ms: self.lookback_ms,
-            }),
-            false => ResetDetection::Off,
+            })
+        } else {
+            ResetDetection::Off
         }
     }
 
-    /// Here everything is read, whatever the steps.
+    /// Smoothed selectors read all samples, whatever the steps.
     fn smoothed_detection(&self) -> ResetDetection {
-        match self.detects_resets {
-            true => ResetDetection::Everywhere,
-            false => ResetDetection::Off,
+        if self.detects_resets {
+            ResetDetection::Everywhere
+        } else {
+            ResetDetection::Off
         }
     }
 
     fn time_value(&self, series: &SeriesSamples, time_ms: i64) -> f64 {
-        let time_ms = match self.what {
-            Picked::StartTimestamp => {
+        let time_ms = match self.output {
+            SelectorOutput::StartTimestamp => {
                 let starts = &series.start_timestamps;
                 match starts.binary_search_by_key(&time_ms, |(time, _)| *time) {
                     Ok(index) => starts[index].1,
@@ -269,7 +280,7 @@ impl Picker {
         let picks: Arc<[u32]> = self.picks(column).into();
         let mut columns = self.columns.lock();
         if columns.len() < COLUMNS_MAX {
-            // The column is kept, too: its identity is its own only while it lives.
+            // The column is kept, too: its identity is unique only while it lives.
             columns.insert(identity, (column.clone(), Arc::clone(&picks)));
         }
         picks
@@ -281,7 +292,7 @@ impl Picker {
         let mut picks = Vec::with_capacity(self.grid.steps);
         for time in self.grid.times() {
             let at = time.saturating_sub(self.offset_ms);
-            // Steps are often far apart, samples rarely: skip by halves first.
+            // Steps may be many samples apart: start with a binary search then.
             if times.get(next + 32).is_some_and(|time| *time <= at) {
                 next += times[next..].partition_point(|time| *time <= at);
             }
@@ -298,10 +309,10 @@ impl Picker {
     }
 }
 
-/// Makes float histograms of samples, each once.
+/// Converts samples to float histograms, each once.
 struct Converter {
     last: Option<(i64, Arc<FloatHistogram>)>,
-    /// All of them, where counter resets are to be detected.
+    /// All of them, if counter resets are to be detected.
     points: Vec<HistogramPoint>,
 }
 
@@ -342,36 +353,36 @@ fn within<T>(samples: &[(i64, T)], (after, until): (i64, i64)) -> &[(i64, T)] {
 /// A sample, if there is one.
 type Neighbour<'s, T> = Option<&'s (i64, T)>;
 
-/// The samples around a moment: the last one before it, and the first one at it or after.
+/// The samples around a time: the last one before it, and the first one at or after it.
 fn around<T>(samples: &[(i64, T)], at: i64) -> (Neighbour<'_, T>, Neighbour<'_, T>) {
     let next = samples.partition_point(|(time, _)| *time < at);
     let before = next.checked_sub(1).and_then(|index| samples.get(index));
     (before, samples.get(next))
 }
 
-/// How far a moment lies between two others.
+/// The fraction of the time from `from` to `to` at `at`.
 fn share(from: i64, at: i64, to: i64) -> f64 {
     at.abs_diff(from) as f64 / to.abs_diff(from) as f64
 }
 
-/// The value on the line between the samples around a moment; the last value where none follows.
+/// The value interpolated between the samples around a time; the last value if none follows.
 fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
     match around(samples, at) {
         (_, Some((time, value))) if *time == at => Some(*value),
         (Some((t0, v0)), Some((t1, v1))) => {
-            let (passed, way) = (at.abs_diff(*t0) as f64, t1.abs_diff(*t0) as f64);
-            Some(v0 + (v1 - v0) * passed / way)
+            let (elapsed, distance) = (at.abs_diff(*t0) as f64, t1.abs_diff(*t0) as f64);
+            Some(v0 + (v1 - v0) * elapsed / distance)
         }
         (Some((_, value)), None) => Some(*value),
         (None, _) => None,
     }
 }
 
-/// The same of histograms. A counter that was reset in between starts at zero.
+/// The same for histograms. A counter that was reset in between started at zero.
 fn smoothed_histogram(
     samples: &[(i64, Arc<FloatHistogram>)],
     at: i64,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Result<Option<Arc<FloatHistogram>>, HistogramOpError> {
     let (t0, before, t1, after) = match around(samples, at) {
         (_, Some((time, value))) if *time == at => return Ok(Some(Arc::clone(value))),
@@ -393,7 +404,7 @@ fn smoothed_histogram(
             (added, HistogramOperation::Addition),
         ] {
             if outcome.bounds_reconciled {
-                note(Note::MismatchedCustomBuckets(during));
+                annotate(Annotation::MismatchedCustomBuckets(during));
             }
         }
     }

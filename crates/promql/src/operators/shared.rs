@@ -1,4 +1,4 @@
-//! Vectors that are written several times: computed by the first who asks, copied to the others.
+//! Vectors with several consumers: computed for the first one, copied for the others.
 
 use futures::future::BoxFuture;
 use futures::lock::Mutex;
@@ -7,11 +7,11 @@ use super::{Operator, Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Reservation, Row};
 use crate::parse::Span;
-use crate::plan::Shared;
+use crate::plan::SharedVector;
 
-/// The rows of a shared vector, once somebody asked.
+/// The rows of a shared vector, once computed.
 pub(super) struct SharedRows<'q> {
-    node: &'q Shared,
+    node: &'q SharedVector,
     state: Mutex<State>,
 }
 
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl<'q> SharedRows<'q> {
-    pub(super) fn new(node: &'q Shared) -> Self {
+    pub(super) fn new(node: &'q SharedVector) -> Self {
         Self {
             node,
             state: Mutex::new(State::default()),
@@ -31,24 +31,24 @@ impl<'q> SharedRows<'q> {
 }
 
 /// One use of a shared vector.
-pub(super) struct Reader<'q> {
+pub(super) struct SharedReader<'q> {
     run: &'q Run<'q>,
     shared: &'q SharedRows<'q>,
     span: Span,
-    /// The only use: rows pass through without being kept.
-    alone: Option<Box<dyn Operator + 'q>>,
+    /// The input of the only use: rows pass through without being kept.
+    sole_input: Option<Box<dyn Operator + 'q>>,
     done: bool,
 }
 
-impl<'q> Reader<'q> {
+impl<'q> SharedReader<'q> {
     pub(super) fn new(run: &'q Run<'q>, id: usize, span: Span) -> Self {
         let shared = &run.shared[id];
-        let alone = (shared.node.consumers == 1).then(|| build(run, &shared.node.input));
+        let sole_input = (shared.node.consumers == 1).then(|| build(run, &shared.node.input));
         Self {
             run,
             shared,
             span,
-            alone,
+            sole_input,
             done: false,
         }
     }
@@ -73,10 +73,10 @@ impl<'q> Reader<'q> {
     }
 }
 
-impl Operator for Reader<'_> {
+impl Operator for SharedReader<'_> {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
         Box::pin(async {
-            match &mut self.alone {
+            match &mut self.sole_input {
                 Some(input) => input.next().await,
                 None => self.rows().await,
             }

@@ -14,7 +14,7 @@ use crate::plan::{RangeInput, Vector, VectorKind};
 pub(super) struct Window<'q> {
     run: &'q Run<'q>,
     node: &'q Vector,
-    /// Made with the first batch.
+    /// Created with the first batch.
     started: Option<(WindowEvaluator<'q>, RangeReader<'q>)>,
 }
 
@@ -73,7 +73,7 @@ impl<'q> Window<'q> {
             Err(error) => Some(Err(error)),
         };
         let rows = reader.next(self.node.grid.steps, make).await?;
-        // Evaluations end early when the query is over, and this says why.
+        // Evaluations stop early when the query is over; this returns the error.
         self.run.context.check()?;
         match rows {
             Some(rows) => Ok(Some(rows.into_iter().collect::<Result<Vec<Row>>>()?)),
@@ -88,7 +88,7 @@ impl<'q> Window<'q> {
                 let counts = || {
                     let mut counts = evaluator.sample_counts();
                     if of_subquery {
-                        // What was read for it has been counted below.
+                        // Its reads were counted by its own selectors.
                         counts.read.fill(0);
                     }
                     counts

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::arithmetic::{Outcome, Value, float_op, value_op};
 use super::scan::map_rows;
 use super::{Operator, Run, build, scalar};
+use crate::arithmetic::{Outcome, Value, float_op, value_op};
 use crate::error::Result;
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, is_absent};
 use crate::parse::BinaryOp;
@@ -54,13 +54,13 @@ impl Operator for WithScalar<'_> {
                 return Ok(None);
             };
             let annotations = &self.run.context.annotations;
-            let note = |note| annotations.add(*span, note);
+            let annotate = |annotation| annotations.add(*span, annotation);
             let operation = Operation {
                 op: *op,
                 return_bool: *return_bool,
                 scalar,
                 scalar_is_left: *scalar_is_left,
-                note: &note,
+                annotate: &annotate,
             };
             Ok(Some(map_rows(rows, |row| operation.apply(row))))
         })
@@ -72,16 +72,16 @@ struct Operation<'a> {
     return_bool: bool,
     scalar: &'a ScalarColumn,
     scalar_is_left: bool,
-    note: &'a (dyn Fn(crate::annotations::Note) + Sync),
+    annotate: &'a (dyn Fn(crate::annotations::Annotation) + Sync),
 }
 
 impl Operation<'_> {
     fn apply(&self, mut row: Row) -> Option<Row> {
-        match row.values.has_histograms() {
-            false if !matches!(self.op, BinaryOp::TrimUpper | BinaryOp::TrimLower) => {
-                self.apply_floats(&mut row.values.floats);
-            }
-            _ => self.apply_mixed(&mut row.values),
+        let trims = matches!(self.op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
+        if trims || row.values.has_histograms() {
+            self.apply_mixed(&mut row.values);
+        } else {
+            self.apply_floats(&mut row.values.floats);
         }
         row.drop_name |= self.return_bool || self.op.is_arithmetic();
         (!row.values.is_empty()).then_some(row)
@@ -96,9 +96,10 @@ impl Operation<'_> {
                 continue;
             }
             let kept = *value;
-            let (lhs, rhs) = match self.scalar_is_left {
-                true => (self.scalar.at(step), kept),
-                false => (kept, self.scalar.at(step)),
+            let (lhs, rhs) = if self.scalar_is_left {
+                (self.scalar.at(step), kept)
+            } else {
+                (kept, self.scalar.at(step))
             };
             let outcome = float_op(self.op, lhs, rhs);
             *value = match outcome {
@@ -111,8 +112,8 @@ impl Operation<'_> {
         }
     }
 
-    /// The operators of most queries: each has a loop of its own, so none is looked at step by step.
-    /// Says whether it was one of them.
+    /// The operators of most queries: each has a loop of its own, without a match at every step.
+    /// False if it is another one.
     fn apply_common(&self, floats: &mut [f64]) -> bool {
         let keep_if = |holds: bool, value: f64| if holds { value } else { ABSENT };
         match (self.op, self.scalar_is_left) {
@@ -162,9 +163,10 @@ impl Operation<'_> {
                 (None, None) => continue,
             };
             let scalar = Value::Float(self.scalar.at(step));
-            let outcome = match self.scalar_is_left {
-                true => value_op(self.op, &scalar, &kept, self.note),
-                false => value_op(self.op, &kept, &scalar, self.note),
+            let outcome = if self.scalar_is_left {
+                value_op(self.op, &scalar, &kept, self.annotate)
+            } else {
+                value_op(self.op, &kept, &scalar, self.annotate)
             };
             let holds = matches!(outcome, Outcome::Float(_) | Outcome::Histogram(_));
             match outcome {

@@ -1,4 +1,4 @@
-//! The syntax tree: what was written, with the place of every piece.
+//! The syntax tree, with the span of every node.
 //!
 //! Holds always: durations and timestamps are milliseconds; a span is a half-open range of bytes of
 //! the query's text; a tree that [`parse`](super::parse) returned is well typed.
@@ -48,8 +48,8 @@ pub struct NumberLiteral {
 #[derive(Clone, Debug)]
 pub struct StringLiteral {
     pub value: String,
-    /// The bytes when escapes such as `\xff` make the string no UTF-8; `value` then has replacement
-    /// characters.
+    /// The bytes if escapes such as `\xff` make the string invalid UTF-8; `value` then has
+    /// replacement characters.
     pub not_utf8: Option<Vec<u8>>,
     pub span: Span,
 }
@@ -60,8 +60,8 @@ pub struct VectorSelector {
     /// The metric name before the braces. One quoted within them is only among the matchers, as in
     /// Prometheus.
     pub name: Option<String>,
-    /// All matchers, that of the name included (as `__name__`), in the order written, that of the name
-    /// before the braces last.
+    /// All matchers, that of the name included (as `__name__`), in the order written, that of the
+    /// name before the braces last.
     pub matchers: Vec<Matcher>,
     pub time: TimeModifiers,
     pub anchored: bool,
@@ -84,7 +84,7 @@ pub enum At {
     End,
 }
 
-/// A duration that is known when parsed, or an expression to be evaluated for the query.
+/// A literal duration, or an expression to be evaluated with the step and range of the query.
 #[derive(Clone, Debug)]
 pub enum Duration {
     Millis(i64),
@@ -134,7 +134,7 @@ pub enum DurationOp {
 /// `selector[range]`
 #[derive(Clone, Debug)]
 pub struct MatrixSelector {
-    /// Its time modifiers are those written behind the range.
+    /// Its time modifiers are those after the range.
     pub selector: VectorSelector,
     pub range: Duration,
     pub span: Span,
@@ -145,7 +145,7 @@ pub struct MatrixSelector {
 pub struct Subquery {
     pub expr: Box<Expr>,
     pub range: Duration,
-    /// `None` takes the engine's default.
+    /// `None` for the engine's default.
     pub step: Option<Duration>,
     pub time: TimeModifiers,
     pub span: Span,
@@ -182,8 +182,8 @@ pub enum AggregateOp {
 }
 
 impl AggregateOp {
-    /// Whether rows come out as they are, with all their labels.
-    pub(crate) fn chooses(self) -> bool {
+    /// Whether it selects rows, which keep all their labels.
+    pub(crate) fn selects_rows(self) -> bool {
         matches!(
             self,
             Self::TopK | Self::BottomK | Self::LimitK | Self::LimitRatio
@@ -236,7 +236,7 @@ pub struct VectorMatching {
     pub on: bool,
     /// The labels in the parentheses of `group_left` or `group_right`.
     pub include: Vec<String>,
-    /// What stands for a missing sample of either side.
+    /// The value for a missing sample of either side.
     pub fill_left: Option<f64>,
     pub fill_right: Option<f64>,
 }
@@ -303,9 +303,10 @@ impl Expr {
                 let scalars = [&binary.lhs, &binary.rhs]
                     .iter()
                     .all(|side| side.value_type() == ValueType::Scalar);
-                match scalars {
-                    true => ValueType::Scalar,
-                    false => ValueType::Vector,
+                if scalars {
+                    ValueType::Scalar
+                } else {
+                    ValueType::Vector
                 }
             }
         }
@@ -334,7 +335,7 @@ impl BinaryOp {
         )
     }
 
-    /// Yields a new quantity, so that the metric name no longer fits.
+    /// Yields a new quantity, so the metric name is dropped.
     pub fn is_arithmetic(self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
-//! Whether the types of a tree fit together, in the words of Prometheus.
+//! Type checks of a tree, with the error messages of Prometheus.
 //!
-//! Checking also finishes what depends on types: set operators match many to many, and only operators
-//! between two vectors keep a matching.
+//! Checking also completes what depends on types: set operators match many to many, and only
+//! operators between two vectors keep a matching.
 
 use icecore_model::METRIC_NAME;
 
@@ -57,16 +57,17 @@ pub(super) fn check(expr: &mut Expr, text: &str) -> Parse<ValueType> {
 fn check_selector(selector: &VectorSelector) -> Parse<()> {
     let start = selector.span.start;
     let Some(name) = &selector.name else {
-        return match selector
+        return if selector
             .matchers
             .iter()
             .all(|matcher| matcher.matches_empty())
         {
-            true => Err(Fault::new(
+            Err(Fault::new(
                 start,
                 "vector selector must contain at least one non-empty matcher",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         };
     };
     // The last matcher is that of the name before the braces.
@@ -145,7 +146,7 @@ fn wrong_count(call: &Call) -> Option<String> {
         .then(|| format!("expected at most {most} argument(s) in call to {name}, got {given}"))
 }
 
-/// The second argument of `info` is matchers only, and they may match everything.
+/// The second argument of `info` has only matchers, which may match everything.
 fn check_info_labels(arg: &Expr, call_start: usize, context: &str) -> Parse<()> {
     let start = arg.span().start;
     match arg {
@@ -188,13 +189,15 @@ fn check_binary(binary: &mut Binary, text: &str) -> Parse<ValueType> {
         }
     }
     let both_vectors = left == ValueType::Vector && right == ValueType::Vector;
-    binary.matching = match both_vectors {
-        true => vector_matching(binary, matching)?,
-        false => no_matching(binary, &matching)?,
+    binary.matching = if both_vectors {
+        vector_matching(binary, matching)?
+    } else {
+        no_matching(binary, &matching)?
     };
-    Ok(match scalars {
-        true => ValueType::Scalar,
-        false => ValueType::Vector,
+    Ok(if scalars {
+        ValueType::Scalar
+    } else {
+        ValueType::Vector
     })
 }
 
@@ -242,7 +245,7 @@ fn is_filled(matching: &VectorMatching) -> bool {
     matching.fill_left.is_some() || matching.fill_right.is_some()
 }
 
-/// Where the operator stands: behind the left side and the space that follows it.
+/// The position of the operator: after the left side and the space that follows it.
 fn operator_start(binary: &Binary, text: &str) -> usize {
     let end = binary.lhs.span().end;
     let rest = text.get(end..).unwrap_or("");
@@ -252,12 +255,13 @@ fn operator_start(binary: &Binary, text: &str) -> usize {
 
 fn expect(expr: &mut Expr, wanted: ValueType, context: &str, text: &str) -> Parse<()> {
     let given = check(expr, text)?;
-    match given == wanted {
-        true => Ok(()),
-        false => Err(Fault::new(
+    if given == wanted {
+        Ok(())
+    } else {
+        Err(Fault::new(
             expr.span().start,
             mismatch(wanted, context, given),
-        )),
+        ))
     }
 }
 

@@ -52,7 +52,7 @@ impl Display for Expr {
     }
 }
 
-/// Infinity prints with its sign, but before `^` a sign would apply to the power, so there it has none.
+/// Infinity prints with a sign, except before `^`, where the sign would apply to the power.
 pub(super) fn unsigned_base(binary: &Binary) -> Option<&'static str> {
     match &*binary.lhs {
         Expr::Number(number) if number.value == f64::INFINITY && binary.op == BinaryOp::Power => {
@@ -142,9 +142,10 @@ impl Display for LabelList<'_> {
 
 impl Display for NumberLiteral {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&match self.is_duration {
-            true => format_duration(seconds_to_millis(self.value)),
-            false => format_number(self.value),
+        f.write_str(&if self.is_duration {
+            format_duration(seconds_to_millis(self.value))
+        } else {
+            format_number(self.value)
         })
     }
 }
@@ -167,7 +168,7 @@ impl Display for MatrixSelector {
     }
 }
 
-/// The name and the matchers, sorted as text; that of the name itself is left out.
+/// The name and the matchers, sorted as text, without that of the name.
 fn write_series(f: &mut Formatter<'_>, selector: &VectorSelector) -> fmt::Result {
     let name = selector.name.as_deref().unwrap_or("");
     let mut matchers: Vec<String> = selector
@@ -222,7 +223,7 @@ fn write_offset(f: &mut Formatter<'_>, time: &TimeModifiers) -> fmt::Result {
     }
 }
 
-/// A subquery behind its expression: `[5m:1m] @ end() offset 1h`.
+/// The suffix of a subquery: `[5m:1m] @ end() offset 1h`.
 pub(super) struct SubquerySuffix<'a>(pub(super) &'a Subquery);
 
 impl Display for SubquerySuffix<'_> {
@@ -261,9 +262,10 @@ impl Display for DurationExpr {
             Kind::MinOf(left, right) => write!(f, "min_of({left}, {right})")?,
             Kind::MaxOf(left, right) => write!(f, "max_of({left}, {right})")?,
         }
-        match self.wrapped {
-            true => f.write_char(')'),
-            false => Ok(()),
+        if self.wrapped {
+            f.write_char(')')
+        } else {
+            Ok(())
         }
     }
 }

@@ -34,17 +34,17 @@ pub(crate) fn go_float_of_digits(value: f64, digits: usize) -> String {
     let rounded: f64 = written.parse().unwrap_or(value);
     let exponent = written.split_once('e').map_or("", |(_, exponent)| exponent);
     let exponent: i64 = exponent.parse().unwrap_or(0);
-    match (-4..digits as i64).contains(&exponent) {
-        true => format!("{rounded}"),
-        false => {
-            let (mantissa, _) = written.split_once('e').unwrap_or((&written, ""));
-            let mantissa = match mantissa.contains('.') {
-                true => mantissa.trim_end_matches('0').trim_end_matches('.'),
-                false => mantissa,
-            };
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
-        }
+    if (-4..digits as i64).contains(&exponent) {
+        format!("{rounded}")
+    } else {
+        let (mantissa, _) = written.split_once('e').unwrap_or((&written, ""));
+        let mantissa = if mantissa.contains('.') {
+            mantissa.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            mantissa
+        };
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A tree as the JSON of `/api/v1/parse_query`, in the shapes of Prometheus.
 //!
-//! As there, the value of a duration that is an expression is 0, and the expression stands beside it.
+//! As there, a duration that is an expression has the value 0 and a field with the expression.
 
 use icecore_model::Matcher;
 use serde_json::{Value, json};
@@ -140,7 +140,8 @@ fn millis(duration: &Duration) -> i64 {
     }
 }
 
-/// The value of a number with signs and parentheses around it, and whether it is written as a duration.
+/// The value of a number with signs and parentheses around it, and whether it is written as a
+/// duration.
 fn constant(expr: &DurationExpr) -> Option<(f64, bool)> {
     match &expr.kind {
         DurationExprKind::Number(number) => Some((number.value, number.is_duration)),
@@ -152,7 +153,7 @@ fn constant(expr: &DurationExpr) -> Option<(f64, bool)> {
     }
 }
 
-/// The expression of a duration that is one.
+/// The expression of a duration, if it is one.
 fn computed(duration: &Duration) -> Value {
     match duration {
         Duration::Expr(expr) if constant(expr).is_none() => duration_node(expr),

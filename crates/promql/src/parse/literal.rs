@@ -1,8 +1,8 @@
-//! Numbers and durations as they are written.
+//! Literals: numbers and durations.
 
 use super::go_float;
 
-/// Nanoseconds in the units of a duration, from the largest, which is also the order they are written in.
+/// Nanoseconds of the units of a duration, in the order in which they are written.
 const UNITS: [(&str, u64); 7] = [
     ("y", 365 * DAY),
     ("w", 7 * DAY),
@@ -10,15 +10,17 @@ const UNITS: [(&str, u64); 7] = [
     ("h", 3_600 * SECOND),
     ("m", 60 * SECOND),
     ("s", SECOND),
-    ("ms", 1_000_000),
+    ("ms", MILLISECOND),
 ];
-const SECOND: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MILLISECOND;
 const DAY: u64 = 86_400 * SECOND;
 
-/// Durations are limited to what fits Go's count of nanoseconds, in seconds.
+/// The largest duration: what fits Go's 64 bits of nanoseconds, in seconds.
 const MAX_DURATION_SECONDS: f64 = 9_223_372_036_854_775_808.0 / 1e9;
 
-/// Reads a number: an integer with the prefixes of Go (a leading zero makes it octal), else a float.
+/// Reads a number: an integer with the prefixes of Go (a leading zero makes it octal), else a
+/// float.
 pub(super) fn parse_number(text: &str) -> Result<f64, String> {
     if let Some(integer) = parse_integer(text) {
         return Ok(integer as f64);
@@ -29,17 +31,29 @@ pub(super) fn parse_number(text: &str) -> Result<f64, String> {
     })
 }
 
-/// As Go's `ParseInt` with base 0.
+/// The same with an optional sign, as scripts have it.
+pub(crate) fn parse_signed_number(text: &str) -> Option<f64> {
+    let negative = text.starts_with('-');
+    let magnitude = parse_number(text.strip_prefix(['+', '-']).unwrap_or(text)).ok()?;
+    Some(if negative { -magnitude } else { magnitude })
+}
+
+/// As Go's `ParseInt` with base 0, but without a sign.
 fn parse_integer(text: &str) -> Option<i64> {
     if !underscores_separate_digits(text) {
         return None;
     }
     let lower = text.to_ascii_lowercase().replace('_', "");
-    let (digits, radix) = match (lower.strip_prefix("0x"), lower.strip_prefix('0')) {
-        (Some(hex), _) => (hex, 16),
-        (None, Some(octal)) if !octal.is_empty() => (octal, 8),
+    let (digits, radix) = match lower.strip_prefix('0') {
+        Some(rest) if rest.starts_with('x') => (&rest[1..], 16),
+        Some(rest) if rest.starts_with('o') => (&rest[1..], 8),
+        Some(rest) if rest.starts_with('b') => (&rest[1..], 2),
+        Some(octal) if !octal.is_empty() => (octal, 8),
         _ => (lower.as_str(), 10),
     };
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
     i64::from_str_radix(digits, radix).ok()
 }
 
@@ -51,25 +65,29 @@ fn parse_float(text: &str) -> Result<f64, &'static str> {
         "nan" => return Ok(f64::NAN),
         _ => {}
     }
-    // Rust would take the words for infinity that the lexer never makes a number of.
+    // Rust would accept words for infinity that the lexer does not.
     if !underscores_separate_digits(text)
         || !lower.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     {
         return Err(SYNTAX);
     }
     let value: f64 = lower.replace('_', "").parse().map_err(|_| SYNTAX)?;
-    match value.is_finite() {
-        true => Ok(value),
-        false => Err("value out of range"),
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err("value out of range")
     }
 }
 
-/// Underscores stand only between digits, or behind the prefix of a hexadecimal number.
+/// Underscores are allowed only between digits, or after the prefix of a hexadecimal number.
 fn underscores_separate_digits(text: &str) -> bool {
     let hex = text.starts_with("0x") || text.starts_with("0X");
-    let is_digit = |byte: &u8| match hex {
-        true => byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'X'),
-        false => byte.is_ascii_digit(),
+    let is_digit = |byte: &u8| {
+        if hex {
+            byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'X')
+        } else {
+            byte.is_ascii_digit()
+        }
     };
     let bytes = text.as_bytes();
     bytes.iter().enumerate().all(|(i, byte)| {
@@ -80,8 +98,29 @@ fn underscores_separate_digits(text: &str) -> bool {
 
 /// Reads a duration such as `1h30m` into seconds.
 pub(super) fn parse_duration(text: &str) -> Result<f64, String> {
+    let nanoseconds = parse_nanoseconds(text)?;
+    // As Go's Seconds(): whole seconds and the rest separately, which rounds differently from one
+    // division.
+    let (whole, fraction) = (nanoseconds / SECOND, nanoseconds % SECOND);
+    Ok(whole as f64 + fraction as f64 / 1e9)
+}
+
+/// Reads a duration such as `1h30m`, or a bare `0`, into milliseconds.
+pub(crate) fn parse_duration_ms(text: &str) -> Option<i64> {
+    if text == "0" {
+        return Some(0);
+    }
+    let nanoseconds = parse_nanoseconds(text).ok()?;
+    i64::try_from(nanoseconds / MILLISECOND).ok()
+}
+
+/// Larger units come first, none twice.
+fn parse_nanoseconds(text: &str) -> Result<u64, String> {
     let invalid = || format!("not a valid duration string: {}", super::text::quoted(text));
     let out_of_range = || "duration out of range".to_string();
+    if text.is_empty() {
+        return Err(invalid());
+    }
     let mut nanoseconds = 0u64;
     let mut units_left = UNITS.as_slice();
     let mut rest = text;
@@ -95,13 +134,14 @@ pub(super) fn parse_duration(text: &str) -> Result<f64, String> {
         let (unit, behind) = behind.split_at(length);
         rest = behind;
         let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(match unit.is_empty() {
-                true => invalid(),
-                false => format!(
+            return Err(if unit.is_empty() {
+                invalid()
+            } else {
+                format!(
                     "unknown unit {} in duration {}",
                     super::text::quoted(unit),
                     super::text::quoted(text)
-                ),
+                )
             });
         };
         let place = units_left.iter().position(|(name, _)| *name == unit);
@@ -114,9 +154,7 @@ pub(super) fn parse_duration(text: &str) -> Result<f64, String> {
             .filter(|sum| i64::try_from(*sum).is_ok())
             .ok_or_else(out_of_range)?;
     }
-    // As Go's Seconds(): whole seconds and the rest separately, which rounds differently from one division.
-    let (whole, fraction) = (nanoseconds / SECOND, nanoseconds % SECOND);
-    Ok(whole as f64 + fraction as f64 / 1e9)
+    Ok(nanoseconds)
 }
 
 pub(super) fn is_out_of_range(seconds: f64) -> bool {
@@ -128,17 +166,17 @@ pub(super) fn seconds_to_millis(seconds: f64) -> i64 {
     ((seconds * 1e9).round() as i64) / 1_000_000
 }
 
-/// A number of a query: never with an exponent.
+/// A number in a query, never with an exponent.
 pub(super) fn format_number(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value}"),
-        false => go_float(value),
+    if value.is_finite() {
+        format!("{value}")
+    } else {
+        go_float(value)
     }
 }
 
 /// A duration as Prometheus writes it: `1h30m`, `1w`, `10d`.
 pub(crate) fn format_duration(millis: i64) -> String {
-    const NANOSECONDS: u64 = 1_000_000;
     if millis == 0 {
         return "0s".to_string();
     }
@@ -148,8 +186,8 @@ pub(crate) fn format_duration(millis: i64) -> String {
     }
     let mut left = millis.unsigned_abs();
     for (name, nanoseconds) in UNITS {
-        let unit = nanoseconds / NANOSECONDS;
-        // Years and weeks are written only where nothing is left over.
+        let unit = nanoseconds / MILLISECOND;
+        // Years and weeks are used only without a remainder.
         let only_exact = matches!(name, "y" | "w");
         let count = left / unit;
         if count == 0 || (only_exact && !left.is_multiple_of(unit)) {
@@ -196,6 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn numbers_with_signs() {
+        for (text, expected) in [
+            ("-0.5", -0.5),
+            ("+3", 3.0),
+            ("-0x1F", -31.0),
+            ("0b11", 3.0),
+            ("0o17", 15.0),
+            ("08.5", 8.5),
+            ("-inf", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(parse_signed_number(text), Some(expected), "{text}");
+        }
+        assert!(parse_signed_number("-0").unwrap().is_sign_negative());
+        for text in ["", "-", "--1", "0x-1", "x", "1m", "0x", "é"] {
+            assert_eq!(parse_signed_number(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn durations_read_and_write() {
         let cases = [
             ("5m", 300_000, "5m"),
@@ -210,6 +267,7 @@ mod tests {
         for (text, millis, written) in cases {
             let seconds = parse_duration(text).unwrap();
             assert_eq!(seconds_to_millis(seconds), millis, "{text}");
+            assert_eq!(parse_duration_ms(text), Some(millis), "{text}");
             assert_eq!(format_duration(millis), written);
         }
         assert_eq!(format_duration(-1_500), "-1s500ms");
@@ -220,6 +278,10 @@ mod tests {
             ("300y", "duration out of range"),
         ] {
             assert_eq!(parse_duration(text).unwrap_err(), message);
+        }
+        assert_eq!(parse_duration_ms("0"), Some(0));
+        for text in ["", "5", "m", "5m5m", "-1m", "999999999999999y"] {
+            assert_eq!(parse_duration_ms(text), None, "{text}");
         }
     }
 }

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! Holds always:
-//! - The language is that of Prometheus 3.14 with every experimental part enabled; errors have its words.
-//! - No text panics or exhausts the stack: length, nesting and height are limited by named constants.
+//! - The language is that of Prometheus 3.14 with every experimental part enabled; errors have its
+//!   words.
+//! - No text panics or exhausts the stack: length, nesting and height are limited by named
+//!   constants.
 
 mod ast;
 mod check;
@@ -37,7 +39,7 @@ pub use ast::*;
 pub use go_float::go_float;
 pub(crate) use go_float::go_float_of_digits;
 pub use json::ast_json;
-pub(crate) use literal::format_duration;
+pub(crate) use literal::{format_duration, parse_duration_ms, parse_signed_number};
 pub use position::line_and_column;
 pub use pretty::pretty;
 pub use resolve::DurationError;
@@ -45,16 +47,16 @@ pub use signature::{FUNCTIONS, Signature, function};
 pub(crate) use text::quoted;
 
 use grammar::Parser;
-use lexer::Fault;
+use lexer::{Fault, Lexer};
 
 /// Most bytes of a query.
 pub const MAX_QUERY_BYTES: usize = 1 << 20;
 
-/// Most expressions that may lie in one another by parentheses, calls and signs while parsing.
+/// Deepest nesting of parentheses, calls and signs.
 pub const MAX_NESTING: usize = 128;
 
-/// Most nodes on a branch of a tree; longer than the nesting because chains such as `a or b or c` grow a
-/// branch without nesting. Everything that walks a tree may recurse.
+/// Most nodes on a branch of a tree; more than the nesting because chains such as `a or b or c` add
+/// to a branch without nesting. Bounds the recursion of everything that walks a tree.
 pub const MAX_HEIGHT: usize = 500;
 
 /// Parses a query and checks its types.
@@ -68,8 +70,8 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     parsed.map_err(|fault| ParseError::locate(fault, text))
 }
 
-/// Parses a series selector such as those of `match[]`. It may match every series: whoever calls decides
-/// whether that is allowed.
+/// Parses a series selector such as those of `match[]`. It may match every series; the caller
+/// decides whether that is allowed.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
     check_length(text)?;
     let parsed = Parser::new(text).and_then(|mut parser| parser.lone_selector());
@@ -78,14 +80,22 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
         .map_err(|fault| ParseError::locate(fault, text))
 }
 
+/// The value of the string literal at the start of a text, and the rest of the text.
+pub(crate) fn leading_string(text: &str) -> Option<(String, &str)> {
+    let literal = Lexer::new(text).leading_string()?;
+    let value = String::from_utf8(text::unquote(literal)).ok()?;
+    Some((value, &text[literal.len()..]))
+}
+
 fn check_length(text: &str) -> Result<(), ParseError> {
-    match text.len() > MAX_QUERY_BYTES {
-        true => Err(ParseError {
+    if text.len() > MAX_QUERY_BYTES {
+        Err(ParseError {
             line: 1,
             column: 1,
             message: format!("query is longer than {MAX_QUERY_BYTES} bytes"),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -101,9 +111,10 @@ pub struct ParseError {
 
 impl ParseError {
     fn locate(fault: Fault, text: &str) -> Self {
-        let (line, column) = match text.is_empty() {
-            true => (0, 0),
-            false => line_and_column(text, fault.position),
+        let (line, column) = if text.is_empty() {
+            (0, 0)
+        } else {
+            line_and_column(text, fault.position)
         };
         Self {
             line,

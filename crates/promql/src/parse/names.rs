@@ -1,4 +1,4 @@
-//! How operators and types are written.
+//! Names and precedence of operators and types.
 
 use super::ast::{AggregateOp, BinaryOp, Cardinality, DurationOp, ValueType};
 
@@ -84,7 +84,7 @@ impl BinaryOp {
         }
     }
 
-    /// How tightly it binds; the power is the only one that groups to the right.
+    /// The precedence; only the power is right-associative.
     pub(super) fn precedence(self) -> u8 {
         match self {
             Self::Or => 1,
@@ -125,7 +125,7 @@ impl BinaryOp {
     }
 }
 
-/// That of `^`, which alone binds tighter than a sign.
+/// The precedence of `^`, the only operator that binds tighter than a sign.
 pub(super) const POWER_PRECEDENCE: u8 = 6;
 
 impl DurationOp {

@@ -1,4 +1,4 @@
-//! Where a byte of a query lies for a reader.
+//! Positions of bytes as line and column.
 
 /// Line and column of a byte, both counted from 1; columns count bytes, as Prometheus does.
 pub fn line_and_column(query: &str, offset: usize) -> (usize, usize) {

@@ -1,10 +1,11 @@
-//! What a duration is for a query, once its step and range are known.
+//! Resolution of durations with the step and range of the query.
 
 use thiserror::Error;
 
 use super::ast::{Duration, DurationExpr, DurationExprKind as Kind, DurationOp, Span};
+use crate::go_math;
 
-/// Why a duration has no value. The numbers are the bytes of the query that the expression spans.
+/// Errors of durations. The numbers are the span of the expression in bytes.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DurationError {
     #[error("{}:{}: division by zero", .0.start, .0.end)]
@@ -39,9 +40,10 @@ impl Duration {
 }
 
 fn to_millis(seconds: f64, span: Span) -> Result<i64, DurationError> {
-    match super::literal::is_out_of_range(seconds) {
-        true => Err(DurationError::OutOfRange(span)),
-        false => Ok((seconds * 1000.0) as i64),
+    if super::literal::is_out_of_range(seconds) {
+        Err(DurationError::OutOfRange(span))
+    } else {
+        Ok((seconds * 1000.0) as i64)
     }
 }
 
@@ -54,8 +56,8 @@ impl DurationExpr {
             Kind::Range => range_ms as f64 / 1000.0,
             Kind::Plus(expr) => value(expr)?,
             Kind::Negate(expr) => -value(expr)?,
-            Kind::MinOf(a, b) => choose(value(a)?, value(b)?, f64::min),
-            Kind::MaxOf(a, b) => choose(value(a)?, value(b)?, f64::max),
+            Kind::MinOf(a, b) => go_math::min(value(a)?, value(b)?),
+            Kind::MaxOf(a, b) => go_math::max(value(a)?, value(b)?),
             Kind::Binary(op, a, b) => self.apply(*op, value(a)?, value(b)?)?,
         })
     }
@@ -69,15 +71,7 @@ impl DurationExpr {
             DurationOp::Divide => a / b,
             DurationOp::Modulo if b == 0.0 => return Err(DurationError::ModuloByZero(self.span)),
             DurationOp::Modulo => a % b,
-            DurationOp::Power => crate::go_math::pow(a, b),
+            DurationOp::Power => go_math::pow(a, b),
         })
-    }
-}
-
-/// Go's `Min` and `Max` give NaN for a NaN, Rust's the other number.
-fn choose(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
-    match a.is_nan() || b.is_nan() {
-        true => f64::NAN,
-        false => pick(a, b),
     }
 }

@@ -4,14 +4,14 @@
 
 use super::ast::ValueType::{self, Matrix, Scalar, String, Vector};
 
-/// How a function may be called.
+/// The signature of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signature {
     pub name: &'static str,
-    /// The types of the arguments; those beyond the last have its type.
+    /// The types of the arguments; further ones have the type of the last.
     pub args: &'static [ValueType],
-    /// 0: exactly `args`. Else the last of `args` may be missing, and there are at most `variadic` from
-    /// its place on; any number with −1. As in Prometheus.
+    /// As in Prometheus: 0 for exactly `args`; else the last of `args` is optional and may be
+    /// repeated up to `variadic` times, with −1 any number of times.
     pub variadic: i32,
     pub returns: ValueType,
     pub experimental: bool,
@@ -45,7 +45,7 @@ impl Signature {
         }
     }
 
-    /// The type that the argument at a place must have.
+    /// The type of the argument at an index.
     pub fn arg_type(&self, place: usize) -> Option<ValueType> {
         match self.args.get(place) {
             Some(wanted) => Some(*wanted),

@@ -1,10 +1,9 @@
-//! Strings in quotes: reading and writing them as Go does.
+//! Quoted strings, read and written as in Go.
 
 use std::fmt::{self, Write};
 
-/// The text of a string token without its quotes and escapes. A string can name bytes that are not
-/// UTF-8 (`"\xff"`), so the result is bytes. The lexer has checked the escapes; one that is not valid
-/// stands for itself.
+/// The value of a string token. Escapes can give invalid UTF-8 (`"\xff"`), so the result is bytes.
+/// The lexer has checked the escapes; an invalid one stands for itself.
 pub(super) fn unquote(token: &str) -> Vec<u8> {
     let inner = token.get(1..token.len().saturating_sub(1)).unwrap_or("");
     if token.starts_with('`') {
@@ -22,7 +21,7 @@ pub(super) fn unquote(token: &str) -> Vec<u8> {
     value
 }
 
-/// Appends what the escape at the start of `text` means and returns its length in bytes.
+/// Appends the value of the escape at the start of `text` and returns its length in bytes.
 fn push_escaped(text: &str, value: &mut Vec<u8>) -> usize {
     let Some(letter) = text.chars().nth(1) else {
         value.push(b'\\');
@@ -97,7 +96,7 @@ fn write_char(out: &mut impl Write, c: char) -> fmt::Result {
         '\r' => out.write_str("\\r"),
         '\t' => out.write_str("\\t"),
         '\x0b' => out.write_str("\\v"),
-        // The lexer refuses this character itself, as Prometheus does, but not its escape.
+        // As in Prometheus, the lexer rejects this character but not its escape.
         char::REPLACEMENT_CHARACTER => out.write_str("\\ufffd"),
         c if c.is_ascii_control() => write!(out, "\\x{:02x}", u32::from(c)),
         c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c)),
@@ -105,13 +104,14 @@ fn write_char(out: &mut impl Write, c: char) -> fmt::Result {
     }
 }
 
-/// A label name, in quotes where the language needs them.
+/// A label name, quoted if necessary.
 pub(super) fn write_label_name(out: &mut impl Write, name: &str) -> fmt::Result {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    match plain {
-        true => out.write_str(name),
-        false => write_quoted(out, name.as_bytes()),
+    if plain {
+        out.write_str(name)
+    } else {
+        write_quoted(out, name.as_bytes())
     }
 }
 

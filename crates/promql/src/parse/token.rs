@@ -57,7 +57,7 @@ pub(super) enum Keyword {
     Bool,
 }
 
-/// Words that stand for the times of the query.
+/// Words for the times of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preprocessor {
     Start,
@@ -119,8 +119,8 @@ impl Token<'_> {
         }
     }
 
-    /// Whether the token may be a label in the parentheses of `by`, `on` and their like: keywords are
-    /// names there.
+    /// Whether the token may be a label in the parentheses of `by`, `on` and their like: keywords
+    /// are names there.
     pub(super) fn is_label(&self) -> bool {
         use TokenKind as T;
         match self.kind {

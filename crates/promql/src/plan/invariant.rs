@@ -1,11 +1,11 @@
 //! Which expressions have the same value at every step.
 //!
-//! A selector with `@` always reads the same moment, so an expression made of such selectors and
+//! A selector with `@` reads the same time at every step, so an expression of such selectors and
 //! constants is evaluated once. Functions of the evaluation time are never invariant.
 
 use crate::parse::Expr;
 
-/// Functions that depend on the time of the step, whatever their arguments.
+/// Functions that depend on the time of the step for any arguments.
 const DEPEND_ON_TIME: [&str; 10] = [
     "day_of_month",
     "day_of_week",
@@ -31,11 +31,11 @@ pub(super) fn is_invariant(expr: &Expr) -> bool {
         Expr::Aggregate(aggregate) => {
             is_invariant(&aggregate.expr) && aggregate.parameter.iter().all(|p| is_invariant(p))
         }
-        // The second argument only says which labels are wanted.
+        // The second argument only selects labels.
         Expr::Call(call) if call.function.name == "info" => {
             call.args.first().is_some_and(is_invariant)
         }
-        // The time of a sample does not depend on the step, that of any other vector does.
+        // The time of a sample does not depend on the step; that of any other vector does.
         Expr::Call(call) if call.function.name == "timestamp" => {
             let argument = call.args.first().map(Expr::unwrapped);
             matches!(argument, Some(Expr::Vector(selector)) if selector.time.at.is_some())

@@ -1,4 +1,4 @@
-//! From syntax tree to what is to be done.
+//! Plans: from a syntax tree to a tree of operations.
 //!
 //! ```text
 //! Expr ─ build ─► Plan ─ optimize ─► Plan ─ operators::build ─► operators
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Holds always:
-//! - Every node has the grid on which it is evaluated: subqueries, `offset` and `@` are resolved into
-//!   absolute times when the plan is built.
-//! - A plan is only a description. It can be printed, rewritten and thrown away.
+//! - Every node has the grid on which it is evaluated: subqueries, `offset` and `@` are resolved
+//!   into absolute times when the plan is built.
+//! - A plan is only a description: it can be printed and rewritten, and holds no state.
 
 mod build;
 mod distinct;
@@ -29,24 +29,24 @@ use crate::parse::{AggregateOp, BinaryOp, Call, Span, VectorMatching};
 
 pub(crate) use build::{PlanContext, build};
 pub(crate) use explain::explain;
-pub(crate) use names::{Collisions, Meeting, Removal, RemovedLabels, is_blind_to_names};
+pub(crate) use names::{DuplicateCheck, Duplicates, Removal, RemovedLabels, is_blind_to_names};
 pub use optimize::Rules;
-pub(crate) use optimize::{Applied, optimize};
+pub(crate) use optimize::{AppliedRule, optimize};
 
 /// A query, ready to be executed.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) root: Root,
-    /// What is read from the source; leaves refer to these by index.
+    /// Reads of the source; leaves refer to these by index.
     pub(crate) scans: Vec<Scan>,
-    /// Vectors that several nodes need; they refer to these by index.
-    pub(crate) shared: Vec<Shared>,
+    /// Vectors with several consumers, which refer to these by index.
+    pub(crate) shared: Vec<SharedVector>,
     pub(crate) grid: Grid,
     pub(crate) is_range: bool,
-    /// Metric names go when the answer is made, not where a function takes them away.
+    /// Metric names are removed at the end of the evaluation, not by each function.
     pub(crate) delayed_names: bool,
-    /// What the rules did, in their order.
-    pub(crate) applied: Vec<Applied>,
+    /// The rules that changed the plan, in order.
+    pub(crate) applied: Vec<AppliedRule>,
 }
 
 /// The value of the whole query.
@@ -66,29 +66,29 @@ pub(crate) struct Scan {
     /// Both included.
     pub(crate) start_ms: i64,
     pub(crate) end_ms: i64,
-    /// The sample at the edge of a window is wanted, too: the next one is compared with it.
+    /// Also reads the sample at the edge of a window, with which the next one is compared.
     pub(crate) reads_edge: bool,
-    /// How many leaves use it.
+    /// Number of leaves that use it.
     pub(crate) consumers: usize,
 }
 
-/// A leaf's part of a scan.
+/// A leaf's use of a scan.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanUse {
     pub(crate) scan: usize,
-    /// What the scan's matchers leave to be checked.
+    /// Matchers to check besides those of the scan.
     pub(crate) filter: Vec<Matcher>,
-    /// Only counts and sums of histograms are wanted. Prometheus then compares each histogram that does
-    /// not say whether a counter was reset with the one before.
+    /// Only counts and sums of histograms are used. Prometheus then compares each histogram with an
+    /// unknown reset hint with the one before.
     pub(crate) detects_resets: bool,
 }
 
 /// A vector that is computed once and read several times.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedVector {
     pub(crate) input: Vector,
     pub(crate) consumers: usize,
-    /// Where it was first written: its notes are said again for the other places.
+    /// Its first occurrence in the query: its annotations are copied to the others.
     pub(crate) span: Span,
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum VectorKind {
         from: ScanUse,
         offset_ms: i64,
         lookback_ms: i64,
-        what: Picked,
+        output: SelectorOutput,
         span: Span,
     },
     /// A function over a range vector.
@@ -131,7 +131,7 @@ pub(crate) enum VectorKind {
         args: Vec<Arg>,
         function: VectorFunction,
         input: Box<Vector>,
-        /// From its first step to the end that was asked for passes time, be there one step or several.
+        /// The requested end lies after the first step, even if there is only one step.
         spans_time: bool,
     },
     Aggregate {
@@ -142,7 +142,7 @@ pub(crate) enum VectorKind {
         parameter_span: Span,
         input_span: Span,
         span: Span,
-        /// Rows that can no longer be chosen are dropped as others arrive.
+        /// Rows that can no longer be selected are dropped as others arrive.
         fused: bool,
     },
     /// A vector with a scalar.
@@ -164,7 +164,7 @@ pub(crate) enum VectorKind {
         span: Span,
     },
     Negate(Box<Vector>),
-    /// `vector(s)`, and `time()` where a function takes it for a missing argument.
+    /// `vector(s)`, and `time()` as the default argument of a function.
     FromScalar(Scalar),
     /// Evaluated once, the same at every step.
     Repeat(Box<Vector>),
@@ -176,18 +176,18 @@ pub(crate) enum VectorKind {
         lookback_ms: i64,
         offset_ms: i64,
     },
-    /// See [`Plan::shared`]. The span says where this use is written.
+    /// See [`Plan::shared`]. The span is that of this occurrence.
     Shared {
         id: usize,
         span: Span,
     },
 }
 
-/// What of a sample a selector yields.
+/// What a selector yields of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Picked {
+pub(crate) enum SelectorOutput {
     Value,
-    /// The value between the samples around the step.
+    /// The value interpolated between the samples around the step.
     Smoothed,
     /// `timestamp(selector)`
     Timestamp,

@@ -1,48 +1,51 @@
-//! Which metric names rows can have, where names are removed at once.
+//! Which metric names rows can have, for immediate removal of names.
 //!
-//! A function takes the metric name away, and series that differed by nothing else become one series,
-//! which is an error if two of them have a value at the same step. To notice it all rows have to be
-//! there at once. Most selectors name one metric, so that hardly anything can meet and rows just pass:
-//! the plan says where that is so. Type and unit go with the name, and series of one metric may differ
-//! by nothing else.
+//! When a function drops the metric name, series that differed in nothing else become duplicates,
+//! which is an error if two of them have a value at the same step. Detecting that needs all rows at
+//! once. Most selectors name one metric, so duplicates are impossible and rows can pass batch by
+//! batch; this module tells when. Type and unit are removed with the name, and series of one metric
+//! may differ in nothing else.
 
 use icecore_model::{METRIC_NAME, MatchOp};
 
-use super::{Arg, Grouping, Parameter, Picked, Plan, RangeInput, ScanUse, Vector, VectorKind};
+use super::{
+    Arg, Grouping, Parameter, Plan, RangeInput, ScanUse, SelectorOutput, Vector, VectorKind,
+};
 use crate::parse::{AggregateOp, BinaryOp, Call, Cardinality, VectorMatching};
 
-/// What a node takes away from the labels of its rows, and what may come of it.
+/// The labels that a node removes from its rows, and whether that can make rows equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Removal {
     pub(crate) labels: RemovedLabels,
-    pub(crate) meeting: Meeting,
-    pub(crate) collisions: Collisions,
+    pub(crate) duplicates: Duplicates,
+    pub(crate) check: DuplicateCheck,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemovedLabels {
     /// Name, type and unit.
     Metric,
-    /// The name alone, as functions of a native histogram do in Prometheus.
+    /// Only the name, as functions of native histograms do in Prometheus.
     Name,
 }
 
-/// Which rows can be equal afterwards.
+/// Which rows can have equal labels afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
+pub(crate) enum Duplicates {
     Never,
-    /// Rows of one metric that come in the order of their labels, where they have other types or units.
-    OfTypes,
-    OfAny,
+    /// Rows of one metric with different types or units; rows come in the order of their labels.
+    AcrossTypes,
+    /// Any rows.
+    Possible,
 }
 
-/// When rows that are equal afterwards are an error.
+/// When rows with equal labels are an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Collisions {
-    /// Where they have a value at the same step.
+pub(crate) enum DuplicateCheck {
+    /// If they have a value at the same step.
     AtSameStep,
     /// Always.
-    Anywhere,
+    Always,
 }
 
 /// The metric names of rows.
@@ -73,28 +76,29 @@ impl Types {
 }
 
 impl Plan {
-    /// What a node takes away; `None` where labels stay as they are or are new ones.
+    /// The labels that a node removes; `None` if labels stay as they are or are new ones.
     pub(crate) fn removal(&self, node: &Vector) -> Option<Removal> {
         let mut labels = RemovedLabels::Metric;
-        let mut collisions = Collisions::AtSameStep;
+        let mut check = DuplicateCheck::AtSameStep;
         let (names, types) = match &node.kind {
-            VectorKind::Select { from, what, .. } => match what {
-                Picked::Timestamp | Picked::StartTimestamp => {
+            VectorKind::Select { from, output, .. } => match output {
+                SelectorOutput::Timestamp | SelectorOutput::StartTimestamp => {
                     (self.names_of_scan(from), Types::InOrder)
                 }
-                Picked::Value | Picked::Smoothed => return None,
+                SelectorOutput::Value | SelectorOutput::Smoothed => return None,
             },
-            // It only asks whether there is anything.
+            // Its result has labels of its own.
             VectorKind::Window { call, .. } if call.function.name == "absent_over_time" => {
                 return None;
             }
             VectorKind::Window {
                 function, input, ..
             } => {
-                collisions = Collisions::Anywhere;
-                match function.keeps_name {
-                    true => (Names::None, Types::None),
-                    false => (self.names_of_range(input), self.types_of_range(input)),
+                check = DuplicateCheck::Always;
+                if function.keeps_name {
+                    (Names::None, Types::None)
+                } else {
+                    (self.names_of_range(input), self.types_of_range(input))
                 }
             }
             VectorKind::Map { call, input, .. } => {
@@ -116,19 +120,19 @@ impl Plan {
             VectorKind::Negate(input) => (self.names(input), self.types(input)),
             _ => return None,
         };
-        let meeting = match (names, types) {
-            (Names::Any, _) | (_, Types::InAnyOrder) => Meeting::OfAny,
-            (_, Types::InOrder) => Meeting::OfTypes,
-            (_, Types::None) => Meeting::Never,
+        let duplicates = match (names, types) {
+            (Names::Any, _) | (_, Types::InAnyOrder) => Duplicates::Possible,
+            (_, Types::InOrder) => Duplicates::AcrossTypes,
+            (_, Types::None) => Duplicates::Never,
         };
         Some(Removal {
             labels,
-            meeting,
-            collisions,
+            duplicates,
+            check,
         })
     }
 
-    /// Whether a node reads, itself, series of one metric only.
+    /// Whether a node directly reads series of one metric only.
     pub(super) fn has_one_name(&self, node: &Vector) -> bool {
         match &node.kind {
             VectorKind::Select { from, .. }
@@ -143,16 +147,19 @@ impl Plan {
     /// The names of the rows of a node.
     fn names(&self, node: &Vector) -> Names {
         match &node.kind {
-            VectorKind::Select { from, what, .. } => match what {
-                Picked::Timestamp | Picked::StartTimestamp => Names::None,
-                Picked::Value | Picked::Smoothed => self.names_of_scan(from),
+            VectorKind::Select { from, output, .. } => match output {
+                SelectorOutput::Timestamp | SelectorOutput::StartTimestamp => Names::None,
+                SelectorOutput::Value | SelectorOutput::Smoothed => self.names_of_scan(from),
             },
             VectorKind::Window {
                 function, input, ..
-            } => match function.keeps_name {
-                true => self.names_of_range(input),
-                false => Names::None,
-            },
+            } => {
+                if function.keeps_name {
+                    self.names_of_range(input)
+                } else {
+                    Names::None
+                }
+            }
             VectorKind::Map { .. } | VectorKind::Negate(_) | VectorKind::FromScalar(_) => {
                 Names::None
             }
@@ -171,10 +178,13 @@ impl Plan {
                 return_bool,
                 vector,
                 ..
-            } => match removes_names(*op, *return_bool) {
-                true => Names::None,
-                false => self.names(vector),
-            },
+            } => {
+                if removes_names(*op, *return_bool) {
+                    Names::None
+                } else {
+                    self.names(vector)
+                }
+            }
             VectorKind::Join {
                 op,
                 return_bool,
@@ -194,9 +204,10 @@ impl Plan {
     fn names_of_scan(&self, from: &ScanUse) -> Names {
         let scanned = self.scans.get(from.scan).map(|scan| scan.matchers.iter());
         let mut matchers = scanned.into_iter().flatten().chain(&from.filter);
-        match matchers.any(|m| m.name() == METRIC_NAME && m.op() == MatchOp::Equal) {
-            true => Names::One,
-            false => Names::Any,
+        if matchers.any(|m| m.name() == METRIC_NAME && m.op() == MatchOp::Equal) {
+            Names::One
+        } else {
+            Names::Any
         }
     }
 
@@ -230,9 +241,10 @@ impl Plan {
             return Names::Any;
         }
         let by_name = !grouping.without && grouping.labels.iter().any(|l| l == METRIC_NAME);
-        match op.chooses() || by_name {
-            true => self.names(input),
-            false => Names::None,
+        if op.selects_rows() || by_name {
+            self.names(input)
+        } else {
+            Names::None
         }
     }
 
@@ -265,20 +277,24 @@ impl Plan {
     /// Whether the rows of a node can have labels for type and unit.
     fn types(&self, node: &Vector) -> Types {
         match &node.kind {
-            VectorKind::Select { what, .. } => match what {
-                Picked::Timestamp | Picked::StartTimestamp => Types::None,
-                Picked::Value | Picked::Smoothed => Types::InOrder,
+            VectorKind::Select { output, .. } => match output {
+                SelectorOutput::Timestamp | SelectorOutput::StartTimestamp => Types::None,
+                SelectorOutput::Value | SelectorOutput::Smoothed => Types::InOrder,
             },
             VectorKind::Window {
                 function, input, ..
-            } => match function.keeps_name {
-                true => self.types_of_range(input),
-                false => Types::None,
-            },
+            } => {
+                if function.keeps_name {
+                    self.types_of_range(input)
+                } else {
+                    Types::None
+                }
+            }
             VectorKind::Map { call, input, .. } => {
-                match call.function.name.starts_with("histogram_") {
-                    true => self.types(input),
-                    false => Types::None,
+                if call.function.name.starts_with("histogram_") {
+                    self.types(input)
+                } else {
+                    Types::None
                 }
             }
             VectorKind::Negate(_) | VectorKind::FromScalar(_) => Types::None,
@@ -303,7 +319,7 @@ impl Plan {
                 let listed = listed.any(|label| is_type_label(label));
                 match parameter {
                     Some(Parameter::Text(label)) if is_type_label(label) => Types::InAnyOrder,
-                    _ if op.chooses() || grouping.without || listed => {
+                    _ if op.selects_rows() || grouping.without || listed => {
                         self.types(input).reordered()
                     }
                     _ => Types::None,
@@ -314,10 +330,13 @@ impl Plan {
                 return_bool,
                 vector,
                 ..
-            } => match removes_names(*op, *return_bool) {
-                true => Types::None,
-                false => self.types(vector),
-            },
+            } => {
+                if removes_names(*op, *return_bool) {
+                    Types::None
+                } else {
+                    self.types(vector)
+                }
+            }
             VectorKind::Join {
                 op,
                 return_bool,
@@ -368,21 +387,21 @@ fn is_type_label(name: &str) -> bool {
     matches!(name, "__type__" | "__unit__")
 }
 
-/// Whether what an operator yields is another metric.
+/// Whether the result of an operator is another metric.
 fn removes_names(op: BinaryOp, return_bool: bool) -> bool {
     return_bool || op.is_arithmetic()
 }
 
-/// Functions that make one row of several.
+/// Functions that group several rows into one.
 fn gathers_buckets(call: &Call) -> bool {
     call.function.name.starts_with("histogram_")
 }
 
-/// Whether an aggregation makes the same of rows with and without name, type and unit.
+/// Whether an aggregation gives the same result for rows with and without name, type and unit.
 pub(crate) fn is_blind_to_names(op: AggregateOp, grouping: &Grouping) -> bool {
     let metric_labels = [METRIC_NAME, "__type__", "__unit__"];
     let mut labels = grouping.labels.iter();
-    !op.chooses()
+    !op.selects_rows()
         && op != AggregateOp::CountValues
         && !grouping.without
         && !labels.any(|label| metric_labels.contains(&label.as_str()))

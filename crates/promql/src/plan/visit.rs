@@ -1,46 +1,46 @@
-//! Walking a plan.
+//! Traversal of plans.
 
 use super::{
     Arg, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, ScanUse, Vector, VectorKind,
 };
 
-/// A place in a plan that may be changed.
-pub(super) enum Place<'p> {
+/// A node of a plan that may be changed.
+pub(super) enum NodeMut<'p> {
     Vector(&'p mut Vector),
     Scalar(&'p mut Scalar),
     Scan(&'p mut ScanUse),
 }
 
-/// Shows every node of a plan to `see`, inner nodes first.
-pub(super) fn each_place(plan: &mut Plan, see: &mut dyn FnMut(Place<'_>)) {
+/// Calls `visit` with every node of a plan, inner nodes first.
+pub(super) fn each_node(plan: &mut Plan, visit: &mut dyn FnMut(NodeMut<'_>)) {
     for shared in &mut plan.shared {
-        vector(&mut shared.input, see);
+        vector(&mut shared.input, visit);
     }
     match &mut plan.root {
-        Root::Scalar(node) => scalar(node, see),
+        Root::Scalar(node) => scalar(node, visit),
         Root::Text(_) => {}
-        Root::Vector(node) => vector(node, see),
-        Root::Matrix(input, _) => range_input(input, see),
+        Root::Vector(node) => vector(node, visit),
+        Root::Matrix(input, _) => range_input(input, visit),
     }
 }
 
-fn vector(node: &mut Vector, see: &mut dyn FnMut(Place<'_>)) {
+fn vector(node: &mut Vector, visit: &mut dyn FnMut(NodeMut<'_>)) {
     match &mut node.kind {
-        VectorKind::Select { from, .. } => see(Place::Scan(from)),
+        VectorKind::Select { from, .. } => visit(NodeMut::Scan(from)),
         VectorKind::Window { args, input, .. } => {
-            range_input(input, see);
-            arguments(args, see);
+            range_input(input, visit);
+            arguments(args, visit);
         }
         VectorKind::Map { args, input, .. } | VectorKind::Rows { args, input, .. } => {
-            vector(input, see);
-            arguments(args, see);
+            vector(input, visit);
+            arguments(args, visit);
         }
         VectorKind::Aggregate {
             parameter, input, ..
         } => {
-            vector(input, see);
+            vector(input, visit);
             if let Some(Parameter::Scalar(parameter)) = parameter {
-                scalar(parameter, see);
+                scalar(parameter, visit);
             }
         }
         VectorKind::WithScalar {
@@ -48,117 +48,117 @@ fn vector(node: &mut Vector, see: &mut dyn FnMut(Place<'_>)) {
             scalar: other,
             ..
         } => {
-            vector(input, see);
-            scalar(other, see);
+            vector(input, visit);
+            scalar(other, visit);
         }
         VectorKind::Join { lhs, rhs, .. } => {
-            vector(lhs, see);
-            vector(rhs, see);
+            vector(lhs, visit);
+            vector(rhs, visit);
         }
-        VectorKind::Negate(input) | VectorKind::Repeat(input) => vector(input, see),
-        VectorKind::FromScalar(input) => scalar(input, see),
-        VectorKind::Info { input, .. } => vector(input, see),
+        VectorKind::Negate(input) | VectorKind::Repeat(input) => vector(input, visit),
+        VectorKind::FromScalar(input) => scalar(input, visit),
+        VectorKind::Info { input, .. } => vector(input, visit),
         VectorKind::Shared { .. } => {}
     }
-    see(Place::Vector(node));
+    visit(NodeMut::Vector(node));
 }
 
-fn scalar(node: &mut Scalar, see: &mut dyn FnMut(Place<'_>)) {
+fn scalar(node: &mut Scalar, visit: &mut dyn FnMut(NodeMut<'_>)) {
     match &mut node.kind {
         ScalarKind::Constant(_) | ScalarKind::Time => {}
-        ScalarKind::Negate(inner) => scalar(inner, see),
+        ScalarKind::Negate(inner) => scalar(inner, visit),
         ScalarKind::Binary { lhs, rhs, .. } => {
-            scalar(lhs, see);
-            scalar(rhs, see);
+            scalar(lhs, visit);
+            scalar(rhs, visit);
         }
-        ScalarKind::Extreme { of, .. } => of.iter_mut().for_each(|inner| scalar(inner, see)),
-        ScalarKind::FromVector(inner) => vector(inner, see),
+        ScalarKind::Extreme { of, .. } => of.iter_mut().for_each(|inner| scalar(inner, visit)),
+        ScalarKind::FromVector(inner) => vector(inner, visit),
     }
-    see(Place::Scalar(node));
+    visit(NodeMut::Scalar(node));
 }
 
-fn arguments(args: &mut [Arg], see: &mut dyn FnMut(Place<'_>)) {
+fn arguments(args: &mut [Arg], visit: &mut dyn FnMut(NodeMut<'_>)) {
     for arg in args {
         if let Arg::Scalar(node) = arg {
-            scalar(node, see);
+            scalar(node, visit);
         }
     }
 }
 
-fn range_input(input: &mut RangeInput, see: &mut dyn FnMut(Place<'_>)) {
+fn range_input(input: &mut RangeInput, visit: &mut dyn FnMut(NodeMut<'_>)) {
     match input {
-        RangeInput::Scan(from) => see(Place::Scan(from)),
-        RangeInput::Subquery(inner) => vector(inner, see),
+        RangeInput::Scan(from) => visit(NodeMut::Scan(from)),
+        RangeInput::Subquery(inner) => vector(inner, visit),
     }
 }
 
-/// Shows every join of a plan to `see`, inner ones first.
-pub(super) fn each_join<'p>(plan: &'p Plan, see: &mut dyn FnMut(&'p Vector)) {
+/// Calls `visit` with every join of a plan, inner ones first.
+pub(super) fn each_join<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Vector)) {
     for shared in &plan.shared {
-        joins(&shared.input, see);
+        joins(&shared.input, visit);
     }
     match &plan.root {
-        Root::Scalar(node) => joins_of_scalar(node, see),
+        Root::Scalar(node) => joins_of_scalar(node, visit),
         Root::Text(_) => {}
-        Root::Vector(node) => joins(node, see),
-        Root::Matrix(RangeInput::Subquery(inner), _) => joins(inner, see),
+        Root::Vector(node) => joins(node, visit),
+        Root::Matrix(RangeInput::Subquery(inner), _) => joins(inner, visit),
         Root::Matrix(RangeInput::Scan(_), _) => {}
     }
 }
 
-fn joins<'p>(node: &'p Vector, see: &mut dyn FnMut(&'p Vector)) {
+fn joins<'p>(node: &'p Vector, visit: &mut dyn FnMut(&'p Vector)) {
     match &node.kind {
         VectorKind::Select { .. } | VectorKind::Shared { .. } => {}
         VectorKind::Window { args, input, .. } => {
             if let RangeInput::Subquery(inner) = input {
-                joins(inner, see);
+                joins(inner, visit);
             }
-            joins_of_arguments(args, see);
+            joins_of_arguments(args, visit);
         }
         VectorKind::Map { args, input, .. } | VectorKind::Rows { args, input, .. } => {
-            joins(input, see);
-            joins_of_arguments(args, see);
+            joins(input, visit);
+            joins_of_arguments(args, visit);
         }
         VectorKind::Aggregate {
             parameter, input, ..
         } => {
-            joins(input, see);
+            joins(input, visit);
             if let Some(Parameter::Scalar(parameter)) = parameter {
-                joins_of_scalar(parameter, see);
+                joins_of_scalar(parameter, visit);
             }
         }
         VectorKind::WithScalar { vector, scalar, .. } => {
-            joins(vector, see);
-            joins_of_scalar(scalar, see);
+            joins(vector, visit);
+            joins_of_scalar(scalar, visit);
         }
         VectorKind::Join { lhs, rhs, .. } => {
-            joins(lhs, see);
-            joins(rhs, see);
-            see(node);
+            joins(lhs, visit);
+            joins(rhs, visit);
+            visit(node);
         }
-        VectorKind::Negate(input) | VectorKind::Repeat(input) => joins(input, see),
-        VectorKind::Info { input, .. } => joins(input, see),
-        VectorKind::FromScalar(input) => joins_of_scalar(input, see),
+        VectorKind::Negate(input) | VectorKind::Repeat(input) => joins(input, visit),
+        VectorKind::Info { input, .. } => joins(input, visit),
+        VectorKind::FromScalar(input) => joins_of_scalar(input, visit),
     }
 }
 
-fn joins_of_scalar<'p>(node: &'p Scalar, see: &mut dyn FnMut(&'p Vector)) {
+fn joins_of_scalar<'p>(node: &'p Scalar, visit: &mut dyn FnMut(&'p Vector)) {
     match &node.kind {
         ScalarKind::Constant(_) | ScalarKind::Time => {}
-        ScalarKind::Negate(inner) => joins_of_scalar(inner, see),
+        ScalarKind::Negate(inner) => joins_of_scalar(inner, visit),
         ScalarKind::Binary { lhs, rhs, .. } => {
-            joins_of_scalar(lhs, see);
-            joins_of_scalar(rhs, see);
+            joins_of_scalar(lhs, visit);
+            joins_of_scalar(rhs, visit);
         }
-        ScalarKind::Extreme { of, .. } => of.iter().for_each(|inner| joins_of_scalar(inner, see)),
-        ScalarKind::FromVector(inner) => joins(inner, see),
+        ScalarKind::Extreme { of, .. } => of.iter().for_each(|inner| joins_of_scalar(inner, visit)),
+        ScalarKind::FromVector(inner) => joins(inner, visit),
     }
 }
 
-fn joins_of_arguments<'p>(args: &'p [Arg], see: &mut dyn FnMut(&'p Vector)) {
+fn joins_of_arguments<'p>(args: &'p [Arg], visit: &mut dyn FnMut(&'p Vector)) {
     for arg in args {
         if let Arg::Scalar(node) = arg {
-            joins_of_scalar(node, see);
+            joins_of_scalar(node, visit);
         }
     }
 }

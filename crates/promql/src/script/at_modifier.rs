@@ -1,5 +1,5 @@
-//! The same query with its time written into it: `@` appended to every selector, so that it gives the
-//! same answer whenever it is asked.
+//! Queries pinned to a time: `@` appended to every selector, so that the answer does not depend on
+//! the time of evaluation.
 
 use crate::parse::{At, Expr, TimeModifiers};
 
@@ -7,11 +7,11 @@ use crate::parse::{At, Expr, TimeModifiers};
 #[derive(Debug)]
 pub(crate) struct PinnedQuery {
     pub(crate) text: String,
-    /// Where in the original text something was inserted, and how many bytes, in order.
+    /// Positions in the original text and the bytes inserted there, in order.
     insertions: Vec<(usize, usize)>,
 }
 
-/// Functions whose result depends on the time of the evaluation, whatever their arguments.
+/// Functions whose result depends on the time of evaluation for any arguments.
 const TIME_DEPENDENT: [&str; 13] = [
     "day_of_month",
     "day_of_week",
@@ -28,7 +28,7 @@ const TIME_DEPENDENT: [&str; 13] = [
     "year",
 ];
 
-/// Pins a query to a time; `None` when its answer would depend on the time of the evaluation anyway.
+/// Pins a query to a time; `None` if its answer would depend on the time of evaluation anyway.
 pub(crate) fn pin(query: &str, expr: &Expr, time_ms: i64) -> Option<PinnedQuery> {
     let mut places = Vec::new();
     if !collect(expr, &mut places) {
@@ -53,8 +53,8 @@ pub(crate) fn pin(query: &str, expr: &Expr, time_ms: i64) -> Option<PinnedQuery>
     Some(pinned)
 }
 
-/// Where selectors and subqueries without `@` end. What lies within a subquery is evaluated at times
-/// that the subquery fixes. False when the query cannot be pinned.
+/// Collects the ends of selectors and subqueries without `@`. The times within a subquery follow
+/// from those of the subquery. False if the query cannot be pinned.
 fn collect(expr: &Expr, places: &mut Vec<usize>) -> bool {
     match expr {
         Expr::Number(_) | Expr::String(_) => true,
@@ -82,21 +82,21 @@ fn collect_modifiers(time: &TimeModifiers, end: usize, places: &mut Vec<usize>) 
             true
         }
         Some(At::Timestamp(_)) => true,
-        // These follow the time of the evaluation and cannot be written twice.
+        // These depend on the time of evaluation, and a second `@` is not allowed.
         Some(At::Start | At::End) => false,
     }
 }
 
 impl PinnedQuery {
-    /// A note with its position as it would be in the original query.
-    pub(crate) fn original_note(&self, note: &str) -> String {
+    /// An annotation with its position in the original query.
+    pub(crate) fn original_annotation(&self, annotation: &str) -> String {
         let moved = || {
-            let (message, position) = note.strip_suffix(')')?.rsplit_once(" (1:")?;
+            let (message, position) = annotation.strip_suffix(')')?.rsplit_once(" (1:")?;
             let column: usize = position.parse().ok()?;
             let original = self.original_offset(column.checked_sub(1)?);
             Some(format!("{message} (1:{})", original + 1))
         };
-        moved().unwrap_or_else(|| note.to_owned())
+        moved().unwrap_or_else(|| annotation.to_owned())
     }
 
     fn original_offset(&self, offset: usize) -> usize {
@@ -162,11 +162,12 @@ mod tests {
         let query = "sum(m) + sum(n)";
         let pinned = pin(query, &crate::parse::parse(query).unwrap(), 61_500).unwrap();
         assert_eq!(pinned.text, "sum(m @ 61.500) + sum(n @ 61.500)");
-        let note = |column: usize| pinned.original_note(&format!("PromQL info: x (1:{column})"));
-        assert_eq!(note(5), "PromQL info: x (1:5)");
-        assert_eq!(note(19), "PromQL info: x (1:10)");
-        assert_eq!(note(23), "PromQL info: x (1:14)");
-        assert_eq!(pinned.original_note("no position"), "no position");
-        assert_eq!(pinned.original_note("odd (1:x)"), "odd (1:x)");
+        let annotation =
+            |column: usize| pinned.original_annotation(&format!("PromQL info: x (1:{column})"));
+        assert_eq!(annotation(5), "PromQL info: x (1:5)");
+        assert_eq!(annotation(19), "PromQL info: x (1:10)");
+        assert_eq!(annotation(23), "PromQL info: x (1:14)");
+        assert_eq!(pinned.original_annotation("no position"), "no position");
+        assert_eq!(pinned.original_annotation("odd (1:x)"), "odd (1:x)");
     }
 }

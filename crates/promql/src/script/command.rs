@@ -1,13 +1,13 @@
-//! Scripts and their commands, line by line.
+//! Parsing of scripts into commands, line by line.
 //!
-//! A command's own lines end with an empty line; a line that is a comment counts as an empty one.
+//! The lines of a command end with an empty line; a comment counts as an empty line.
 
 use super::ScriptError;
-use super::expect::{Expected, ExpectedValue, Moments, TextPattern, first_word};
+use super::expect::{Expectation, ExpectedValue, TextPattern, TimeRange, first_word};
 use super::load::{Load, SeriesLine};
-use super::number::{duration_ms, go_number};
 use super::series::parse_series;
 use super::start_time::{is_start_line, parse_start_line};
+use crate::parse::{parse_duration_ms, parse_signed_number};
 use crate::value::QueryTime;
 
 /// A parsed script.
@@ -30,12 +30,12 @@ pub(crate) enum CommandKind {
     Eval(Eval),
 }
 
-/// A query and what it should answer.
+/// A query and its expected answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Eval {
     pub(crate) query: String,
     pub(crate) time: QueryTime,
-    pub(crate) expected: Expected,
+    pub(crate) expected: Expectation,
 }
 
 impl Script {
@@ -52,7 +52,7 @@ impl Script {
         Ok(Self { commands })
     }
 
-    /// How many evaluations the script asks for.
+    /// Number of evaluations in the script.
     pub fn eval_count(&self) -> usize {
         let evals = self.commands.iter();
         evals
@@ -64,7 +64,7 @@ impl Script {
 /// The lines of a script, trimmed, comments emptied.
 struct Lines<'a> {
     rest: std::str::Lines<'a>,
-    /// The number of the line handed out last, counted from 1.
+    /// The number of the last line, counted from 1.
     line: usize,
 }
 
@@ -112,7 +112,7 @@ fn parse_command(text: &str, lines: &mut Lines<'_>) -> Result<CommandKind, Strin
 
 fn parse_load(interval: &str, with_nhcb: bool, lines: &mut Lines<'_>) -> Result<Load, String> {
     let interval_ms =
-        duration_ms(interval).ok_or_else(|| format!("{interval:?} is not a duration"))?;
+        parse_duration_ms(interval).ok_or_else(|| format!("{interval:?} is not a duration"))?;
     let mut series = Vec::new();
     let mut default_starts = Vec::new();
     let mut pending = None;
@@ -166,15 +166,15 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
                 return Err("expected \"eval instant at <time> <query>\"".to_owned());
             }
             let time_ms =
-                duration_ms(moment).ok_or_else(|| format!("{moment:?} is not a duration"))?;
+                parse_duration_ms(moment).ok_or_else(|| format!("{moment:?} is not a duration"))?;
             (QueryTime::Instant { time_ms }, query)
         }
         "range" => {
-            let (moments, query) = Moments::parse(rest)?;
+            let (range, query) = TimeRange::parse(rest)?;
             let time = QueryTime::Range {
-                start_ms: moments.start_ms,
-                end_ms: moments.end_ms,
-                step_ms: moments.step_ms,
+                start_ms: range.start_ms,
+                end_ms: range.end_ms,
+                step_ms: range.step_ms,
             };
             (time, query)
         }
@@ -183,19 +183,19 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
     if query.is_empty() {
         return Err("expected a query".to_owned());
     }
-    let mut expected = Expected::default();
+    let mut expected = Expectation::default();
     match modifier {
         "" => {}
         "_fail" => expected.failure = Some(TextPattern::Any),
         "_warn" => expected.warnings.patterns.push(TextPattern::Any),
         "_info" => expected.infos.patterns.push(TextPattern::Any),
         "_ordered" => expected.ordered = true,
-        _ => return Err(format!("there is no command \"eval{modifier}\"")),
+        _ => return Err(format!("unknown command \"eval{modifier}\"")),
     }
     let is_instant = matches!(time, QueryTime::Instant { .. });
     parse_expectations(&mut expected, is_instant, lines)?;
     if let (true, Some(range)) = (is_instant, expected.range) {
-        // As in Prometheus, whose runner asks at the end of the expected range.
+        // As in Prometheus, whose runner evaluates at the end of the expected range.
         time = QueryTime::Instant {
             time_ms: range.end_ms,
         };
@@ -208,7 +208,7 @@ fn parse_eval(modifier: &str, rest: &str, lines: &mut Lines<'_>) -> Result<Eval,
 }
 
 fn parse_expectations(
-    expected: &mut Expected,
+    expected: &mut Expectation,
     is_instant: bool,
     lines: &mut Lines<'_>,
 ) -> Result<(), String> {
@@ -219,7 +219,7 @@ fn parse_expectations(
                 expected.add_expect_line(line)?;
                 continue;
             }
-            // The two older lines end the command.
+            // These two older lines end the command.
             "expected_fail_message" if expected.failure.is_some() => {
                 expected.failure = Some(TextPattern::Exactly(rest.to_owned()));
                 return Ok(());
@@ -230,7 +230,7 @@ fn parse_expectations(
             }
             _ => {}
         }
-        if let Some(number) = go_number(line) {
+        if let Some(number) = parse_signed_number(line) {
             expected.value = ExpectedValue::Scalar(number);
             return Ok(());
         }
@@ -268,7 +268,8 @@ mod tests {
              \x20 m{a=\"b\"} 1 2 _\n\
              clear\n",
         );
-        // The line `clear` belongs to the block before it, so it is read as a series without values.
+        // The line `clear` belongs to the block before it, so it is read as a series without
+        // values.
         assert_eq!(script.unwrap().commands.len(), 3);
         let script =
             Script::parse("load_with_nhcb 1m\n\nclear\n eval instant at 0 1\n  1\nclear").unwrap();

@@ -1,6 +1,8 @@
-//! Reading a line from left to right.
+//! A cursor in a line of a script.
 
-/// A place in a line. Errors say what stands at the place.
+use crate::parse::{leading_string, parse_signed_number};
+
+/// A position in a line. Errors quote the text at the position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a str,
@@ -23,7 +25,7 @@ impl<'a> Cursor<'a> {
         self.rest.starts_with(text)
     }
 
-    /// Passes `text` if it stands here.
+    /// Skips `text` if it is next.
     pub(crate) fn take(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
@@ -41,30 +43,30 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// Passes blanks and says whether there were any.
+    /// Skips blanks; false if there were none.
     pub(crate) fn skip_blanks(&mut self) -> bool {
         !self.take_while(|c| c == ' ' || c == '\t').is_empty()
     }
 
     pub(crate) fn expect(&mut self, text: &str) -> Result<(), String> {
-        match self.take(text) {
-            true => Ok(()),
-            false => Err(self.unexpected(&format!("{text:?}"))),
+        if self.take(text) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("{text:?}")))
         }
     }
 
     pub(crate) fn unexpected(&self, wanted: &str) -> String {
-        match self.rest.is_empty() {
-            true => format!("expected {wanted} at the end of the line"),
-            false => {
-                let shown: String = self.rest.chars().take(40).collect();
-                format!("expected {wanted} at {shown:?}")
-            }
+        if self.rest.is_empty() {
+            format!("expected {wanted} at the end of the line")
+        } else {
+            let shown: String = self.rest.chars().take(40).collect();
+            format!("expected {wanted} at {shown:?}")
         }
     }
 
-    /// A number without its sign. An `x` ends it, because that begins a repetition; so there are no
-    /// hexadecimal numbers here.
+    /// A number without its sign. An `x` ends it, because it starts a repetition; so there are no
+    /// hexadecimal numbers.
     pub(crate) fn unsigned_number(&mut self) -> Result<f64, String> {
         let before = *self;
         for word in ["inf", "nan"] {
@@ -89,19 +91,19 @@ impl<'a> Cursor<'a> {
         });
         let (text, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
-        match text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-            true => super::number::go_number(text).ok_or_else(|| before.unexpected("a number")),
-            false => Err(before.unexpected("a number")),
+        if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            parse_signed_number(text).ok_or_else(|| before.unexpected("a number"))
+        } else {
+            Err(before.unexpected("a number"))
         }
     }
 
     pub(crate) fn number(&mut self) -> Result<f64, String> {
-        match self.take("-") {
-            true => Ok(-self.unsigned_number()?),
-            false => {
-                self.take("+");
-                self.unsigned_number()
-            }
+        if self.take("-") {
+            Ok(-self.unsigned_number()?)
+        } else {
+            self.take("+");
+            self.unsigned_number()
         }
     }
 
@@ -116,67 +118,11 @@ impl<'a> Cursor<'a> {
 
     /// A string in double, single or back quotes, with Go's escapes in the first two.
     pub(crate) fn quoted(&mut self) -> Result<String, String> {
-        let before = *self;
-        let error = || before.unexpected("a quoted string");
-        let mut chars = self.rest.char_indices();
-        let quote = match chars.next() {
-            Some((_, c @ ('"' | '\'' | '`'))) => c,
-            _ => return Err(error()),
-        };
-        let mut bytes = Vec::new();
-        while let Some((at, c)) = chars.next() {
-            if c == quote {
-                self.rest = &self.rest[at + 1..];
-                return String::from_utf8(bytes).map_err(|_| error());
-            }
-            if c == '\\' && quote != '`' {
-                let (_, escaped) = chars.next().ok_or_else(error)?;
-                push_escaped(&mut bytes, escaped, quote, &mut chars).ok_or_else(error)?;
-            } else {
-                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            }
-        }
-        Err(error())
+        let error = || self.unexpected("a quoted string");
+        let (value, rest) = leading_string(self.rest).ok_or_else(error)?;
+        self.rest = rest;
+        Ok(value)
     }
-}
-
-/// Adds what an escape sequence stands for; its digits are taken from `chars`.
-fn push_escaped(
-    bytes: &mut Vec<u8>,
-    escaped: char,
-    quote: char,
-    chars: &mut std::str::CharIndices<'_>,
-) -> Option<()> {
-    let mut number = |first: Option<char>, digits: usize, base: u32| {
-        let mut value = first.map_or(Some(0), |c| c.to_digit(base))?;
-        for _ in 0..digits {
-            let digit = chars.next()?.1.to_digit(base)?;
-            value = value.checked_mul(base)?.checked_add(digit)?;
-        }
-        Some(value)
-    };
-    let byte = match escaped {
-        'a' => 7,
-        'b' => 8,
-        'f' => 12,
-        'n' => b'\n',
-        'r' => b'\r',
-        't' => b'\t',
-        'v' => 11,
-        '\\' => b'\\',
-        c if c == quote => c as u8,
-        'x' => u8::try_from(number(None, 2, 16)?).ok()?,
-        '0'..='7' => u8::try_from(number(Some(escaped), 2, 8)?).ok()?,
-        'u' | 'U' => {
-            let digits = if escaped == 'u' { 4 } else { 8 };
-            let c = char::from_u32(number(None, digits, 16)?)?;
-            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            return Some(());
-        }
-        _ => return None,
-    };
-    bytes.push(byte);
-    Some(())
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What an `eval` expects.
+//! Expectations of an `eval`.
 
 use icecore_model::{Labels, MatchOp, Matcher};
 
 use super::cursor::Cursor;
-use super::number::duration_ms;
 use super::series::Point;
+use crate::parse::parse_duration_ms;
 
-/// All that is expected of one evaluation.
+/// The expected outcome of an evaluation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct Expectation {
     pub(crate) value: ExpectedValue,
-    /// The result's order is that of the lines.
+    /// The order of the result is that of the lines.
     pub(crate) ordered: bool,
     pub(crate) failure: Option<TextPattern>,
-    pub(crate) warnings: ExpectedNotes,
-    pub(crate) infos: ExpectedNotes,
-    /// The moments of an expected range vector.
-    pub(crate) range: Option<Moments>,
+    pub(crate) warnings: ExpectedAnnotations,
+    pub(crate) infos: ExpectedAnnotations,
+    /// The times of an expected range vector.
+    pub(crate) range: Option<TimeRange>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,23 +38,23 @@ pub(crate) struct ExpectedSeries {
     pub(crate) points: Vec<Point>,
 }
 
-/// Warnings or infos that must be there, or must not.
+/// Expected warnings or infos.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ExpectedNotes {
-    /// Each must match a note; with any of these, each note must match one.
+pub(crate) struct ExpectedAnnotations {
+    /// Each must match an annotation; if there are any, each annotation must match one.
     pub(crate) patterns: Vec<TextPattern>,
     pub(crate) none: bool,
 }
 
-/// The moments of a result: from `start_ms` to `end_ms`, `step_ms` apart.
+/// The times of a result: from `start_ms` to `end_ms`, `step_ms` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moments {
+pub(crate) struct TimeRange {
     pub(crate) start_ms: i64,
     pub(crate) end_ms: i64,
     pub(crate) step_ms: i64,
 }
 
-impl Moments {
+impl TimeRange {
     /// `from 1m to 2m step 30s` at the beginning of a text, and what follows it.
     pub(crate) fn parse(text: &str) -> Result<(Self, &str), String> {
         let mut rest = text;
@@ -65,7 +65,7 @@ impl Moments {
             if word != keyword {
                 return Err(format!("expected \"from … to … step …\" at {text:?}"));
             }
-            duration_ms(value).ok_or_else(|| format!("{value:?} is not a duration"))
+            parse_duration_ms(value).ok_or_else(|| format!("{value:?} is not a duration"))
         };
         let start_ms = moment("from")?;
         let end_ms = moment("to")?;
@@ -73,12 +73,12 @@ impl Moments {
         if end_ms < start_ms {
             return Err("the end is before the start".to_owned());
         }
-        let moments = Self {
+        let range = Self {
             start_ms,
             end_ms,
             step_ms,
         };
-        Ok((moments, rest))
+        Ok((range, rest))
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum TextPattern {
 
 impl TextPattern {
     pub(crate) fn regex(source: &str) -> Result<Self, String> {
-        // Matchers are anchored; the ends are opened with what a message may have before and after.
+        // Matchers are anchored, so the pattern is extended to match anywhere.
         let matcher = Matcher::new(MatchOp::Regex, "", format!("(?s:.*)(?:{source})(?s:.*)"));
         Ok(Self::Regex {
             source: source.to_owned(),
@@ -130,8 +130,8 @@ impl TextPattern {
     }
 }
 
-impl Expected {
-    /// Takes a line that begins with the word `expect`.
+impl Expectation {
+    /// Adds a line that starts with the word `expect`.
     pub(crate) fn add_expect_line(&mut self, line: &str) -> Result<(), String> {
         let (_, rest) = first_word(line);
         let (kind, rest) = first_word(rest);
@@ -139,16 +139,17 @@ impl Expected {
             "string" => {
                 let mut cursor = Cursor::new(rest);
                 self.value = ExpectedValue::Text(cursor.quoted()?);
-                return match cursor.is_at_end() {
-                    true => Ok(()),
-                    false => Err(cursor.unexpected("the end of the line")),
+                return if cursor.is_at_end() {
+                    Ok(())
+                } else {
+                    Err(cursor.unexpected("the end of the line"))
                 };
             }
             "range" => {
-                let moments = rest
+                let range = rest
                     .strip_prefix("vector")
                     .ok_or("expected \"expect range vector from … to … step …\"")?;
-                self.range = Some(Moments::parse(moments)?.0);
+                self.range = Some(TimeRange::parse(range)?.0);
                 return Ok(());
             }
             _ => {}
@@ -164,17 +165,17 @@ impl Expected {
             "info" => self.infos.patterns.push(pattern),
             "no_warn" => self.warnings.none = true,
             "no_info" => self.infos.none = true,
-            _ => return Err(format!("{kind:?} is nothing that can be expected")),
+            _ => return Err(format!("unknown expectation {kind:?}")),
         }
-        for (notes, kind) in [(&self.warnings, "warn"), (&self.infos, "info")] {
-            if notes.none && !notes.patterns.is_empty() {
+        for (annotations, kind) in [(&self.warnings, "warn"), (&self.infos, "info")] {
+            if annotations.none && !annotations.patterns.is_empty() {
                 return Err(format!("{kind} and no_{kind} cannot be used together"));
             }
         }
         Ok(())
     }
 
-    /// Takes a line with the values of a series. Of two lines for one series, the last counts.
+    /// Adds a line with the values of a series. The last of several lines for one series counts.
     pub(crate) fn add_series(&mut self, labels: Labels, points: Vec<Point>) {
         if !matches!(self.value, ExpectedValue::Series(_)) {
             self.value = ExpectedValue::default();
@@ -203,8 +204,8 @@ fn parse_pattern(text: &str) -> Result<TextPattern, String> {
 mod tests {
     use super::*;
 
-    fn expected(lines: &[&str]) -> Result<Expected, String> {
-        let mut expected = Expected::default();
+    fn expected(lines: &[&str]) -> Result<Expectation, String> {
+        let mut expected = Expectation::default();
         for line in lines {
             expected.add_expect_line(line)?;
         }
@@ -227,12 +228,12 @@ mod tests {
         assert!(all.warnings.patterns[1].matches("we got 15 (1:2)"));
         assert!(!all.warnings.patterns[1].matches("we got 15 (1:2) "));
         assert!(all.infos.none && all.ordered);
-        let moments = Moments {
+        let range = TimeRange {
             start_ms: 10_000,
             end_ms: 60_000,
             step_ms: 10_000,
         };
-        assert_eq!(all.range, Some(moments));
+        assert_eq!(all.range, Some(range));
         let text = expected(&["expect string \" Foo \""]).unwrap();
         assert!(matches!(text.value, ExpectedValue::Text(t) if t == " Foo "));
     }

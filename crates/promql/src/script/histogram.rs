@@ -1,28 +1,27 @@
 //! Histograms as scripts write them: `{{schema:1 sum:3 count:2 buckets:[1 1] offset:-3}}`.
 //!
-//! Sums of histograms (for `{{…}}+{{…}}x5`) and comparison are done here on maps of buckets, apart from
-//! the engine's own arithmetic, so that a mistake there does not hide itself.
+//! Sums of histograms (for `{{…}}+{{…}}x5`) and comparisons work on maps of buckets, independently
+//! of the engine's arithmetic, so that a bug there does not hide itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, Span};
+use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Span};
 
 use super::compare::almost_equal;
 use super::cursor::Cursor;
 use crate::histogram::FloatHistogram;
-use crate::parse::go_float;
 
 /// A histogram of a script.
 #[derive(Clone, Debug)]
-pub(crate) struct Described {
+pub(crate) struct ScriptHistogram {
     pub(crate) histogram: FloatHistogram,
-    /// The counter reset hint was written, so it has to agree.
+    /// The script has a counter reset hint, which must match.
     pub(crate) hint_written: bool,
 }
 
 /// Reads a histogram; the cursor stands before `{{`.
-pub(crate) fn parse_histogram(cursor: &mut Cursor<'_>) -> Result<Described, String> {
+pub(crate) fn parse_histogram(cursor: &mut Cursor<'_>) -> Result<ScriptHistogram, String> {
     cursor.expect("{{")?;
     let mut histogram = FloatHistogram::default();
     let (mut offset, mut negative_offset) = (0, 0);
@@ -55,7 +54,7 @@ pub(crate) fn parse_histogram(cursor: &mut Cursor<'_>) -> Result<Described, Stri
     }
     histogram.positive_spans = one_span(offset, histogram.positive.len());
     histogram.negative_spans = one_span(negative_offset, histogram.negative.len());
-    Ok(Described {
+    Ok(ScriptHistogram {
         histogram,
         hint_written: seen.contains("counter_reset_hint"),
     })
@@ -115,7 +114,7 @@ pub(crate) fn buckets(spans: &[Span], counts: &[f64]) -> Buckets {
     let mut index = 0;
     for span in spans {
         index += i64::from(span.offset);
-        // The counts end the loop where a span promises more than there are.
+        // The counts end the loop if a span is longer.
         for count in counts.by_ref().take(span.length as usize) {
             if *count != 0.0 {
                 buckets.insert(index, *count);
@@ -158,7 +157,7 @@ pub(crate) fn combine(
     if custom[0] != custom[1] || sum.custom_bounds != increment.custom_bounds {
         return Err("the histograms have different bounds".to_owned());
     }
-    let (mut total, mut added) = (Sides::new(sum), Sides::new(increment));
+    let (mut total, mut added) = (BucketMaps::new(sum), BucketMaps::new(increment));
     added.reduce(i32::from(increment.schema) - i32::from(sum.schema));
     if !custom[0] {
         total.join_zero_buckets(&mut added, sum.schema);
@@ -198,14 +197,14 @@ fn combined_hint(one: CounterResetHint, other: CounterResetHint) -> CounterReset
 }
 
 /// All buckets of a histogram.
-struct Sides {
+struct BucketMaps {
     positive: Buckets,
     negative: Buckets,
     zero_count: f64,
     zero_threshold: f64,
 }
 
-impl Sides {
+impl BucketMaps {
     fn new(histogram: &FloatHistogram) -> Self {
         Self {
             positive: buckets(&histogram.positive_spans, &histogram.positive),
@@ -215,7 +214,7 @@ impl Sides {
         }
     }
 
-    /// Joins buckets to the resolution `schemas` lower.
+    /// Merges buckets to a resolution `schemas` lower.
     fn reduce(&mut self, schemas: i32) {
         if schemas <= 0 {
             return;
@@ -234,9 +233,10 @@ impl Sides {
     /// Widens the narrower zero bucket until both are of one width.
     fn join_zero_buckets(&mut self, other: &mut Self, schema: i8) {
         while self.zero_threshold != other.zero_threshold {
-            match self.zero_threshold < other.zero_threshold {
-                true => self.widen_zero_bucket(other.zero_threshold, schema),
-                false => other.widen_zero_bucket(self.zero_threshold, schema),
+            if self.zero_threshold < other.zero_threshold {
+                self.widen_zero_bucket(other.zero_threshold, schema);
+            } else {
+                other.widen_zero_bucket(self.zero_threshold, schema);
             }
             if self.zero_threshold.is_nan() || other.zero_threshold.is_nan() {
                 return;
@@ -244,8 +244,8 @@ impl Sides {
         }
     }
 
-    /// Takes all buckets that begin below `threshold` into the zero bucket, which then reaches to the
-    /// end of the last of them.
+    /// Merges all buckets that start below `threshold` into the zero bucket, which then reaches to
+    /// the end of the last of them.
     fn widen_zero_bucket(&mut self, threshold: f64, schema: i8) {
         self.zero_threshold = threshold;
         let bound = |index: i64| (index as f64 * (-f64::from(schema)).exp2()).exp2();
@@ -263,7 +263,7 @@ impl Sides {
 }
 
 /// Whether an answer's histogram is the expected one: fields nearly equal, empty buckets ignored.
-pub(crate) fn matches(expected: &Described, actual: &FloatHistogram) -> bool {
+pub(crate) fn matches(expected: &ScriptHistogram, actual: &FloatHistogram) -> bool {
     let want = &expected.histogram;
     let custom = want.schema == CUSTOM_BUCKETS_SCHEMA;
     want.schema == actual.schema
@@ -291,106 +291,25 @@ fn buckets_match(want: &Buckets, actual: &Buckets) -> bool {
             .all(|((i, a), (j, b))| i == j && almost_equal(*a, *b))
 }
 
-/// A histogram in the notation of scripts, for messages.
-pub(crate) fn render(histogram: &FloatHistogram) -> String {
-    let mut parts = Vec::new();
-    let mut number = |name: &str, value: f64| {
-        if value != 0.0 {
-            parts.push(format!("{name}:{}", go_float(value)));
-        }
-    };
-    number("schema", f64::from(histogram.schema));
-    number("count", histogram.count);
-    number("sum", histogram.sum);
-    number("z_bucket", histogram.zero_count);
-    number("z_bucket_w", histogram.zero_threshold);
-    if let Some((name, _)) = HINTS
-        .iter()
-        .find(|(_, hint)| *hint == histogram.reset_hint && *hint != CounterResetHint::Unknown)
-    {
-        parts.push(format!("counter_reset_hint:{name}"));
-    }
-    if !histogram.custom_bounds.is_empty() {
-        parts.push(format!(
-            "custom_values:[{}]",
-            join(&histogram.custom_bounds)
-        ));
-    }
-    let sides = [
-        ("", &histogram.positive_spans, &histogram.positive),
-        ("n_", &histogram.negative_spans, &histogram.negative),
-    ];
-    for (prefix, spans, counts) in sides {
-        render_side(&mut parts, prefix, &buckets(spans, counts));
-    }
-    format!("{{{{{}}}}}", parts.join(" "))
-}
-
-/// Widest range of buckets that is written in full; wider ones are written by index.
-const RENDERED_BUCKETS_MAX: i64 = 200;
-
-fn render_side(parts: &mut Vec<String>, prefix: &str, buckets: &Buckets) {
-    let (Some((first, _)), Some((last, _))) = (buckets.first_key_value(), buckets.last_key_value())
-    else {
-        return;
-    };
-    if last - first >= RENDERED_BUCKETS_MAX {
-        parts.push(format!("{prefix}buckets_by_index:{buckets:?}"));
-        return;
-    }
-    if *first != 0 {
-        parts.push(format!("{prefix}offset:{first}"));
-    }
-    let filled = (*first..=*last).map(|index| buckets.get(&index).copied().unwrap_or_default());
-    parts.push(format!(
-        "{prefix}buckets:[{}]",
-        join(&filled.collect::<Vec<_>>())
-    ));
-}
-
-fn join(numbers: &[f64]) -> String {
-    let texts: Vec<String> = numbers.iter().map(|n| go_float(*n)).collect();
-    texts.join(" ")
-}
-
-/// The histogram as storage takes it.
-pub(crate) fn to_sample(histogram: &FloatHistogram) -> Histogram {
-    Histogram {
-        schema: histogram.schema,
-        reset_hint: histogram.reset_hint,
-        zero_threshold: histogram.zero_threshold,
-        sum: histogram.sum,
-        counts: HistogramCounts::Float {
-            count: histogram.count,
-            zero_count: histogram.zero_count,
-            positive: histogram.positive.clone(),
-            negative: histogram.negative.clone(),
-        },
-        positive_spans: histogram.positive_spans.clone(),
-        negative_spans: histogram.negative_spans.clone(),
-        custom_bounds: Arc::clone(&histogram.custom_bounds),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Described {
+    fn parse(text: &str) -> ScriptHistogram {
         let mut cursor = Cursor::new(text);
-        let described = parse_histogram(&mut cursor).unwrap();
+        let written = parse_histogram(&mut cursor).unwrap();
         assert!(cursor.is_at_end(), "{text}");
-        described
+        written
     }
 
     #[test]
     fn all_properties() {
-        let described = parse(
+        let written = parse(
             "{{schema:1 sum:-0.3 count:3.1 z_bucket:7.1 z_bucket_w:0.05 buckets:[5.1 10 7] offset:-3 \
              n_buckets:[4.1 5] n_offset:-5 counter_reset_hint:gauge}}",
         );
-        let histogram = &described.histogram;
-        assert!(described.hint_written);
+        let histogram = &written.histogram;
+        assert!(written.hint_written);
         assert_eq!(histogram.reset_hint, CounterResetHint::Gauge);
         assert_eq!(
             (histogram.schema, histogram.sum, histogram.count),
@@ -416,7 +335,7 @@ mod tests {
             }]
         );
         assert_eq!(
-            render(histogram),
+            histogram.script_text(),
             "{{schema:1 count:3.1 sum:-0.3 z_bucket:7.1 z_bucket_w:0.05 counter_reset_hint:gauge \
              offset:-3 buckets:[5.1 10 7] n_offset:-5 n_buckets:[4.1 5]}}"
         );
@@ -447,7 +366,7 @@ mod tests {
     #[test]
     fn sums() {
         let add = |a: &str, b: &str, sign| {
-            combine(&parse(a).histogram, &parse(b).histogram, sign).map(|h| render(&h))
+            combine(&parse(a).histogram, &parse(b).histogram, sign).map(|h| h.script_text())
         };
         assert_eq!(
             add(

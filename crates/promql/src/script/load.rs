@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use icecore_model::{Histogram, Labels, SeriesSource};
 
-use super::histogram::to_sample;
 use super::nhcb;
 use super::series::Point;
 use super::start_time::Offsets;
 
-/// Where a script's data goes and where its queries read.
+/// The store of a script's data.
 pub trait Backend {
-    /// Adds samples. A sample at a time that the series already has replaces the one before.
+    /// Adds samples. A sample replaces one of the series with the same time.
     fn load(&mut self, batch: &[LoadedSeries]) -> Result<(), String>;
 
-    /// Forgets all data.
+    /// Deletes all data.
     fn clear(&mut self) -> Result<(), String>;
 
     fn source(&self) -> &dyn SeriesSource;
@@ -31,7 +30,7 @@ pub struct LoadedSeries {
 pub struct LoadedSample {
     pub timestamp_ms: i64,
     pub value: LoadedValue,
-    /// When the counter began, where that is known.
+    /// The start time of the counter, if known.
     pub start_ms: Option<i64>,
 }
 
@@ -46,7 +45,7 @@ pub enum LoadedValue {
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) interval_ms: i64,
-    /// Also make histograms with custom buckets from classic ones.
+    /// Also converts classic histograms to native ones with custom buckets.
     pub(crate) with_nhcb: bool,
     pub(crate) series: Vec<SeriesLine>,
 }
@@ -55,12 +54,12 @@ pub(crate) struct Load {
 pub(crate) struct SeriesLine {
     pub(crate) labels: Labels,
     pub(crate) points: Vec<Point>,
-    /// As many as points, or a shorter list that repeats; empty where no start is known.
+    /// As many as points, or a shorter list that repeats; empty if no start is known.
     pub(crate) starts: Offsets,
 }
 
 impl Load {
-    /// The samples to load. Of two lines for one series, the last counts.
+    /// The samples to load. The last of several lines for one series counts.
     pub(crate) fn batch(&self) -> Result<Vec<LoadedSeries>, String> {
         let mut batch: Vec<LoadedSeries> = Vec::new();
         for (i, line) in self.series.iter().enumerate() {
@@ -82,18 +81,19 @@ impl Load {
             let value = match point {
                 Point::Missing => continue,
                 Point::Float(value) => LoadedValue::Float(*value),
-                Point::Histogram(described) => {
-                    LoadedValue::Histogram(Arc::new(to_sample(&described.histogram)))
+                Point::Histogram(written) => {
+                    LoadedValue::Histogram(Arc::new(written.histogram.to_model()))
                 }
             };
-            let offset = match line.starts.is_empty() {
-                true => None,
-                false => line.starts[i % line.starts.len()],
+            let offset = if line.starts.is_empty() {
+                None
+            } else {
+                line.starts[i % line.starts.len()]
             };
             samples.push(LoadedSample {
                 timestamp_ms,
                 value,
-                // A start of 0 means that none is known.
+                // A start of 0 means unknown.
                 start_ms: offset
                     .map(|offset| timestamp_ms.saturating_add(offset))
                     .filter(|start| *start != 0),

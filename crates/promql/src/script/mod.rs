@@ -1,4 +1,5 @@
-//! Test scripts: data, queries and their expected answers, in the language of Prometheus' own tests.
+//! Test scripts: data, queries and their expected answers, in the language of Prometheus' own
+//! tests.
 //!
 //! ```text
 //! text ─ parse ─► Script ─ run ─► Backend (load, clear)
@@ -6,10 +7,10 @@
 //! ```
 //!
 //! Holds always:
-//! - A script that parses can be run; what it loads and how often values repeat is limited.
-//! - Queries reach the engine as they are written; a query that is none is a failed evaluation, not a
-//!   bad script.
-//! - Where the data lies is the backend's matter: the same script runs in memory and on a real store.
+//! - A script that parses can be run; repetitions of values are limited.
+//! - Queries are passed to the engine unchanged; an invalid query is a failed evaluation, not an
+//!   invalid script.
+//! - The backend stores the data: the same script runs in memory and on a real store.
 
 mod at_modifier;
 mod command;
@@ -19,7 +20,6 @@ mod expect;
 mod histogram;
 mod load;
 mod nhcb;
-mod number;
 mod report;
 mod reset_hint;
 mod run;
@@ -37,7 +37,7 @@ pub use report::{Failure, Report};
 pub use reset_hint::hints_as_stored;
 pub use run::run;
 
-/// Why a text is not a script.
+/// A syntax error of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     /// Counted from 1.
@@ -53,8 +53,7 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// Runs the text of a script in memory. `name` says in the report where the text is from; a text that
-/// is no script fails at the line that is wrong.
+/// Runs a script in memory. `name` is that of the report; a syntax error is a failure at its line.
 pub fn run_file(name: &str, text: &str, engine: &Engine) -> Report {
     match Script::parse(text) {
         Ok(script) => {

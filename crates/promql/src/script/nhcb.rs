@@ -1,4 +1,4 @@
-//! Classic histograms as native ones with custom buckets, for `load_with_nhcb`.
+//! Conversion of classic histograms to native ones with custom buckets, for `load_with_nhcb`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,20 +9,21 @@ use icecore_model::{
 };
 
 use super::load::{LoadedSample, LoadedSeries, LoadedValue};
-use super::number::go_number;
+use crate::parse::parse_signed_number;
 
 const BUCKET_LABEL: &str = "le";
 
-/// What the classic series of one histogram say at one time.
+/// The values of the series of a classic histogram at one time.
 #[derive(Default)]
-struct Parts {
+struct ClassicHistogram {
     /// Bounds with cumulative counts.
     buckets: Vec<(f64, f64)>,
     count: Option<f64>,
     sum: f64,
 }
 
-enum Part {
+/// Which series of a classic histogram.
+enum ClassicSeries {
     Bucket(f64),
     Count,
     Sum,
@@ -30,9 +31,9 @@ enum Part {
 
 /// The native histograms of all `_bucket`, `_count` and `_sum` series.
 pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, String> {
-    let mut histograms: BTreeMap<Labels, BTreeMap<i64, Parts>> = BTreeMap::new();
+    let mut histograms: BTreeMap<Labels, BTreeMap<i64, ClassicHistogram>> = BTreeMap::new();
     for series in batch {
-        let Some((labels, part)) = base_of(&series.labels)? else {
+        let Some((labels, kind)) = base_of(&series.labels)? else {
             continue;
         };
         let by_time = histograms.entry(labels).or_default();
@@ -40,19 +41,19 @@ pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, 
             let LoadedValue::Float(value) = sample.value else {
                 continue;
             };
-            let parts = by_time.entry(sample.timestamp_ms).or_default();
-            match part {
-                Part::Bucket(bound) => parts.buckets.push((bound, value)),
-                Part::Count => parts.count = Some(value),
-                Part::Sum => parts.sum = value,
+            let classic = by_time.entry(sample.timestamp_ms).or_default();
+            match kind {
+                ClassicSeries::Bucket(bound) => classic.buckets.push((bound, value)),
+                ClassicSeries::Count => classic.count = Some(value),
+                ClassicSeries::Sum => classic.sum = value,
             }
         }
     }
     let mut made = Vec::with_capacity(histograms.len());
     for (labels, by_time) in histograms {
         let mut samples = Vec::with_capacity(by_time.len());
-        for (timestamp_ms, parts) in by_time {
-            let histogram = parts
+        for (timestamp_ms, classic) in by_time {
+            let histogram = classic
                 .into_histogram()
                 .map_err(|e| format!("{labels}: {e}"))?;
             samples.push(LoadedSample {
@@ -67,29 +68,29 @@ pub(crate) fn from_classic(batch: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, 
 }
 
 /// The labels of the histogram that a classic series belongs to; `None` for other series.
-fn base_of(labels: &Labels) -> Result<Option<(Labels, Part)>, String> {
+fn base_of(labels: &Labels) -> Result<Option<(Labels, ClassicSeries)>, String> {
     let name = labels.metric_name();
-    let (base, part) = if let Some(base) = name.strip_suffix("_bucket") {
+    let (base, kind) = if let Some(base) = name.strip_suffix("_bucket") {
         let bound = labels
             .get(BUCKET_LABEL)
             .ok_or_else(|| format!("{labels} has no bucket label"))?;
-        match go_number(bound) {
-            Some(bound) if !bound.is_nan() => (base, Part::Bucket(bound)),
+        match parse_signed_number(bound) {
+            Some(bound) if !bound.is_nan() => (base, ClassicSeries::Bucket(bound)),
             _ => return Ok(None),
         }
     } else if let Some(base) = name.strip_suffix("_sum") {
-        (base, Part::Sum)
+        (base, ClassicSeries::Sum)
     } else if let Some(base) = name.strip_suffix("_count") {
-        (base, Part::Count)
+        (base, ClassicSeries::Count)
     } else {
         return Ok(None);
     };
     let mut builder = LabelsBuilder::from_labels(labels);
     builder.set(METRIC_NAME, base).set(BUCKET_LABEL, "");
-    Ok(Some((builder.build(), part)))
+    Ok(Some((builder.build(), kind)))
 }
 
-impl Parts {
+impl ClassicHistogram {
     fn into_histogram(mut self) -> Result<Histogram, String> {
         self.buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.buckets.dedup_by(|later, first| later.0 == first.0);

@@ -1,4 +1,4 @@
-//! What came of running a script.
+//! Reports of script runs.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use super::ScriptError;
 /// The outcome of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Where the script is from; empty where nobody said.
+    /// The name of the script; may be empty.
     pub name: String,
-    /// How many evaluations were run.
+    /// Number of evaluations.
     pub evals: usize,
-    /// How many of them gave what was expected.
+    /// Evaluations with the expected outcome.
     pub passed: usize,
-    /// Evaluations that did not, and loads that could not be done.
+    /// Failed evaluations and loads.
     pub failures: Vec<Failure>,
 }
 
@@ -21,7 +21,7 @@ pub struct Report {
 pub struct Failure {
     /// Counted from 1.
     pub line: usize,
-    /// The query; empty where the line is none.
+    /// The query; empty for other commands.
     pub query: String,
     /// The first difference between the expected and the actual answer.
     pub difference: String,
@@ -44,7 +44,7 @@ impl Report {
         self.failures.is_empty()
     }
 
-    /// The outcome for people: a line for the script, and two for each failure.
+    /// The report as text: a line for the script, and two for each failure.
     pub fn render(&self) -> String {
         let failed = self.evals - self.passed.min(self.evals);
         let mut text = format!("{}: {} passed, {failed} failed\n", self.name, self.passed);

@@ -1,8 +1,8 @@
-//! Counter reset hints of loaded histograms, as Prometheus' storage gives them back.
+//! Counter reset hints of loaded histograms, as Prometheus' storage returns them.
 //!
-//! Scripts expect what Prometheus answers after its storage has replaced the hints that were written:
-//! a histogram that continues the one before it comes back as "no reset"; any other, even one written
-//! as a reset, comes back as "unknown"; gauges stay gauges.
+//! Scripts expect the hints that Prometheus' storage returns: "not reset" for a histogram that
+//! continues the one before it; "unknown" for any other, even one loaded as a reset; gauges stay
+//! gauges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct ResetHints {
     last: HashMap<Labels, (i64, Option<Arc<Histogram>>)>,
 }
 
-/// Replaces the hints of series of which nothing was loaded before.
+/// Replaces the hints of series without earlier samples.
 pub fn hints_as_stored(batch: &mut [LoadedSeries]) {
     ResetHints::default().apply(batch);
 }
@@ -62,15 +62,18 @@ fn stored_hint(before: Option<&Histogram>, histogram: &Histogram) -> CounterRese
     match (before, histogram.reset_hint) {
         (_, CounterResetHint::Gauge) => CounterResetHint::Gauge,
         (_, CounterResetHint::Reset) | (None, _) => CounterResetHint::Unknown,
-        (Some(before), _) => match continues(before, histogram) {
-            true => CounterResetHint::NotReset,
-            false => CounterResetHint::Unknown,
-        },
+        (Some(before), _) => {
+            if continues(before, histogram) {
+                CounterResetHint::NotReset
+            } else {
+                CounterResetHint::Unknown
+            }
+        }
     }
 }
 
-/// Whether a counter may have gone from `before` to `after`: the layout is the same, no count fell and
-/// no bucket vanished.
+/// Whether a counter may have gone from `before` to `after`: the layout is the same, no count is
+/// smaller and no bucket is missing.
 fn continues(before: &Histogram, after: &Histogram) -> bool {
     let (
         HistogramCounts::Float {

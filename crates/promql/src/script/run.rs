@@ -1,7 +1,7 @@
 //! Running a script: loads go to the backend, queries to the engine.
 //!
-//! An instant query is also asked as a range query around its time, and (both ways) at other times with
-//! its own time written into its selectors: the answers must be the same.
+//! An instant query is also run as a range query around its time, and (both ways) at other times
+//! pinned to its own time: the answers must be the same.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,8 +10,8 @@ use icecore_model::{MINUTE_MS, SeriesSource};
 
 use super::at_modifier::{PinnedQuery, pin};
 use super::command::{Command, CommandKind, Eval, Script};
-use super::compare::{check_notes, check_sorted, check_value};
-use super::expect::{Expected, Moments};
+use super::compare::{check_annotations, check_sorted, check_value};
+use super::expect::{Expectation, TimeRange};
 use super::load::{Backend, Load};
 use super::report::{Failure, Report};
 use super::reset_hint::ResetHints;
@@ -74,12 +74,12 @@ impl Runner<'_> {
                 end_ms,
                 step_ms,
             } => {
-                let moments = Moments {
+                let range = TimeRange {
                     start_ms,
                     end_ms,
                     step_ms,
                 };
-                self.ask(&self.eval.query, self.eval.time, Some(moments), None)?;
+                self.check(&self.eval.query, self.eval.time, Some(range), None)?;
                 Ok(())
             }
             QueryTime::Instant { time_ms } => {
@@ -98,8 +98,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The query with its time written into it, where that makes sense. A text that does not parse has
-    /// shown so already.
+    /// The query pinned to its time, if possible. A query that does not parse has failed already.
     fn pinned(&self, time_ms: i64) -> Option<PinnedQuery> {
         let expr = crate::parse::parse(&self.eval.query).ok()?;
         pin(&self.eval.query, &expr, time_ms)
@@ -113,7 +112,7 @@ impl Runner<'_> {
     ) -> Result<(), String> {
         let expected = &self.eval.expected;
         let time = QueryTime::Instant { time_ms };
-        let Some(answer) = self.ask(query, time, expected.range, pinned)? else {
+        let Some(answer) = self.check(query, time, expected.range, pinned)? else {
             return Ok(());
         };
         let has_steps = matches!(
@@ -127,7 +126,7 @@ impl Runner<'_> {
             .map_err(|difference| format!("as a range query: {difference}"))
     }
 
-    /// Asks for a few steps around the time; the one at the time must be as expected.
+    /// Runs a range query around the time; its step at the time must be as expected.
     fn run_as_range(&self, query: &str, time_ms: i64, instant: &QueryValue) -> Result<(), String> {
         let time = QueryTime::Range {
             start_ms: time_ms.saturating_sub(MINUTE_MS),
@@ -171,20 +170,20 @@ impl Runner<'_> {
             (QueryValue::Scalar { .. }, _) => return Err("the scalar has no value".to_owned()),
             _ => QueryValue::Vector(samples),
         };
-        // The steps of a range query are sorted by labels, so the order says nothing here.
-        let unordered = Expected {
+        // The series of a range query are sorted by labels, so the order is not checked.
+        let unordered = Expectation {
             ordered: false,
             ..self.eval.expected.clone()
         };
         check_value(&unordered, None, &value)
     }
 
-    /// Asks and compares value and notes; `None` when the query failed as it should.
-    fn ask(
+    /// Runs a query and compares value and annotations; `None` if it failed as expected.
+    fn check(
         &self,
         query: &str,
         time: QueryTime,
-        moments: Option<Moments>,
+        range: Option<TimeRange>,
         pinned: Option<&PinnedQuery>,
     ) -> Result<Option<Answer>, String> {
         let expected = &self.eval.expected;
@@ -193,30 +192,31 @@ impl Runner<'_> {
             (Ok(answer), None) => answer,
             (Err(error), None) => return Err(format!("failed: {error}")),
             (Err(error), Some(pattern)) => {
-                // What is expected has no position in the query.
+                // Expected messages have no position in the query.
                 let bare = match &error {
                     Error::Parse(error) => error.message.clone(),
                     error => error.to_string(),
                 };
-                return match pattern.matches(&bare) || pattern.matches(&error.to_string()) {
-                    true => Ok(None),
-                    false => Err(format!(
+                return if pattern.matches(&bare) || pattern.matches(&error.to_string()) {
+                    Ok(None)
+                } else {
+                    Err(format!(
                         "expected a failure with {}, but got {bare:?}",
                         pattern.describe()
-                    )),
+                    ))
                 };
             }
         };
-        let as_written = |notes: &[String]| match pinned {
-            Some(pinned) => notes
+        let as_written = |annotations: &[String]| match pinned {
+            Some(pinned) => annotations
                 .iter()
-                .map(|note| pinned.original_note(note))
+                .map(|annotation| pinned.original_annotation(annotation))
                 .collect(),
-            None => notes.to_vec(),
+            None => annotations.to_vec(),
         };
-        check_notes(&expected.warnings, "warning", &as_written(&answer.warnings))?;
-        check_notes(&expected.infos, "info", &as_written(&answer.infos))?;
-        check_value(expected, moments, &answer.value)?;
+        check_annotations(&expected.warnings, "warning", &as_written(&answer.warnings))?;
+        check_annotations(&expected.infos, "info", &as_written(&answer.infos))?;
+        check_value(expected, range, &answer.value)?;
         Ok(Some(answer))
     }
 
@@ -234,7 +234,7 @@ impl Runner<'_> {
     }
 }
 
-/// Times at which a pinned query is asked again: before all data, early, now and late.
+/// Times at which a pinned query is run again: before all data, early, now and late.
 fn other_times(time_ms: i64) -> Vec<i64> {
     match time_ms {
         0 => vec![-1000, 0, 1000],
@@ -248,8 +248,7 @@ fn other_times(time_ms: i64) -> Vec<i64> {
     }
 }
 
-/// Whether a query names the range or the step of the request, so that it means something else as a
-/// range query.
+/// Whether a query refers to the range or step of the request, so that it differs as a range query.
 fn depends_on_range(query: &str) -> bool {
     ["start()", "end()", "range()", "step()"]
         .iter()

@@ -3,17 +3,17 @@
 use icecore_model::{Labels, METRIC_NAME, STALE_NAN_BITS};
 
 use super::cursor::Cursor;
-use super::histogram::{Described, combine, parse_histogram};
+use super::histogram::{ScriptHistogram, combine, parse_histogram};
 
-/// One place in a sequence of values.
+/// One value of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Point {
     Missing,
     Float(f64),
-    Histogram(Described),
+    Histogram(ScriptHistogram),
 }
 
-/// Most points of one line: far more than a test needs, few enough to hold.
+/// Most points of a line: far more than a test needs, few enough for memory.
 pub(crate) const POINTS_MAX: usize = 200_000;
 
 /// A line of a `load` or of an expectation.
@@ -27,9 +27,10 @@ pub(crate) fn parse_series(line: &str) -> Result<(Labels, Vec<Point>), String> {
             return Err(format!("more than {POINTS_MAX} values"));
         }
     }
-    match cursor.is_at_end() {
-        true => Ok((labels, points)),
-        false => Err(cursor.unexpected("a blank")),
+    if cursor.is_at_end() {
+        Ok((labels, points))
+    } else {
+        Err(cursor.unexpected("a blank"))
     }
 }
 
@@ -63,11 +64,12 @@ fn parse_label_list(
             return Ok(());
         }
         let quoted = cursor.peek().is_some_and(|c| matches!(c, '"' | '\'' | '`'));
-        let name = match quoted {
-            true => cursor.quoted()?,
-            false => cursor
+        let name = if quoted {
+            cursor.quoted()?
+        } else {
+            cursor
                 .take_while(|c| c.is_ascii_alphanumeric() || c == '_')
-                .to_owned(),
+                .to_owned()
         };
         if name.is_empty() {
             return Err(cursor.unexpected("a label"));
@@ -97,9 +99,10 @@ fn parse_item(cursor: &mut Cursor<'_>, points: &mut Vec<Point>) -> Result<(), St
     if cursor.starts_with("{{") {
         return parse_histograms(cursor, points);
     }
-    let mut value = match cursor.take("stale") {
-        true => f64::from_bits(STALE_NAN_BITS),
-        false => cursor.number()?,
+    let mut value = if cursor.take("stale") {
+        f64::from_bits(STALE_NAN_BITS)
+    } else {
+        cursor.number()?
     };
     let step = match cursor.peek() {
         Some('+' | '-') => cursor.number()?,
@@ -144,17 +147,17 @@ fn parse_histograms(cursor: &mut Cursor<'_>, points: &mut Vec<Point>) -> Result<
     let times = cursor.count()?.min(POINTS_MAX);
     for _ in 0..times {
         let next = combine(&current.histogram, &step.histogram, sign)?;
-        let described = Described {
+        let written = ScriptHistogram {
             histogram: next,
             hint_written: current.hint_written,
         };
-        points.push(Point::Histogram(std::mem::replace(&mut current, described)));
+        points.push(Point::Histogram(std::mem::replace(&mut current, written)));
     }
     points.push(Point::Histogram(current));
     Ok(())
 }
 
-/// Repeats a point; one more than the maximum is enough to be refused.
+/// Repeats a point; one more than the maximum is enough to be rejected.
 fn repeat(points: &mut Vec<Point>, point: &Point, times: usize) {
     let times = times.min(POINTS_MAX + 1);
     points.extend(std::iter::repeat_n(point, times).cloned());
@@ -165,7 +168,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::script::histogram::render;
 
     fn check(line: &str, labels: &str, points: &str) {
         let (parsed, values) = parse_series(line).unwrap();
@@ -175,7 +177,7 @@ mod tests {
                 Point::Missing => "_".to_owned(),
                 Point::Float(v) if icecore_model::is_stale_nan(*v) => "stale".to_owned(),
                 Point::Float(v) => crate::parse::go_float(*v),
-                Point::Histogram(h) => render(&h.histogram),
+                Point::Histogram(h) => h.histogram.script_text(),
             })
             .collect();
         assert_eq!(

@@ -1,16 +1,16 @@
-//! Start timestamps: lines `metric{labels}@st -30s-1mx2 _ *x3` before the line of samples they belong
-//! to, or `@st …` for all lines that follow.
+//! Start timestamps: lines `metric{labels}@st -30s-1mx2 _ *x3` before the line of samples they
+//! belong to, or `@st …` for all lines that follow.
 
 use icecore_model::Labels;
 
 use super::cursor::Cursor;
-use super::number::duration_ms;
 use super::series::{POINTS_MAX, parse_labels};
+use crate::parse::parse_duration_ms;
 
-/// Offsets of start timestamps from the samples' own, in milliseconds; `None` where there is none.
+/// Offsets of start timestamps from those of the samples in milliseconds; `None` for no start.
 pub(crate) type Offsets = Vec<Option<i64>>;
 
-/// Whether a line gives start timestamps: its first word ends with `@st`.
+/// Whether a line has start timestamps: its first word ends with `@st`.
 pub(crate) fn is_start_line(line: &str) -> bool {
     line.split_once([' ', '\t'])
         .is_some_and(|(word, _)| word.ends_with("@st"))
@@ -20,7 +20,7 @@ pub(crate) fn is_start_line(line: &str) -> bool {
 pub(crate) fn parse_start_line(line: &str) -> Result<(Option<Labels>, Offsets), String> {
     let (word, items) = line
         .split_once([' ', '\t'])
-        .ok_or("expected offsets behind @st")?;
+        .ok_or("expected offsets after @st")?;
     let series = word.strip_suffix("@st").unwrap_or(word);
     let offsets = parse_offsets(items)?;
     if series.is_empty() {
@@ -28,9 +28,10 @@ pub(crate) fn parse_start_line(line: &str) -> Result<(Option<Labels>, Offsets), 
     }
     let mut cursor = Cursor::new(series);
     let labels = parse_labels(&mut cursor)?;
-    match cursor.is_at_end() {
-        true => Ok((Some(labels), offsets)),
-        false => Err(cursor.unexpected("\"@st\"")),
+    if cursor.is_at_end() {
+        Ok((Some(labels), offsets))
+    } else {
+        Err(cursor.unexpected("\"@st\""))
     }
 }
 
@@ -55,9 +56,10 @@ fn parse_item(cursor: &mut Cursor<'_>, offsets: &mut Offsets) -> Result<(), Stri
         offsets.extend(std::iter::repeat_n(None, times.min(POINTS_MAX + 1)));
         return Ok(());
     }
-    let mut offset = match cursor.take("*") {
-        true => offsets.iter().rev().find_map(|o| *o).unwrap_or(0),
-        false => parse_offset(cursor)?,
+    let mut offset = if cursor.take("*") {
+        offsets.iter().rev().find_map(|o| *o).unwrap_or(0)
+    } else {
+        parse_offset(cursor)?
     };
     let step = match cursor.peek() {
         None => {
@@ -91,8 +93,8 @@ fn parse_offset(cursor: &mut Cursor<'_>) -> Result<i64, String> {
     }
     let digits = cursor.take_while(|c| c.is_ascii_digit());
     let unit = cursor.take_while(|c| c.is_ascii_alphabetic() && c != 'x');
-    let offset =
-        duration_ms(&format!("{digits}{unit}")).ok_or_else(|| before.unexpected("a duration"))?;
+    let offset = parse_duration_ms(&format!("{digits}{unit}"))
+        .ok_or_else(|| before.unexpected("a duration"))?;
     Ok(if negative { -offset } else { offset })
 }
 

@@ -1,8 +1,8 @@
-//! Calls of functions, by family.
+//! Function calls, by family.
 
 use super::{MetricKind, QueryGenerator};
 
-/// Functions of a window that take nothing else and mean the same in every version.
+/// Functions of a window without other arguments and with the same meaning in every version.
 const OVER_TIME: &[&str] = &[
     "avg_over_time",
     "sum_over_time",
@@ -68,20 +68,20 @@ impl QueryGenerator {
         if self.random.one_in(4) {
             let function = self.pick(&["rate", "rate", "increase", "irate"]);
             let series = self.series(Some(MetricKind::Counter));
-            return match self.random.one_in(4) {
-                true => {
-                    let brackets = self.range_and_step();
-                    format!("{function}({series}[{brackets}]{})", self.time_modifiers())
-                }
-                false => format!(
+            return if self.random.one_in(4) {
+                let brackets = self.range_and_step();
+                format!("{function}({series}[{brackets}]{})", self.time_modifiers())
+            } else {
+                format!(
                     "{function}({})",
                     self.range_selector(Some(MetricKind::Counter))
-                ),
+                )
             };
         }
-        let windows = match self.random.one_in(3) {
-            true => self.subquery(depth),
-            false => self.range_selector(None),
+        let windows = if self.random.one_in(3) {
+            self.subquery(depth)
+        } else {
+            self.range_selector(None)
         };
         match self.random.below(12) {
             0 => format!("quantile_over_time({}, {windows})", self.fraction()),
@@ -114,20 +114,18 @@ impl QueryGenerator {
     pub(super) fn label_call(&mut self, depth: usize) -> String {
         let vector = self.vector(depth);
         let (from, other) = (self.label(), self.label());
-        let to = match self.random.one_in(2) {
-            true => "made".to_string(),
-            false => self.label(),
+        let to = if self.random.one_in(2) {
+            "made".to_string()
+        } else {
+            self.label()
         };
-        match self.random.one_in(3) {
-            true => {
-                let separator = self.pick(&["-", "", "/"]);
-                format!("label_join({vector}, \"{to}\", \"{separator}\", \"{from}\", \"{other}\")")
-            }
-            false => {
-                let pattern = self.pick(&["(.*)", "(.)(.*)", "x", "", ".+", "(?P<all>.*)"]);
-                let text = self.pick(&["$1", "fixed", "", "$2-$1", "${1}x", "$all"]);
-                format!("label_replace({vector}, \"{to}\", \"{text}\", \"{from}\", \"{pattern}\")")
-            }
+        if self.random.one_in(3) {
+            let separator = self.pick(&["-", "", "/"]);
+            format!("label_join({vector}, \"{to}\", \"{separator}\", \"{from}\", \"{other}\")")
+        } else {
+            let pattern = self.pick(&["(.*)", "(.)(.*)", "x", "", ".+", "(?P<all>.*)"]);
+            let text = self.pick(&["$1", "fixed", "", "$2-$1", "${1}x", "$all"]);
+            format!("label_replace({vector}, \"{to}\", \"{text}\", \"{from}\", \"{pattern}\")")
         }
     }
 
@@ -150,14 +148,15 @@ impl QueryGenerator {
         }
     }
 
-    /// What Prometheus 2.42 does not know.
+    /// Functions that Prometheus 2.42 does not have.
     pub(super) fn newer_call(&mut self, depth: usize) -> String {
         let native = Some(MetricKind::NativeHistogram);
         match self.random.below(12) {
             0 | 1 => {
-                let windows = match self.random.one_in(3) {
-                    true => self.subquery(depth),
-                    false => self.range_selector(None),
+                let windows = if self.random.one_in(3) {
+                    self.subquery(depth)
+                } else {
+                    self.range_selector(None)
                 };
                 format!("{}({windows})", self.pick(NEWER_OVER_TIME))
             }
@@ -184,9 +183,10 @@ impl QueryGenerator {
                 format!("histogram_quantiles({histograms}, \"quantile\", {first}, {second})")
             }
             7 => {
-                let (op, parameter) = match self.random.one_in(2) {
-                    true => ("limitk", self.count()),
-                    false => ("limit_ratio", self.fraction()),
+                let (op, parameter) = if self.random.one_in(2) {
+                    ("limitk", self.count())
+                } else {
+                    ("limit_ratio", self.fraction())
                 };
                 self.grouped(op, Some(parameter), depth)
             }

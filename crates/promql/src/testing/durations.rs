@@ -1,13 +1,13 @@
 //! Durations, offsets and `@`.
 //!
-//! Holds always, except in hostile queries: ranges of selectors and offsets are whole seconds, ranges
-//! of subqueries end in 250 ms. So whoever keeps samples and query times off these fractions of a
-//! second has no sample at the edge of a window.
+//! Holds always, except in hostile queries: ranges of selectors and offsets are whole seconds,
+//! ranges of subqueries end in 250 ms. So no sample is at the edge of a window if samples and query
+//! times avoid these fractions of a second.
 
 use super::QueryGenerator;
 
 impl QueryGenerator {
-    /// What stands in the brackets of a range selector.
+    /// The text in the brackets of a range selector.
     pub(super) fn range(&mut self) -> String {
         if let Some(hostile) = self.hostile_duration() {
             return hostile;
@@ -21,10 +21,10 @@ impl QueryGenerator {
         .to_string()
     }
 
-    /// What stands in the brackets of a subquery.
+    /// The text in the brackets of a subquery.
     pub(super) fn range_and_step(&mut self) -> String {
         if let Some(hostile) = self.hostile_duration() {
-            // A short step over a long range is what an attacker writes.
+            // An attack: a short step over a long range.
             let step = self.pick(&["", "1ms", "1s", "1m", "290y"]);
             return format!("{hostile}:{step}");
         }
@@ -33,19 +33,22 @@ impl QueryGenerator {
         format!("{range}:{step}")
     }
 
-    /// Nothing mostly; else `offset`, `@` or both, in either order.
+    /// Mostly nothing; else `offset`, `@` or both, in either order.
     pub(super) fn time_modifiers(&mut self) -> String {
-        let offset = match self.random.one_in(6) {
-            true => format!(" offset {}", self.offset()),
-            false => String::new(),
+        let offset = if self.random.one_in(6) {
+            format!(" offset {}", self.offset())
+        } else {
+            String::new()
         };
-        let at = match self.random.one_in(10) {
-            true => format!(" @ {}", self.at()),
-            false => String::new(),
+        let at = if self.random.one_in(10) {
+            format!(" @ {}", self.at())
+        } else {
+            String::new()
         };
-        match self.random.one_in(2) {
-            true => offset + &at,
-            false => at + &offset,
+        if self.random.one_in(2) {
+            offset + &at
+        } else {
+            at + &offset
         }
     }
 

@@ -1,4 +1,4 @@
-//! Operators between vectors, mostly with partners that find each other.
+//! Operators between vectors, mostly with matching rows.
 
 use super::{MetricKind, QueryGenerator};
 
@@ -32,9 +32,10 @@ impl QueryGenerator {
     /// `and`, `or`, `unless`
     pub(super) fn set_operation(&mut self, depth: usize) -> String {
         let operator = self.pick(&["and", "or", "unless"]);
-        let matching = match self.random.one_in(2) {
-            true => self.matching(),
-            false => String::new(),
+        let matching = if self.random.one_in(2) {
+            self.matching()
+        } else {
+            String::new()
         };
         let (left, right) = (self.operand(depth), self.operand(depth));
         format!("{left} {operator}{matching} {right}")
@@ -43,9 +44,10 @@ impl QueryGenerator {
     /// `sum by (a) (…) / on (a) sum by (a) (…)`
     fn join_of_groups(&mut self, operator: &str, depth: usize) -> String {
         let labels = self.label_list();
-        let matching = match self.random.one_in(2) {
-            true => format!(" on ({labels})"),
-            false => String::new(),
+        let matching = if self.random.one_in(2) {
+            format!(" on ({labels})")
+        } else {
+            String::new()
         };
         let fill = self.fill();
         let mut side = || {
@@ -60,21 +62,24 @@ impl QueryGenerator {
     fn many_to_one(&mut self, operator: &str, depth: usize) -> String {
         let labels = self.label_list();
         let extra = self.label();
-        let extra = match labels.split(", ").any(|label| label == extra) || self.random.one_in(2) {
-            true => String::new(),
-            false => extra,
+        let extra = if labels.split(", ").any(|label| label == extra) || self.random.one_in(2) {
+            String::new()
+        } else {
+            extra
         };
         let many = self.operand(depth);
         let aggregate = self.plain_aggregate();
-        let grouping = match extra.is_empty() || labels.is_empty() {
-            true => format!("{labels}{extra}"),
-            false => format!("{labels}, {extra}"),
+        let grouping = if extra.is_empty() || labels.is_empty() {
+            format!("{labels}{extra}")
+        } else {
+            format!("{labels}, {extra}")
         };
         let one = format!("{aggregate} by ({grouping}) ({})", self.vector(depth));
         let fill = self.fill();
-        match self.random.one_in(2) {
-            true => format!("{many} {operator} on ({labels}) group_left ({extra}){fill} {one}"),
-            false => format!("{one} {operator} on ({labels}) group_right ({extra}){fill} {many}"),
+        if self.random.one_in(2) {
+            format!("{many} {operator} on ({labels}) group_left ({extra}){fill} {one}")
+        } else {
+            format!("{one} {operator} on ({labels}) group_right ({extra}){fill} {many}")
         }
     }
 
@@ -95,7 +100,7 @@ impl QueryGenerator {
         }
     }
 
-    /// Arithmetic without parentheses, for the sake of precedence.
+    /// Arithmetic without parentheses, to test precedence.
     fn bare_chain(&mut self, depth: usize) -> String {
         let mut chain = self.metric(None);
         for _ in 0..2 + self.random.below(2) {

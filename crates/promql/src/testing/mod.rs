@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Holds always:
-//! - A seed decides every query that follows.
-//! - Every query parses in the language that was asked for; whether it can be answered is another
-//!   matter, because joins may find two partners and parameters may be out of range.
-//! - Usual shapes are frequent: sums of rates, joins by the labels both sides have, quantiles of
-//!   histograms. Pure chance over the grammar would hardly ever write them.
+//! - The seed determines all queries.
+//! - Every query parses in the requested language; its evaluation may fail, because joins may find
+//!   two partners and parameters may be out of range.
+//! - Usual shapes are frequent: sums of rates, joins by common labels, quantiles of histograms. A
+//!   uniform choice over the grammar would hardly ever generate them.
 
 mod calls;
 mod durations;
@@ -24,16 +24,16 @@ mod tests;
 
 pub use random::Random;
 
-/// Which language the queries are written in.
+/// The language of the queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// What Prometheus 2.42 knows, without the few words whose meaning has changed since.
+    /// That of Prometheus 2.42, without the few functions that have changed since.
     Prometheus2,
     /// All of Prometheus 3.14, every experimental part included.
     Everything,
 }
 
-/// What the samples of a metric are.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     Counter,
@@ -43,26 +43,26 @@ pub enum MetricKind {
     NativeHistogram,
 }
 
-/// What queries may speak about.
+/// Metrics, labels and times for queries.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     pub metrics: Vec<(String, MetricKind)>,
-    /// Names of labels and values they have.
+    /// Labels with their values.
     pub labels: Vec<(String, Vec<String>)>,
-    /// Times in seconds that `@` may name.
+    /// Times for `@` in seconds.
     pub times: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Options {
     pub language: Language,
-    /// How many expressions may lie in one another, beyond the few of a usual shape.
+    /// Most nested expressions, besides those of a usual shape.
     pub depth: usize,
-    /// Whether numbers and durations are often at the edge of what can be written.
+    /// Whether numbers and durations are often extreme.
     pub hostile: bool,
 }
 
-/// Writes queries.
+/// Generates queries.
 #[derive(Clone, Debug)]
 pub struct QueryGenerator {
     random: Random,
@@ -79,20 +79,22 @@ impl QueryGenerator {
         }
     }
 
-    /// A query that has a vector or a scalar as its answer, so that it may be asked for a range too.
+    /// A query for a vector or a scalar, which may also be a range query.
     pub fn query(&mut self) -> String {
         let depth = self.options.depth;
-        match self.random.one_in(25) {
-            true => self.scalar(depth),
-            false => self.vector(depth),
+        if self.random.one_in(25) {
+            self.scalar(depth)
+        } else {
+            self.vector(depth)
         }
     }
 
-    /// A query that has a range vector as its answer, for instant queries only.
+    /// A query for a range vector, only for instant queries.
     pub fn range_query(&mut self) -> String {
-        match self.random.one_in(3) {
-            true => self.subquery(1),
-            false => self.range_selector(None),
+        if self.random.one_in(3) {
+            self.subquery(1)
+        } else {
+            self.range_selector(None)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Chance from one seed (splitmix64), so that a run can be had again.
+//! Random numbers from a seed (splitmix64), so that runs are reproducible.
 
 use std::ops::Range;
 
@@ -23,22 +23,22 @@ impl Random {
         range.start.wrapping_add((self.bits() % width) as i64)
     }
 
-    /// A number below `end`, 0 where there is none.
+    /// A number below `end`; 0 if there is none.
     pub fn below(&mut self, end: usize) -> usize {
         (self.bits() % end.max(1) as u64) as usize
     }
 
-    /// True once in so many times.
+    /// True with a probability of one in `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.bits().is_multiple_of(times)
     }
 
-    /// One of a list, which is not empty.
+    /// An entry of a list, which must not be empty.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// One of a list whose entries carry how often they are wanted.
+    /// An entry of a list with weights.
     pub fn pick_weighted<T: Copy>(&mut self, from: &[(usize, T)]) -> T {
         let total = from.iter().map(|(weight, _)| weight).sum();
         let mut left = self.below(total);

@@ -27,29 +27,30 @@ impl QueryGenerator {
         let usual = [
             "0", "1", "2", "3", "0.5", "10", "100", "-1", "1e3", "7", "0.25", "60", "0x10", "-2.5",
         ];
-        match self.random.one_in(40) {
-            true => self.pick(&["NaN", "Inf", "-Inf"]).to_string(),
-            false => self.pick(&usual).to_string(),
+        if self.random.one_in(40) {
+            self.pick(&["NaN", "Inf", "-Inf"]).to_string()
+        } else {
+            self.pick(&usual).to_string()
         }
     }
 
-    /// A small count for `topk` and its like.
+    /// A small count for `topk` and the like.
     pub(super) fn count(&mut self) -> String {
-        match self.options.hostile {
-            true => self.number(),
-            false => self
-                .pick(&["1", "2", "3", "5", "2.7", "0", "-1", "100"])
-                .to_string(),
+        if self.options.hostile {
+            self.number()
+        } else {
+            self.pick(&["1", "2", "3", "5", "2.7", "0", "-1", "100"])
+                .to_string()
         }
     }
 
     /// A number between 0 and 1, mostly.
     pub(super) fn fraction(&mut self) -> String {
-        match self.options.hostile {
-            true => self.number(),
-            false => self
-                .pick(&["0.5", "0.9", "0.99", "0.1", "0", "1", "0.25", "1.5", "-0.1"])
-                .to_string(),
+        if self.options.hostile {
+            self.number()
+        } else {
+            self.pick(&["0.5", "0.9", "0.99", "0.1", "0", "1", "0.25", "1.5", "-0.1"])
+                .to_string()
         }
     }
 
@@ -57,10 +58,7 @@ impl QueryGenerator {
         if depth == 0 {
             return self.number();
         }
-        let others = match self.knows_everything() {
-            true => 11,
-            false => 9,
-        };
+        let others = if self.knows_everything() { 11 } else { 9 };
         match self.random.below(others) {
             0 | 1 => self.number(),
             2 => "time()".to_string(),
@@ -94,17 +92,18 @@ impl QueryGenerator {
         format!("{left} {operator} {right}")
     }
 
-    /// A scalar that may stand on either side of any operator.
+    /// A scalar that is an operand of any operator.
     pub(super) fn scalar_operand(&mut self, depth: usize) -> String {
         let scalar = self.scalar(depth);
-        match scalar.contains(' ') || scalar.starts_with('-') {
-            true => format!("({scalar})"),
-            false => scalar,
+        if scalar.contains(' ') || scalar.starts_with('-') {
+            format!("({scalar})")
+        } else {
+            scalar
         }
     }
 
     pub(super) fn arithmetic(&mut self) -> &'static str {
-        // Prometheus 2.42 keeps the name of a metric behind `atan2`, where 3.x drops it.
+        // With `atan2` Prometheus 2.42 keeps the metric name, 3.x drops it.
         let atan2 = usize::from(self.knows_everything());
         self.random.pick_weighted(&[
             (4, "+"),

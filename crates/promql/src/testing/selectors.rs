@@ -3,7 +3,7 @@
 use super::{MetricKind, QueryGenerator};
 
 impl QueryGenerator {
-    /// `name{matchers} offset … @ …`, with a unit of time modifiers.
+    /// `name{matchers} offset … @ …`
     pub(super) fn selector(&mut self, kind: Option<MetricKind>) -> String {
         let series = self.series(kind);
         let mut extension = "";
@@ -19,7 +19,7 @@ impl QueryGenerator {
         format!("{series}[{range}]{}", self.time_modifiers())
     }
 
-    /// `name{matchers}[range] anchored`, as the few functions want it that know the word.
+    /// `name{matchers}[range] anchored`, for the few functions that accept it.
     pub(super) fn extended_range_selector(&mut self) -> String {
         let (series, range) = (self.series(Some(MetricKind::Counter)), self.range());
         let extension = self.pick(&["anchored", "smoothed"]);
@@ -38,13 +38,13 @@ impl QueryGenerator {
         let mut matchers = self.matchers();
         let name = self.metric(kind);
         if self.knows_everything() && self.random.one_in(25) {
-            // Several metrics, whose series may be told apart by nothing but their names.
+            // Several metrics, whose series may differ only in their names.
             let other = self.metric(kind);
             matchers.insert(0, format!("__name__=~\"{name}|{other}\""));
             return format!("{{{}}}", matchers.join(", "));
         }
         match self.random.one_in(20) {
-            // The name as a matcher, which is the same series in other words.
+            // The name as a matcher: the same series.
             true => {
                 matchers.insert(0, format!("__name__=\"{name}\""));
                 format!("{{{}}}", matchers.join(", "))
@@ -54,7 +54,7 @@ impl QueryGenerator {
         }
     }
 
-    /// The name of a metric of a kind; of any kind but buckets and histograms without one.
+    /// The name of a metric of a kind; without a kind, any but buckets and histograms.
     pub(super) fn metric(&mut self, kind: Option<MetricKind>) -> String {
         let fits = |of: MetricKind| match kind {
             Some(kind) => of == kind,
@@ -72,7 +72,7 @@ impl QueryGenerator {
         names.get(place).map_or("up", |name| name).to_string()
     }
 
-    /// Mostly none or one.
+    /// Mostly none or one matcher.
     fn matchers(&mut self) -> Vec<String> {
         let count = self.random.pick_weighted(&[(10, 0), (7, 1), (2, 2)]);
         (0..count).map(|_| self.matcher()).collect()
@@ -110,7 +110,7 @@ impl QueryGenerator {
         }
     }
 
-    /// Up to two labels with a comma between.
+    /// Up to two labels, separated by a comma.
     pub(super) fn label_list(&mut self) -> String {
         let count = self.random.pick_weighted(&[(1, 0), (10, 1), (6, 2)]);
         let labels: Vec<String> = (0..count).map(|_| self.label()).collect();

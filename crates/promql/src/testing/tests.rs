@@ -1,4 +1,4 @@
-//! The generator writes what it promises.
+//! Tests of the generator.
 
 use super::*;
 use crate::parse::{Expr, ValueType, parse};

@@ -1,8 +1,8 @@
-//! Expressions with an instant vector as their value: which shape comes how often, and aggregations.
+//! Instant vectors: the frequency of shapes, and aggregations.
 
 use super::{MetricKind, QueryGenerator};
 
-/// A shape of an expression; `depth` is what may lie below it.
+/// A shape of an expression; `depth` is that of its operands.
 type Shape = fn(&mut QueryGenerator, depth: usize) -> String;
 
 impl QueryGenerator {
@@ -43,16 +43,17 @@ impl QueryGenerator {
         shape(self, below)
     }
 
-    /// A vector that may stand on either side of any operator and before brackets.
+    /// A vector that is an operand of any operator and of brackets.
     pub(super) fn operand(&mut self, depth: usize) -> String {
         let vector = self.vector(depth);
         let is_atom = |text: &str| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_:\"={},.!~+*|".contains(c);
             text.chars().all(plain) && !text.starts_with(|c: char| c.is_ascii_digit())
         };
-        match is_atom(&vector) {
-            true => vector,
-            false => format!("({vector})"),
+        if is_atom(&vector) {
+            vector
+        } else {
+            format!("({vector})")
         }
     }
 
@@ -72,12 +73,13 @@ impl QueryGenerator {
         let function = self.pick(&["rate", "rate", "increase", "irate"]);
         let range = self.range_selector(Some(MetricKind::Counter));
         let aggregate = self.plain_aggregate();
-        match self.random.one_in(5) {
-            true => format!("{aggregate}({function}({range}))"),
-            false => format!(
+        if self.random.one_in(5) {
+            format!("{aggregate}({function}({range}))")
+        } else {
+            format!(
                 "{aggregate} by ({}) ({function}({range}))",
                 self.label_list()
-            ),
+            )
         }
     }
 
@@ -96,24 +98,21 @@ impl QueryGenerator {
     }
 
     fn aggregate(&mut self, depth: usize) -> String {
-        match self.random.one_in(8) {
-            true => {
-                let fraction = self.fraction();
-                self.grouped("quantile", Some(fraction), depth)
-            }
-            false => {
-                let aggregate = self.plain_aggregate();
-                self.grouped(aggregate, None, depth)
-            }
+        if self.random.one_in(8) {
+            let fraction = self.fraction();
+            self.grouped("quantile", Some(fraction), depth)
+        } else {
+            let aggregate = self.plain_aggregate();
+            self.grouped(aggregate, None, depth)
         }
     }
 
-    /// Aggregations that choose or list series by their values.
+    /// Aggregations that select or count series by their values.
     fn choice(&mut self, depth: usize) -> String {
         let count = self.count();
         match self.random.below(6) {
             0 => {
-                // Only values as they were written: printed digits show the last bit of computed ones.
+                // Only stored values: the text of computed ones depends on their last bit.
                 let series = self.selector(None);
                 format!(
                     "count_values by ({}) (\"value\", {series})",
@@ -154,22 +153,25 @@ impl QueryGenerator {
 
     fn with_scalar(&mut self, operator: &str, depth: usize) -> String {
         let vector = self.operand(depth);
-        let scalar = match self.random.one_in(4) {
-            true => self.scalar_operand(depth.min(1)),
-            false => self.number(),
+        let scalar = if self.random.one_in(4) {
+            self.scalar_operand(depth.min(1))
+        } else {
+            self.number()
         };
-        match self.random.one_in(4) {
-            true => format!("{scalar} {operator} {vector}"),
-            false => format!("{vector} {operator} {scalar}"),
+        if self.random.one_in(4) {
+            format!("{scalar} {operator} {vector}")
+        } else {
+            format!("{vector} {operator} {scalar}")
         }
     }
 
     fn histogram_quantile(&mut self, depth: usize) -> String {
         let fraction = self.fraction();
         let native = self.knows_everything() && self.random.one_in(2);
-        let kind = match native {
-            true => MetricKind::NativeHistogram,
-            false => MetricKind::Buckets,
+        let kind = if native {
+            MetricKind::NativeHistogram
+        } else {
+            MetricKind::Buckets
         };
         let range = self.range_selector(Some(kind));
         let function = self.pick(&["rate", "rate", "increase"]);
@@ -181,9 +183,10 @@ impl QueryGenerator {
             3 => format!("sum by ({}, le) ({rates})", self.label()),
             _ => format!("sum without ({}) ({rates})", self.label()),
         };
-        match depth > 0 && self.random.one_in(10) {
-            true => format!("histogram_quantile({}, {buckets})", self.scalar(depth - 1)),
-            false => format!("histogram_quantile({fraction}, {buckets})"),
+        if depth > 0 && self.random.one_in(10) {
+            format!("histogram_quantile({}, {buckets})", self.scalar(depth - 1))
+        } else {
+            format!("histogram_quantile({fraction}, {buckets})")
         }
     }
 }

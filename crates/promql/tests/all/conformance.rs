@@ -1,4 +1,4 @@
-//! Scripts: those of the Prometheus project, used where they lie, and our own.
+//! Conformance scripts of the Prometheus project, and our own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use icecore_promql::script::{Script, run_file};
 use icecore_promql::{Engine, EngineOptions};
 
-/// How many evaluations the scripts of the Prometheus project ask for. Their README counts one less:
+/// Number of evaluations in the scripts of the Prometheus project. Their README counts one less:
 /// one `eval` is indented.
 const GIVEN_EVALS: usize = 1899;
 
@@ -14,7 +14,7 @@ fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The scripts of the Prometheus project; `None` where the shared directory is not there.
+/// The scripts of the Prometheus project; `None` if the shared directory is missing.
 pub(crate) fn given_scripts() -> Option<PathBuf> {
     let shared = match std::env::var_os("ICECORE_SHARED") {
         Some(shared) => PathBuf::from(shared),
@@ -36,7 +36,7 @@ pub(crate) fn own_scripts() -> PathBuf {
     project_root().join("testdata/promql")
 }
 
-/// An engine as the scripts want it, which expect names to be removed late.
+/// An engine with delayed name removal, as the scripts expect.
 pub(crate) fn script_engine() -> Engine {
     Engine::new(script_options())
 }
@@ -107,7 +107,7 @@ fn own_scripts_pass() {
     run_all(&own_scripts(), &script_engine());
 }
 
-/// What Prometheus answers as it comes: names are removed at once.
+/// Answers of Prometheus with default options: names are removed at once.
 #[test]
 fn own_scripts_of_names_removed_at_once_pass() {
     run_all(
@@ -116,7 +116,7 @@ fn own_scripts_of_names_removed_at_once_pass() {
     );
 }
 
-/// A runner that finds no difference would pass everything.
+/// A runner that never finds a difference would pass everything.
 #[test]
 fn differences_are_found() {
     let wrong = [

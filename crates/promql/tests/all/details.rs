@@ -1,4 +1,4 @@
-//! Details of Prometheus that its own scripts do not show; each was compared with 3.14.
+//! Details of Prometheus that its own scripts do not cover; each was compared with 3.14.
 
 use icecore_promql::Engine;
 use icecore_promql::script::run_file;
@@ -17,7 +17,7 @@ fn names_at_once(script: &str) {
     check(&Engine::default(), script);
 }
 
-/// Type and unit go with the name, so series that differ by nothing else become one.
+/// Type and unit are removed with the name, so series that differ in nothing else become one.
 #[test]
 fn series_that_differ_by_their_type_meet() {
     names_at_once(
@@ -71,8 +71,8 @@ eval range from 0 to 3m step 1m sum(count_over_time(early[1m]))
     );
 }
 
-/// Where a counter was reset is looked for when counts and sums are read alone: from sample to sample, but
-/// not across what lies between the windows of two steps. The storage says nothing of the first ones.
+/// Counter resets are detected when only counts and sums are read: from sample to sample, but not
+/// across the gap between the windows of two steps. The storage gives no hint for the first ones.
 #[test]
 fn resets_are_looked_for_where_samples_are_read() {
     names_at_once(
@@ -112,7 +112,7 @@ eval instant at 2m histogram_count(sum({__name__=~"g|h"} </ 100))
     );
 }
 
-/// What has one moment is no range, whatever it is part of.
+/// A grid of one step is not a range, whatever it is part of.
 #[test]
 fn one_moment_is_no_range() {
     names_at_once(
@@ -146,7 +146,7 @@ eval instant at 90s count_over_time(sort(m)[1m:1m])
     );
 }
 
-/// What is outside is evaluated last, and the last place of a note is the one that is given.
+/// Outer expressions are evaluated last, and an annotation has its last position.
 #[test]
 fn notes_of_parameters_come_after_those_inside() {
     names_at_once(
@@ -165,7 +165,7 @@ eval instant at 1m quantile_over_time(1.5, quantile(1.5, m)[1m:1m])
     );
 }
 
-/// Rows of info metrics are left alone, be it that the query says only which of them are not wanted.
+/// Rows of info metrics are not enriched, even if the query only excludes some of them.
 #[test]
 fn info_of_info_metrics() {
     check(

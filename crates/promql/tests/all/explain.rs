@@ -1,7 +1,8 @@
-//! Plans as people see them: what each rule changes, and how a plan without rules looks.
+//! EXPLAIN: what each rule changes, and plans without rules.
 //!
-//! A file of `testdata/explain` is named after its rule and holds queries with their plans, with the rule
-//! and without it. `ICECORE_BLESS=1 cargo test -p icecore-promql --test all explain` writes them anew.
+//! A file of `testdata/explain` is named after its rule and holds queries with their plans, with
+//! the rule and without it. `ICECORE_BLESS=1 cargo test -p icecore-promql --test all explain`
+//! rewrites them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,7 +33,7 @@ fn plan(query: &str, rules: Rules) -> String {
     engine.explain(&request).unwrap()
 }
 
-/// The plans of all queries of a file, `before` the rules are changed and after it.
+/// The plans of all queries of a file, with the rule and without it.
 fn check(rule: &str, change: fn(&mut Rules)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../testdata/explain")
@@ -45,12 +46,11 @@ fn check(rule: &str, change: fn(&mut Rules)) {
         let (with, without) = (plan(query, Rules::ALL), plan(query, off));
         let separator = if found.is_empty() { "" } else { "\n\n" };
         writeln!(found, "{separator}{QUERY}{query}").unwrap();
-        match with == without {
-            true => write!(found, "\nwith {rule} and without it, a {with}").unwrap(),
-            false => {
-                write!(found, "\nwith {rule}, a {with}").unwrap();
-                write!(found, "\nwithout {rule}, a {without}").unwrap();
-            }
+        if with == without {
+            write!(found, "\nwith {rule} and without it, a {with}").unwrap();
+        } else {
+            write!(found, "\nwith {rule}, a {with}").unwrap();
+            write!(found, "\nwithout {rule}, a {without}").unwrap();
         }
     }
     if std::env::var_os("ICECORE_BLESS").is_some() {
@@ -85,7 +85,7 @@ fn share_expressions() {
     check("share_expressions", |rules| rules.share_expressions = false);
 }
 
-/// Every kind of node, so that its text is seen by someone.
+/// Every kind of node, so that its text is covered.
 #[test]
 fn rules() {
     check("rules", |rules| *rules = Rules::NONE);

@@ -1,4 +1,4 @@
-//! Data too large or too irregular for script files, with expectations computed here in the plainest way.
+//! Data too large or too irregular for script files, with expectations from simple reference code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -55,7 +55,7 @@ fn many_series_over_hours() {
 /// Samples of one series.
 type Samples = BTreeMap<i64, f64>;
 
-/// What a window function answers for the values of a window, oldest first.
+/// The result of a window function for the values of a window, oldest first.
 type Reference = fn(&[f64]) -> f64;
 
 const FUNCTIONS: [(&str, Reference); 7] = [
@@ -88,7 +88,8 @@ fn window(samples: &Samples, end_ms: i64, range_ms: i64) -> Vec<f64> {
         .collect()
 }
 
-/// What an instant selector sees: the newest sample in the look-back, unless it is a staleness marker.
+/// The value of an instant selector: the newest sample in the look-back, unless it is a staleness
+/// marker.
 fn look_back(samples: &Samples, end_ms: i64) -> Option<f64> {
     let (_, value) = samples
         .range(end_ms - LOOKBACK_MS + 1..=end_ms)
@@ -151,7 +152,7 @@ impl Grid {
     }
 }
 
-/// The expected answer: what `value` says at each step, without series that have nothing.
+/// The expected answer: `value` at each step, without empty series.
 fn expect(
     series: &[Samples],
     grid: Grid,
@@ -172,7 +173,7 @@ fn expect(
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Times that often lie on, just before or just after a full hour or minute.
+/// Times often on, just before or just after a full hour or minute.
 fn time() -> impl Strategy<Value = i64> {
     prop_oneof![
         0..4 * HOUR_MS,

@@ -1,4 +1,4 @@
-//! Requests nobody should make: nothing panics, and answers have the shape that was asked for.
+//! Hostile requests: nothing panics, and answers have the requested shape.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use icecore_promql::{
     Answer, Engine, Error, MemorySource, QueryTime, QueryValue, Request, SampleValue,
 };
 
-/// The earliest and the latest moment, some near them, and some that are usual.
+/// The earliest and the latest time, some near them, and some usual ones.
 const MOMENTS: [i64; 9] = [
     i64::MIN,
     i64::MIN + 1,

@@ -1,4 +1,4 @@
-//! Queries that need more than they may have are refused before they take it.
+//! Queries over their limits fail before they allocate.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,7 +7,7 @@ use icecore_model::Labels;
 use icecore_promql::script::{LoadedSample, LoadedValue};
 use icecore_promql::{Answer, Engine, EngineOptions, Error, MemorySource, QueryTime, Request};
 
-/// Small, so that a query that takes too much first and asks afterwards would still be quick.
+/// Small, so that a query that allocates before it checks would still be fast.
 const MEMORY_MAX: usize = 1 << 20;
 
 fn source() -> MemorySource {
@@ -43,7 +43,7 @@ fn execute(
     block_on(engine.execute(source, &request, &AtomicBool::new(false)))
 }
 
-/// Times whose distance is no `i64`.
+/// Times whose distance does not fit an `i64`.
 #[test]
 fn ends_of_time_are_in_range() {
     let mut source = MemorySource::default();
@@ -86,7 +86,7 @@ fn memory_is_asked_for_first() {
     });
     let source = source();
     let queries = [
-        // A row for each value, with a place for each step.
+        // A row for each value, with a slot for each step.
         "count_values(\"value\", counter)",
         "sum_over_time(count_values(\"value\", counter)[1000s:1s])",
         // Rows of a million steps, of which few have a sample.
@@ -111,7 +111,7 @@ fn memory_is_asked_for_first() {
     }
 }
 
-/// One row can be hours of work, so its windows are no place to wait for the end of a batch.
+/// A single row can take hours, so cancellation is checked between its windows.
 #[test]
 fn a_long_row_ends_with_the_time_of_its_query() {
     let engine = Engine::new(EngineOptions {

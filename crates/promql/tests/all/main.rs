@@ -1,4 +1,5 @@
-//! PromQL from outside: scripts with their expected answers, and queries over generated data.
+//! PromQL through its public API: scripts with their expected answers, and queries over generated
+//! data.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![allow(

@@ -1,4 +1,4 @@
-//! How much memory large queries take, over a source that makes its series as they are read.
+//! Memory use of large queries, over a source that generates its series as they are read.
 //!
 //! ```text
 //! cargo test --release -p icecore-promql --test all memory -- --ignored --nocapture --test-threads 1
@@ -22,7 +22,7 @@ const BATCH_SERIES: usize = 1000;
 const GIB: u64 = 1 << 30;
 
 /// Series of targets with twenty series each, a sample every 15 s.
-struct Endless {
+struct EndlessSource {
     series: usize,
 }
 
@@ -32,7 +32,7 @@ struct Stream {
     times: TimeColumn,
 }
 
-impl SeriesSource for Endless {
+impl SeriesSource for EndlessSource {
     fn select(
         &self,
         selection: Selection,
@@ -80,7 +80,7 @@ impl Stream {
     }
 }
 
-/// The largest resident size since it was last reset.
+/// The peak resident size since it was last reset.
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -104,7 +104,7 @@ fn measure(series: usize, query: &str, time: QueryTime, expected_series: usize) 
         timeout: None,
         counts_touched: false,
     };
-    let (source, never) = (Endless { series }, AtomicBool::new(false));
+    let (source, never) = (EndlessSource { series }, AtomicBool::new(false));
     let started = Instant::now();
     let answer = block_on(engine.execute(&source, &request, &never)).unwrap();
     let seconds = started.elapsed().as_secs_f64();

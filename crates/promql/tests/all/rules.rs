@@ -11,9 +11,10 @@ use proptest::prelude::*;
 
 use crate::conformance::{given_scripts, own_scripts, run_all, script_options};
 
-/// Queries in which a careless rule would change the answer. The metrics are `a`, `b` and `c_total`.
+/// Queries in which a careless rule would change the answer. The metrics are `a`, `b` and
+/// `c_total`.
 const QUERIES: [&str; 57] = [
-    // Matchers that may travel to the other side, and those that may not.
+    // Matchers that may be pushed to the other side, and those that may not.
     r#"a{host="x"} / b"#,
     r#"a{host="x"} * on (host) group_left sum by (host) (b)"#,
     r#"a{host="x", code="1"} * on (host) group_right b"#,
@@ -58,7 +59,7 @@ const QUERIES: [&str; 57] = [
     r#"timestamp(a) - a + rate(a[2m])"#,
     r#"a @ 60 + a + a offset -30s"#,
     r#"sum(last_over_time(a[1m:])) "#,
-    // Vectors that are written twice.
+    // Vectors that occur twice.
     r#"sum(rate(c_total[1m])) / (1 + sum(rate(c_total[1m])))"#,
     r#"rate(a[1m]) + rate(a[1m]) * rate(a[1m])"#,
     r#"max_over_time(rate(c_total[1m])[2m:30s]) - rate(c_total[1m])"#,
@@ -158,7 +159,7 @@ proptest! {
         for query in QUERIES {
             for time in times {
                 let expected = answer(&source, query, time, Rules::NONE);
-                // Duplicates that match nothing are only noticed when everything is read.
+                // Duplicates that match nothing are only detected when everything is read.
                 if expected.contains("duplicate series") || expected.contains("multiple matches") {
                     continue;
                 }
@@ -181,7 +182,8 @@ fn queries_are_valid() {
     }
 }
 
-/// Selectors share a scan, and what is kept for the second one is limited: then it reads on alone.
+/// Selectors share a scan, and what is kept for the second one is limited: beyond that it reads by
+/// itself.
 #[test]
 fn little_memory_changes_no_answer() {
     let mut source = MemorySource::default();

@@ -1,87 +1,93 @@
-//! What is measured of a histogram at a step.
+//! Functions that compute a float from a histogram: quantiles and fractions.
 
-use crate::annotations::{Annotations, ForMetric, Note, RaisedCounts};
+use crate::annotations::{Annotation, Annotations, MetricSuffix, MonotonicityFixes};
 use crate::exec::{Grid, ScalarColumn};
 use crate::histogram::{
-    ClassicBucket, FloatHistogram, ForcedMonotonic, QuantileNote, bucket_fraction, bucket_quantile,
+    ClassicBucket, FloatHistogram, MonotonicityFix, QuantileAnnotation, bucket_fraction,
+    bucket_quantile,
 };
 use crate::parse::Span;
 
-/// Makes a float of a histogram.
+/// Computes a float from a histogram.
 pub(super) trait Measure: Sync {
     /// The buckets are sorted by their bounds and not empty. They may be changed.
-    fn classic(&self, step: usize, buckets: &mut Vec<ClassicBucket>, remarks: &mut Remarks) -> f64;
+    fn classic(
+        &self,
+        step: usize,
+        buckets: &mut Vec<ClassicBucket>,
+        findings: &mut Findings,
+    ) -> f64;
 
-    fn native(&self, step: usize, histogram: &FloatHistogram, remarks: &mut Remarks) -> f64;
+    fn native(&self, step: usize, histogram: &FloatHistogram, findings: &mut Findings) -> f64;
 }
 
-/// What there is to say about a series, however many steps give rise to it.
+/// Conditions met at any step of a series, which become annotations.
 #[derive(Debug, Default)]
-pub(super) struct Remarks {
+pub(super) struct Findings {
     /// Classic and native at the same step.
     pub(super) mixed: bool,
-    /// Counts that had to be raised.
-    raised: Option<Raised>,
+    /// Counts that were raised to be monotonic.
+    fixes: Option<FixesByStep>,
     quantile_nan_result: bool,
     quantile_nan_skew: bool,
     fraction_nans: bool,
 }
 
-/// Counts that had to be raised, at all steps together, and of how many histograms at each step.
+/// Monotonicity fixes at all steps, and how many histograms needed one at each step.
 #[derive(Clone, Debug)]
-pub(super) struct Raised {
-    counts: RaisedCounts,
+pub(super) struct FixesByStep {
+    total: MonotonicityFixes,
     histograms: Vec<u32>,
 }
 
-impl Raised {
-    fn at(step: usize, grid: Grid, forced: ForcedMonotonic) -> Self {
-        let mut raised = Self {
-            counts: RaisedCounts::at(grid.time(step), forced),
+impl FixesByStep {
+    fn at(step: usize, grid: Grid, fix: MonotonicityFix) -> Self {
+        let mut fixes = Self {
+            total: MonotonicityFixes::at(grid.time(step), fix),
             histograms: vec![0; grid.steps],
         };
-        raised.histograms[step] = 1;
-        raised
+        fixes.histograms[step] = 1;
+        fixes
     }
 
-    fn add(&mut self, step: usize, grid: Grid, forced: ForcedMonotonic) {
-        self.counts
-            .merge(&RaisedCounts::at(grid.time(step), forced));
+    fn add(&mut self, step: usize, grid: Grid, fix: MonotonicityFix) {
+        self.total
+            .merge(&MonotonicityFixes::at(grid.time(step), fix));
         self.histograms[step] += 1;
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        self.counts.merge(&other.counts);
+        self.total.merge(&other.total);
         let steps = self.histograms.iter_mut().zip(&other.histograms);
         steps.for_each(|(sum, more)| *sum += more);
     }
 
-    /// With the number of samples as Prometheus gives it. It adds what was found at a step to what was
-    /// found before, and this to itself, at every step behind the first one, so that the number doubles
-    /// from step to step until it is too large for an integer. It is right for instant queries.
-    pub(super) fn as_prometheus_counts(&self) -> RaisedCounts {
+    /// With the number of samples that Prometheus reports. At every step after the first it adds
+    /// the running total to itself, so that the number doubles until it overflows. It is right for
+    /// instant queries.
+    pub(super) fn as_prometheus_reports(&self) -> MonotonicityFixes {
         let mut found = self.histograms.iter().map(|found| i64::from(*found));
         let first = found.find(|found| *found > 0).unwrap_or_default();
         let samples = found.fold(first, |sum, found| sum.wrapping_add(found).wrapping_mul(2));
-        self.counts.of_samples(samples)
+        self.total.of_samples(samples)
     }
 }
 
-type Wording = fn(ForMetric) -> Note;
+type MakeAnnotation = fn(MetricSuffix) -> Annotation;
 
-impl Remarks {
-    /// Says everything but which counts were raised, which is for whoever knows all series to say.
-    pub(super) fn say(&self, annotations: &Annotations, span: Span, metric: &ForMetric) {
-        for note in self.notes(metric) {
-            annotations.add(span, note);
+impl Findings {
+    /// Adds all annotations except monotonicity fixes, which are first summed over all series.
+    pub(super) fn annotate(&self, annotations: &Annotations, span: Span, metric: &MetricSuffix) {
+        for annotation in self.annotations(metric) {
+            annotations.add(span, annotation);
         }
     }
 
-    pub(super) fn raised(&self) -> Option<&Raised> {
-        self.raised.as_ref()
+    pub(super) fn fixes(&self) -> Option<&FixesByStep> {
+        self.fixes.as_ref()
     }
 
-    fn notes(&self, metric: &ForMetric) -> impl Iterator<Item = Note> {
+    fn annotations(&self, metric: &MetricSuffix) -> impl Iterator<Item = Annotation> {
         let Self {
             mixed,
             quantile_nan_result,
@@ -89,21 +95,21 @@ impl Remarks {
             fraction_nans,
             ..
         } = *self;
-        let notes: [(bool, Wording); 4] = [
-            (mixed, Note::MixedClassicNative),
-            (quantile_nan_result, Note::QuantileNaNResult),
-            (quantile_nan_skew, Note::QuantileNaNSkew),
-            (fraction_nans, Note::FractionNaNs),
+        let annotations: [(bool, MakeAnnotation); 4] = [
+            (mixed, Annotation::MixedClassicNative),
+            (quantile_nan_result, Annotation::QuantileNaNResult),
+            (quantile_nan_skew, Annotation::QuantileNaNSkew),
+            (fraction_nans, Annotation::FractionNaNs),
         ];
-        let notes = notes.into_iter().filter(|(applies, _)| *applies);
-        notes.map(|(_, note)| note(metric.clone()))
+        let annotations = annotations.into_iter().filter(|(applies, _)| *applies);
+        annotations.map(|(_, annotation)| annotation(metric.clone()))
     }
 }
 
 /// The value below which a share of the observations lies.
 pub(super) struct Quantile<'a> {
     pub(super) share: ScalarColumn,
-    /// Shares measured before of the same histograms, for which counts were raised already.
+    /// Quantiles computed before from the same histograms, whose counts are monotonic by then.
     pub(super) before: &'a [ScalarColumn],
     pub(super) grid: Grid,
 }
@@ -115,25 +121,30 @@ pub(super) struct Fraction {
 }
 
 impl Measure for Quantile<'_> {
-    fn classic(&self, step: usize, buckets: &mut Vec<ClassicBucket>, remarks: &mut Remarks) -> f64 {
+    fn classic(
+        &self,
+        step: usize,
+        buckets: &mut Vec<ClassicBucket>,
+        findings: &mut Findings,
+    ) -> f64 {
         let quantile = bucket_quantile(self.share.at(step), buckets);
         let is_quantile = |share: &ScalarColumn| (0.0..=1.0).contains(&share.at(step));
-        if let Some(forced) = quantile.forced_monotonic
+        if let Some(fix) = quantile.monotonicity_fix
             && !self.before.iter().any(is_quantile)
         {
-            match &mut remarks.raised {
-                Some(raised) => raised.add(step, self.grid, forced),
-                None => remarks.raised = Some(Raised::at(step, self.grid, forced)),
+            match &mut findings.fixes {
+                Some(fixes) => fixes.add(step, self.grid, fix),
+                None => findings.fixes = Some(FixesByStep::at(step, self.grid, fix)),
             }
         }
         quantile.value
     }
 
-    fn native(&self, step: usize, histogram: &FloatHistogram, remarks: &mut Remarks) -> f64 {
-        let (value, note) = histogram.quantile(self.share.at(step));
-        match note {
-            Some(QuantileNote::NaNResult) => remarks.quantile_nan_result = true,
-            Some(QuantileNote::NaNSkew) => remarks.quantile_nan_skew = true,
+    fn native(&self, step: usize, histogram: &FloatHistogram, findings: &mut Findings) -> f64 {
+        let (value, annotation) = histogram.quantile(self.share.at(step));
+        match annotation {
+            Some(QuantileAnnotation::NaNResult) => findings.quantile_nan_result = true,
+            Some(QuantileAnnotation::NaNSkew) => findings.quantile_nan_skew = true,
             None => {}
         }
         value
@@ -141,13 +152,13 @@ impl Measure for Quantile<'_> {
 }
 
 impl Measure for Fraction {
-    fn classic(&self, step: usize, buckets: &mut Vec<ClassicBucket>, _: &mut Remarks) -> f64 {
+    fn classic(&self, step: usize, buckets: &mut Vec<ClassicBucket>, _: &mut Findings) -> f64 {
         bucket_fraction(self.lower.at(step), self.upper.at(step), buckets)
     }
 
-    fn native(&self, step: usize, histogram: &FloatHistogram, remarks: &mut Remarks) -> f64 {
+    fn native(&self, step: usize, histogram: &FloatHistogram, findings: &mut Findings) -> f64 {
         let (value, has_nans) = histogram.fraction(self.lower.at(step), self.upper.at(step));
-        remarks.fraction_nans |= has_nans;
+        findings.fraction_nans |= has_nans;
         value
     }
 }

@@ -1,7 +1,7 @@
 //! The value of a quantile's label: a float as OpenMetrics writes it.
 
-/// Shortest digits, with an exponent below 1e-4 and from 1e6 on, and never without a point or exponent
-/// (`1.0`).
+/// Shortest digits, with an exponent below 1e-4 and from 1e6 on, and never without a point or
+/// exponent (`1.0`).
 pub(super) fn quantile_label(quantile: f64) -> String {
     if quantile.is_nan() {
         return "NaN".to_string();

@@ -1,7 +1,7 @@
-//! Rows put together to histograms.
+//! Rows grouped into histograms.
 //!
-//! Holds always: rows are grouped and bounds are read once, before the first step; a step then only
-//! copies floats.
+//! Holds always: rows are grouped and bounds parsed once, before the first step; a step only copies
+//! floats.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +9,8 @@ use icecore_model::Labels;
 use rayon::prelude::*;
 
 use super::bound::bucket_bound;
-use super::measure::{Measure, Raised, Remarks};
-use crate::annotations::{ForMetric, Note};
+use super::measure::{Findings, FixesByStep, Measure};
+use crate::annotations::{Annotation, MetricSuffix};
 use crate::exec::{Row, Values, is_absent};
 use crate::functions::CallContext;
 use crate::histogram::ClassicBucket;
@@ -24,8 +24,8 @@ pub(super) struct HistogramSeries {
     series: Vec<Series>,
 }
 
-/// One histogram: classic at some steps, native at others. Where it is both, nobody knows which one is
-/// meant.
+/// One histogram: classic at some steps, native at others. A step where it is both is ambiguous and
+/// has no value.
 struct Series {
     /// Without the bound.
     labels: Labels,
@@ -64,9 +64,9 @@ impl HistogramSeries {
                     let place = place_of(without_bound(&row.labels), &mut series);
                     series[place].buckets.push((bound, index));
                 }
-                None => ctx.note(
+                None => ctx.annotate(
                     ctx.arg_span(vector),
-                    Note::BadBucketLabel {
+                    Annotation::BadBucketLabel {
                         value: text.to_string(),
                         metric: metric_of(ctx, &row.labels),
                     },
@@ -79,7 +79,8 @@ impl HistogramSeries {
         Self { rows, series }
     }
 
-    /// Makes a float of each histogram at each step. Remarks are about the argument at `vector`.
+    /// Computes a float from each histogram at each step. Annotations point at the argument at
+    /// `vector`.
     pub(super) fn measure(
         &self,
         ctx: &CallContext<'_>,
@@ -88,29 +89,30 @@ impl HistogramSeries {
     ) -> Vec<Row> {
         let span = ctx.arg_span(vector);
         let measured = self.series.par_iter().map(|series| {
-            let mut remarks = Remarks::default();
-            let values = series.values(&self.rows, ctx.grid.steps, measure, &mut remarks);
+            let mut findings = Findings::default();
+            let values = series.values(&self.rows, ctx.grid.steps, measure, &mut findings);
             let metric = metric_of(ctx, &series.labels);
-            remarks.say(ctx.annotations, span, &metric);
+            findings.annotate(ctx.annotations, span, &metric);
             let row = Row {
                 labels: series.labels.clone(),
                 drop_name: true,
                 values,
             };
-            (row, metric, remarks)
+            (row, metric, findings)
         });
-        let measured: Vec<(Row, ForMetric, Remarks)> = measured.collect();
-        let mut raised: BTreeMap<&ForMetric, Raised> = BTreeMap::new();
-        for (_, metric, remarks) in &measured {
-            if let Some(more) = remarks.raised() {
-                let sum = raised.entry(metric);
+        let measured: Vec<(Row, MetricSuffix, Findings)> = measured.collect();
+        let mut fixes: BTreeMap<&MetricSuffix, FixesByStep> = BTreeMap::new();
+        for (_, metric, findings) in &measured {
+            if let Some(more) = findings.fixes() {
+                let sum = fixes.entry(metric);
                 sum.and_modify(|sum| sum.merge(more))
                     .or_insert_with(|| more.clone());
             }
         }
-        for (metric, raised) in raised {
-            let counts = raised.as_prometheus_counts();
-            ctx.annotations.add_raised(span, metric.clone(), counts);
+        for (metric, fixes) in fixes {
+            let total = fixes.as_prometheus_reports();
+            ctx.annotations
+                .add_monotonicity_fixes(span, metric.clone(), total);
         }
         let rows = measured.into_iter().map(|(row, ..)| row);
         rows.filter(|row| !row.values.is_empty()).collect()
@@ -123,7 +125,7 @@ impl Series {
         rows: &[Row],
         steps: usize,
         measure: &impl Measure,
-        remarks: &mut Remarks,
+        findings: &mut Findings,
     ) -> Values {
         let mut values = Values::absent(steps);
         let columns: Vec<(f64, &[f64])> = self
@@ -146,22 +148,23 @@ impl Series {
             let native = natives.find_map(|row| rows[*row].values.histogram(step));
             match native {
                 None if buckets.is_empty() => {}
-                None => *value = measure.classic(step, &mut buckets, remarks),
+                None => *value = measure.classic(step, &mut buckets, findings),
                 Some(histogram) if buckets.is_empty() => {
-                    *value = measure.native(step, histogram, remarks);
+                    *value = measure.native(step, histogram, findings);
                 }
-                Some(_) => remarks.mixed = true,
+                Some(_) => findings.mixed = true,
             }
         }
         values
     }
 }
 
-/// What notes call a histogram. Where names go at once its own has gone before anything is said.
-fn metric_of(ctx: &CallContext<'_>, labels: &Labels) -> ForMetric {
-    ForMetric(match ctx.delayed_names {
-        true => labels.metric_name().to_string(),
-        false => String::new(),
+/// The name of a histogram in annotations: none if names are removed at once.
+fn metric_of(ctx: &CallContext<'_>, labels: &Labels) -> MetricSuffix {
+    MetricSuffix(if ctx.delayed_names {
+        labels.metric_name().to_string()
+    } else {
+        String::new()
     })
 }
 

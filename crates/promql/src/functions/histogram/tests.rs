@@ -1,4 +1,4 @@
-//! Values and notes of `histograms.test` and `native_histograms.test`.
+//! Values and annotations of `histograms.test` and `native_histograms.test`.
 
 use std::sync::Arc;
 
@@ -100,7 +100,10 @@ fn quantiles_of_classic_histograms() {
             values.iter().zip([positive, negative]).all(close),
             "{q}: {values:?}"
         );
-        assert_eq!(setup.notes().len(), usize::from(!(0.0..=1.0).contains(&q)));
+        assert_eq!(
+            setup.annotations().len(),
+            usize::from(!(0.0..=1.0).contains(&q))
+        );
     }
 }
 
@@ -113,7 +116,7 @@ fn fractions_of_classic_histograms() {
     let values: Vec<f64> = found.iter().map(|row| row.values.floats[0]).collect();
     assert!((values[0] - 70.0 / 120.0).abs() < 1e-12);
     assert!(values[1].abs() < 1e-12);
-    assert!(setup.notes().is_empty());
+    assert!(setup.annotations().is_empty());
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn the_quantile_of_each_step() {
     let found = setup.vector("histogram_quantile", rows).unwrap();
     check_rows(&found, &[("b", &[1.0, INF, 2.0])]);
     assert_eq!(
-        setup.notes(),
+        setup.annotations(),
         ["PromQL warning: quantile value should be between 0 and 1, got 7 (1:11)"]
     );
 }
@@ -176,12 +179,12 @@ fn counts_that_fall_are_noted() {
     let setup = Setup::new(1).scalars(&[0.5]).series();
     let found = setup.vector("histogram_quantile", rows()).unwrap();
     check_rows(&found, &[("nonmonotonic_bucket", &[8.5])]);
-    let note = |place| {
+    let annotation = |place| {
         format!(
             "PromQL info: input to histogram_quantile needed to be fixed for monotonicity (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile) for metric name \"nonmonotonic_bucket\", from buckets 1 to +Inf, with a max diff of 10, over 1 samples from 1970-01-01T00:00:00Z to 1970-01-01T00:00:00Z ({place})"
         )
     };
-    assert_eq!(setup.notes(), [note("1:21")]);
+    assert_eq!(setup.annotations(), [annotation("1:21")]);
     let setup = Setup::new(1)
         .series()
         .texts(&["q"])
@@ -193,7 +196,7 @@ fn counts_that_fall_are_noted() {
         ("nonmonotonic_bucket{q=0.99}", &[979.75]),
     ];
     check_rows(&found, &expected);
-    assert_eq!(setup.notes(), [note("1:11")]);
+    assert_eq!(setup.annotations(), [annotation("1:11")]);
 }
 
 #[test]
@@ -206,12 +209,15 @@ fn labels_that_bound_nothing_are_noted() {
     let setup = Setup::new(1).scalars(&[0.5]).series();
     let found = setup.vector("histogram_quantile", rows).unwrap();
     assert!(found.is_empty());
-    let note = |value| {
+    let annotation = |value| {
         format!(
             "PromQL warning: bucket label \"le\" is missing or has a malformed value of {value:?} for metric name \"series\" (1:21)"
         )
     };
-    assert_eq!(setup.notes(), [note(""), note("Hello World")]);
+    assert_eq!(
+        setup.annotations(),
+        [annotation(""), annotation("Hello World")]
+    );
 }
 
 #[test]
@@ -227,7 +233,7 @@ fn classic_and_native_at_once_give_nothing() {
         &[(0, &histogram), (1, &histogram)],
     ));
     rows.push(native_row("series{host=b}", 2, &[(0, &histogram)]));
-    let note = |place| {
+    let annotation = |place| {
         format!(
             "PromQL warning: vector contains a mix of classic and native histograms for metric name \"series\" ({place})"
         )
@@ -239,7 +245,7 @@ fn classic_and_native_at_once_give_nothing() {
         ("series{host=b}", &[0.25, ABSENT]),
     ];
     check_rows(&found, &expected);
-    assert_eq!(setup.notes(), [note("1:31")]);
+    assert_eq!(setup.annotations(), [annotation("1:31")]);
     let setup = Setup::new(2).scalars(&[1.0]).series();
     let found = setup.vector("histogram_quantile", rows).unwrap();
     let expected: [(&str, &[f64]); 2] = [
@@ -247,7 +253,7 @@ fn classic_and_native_at_once_give_nothing() {
         ("series{host=b}", &[4.0, ABSENT]),
     ];
     check_rows(&found, &expected);
-    assert_eq!(setup.notes(), [note("1:21")]);
+    assert_eq!(setup.annotations(), [annotation("1:21")]);
 }
 
 #[test]
@@ -257,21 +263,21 @@ fn observations_that_are_nan_are_noted() {
     let quantile = |q: f64| {
         let setup = Setup::new(1).scalars(&[q]).series();
         let found = setup.vector("histogram_quantile", row()).unwrap();
-        (found[0].values.floats[0], setup.notes())
+        (found[0].values.floats[0], setup.annotations())
     };
-    let (value, notes) = quantile(1.0);
+    let (value, annotations) = quantile(1.0);
     assert!(value.is_nan());
     let words = "PromQL info: input to histogram_quantile has NaN observations, result is";
     let metric = "for metric name \"histogram_nan\" (1:21)";
-    assert_eq!(notes, [format!("{words} NaN {metric}")]);
-    let (value, notes) = quantile(0.8);
+    assert_eq!(annotations, [format!("{words} NaN {metric}")]);
+    let (value, annotations) = quantile(0.8);
     check_floats(&[value], &[1.0]);
-    assert_eq!(notes, [format!("{words} skewed higher {metric}")]);
+    assert_eq!(annotations, [format!("{words} skewed higher {metric}")]);
     let setup = Setup::new(1).scalars(&[-INF, 1.0]).series();
     let found = setup.vector("histogram_fraction", row()).unwrap();
     check_rows(&found, &[("histogram_nan", &[0.8])]);
     assert_eq!(
-        setup.notes(),
+        setup.annotations(),
         [
             "PromQL info: input to histogram_fraction has NaN observations, which are excluded from all fractions for metric name \"histogram_nan\" (1:31)"
         ]
@@ -321,7 +327,7 @@ fn quantiles_have_labels() {
             .is_empty()
     );
     assert_eq!(
-        setup.notes(),
+        setup.annotations(),
         [
             "PromQL warning: quantile value should be between 0 and 1, got NaN (1:31)",
             "PromQL warning: quantile value should be between 0 and 1, got 2 (1:41)"

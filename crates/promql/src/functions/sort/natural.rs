@@ -1,8 +1,8 @@
 //! Natural order of texts: runs of digits compare as numbers, the rest byte by byte.
 //!
 //! Holds always: it is a total order. The comparison of Prometheus is not (`01` and `1` each come
-//! before the other, numbers beyond 64 bits compare as text); where its answer is well defined, it is
-//! this one.
+//! before the other, numbers beyond 64 bits compare as text); where its answer is well defined, it
+//! is this one.
 
 use std::cmp::Ordering;
 
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(natural_order("01b", "1a"), Ordering::Greater);
     }
 
-    /// What Prometheus' library does: `Some` where it has an answer that does not depend on which text
-    /// is asked for first.
+    /// What Prometheus' library does: `Some` where it has an answer that does not depend on which
+    /// text is asked for first.
     fn reference(a: &str, b: &str) -> Option<Ordering> {
         fn before(a: &str, b: &str) -> bool {
             let (a, b): (Vec<_>, Vec<_>) = (Chunks(a).collect(), Chunks(b).collect());

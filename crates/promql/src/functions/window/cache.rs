@@ -1,8 +1,8 @@
-//! Bounds of windows, made once for each column of timestamps.
+//! Bounds of windows, computed once for each column of timestamps.
 //!
-//! The series of one scrape target have the same column, so what follows from times alone is shared
-//! (measured 4 instead of 20 ns per window of `rate`). Where columns are not shared the cache notices and
-//! steps aside.
+//! The series of a scrape target share a column, so what follows from times alone is shared, too
+//! (measured 4 instead of 20 ns per window of `rate`). The cache turns itself off if columns are
+//! not shared.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,20 +18,21 @@ use crate::exec::SampleCounts;
 const CACHED_WINDOWS_MAX: usize = 1 << 20;
 /// Most columns kept, which stay in memory with their times until the query ends.
 const CACHED_COLUMNS_MAX: usize = 1 << 14;
+
 #[derive(Debug)]
 pub(super) struct BoundsCache {
     entries: RwLock<HashMap<TimeColumnIdentity, Arc<ColumnBounds>>>,
     entries_max: usize,
     hits: AtomicU64,
     misses: AtomicU64,
-    /// Samples by step of the windows that no entry counts.
+    /// Samples by step of windows without an entry.
     others: Mutex<SampleCounts>,
 }
 
 /// The windows on one column.
 #[derive(Debug)]
 pub(super) struct ColumnBounds {
-    /// Keeps the identity of the column from being given to another one.
+    /// Keeps the identity of the column from being reused.
     _column: TimeColumn,
     pub(super) bounds: Bounds,
     /// How many series were evaluated with these bounds.
@@ -49,7 +50,7 @@ impl BoundsCache {
         }
     }
 
-    /// The bounds on a column, and a note that one more series used them.
+    /// The bounds on a column; counts one more series that uses them.
     pub(super) fn bounds(
         &self,
         column: &TimeColumn,
@@ -83,7 +84,8 @@ impl BoundsCache {
         made
     }
 
-    /// Counts samples of windows that have no entry; `before` says how many there are before a place.
+    /// Counts samples of windows that have no entry; `before` says how many there are before a
+    /// place.
     pub(super) fn touch(&self, slots: &[Slot], before: impl Fn(u32) -> u64) {
         self.others.lock().add(counts_of(slots, before), 1);
     }
@@ -98,15 +100,15 @@ impl BoundsCache {
         counts
     }
 
-    /// Series come in the order of their labels, so thousands of targets may pass before one comes
-    /// again: whether columns are shared is not known before the cache is full.
+    /// Series come in the order of their labels, so thousands of targets may pass before a column
+    /// comes again: the hit rate means nothing until the cache is full.
     fn is_worthwhile(&self) -> bool {
         let misses = self.misses.load(Ordering::Relaxed);
         misses < self.entries_max as u64 || self.hits.load(Ordering::Relaxed) >= misses / 4
     }
 }
 
-/// For each window how many samples it has, and how many of them the one before did not have.
+/// The samples of each window, and how many of them the window before did not have.
 fn counts_of(slots: &[Slot], before: impl Fn(u32) -> u64) -> impl Iterator<Item = (u64, u64)> {
     let mut end = 0;
     slots.iter().map(move |slot| {

@@ -1,20 +1,21 @@
 //! Compensated addition without a branch on data.
 //!
-//! The same result as [`kahan_add`](crate::exec::kahan_add), bit for bit: both find exactly what
-//! rounding took away. Asking which of two numbers is larger is a branch that nothing predicts, and
-//! costs more than the additions that make it unnecessary.
+//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find the exact
+//! rounding error. A branch on which of two numbers is larger is unpredictable and costs more than
+//! the additions that avoid it.
 
 /// Adds `increment` to a sum and its compensation.
 #[inline]
 pub(super) fn add(increment: f64, sum: f64, lost: f64) -> (f64, f64) {
     let (total, rounding) = two_sum(sum, increment);
-    match total.is_infinite() {
-        true => (total, 0.0),
-        false => (total, lost + rounding),
+    if total.is_infinite() {
+        (total, 0.0)
+    } else {
+        (total, lost + rounding)
     }
 }
 
-/// A sum and exactly what rounding took away from it (Knuth).
+/// A sum and its exact rounding error (Knuth).
 #[inline]
 pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -27,7 +28,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::exec::kahan_add;
+    use crate::kahan::kahan_add;
 
     proptest! {
         #[test]

@@ -1,24 +1,25 @@
-//! `rate`, `increase` and `delta` of floats in anchored and smoothed windows: the value at the start and
-//! at the end of a window is that of a sample near it, or lies on the line between two.
+//! `rate`, `increase` and `delta` of floats in anchored and smoothed windows: the values at the
+//! edges of a window are those of the nearest samples, or interpolated between two.
 
 use super::rate::RateKind;
 use super::view::Window;
 use super::windows::{WindowMode, Windows};
 
-/// Which samples stand for the edges of a window.
+/// The samples that stand for the edges of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ends {
+pub(super) struct EdgeSamples {
     pub(super) first: usize,
     pub(super) last: usize,
 }
 
-/// The samples at the edges of a window that reaches beyond them, or none where nothing lies within.
-pub(super) fn ends(
+/// The samples at the edges of a window, which may lie outside of it; none if no sample lies
+/// within.
+pub(super) fn edge_samples(
     len: usize,
     time: impl Fn(usize) -> i64,
     window: &Window<'_>,
     smoothed: bool,
-) -> Option<Ends> {
+) -> Option<EdgeSamples> {
     let mut last = len.checked_sub(1)?;
     let before = |moment: &dyn Fn(i64) -> bool| partition_point(last, |i| moment(time(i)));
     let first = before(&|t| t <= window.start_ms).saturating_sub(1);
@@ -26,17 +27,18 @@ pub(super) fn ends(
         last = before(&|t| t < window.end_ms);
     }
     let nothing_within = time(last) <= window.start_ms || (smoothed && time(first) > window.end_ms);
-    (!nothing_within).then_some(Ends { first, last })
+    (!nothing_within).then_some(EdgeSamples { first, last })
 }
 
-/// The first of `0..len` that does not satisfy a condition that holds for a beginning.
+/// The first of `0..len` for which a monotonic condition no longer holds.
 fn partition_point(len: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, len);
     while from < to {
         let middle = from + (to - from) / 2;
-        match holds(middle) {
-            true => from = middle + 1,
-            false => to = middle,
+        if holds(middle) {
+            from = middle + 1;
+        } else {
+            to = middle;
         }
     }
     from
@@ -45,22 +47,24 @@ fn partition_point(len: usize, holds: impl Fn(usize) -> bool) -> usize {
 pub(super) fn of_window(window: &Window<'_>, windows: &Windows, kind: RateKind) -> Option<f64> {
     let smoothed = windows.mode == WindowMode::Smoothed;
     let (times, floats) = (window.times, window.floats);
-    let Ends { first, last } = ends(floats.len(), |i| times[i], window, smoothed)?;
+    let EdgeSamples { first, last } = edge_samples(floats.len(), |i| times[i], window, smoothed)?;
     let between = |left: usize, moment| {
         let (before, after) = (floats[left], floats[left + 1]);
-        // A counter that was reset in between began at zero.
+        // A counter that was reset in between started at zero.
         let reset = kind.counter && after < before;
         let before = if reset { 0.0 } else { before };
         let share = seconds_ratio(times[left], moment, times[left + 1]);
         before + (after - before) * share.0 / share.1
     };
-    let left = match smoothed && times[first] < window.start_ms {
-        true => between(first, window.start_ms),
-        false => floats[first],
+    let left = if smoothed && times[first] < window.start_ms {
+        between(first, window.start_ms)
+    } else {
+        floats[first]
     };
-    let right = match smoothed && last > 0 && times[last] > window.end_ms {
-        true => between(last - 1, window.end_ms),
-        false => floats[last],
+    let right = if smoothed && last > 0 && times[last] > window.end_ms {
+        between(last - 1, window.end_ms)
+    } else {
+        floats[last]
     };
     let mut increase = right - left;
     if kind.counter {
@@ -78,13 +82,14 @@ pub(super) fn of_window(window: &Window<'_>, windows: &Windows, kind: RateKind) 
         }
         increase += lost;
     }
-    Some(match kind.per_second {
-        true => increase / windows.range_seconds(),
-        false => increase,
+    Some(if kind.per_second {
+        increase / windows.range_seconds()
+    } else {
+        increase
     })
 }
 
-/// How far `moment` is on the way, and how long the way is.
+/// The time from `from` to `moment`, and from `from` to `to`.
 fn seconds_ratio(from: i64, moment: i64, to: i64) -> (f64, f64) {
     (
         moment.saturating_sub(from) as f64,

@@ -4,15 +4,15 @@ use crate::exec::Values;
 
 use super::view::View;
 
-/// Average samples per window from which maxima of blocks pay.
+/// Average samples per window from which extremes of blocks pay off.
 const LONG_WINDOW: u64 = 48;
 const LANES: usize = 8;
 
 /// Which end of a window's values.
 pub(super) trait Extreme {
-    /// What every number replaces.
+    /// The identity: every number lies beyond it.
     const NONE: f64;
-    /// Whether `a` lies farther out than `b`. Never of NaN.
+    /// Whether `a` lies beyond `b`; false for NaN.
     fn beyond(a: f64, b: f64) -> bool;
 }
 
@@ -37,14 +37,17 @@ impl Extreme for Minimum {
     }
 }
 
-/// The extreme of every window; NaN only where a window has nothing else.
+/// The extreme of every window; NaN only if a window has nothing else.
 pub(super) fn over_time<E: Extreme>(view: &View<'_>) -> Values {
     let is_long = view.bounds.touched >= LONG_WINDOW * view.steps() as u64;
     if !is_long {
-        return view.each_of_floats(1, |_, _, window| settle::<E>(of_lanes::<E>(window), window));
+        return view.each_of_floats(1, |_, _, window| {
+            resolve_infinite::<E>(of_lanes::<E>(window), window)
+        });
     }
-    // The extremes of blocks of eight, once per series; then a window is its blocks and the few samples
-    // at its edges. Always the same work, where the usual queue of candidates depends on the data.
+    // The extremes of blocks of eight are computed once per series; a window combines its blocks
+    // and the few samples at its edges. The cost does not depend on the data, unlike that of a
+    // monotonic queue.
     let blocks = view.floats.chunks_exact(LANES).map(of_lanes::<E>);
     let blocks: Vec<f64> = blocks.collect();
     view.each_of_floats(1, |step, _, window| {
@@ -58,19 +61,20 @@ pub(super) fn over_time<E: Extreme>(view: &View<'_>) -> Values {
         for value in window[..head].iter().chain(&window[tail..]) {
             extreme = outer::<E>(*value, extreme);
         }
-        settle::<E>(extreme, window)
+        resolve_infinite::<E>(extreme, window)
     })
 }
 
 #[inline]
 fn outer<E: Extreme>(value: f64, extreme: f64) -> f64 {
-    match E::beyond(value, extreme) {
-        true => value,
-        false => extreme,
+    if E::beyond(value, extreme) {
+        value
+    } else {
+        extreme
     }
 }
 
-/// The extreme of the numbers, in lanes that do not wait for each other.
+/// The extreme of the numbers, in independent lanes.
 #[inline]
 fn of_lanes<E: Extreme>(values: &[f64]) -> f64 {
     let mut lanes = [E::NONE; LANES];
@@ -87,28 +91,30 @@ fn of_lanes<E: Extreme>(values: &[f64]) -> f64 {
         .fold(rest, |extreme, value| outer::<E>(*value, extreme))
 }
 
-/// Tells a window without numbers from one whose extreme is infinite.
+/// Distinguishes a window without numbers from one whose extreme is infinite.
 #[inline]
-fn settle<E: Extreme>(extreme: f64, window: &[f64]) -> f64 {
-    match extreme == E::NONE {
-        true => one_by_one::<E>(window).map_or(extreme, |(_, value)| value),
-        false => extreme,
+fn resolve_infinite<E: Extreme>(extreme: f64, window: &[f64]) -> f64 {
+    if extreme == E::NONE {
+        first_extreme::<E>(window).map_or(extreme, |(_, value)| value)
+    } else {
+        extreme
     }
 }
 
 /// The first of equal extremes with its position, as Prometheus finds it.
-fn one_by_one<E: Extreme>(window: &[f64]) -> Option<(usize, f64)> {
+fn first_extreme<E: Extreme>(window: &[f64]) -> Option<(usize, f64)> {
     let mut values = window.iter().copied().enumerate();
     let first = values.next()?;
     Some(values.fold(first, |found, candidate| {
-        match E::beyond(candidate.1, found.1) || found.1.is_nan() {
-            true => candidate,
-            false => found,
+        if E::beyond(candidate.1, found.1) || found.1.is_nan() {
+            candidate
+        } else {
+            found
         }
     }))
 }
 
-/// When a window had its extreme, the last time if several times; in seconds.
+/// The time of a window's extreme, the last of several, in seconds.
 pub(super) fn time_of<E: Extreme>(view: &View<'_>) -> Values {
     view.each_of_floats(1, |_, times, window| {
         let mut found = (times[0], window[0]);

@@ -4,48 +4,54 @@ use std::sync::Arc;
 
 use icecore_model::CounterResetHint;
 
-use crate::annotations::{HistogramOperation, Note};
+use crate::annotations::{Annotation, HistogramOperation};
 use crate::histogram::{AddOutcome, CompensatedSum, FloatHistogram, HistogramOpError};
 
 use super::series::HistogramPoint;
-use super::view::Notes;
+use super::view::SeriesAnnotations;
 
-pub(super) fn sum(points: &[HistogramPoint], notes: &Notes<'_>) -> Option<Arc<FloatHistogram>> {
-    total(points, notes, |seen| {
-        let (first, rest) = seen.split()?;
+pub(super) fn sum(
+    points: &[HistogramPoint],
+    annotations: &SeriesAnnotations<'_>,
+) -> Option<Arc<FloatHistogram>> {
+    total(points, annotations, |state| {
+        let (first, rest) = state.split()?;
         let mut sum = CompensatedSum::new(first);
         for point in rest {
             let outcome = sum.add(&point.histogram);
-            seen.outcome(outcome)?;
+            state.outcome(outcome)?;
         }
         Some(sum.total())
     })
 }
 
-pub(super) fn average(points: &[HistogramPoint], notes: &Notes<'_>) -> Option<Arc<FloatHistogram>> {
-    total(points, notes, |seen| {
-        let (first, rest) = seen.split()?;
+pub(super) fn average(
+    points: &[HistogramPoint],
+    annotations: &SeriesAnnotations<'_>,
+) -> Option<Arc<FloatHistogram>> {
+    total(points, annotations, |state| {
+        let (first, rest) = state.split()?;
         let mut sum = CompensatedSum::new(first);
         for (i, point) in rest.iter().enumerate() {
             let outcome = sum.add(&point.histogram);
-            seen.outcome(outcome)?;
+            state.outcome(outcome)?;
             if sum.has_overflow() {
-                return moving_average(seen, i + 1);
+                return moving_average(state, i + 1);
             }
         }
-        sum.div(seen.points.len() as f64);
+        sum.div(state.points.len() as f64);
         Some(sum.total())
     })
 }
 
-/// The average of histograms whose sum would overflow: that of the first `summed`, moved on by each of
-/// the others.
-fn moving_average(seen: &mut Seen<'_>, summed: usize) -> Option<FloatHistogram> {
-    let (first, rest) = seen.split()?;
+/// The average of histograms whose sum would overflow: that of the first `summed`, updated by each
+/// of the others.
+fn moving_average(state: &mut SumState<'_>, summed: usize) -> Option<FloatHistogram> {
+    let (first, rest) = state.split()?;
     let mut mean = CompensatedSum::new(first);
     let (before, after) = rest.split_at_checked(summed - 1)?;
     for point in before {
-        seen.outcome(mean.add(&point.histogram))?;
+        state.outcome(mean.add(&point.histogram))?;
     }
     mean.div(summed as f64);
     for (i, point) in after.iter().enumerate() {
@@ -53,19 +59,19 @@ fn moving_average(seen: &mut Seen<'_>, summed: usize) -> Option<FloatHistogram> 
         mean.mul((count - 1.0) / count);
         let mut share = point.histogram.as_ref().clone();
         share.div(count);
-        seen.outcome(mean.add(&share))?;
+        state.outcome(mean.add(&share))?;
     }
     Some(mean.total())
 }
 
-/// What adding many histograms came upon.
-struct Seen<'a> {
+/// Conditions met while adding histograms.
+struct SumState<'a> {
     points: &'a [HistogramPoint],
     incompatible: bool,
     reconciled: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SumState<'a> {
     fn split(&self) -> Option<(&'a FloatHistogram, &'a [HistogramPoint])> {
         let (first, rest) = self.points.split_first()?;
         Some((&first.histogram, rest))
@@ -87,17 +93,17 @@ impl<'a> Seen<'a> {
 
 fn total(
     points: &[HistogramPoint],
-    notes: &Notes<'_>,
-    compute: impl FnOnce(&mut Seen<'_>) -> Option<FloatHistogram>,
+    annotations: &SeriesAnnotations<'_>,
+    compute: impl FnOnce(&mut SumState<'_>) -> Option<FloatHistogram>,
 ) -> Option<Arc<FloatHistogram>> {
-    let mut seen = Seen {
+    let mut state = SumState {
         points,
         incompatible: false,
         reconciled: false,
     };
-    let total = compute(&mut seen);
-    if seen.incompatible {
-        notes.mixed_exponential_custom();
+    let total = compute(&mut state);
+    if state.incompatible {
+        annotations.mixed_exponential_custom();
         return None;
     }
     let says = |hint| {
@@ -107,10 +113,10 @@ fn total(
     };
     let during = HistogramOperation::Aggregation;
     if says(CounterResetHint::Reset) && says(CounterResetHint::NotReset) {
-        notes.add(Note::CounterResetCollision(during));
+        annotations.add(Annotation::CounterResetCollision(during));
     }
-    if seen.reconciled {
-        notes.add(Note::MismatchedCustomBuckets(during));
+    if state.reconciled {
+        annotations.add(Annotation::MismatchedCustomBuckets(during));
     }
     total.map(Arc::new)
 }

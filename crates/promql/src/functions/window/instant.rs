@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use icecore_model::CounterResetHint;
 
-use crate::annotations::Note;
+use crate::annotations::Annotation;
 use crate::exec::Values;
 use crate::histogram::FloatHistogram;
 use crate::value::SampleValue;
 
 use super::histogram_rate::subtract;
 use super::series::HistogramPoint;
-use super::starts::{Started, is_restart};
+use super::starts::{SampleStart, is_restart};
 use super::view::{View, Window};
 
-/// A sample of either kind.
+/// One of the last two samples of a window.
 #[derive(Clone, Copy)]
-enum Last<'a> {
-    Float(f64, Started),
-    Histogram(&'a HistogramPoint, Started),
+enum LastSample<'a> {
+    Float(f64, SampleStart),
+    Histogram(&'a HistogramPoint, SampleStart),
 }
 
-impl Last<'_> {
-    fn started(&self) -> Started {
+impl LastSample<'_> {
+    fn started(&self) -> SampleStart {
         match self {
             Self::Float(_, started) | Self::Histogram(_, started) => *started,
         }
@@ -38,15 +38,16 @@ pub(super) fn change(view: &View<'_>, per_second: bool) -> Values {
         }
         let seconds = elapsed_ms as f64 / 1000.0;
         match (before, after) {
-            (Last::Float(before, since), Last::Float(after, started)) => {
+            (LastSample::Float(before, since), LastSample::Float(after, started)) => {
                 let reset = per_second && (after < before || is_restart(since, started));
                 let change = if reset { after } else { after - before };
-                Some(SampleValue::Float(match per_second {
-                    true => change / seconds,
-                    false => change,
+                Some(SampleValue::Float(if per_second {
+                    change / seconds
+                } else {
+                    change
                 }))
             }
-            (Last::Histogram(before, since), Last::Histogram(after, started)) => {
+            (LastSample::Histogram(before, since), LastSample::Histogram(after, started)) => {
                 let restart = per_second && is_restart(since, started);
                 let (before, after) = (&before.histogram, &after.histogram);
                 let mut change = histogram_change(before, after, per_second, restart, view)?;
@@ -56,7 +57,7 @@ pub(super) fn change(view: &View<'_>, per_second: bool) -> Values {
                 Some(SampleValue::Histogram(Arc::new(change)))
             }
             _ => {
-                view.notes.mixed_floats_histograms();
+                view.annotations.mixed_floats_histograms();
                 None
             }
         }
@@ -70,17 +71,19 @@ fn histogram_change(
     restart: bool,
     view: &View<'_>,
 ) -> Option<FloatHistogram> {
-    let name = || view.notes.metric_name();
+    let name = || view.annotations.metric_name();
     let gauges = [before, after].map(|histogram| histogram.reset_hint == CounterResetHint::Gauge);
     if counter && gauges.contains(&true) {
-        view.notes.add(Note::NativeHistogramNotCounter(name()));
+        view.annotations
+            .add(Annotation::NativeHistogramNotCounter(name()));
     }
     if !counter && gauges.contains(&false) {
-        view.notes.add(Note::NativeHistogramNotGauge(name()));
+        view.annotations
+            .add(Annotation::NativeHistogramNotGauge(name()));
     }
     let mut change = after.clone();
     if !counter || !(restart || after.detect_reset(before)) {
-        subtract(&mut change, before, &view.notes)?;
+        subtract(&mut change, before, &view.annotations)?;
     }
     change.reset_hint = CounterResetHint::Gauge;
     change.compact(0);
@@ -88,7 +91,7 @@ fn histogram_change(
 }
 
 /// The last two samples of a window in time order.
-fn last_two<'a>(window: &Window<'a>) -> Option<(Last<'a>, Last<'a>)> {
+fn last_two<'a>(window: &Window<'a>) -> Option<(LastSample<'a>, LastSample<'a>)> {
     let (mut floats, mut points) = (window.floats.len(), window.histograms.len());
     let mut take = || {
         let float = floats.checked_sub(1).map(|i| (i, window.times[i]));
@@ -96,13 +99,13 @@ fn last_two<'a>(window: &Window<'a>) -> Option<(Last<'a>, Last<'a>)> {
         match (float, point) {
             (Some((i, time)), point) if point.is_none_or(|(_, point)| point.time_ms < time) => {
                 floats = i;
-                let started = Started::at(i, time, window.float_starts);
-                Some(Last::Float(window.floats[i], started))
+                let started = SampleStart::at(i, time, window.float_starts);
+                Some(LastSample::Float(window.floats[i], started))
             }
             (_, Some((i, point))) => {
                 points = i;
-                let started = Started::at(i, point.time_ms, window.histogram_starts);
-                Some(Last::Histogram(point, started))
+                let started = SampleStart::at(i, point.time_ms, window.histogram_starts);
+                Some(LastSample::Histogram(point, started))
             }
             _ => None,
         }

@@ -6,13 +6,13 @@
 //! ```
 //!
 //! Holds always:
-//! - All steps of a series are evaluated at once; windows are parts of the series, never copies.
-//! - The places of windows follow from times alone and are made once for each column of times.
-//! - Results are those of Prometheus: the same arithmetic in the same order, or one whose error is
-//!   far below a part in 10⁹ (each place says so).
+//! - All steps of a series are evaluated at once; windows are slices of the series, never copies.
+//! - The bounds of windows follow from times alone and are computed once for each column of times.
+//! - Results are those of Prometheus: the same arithmetic in the same order, or one whose relative
+//!   error is far below 10⁻⁹ (documented where used).
 //!
-//! Elsewhere: reading samples and subqueries (the operators), `absent_over_time` (`present_over_time`,
-//! then `absent`).
+//! Elsewhere: reading samples and subqueries (the operators), `absent_over_time`
+//! (`present_over_time`, then `absent`).
 
 mod cache;
 mod compensated;
@@ -37,7 +37,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use crate::annotations::{NO_PLACE, Note};
+use crate::annotations::{Annotation, NO_POSITION};
 use crate::error::Result;
 use crate::exec::{Context, SampleCounts, Values, is_absent};
 use crate::functions::CallContext;
@@ -46,8 +46,8 @@ use crate::value::SampleValue;
 
 use cache::BoundsCache;
 use rate::RateKind;
-use starts::Starts;
-use view::{Notes, View};
+use starts::StartTimes;
+use view::{SeriesAnnotations, View};
 use windows::Bounds;
 
 pub(crate) use series::{HistogramPoint, RangeSeries, ResetDetection, histogram_points};
@@ -62,9 +62,9 @@ pub(crate) struct WindowEvaluator<'a> {
     function: &'static WindowFunction,
     ctx: CallContext<'a>,
     windows: Windows,
-    /// Where the range vector stands among the arguments.
+    /// The index of the range vector among the arguments.
     series_arg: usize,
-    /// What notes point at.
+    /// The span of annotations.
     span: Span,
     cache: BoundsCache,
     query: Option<&'a Context<'a>>,
@@ -79,7 +79,7 @@ impl<'a> WindowEvaluator<'a> {
     ) -> Self {
         Self {
             function,
-            span: note_span(&ctx),
+            span: annotation_span(&ctx),
             ctx,
             windows,
             series_arg,
@@ -105,16 +105,17 @@ impl<'a> WindowEvaluator<'a> {
             bounds: &column.bounds,
             histograms: &series.histograms,
             histogram_bounds: self.histogram_bounds(series),
-            starts: match self.function.kernel.uses_starts() {
-                true => Starts::of(series),
-                false => Starts::default(),
+            starts: if self.function.kernel.uses_starts() {
+                StartTimes::of(series)
+            } else {
+                StartTimes::default()
             },
-            notes: Notes::new(self.ctx.annotations, self.span, series),
+            annotations: SeriesAnnotations::new(self.ctx.annotations, self.span, series),
             context: self.query,
         };
         let values = self.run(&view)?;
         if let Kernel::Rate(RateKind { counter: true, .. }) = self.function.kernel {
-            note_non_counter(series, &values, &view.notes);
+            annotate_non_counter(series, &values, &view.annotations);
         }
         Ok(values)
     }
@@ -124,7 +125,7 @@ impl<'a> WindowEvaluator<'a> {
         self.function.keeps_name
     }
 
-    /// How many samples windows had so far, by step.
+    /// Samples in windows so far, by step.
     pub(crate) fn sample_counts(&self) -> SampleCounts {
         self.cache.sample_counts()
     }
@@ -193,28 +194,29 @@ impl<'a> WindowEvaluator<'a> {
         if plain && view.has_only_floats() && (!kind.counter || view.starts.floats.is_empty()) {
             return rate::of_floats(view, kind);
         }
-        let resets = match plain && kind.counter {
-            true => histogram_rate::resets(view),
-            false => Vec::new(),
+        let resets = if plain && kind.counter {
+            histogram_rate::resets(view)
+        } else {
+            Vec::new()
         };
         view.each(|step, window| {
             if !window.floats.is_empty() && !window.histograms.is_empty() {
-                view.notes.mixed_floats_histograms();
+                view.annotations.mixed_floats_histograms();
                 return None;
             }
             if window.histograms.is_empty() {
-                let value = match plain {
-                    true => rate::of_window(window, &self.windows, kind, &view.notes),
-                    false => edges::of_window(window, &self.windows, kind),
+                let value = if plain {
+                    rate::of_window(window, &self.windows, kind, &view.annotations)
+                } else {
+                    edges::of_window(window, &self.windows, kind)
                 };
                 return value.map(SampleValue::Float);
             }
-            let value = match plain {
-                true => {
-                    let resets = view.histogram_bounds.slots[step].of(&resets);
-                    histogram_rate::of_window(window, resets, &self.windows, kind, &view.notes)
-                }
-                false => histogram_edges::of_window(window, &self.windows, kind, &view.notes),
+            let value = if plain {
+                let resets = view.histogram_bounds.slots[step].of(&resets);
+                histogram_rate::of_window(window, resets, &self.windows, kind, &view.annotations)
+            } else {
+                histogram_edges::of_window(window, &self.windows, kind, &view.annotations)
             };
             value.map(SampleValue::Histogram)
         })
@@ -227,13 +229,13 @@ impl<'a> WindowEvaluator<'a> {
     }
 }
 
-/// What the notes of a call point at: its first argument without parentheses. Prometheus puts the
-/// samples of a subquery in its place before the function is called, and these have no place of their
-/// own. They are given when everything inside has been evaluated.
-fn note_span(ctx: &CallContext<'_>) -> Span {
+/// The span of the annotations of a call: its first argument without parentheses. Prometheus
+/// replaces a subquery by its samples before it calls the function, and these have no position. The
+/// end of the span orders them after the annotations of everything inside the call.
+fn annotation_span(ctx: &CallContext<'_>) -> Span {
     match ctx.call.args.first().map(Expr::unwrapped) {
         Some(Expr::Subquery(subquery)) => Span {
-            start: NO_PLACE,
+            start: NO_POSITION,
             end: subquery.span.end,
         },
         Some(arg) => Span {
@@ -244,14 +246,18 @@ fn note_span(ctx: &CallContext<'_>) -> Span {
     }
 }
 
-/// A counter should have a name that says so.
-fn note_non_counter(series: &RangeSeries, values: &Values, notes: &Notes<'_>) {
+/// Adds an info if the name of a counter does not end like one.
+fn annotate_non_counter(
+    series: &RangeSeries,
+    values: &Values,
+    annotations: &SeriesAnnotations<'_>,
+) {
     let name = series.labels.metric_name();
-    let says_so = ["_total", "_sum", "_count", "_bucket"];
-    if name.is_empty() || says_so.iter().any(|suffix| name.ends_with(suffix)) {
+    let suffixes = ["_total", "_sum", "_count", "_bucket"];
+    if name.is_empty() || suffixes.iter().any(|suffix| name.ends_with(suffix)) {
         return;
     }
     if values.floats.iter().any(|value| !is_absent(*value)) {
-        notes.add(Note::PossibleNonCounter(name.to_owned()));
+        annotations.add(Annotation::PossibleNonCounter(name.to_owned()));
     }
 }

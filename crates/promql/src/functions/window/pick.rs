@@ -1,5 +1,5 @@
-//! Functions that look at where samples are rather than at what they are: `count_over_time`,
-//! `present_over_time`, `last_over_time`, `first_over_time` and the times of the last two.
+//! Functions of the positions of samples: `count_over_time`, `present_over_time`, `last_over_time`,
+//! `first_over_time` and the times of the last two.
 
 use std::sync::Arc;
 

@@ -1,18 +1,18 @@
 //! `rate`, `increase` and `delta` of floats in plain windows.
 //!
-//! The difference between the last and the first sample, plus what counter resets took away,
-//! extrapolated to the edges of the window. The positions of resets are listed once per series (mostly
-//! there are none), the extrapolation is part of the shared bounds, so a window costs a subtraction and
-//! a multiplication.
+//! The difference between the last and the first sample, plus what was lost in counter resets,
+//! extrapolated to the edges of the window. The positions of resets are listed once per series
+//! (mostly there are none) and the extrapolation is part of the shared bounds, so a window costs a
+//! subtraction and a multiplication.
 
-use crate::annotations::Note;
+use crate::annotations::Annotation;
 use crate::exec::Values;
 
-use super::starts::{Started, is_restart, overlaps};
-use super::view::{Notes, View, Window};
+use super::starts::{SampleStart, is_restart, overlaps};
+use super::view::{SeriesAnnotations, View, Window};
 use super::windows::{Bounds, Extrapolation, Slot, Windows};
 
-/// Which of the three functions.
+/// Distinguishes the three functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateKind {
     /// Values only go up, except at resets.
@@ -20,7 +20,7 @@ pub(super) struct RateKind {
     pub(super) per_second: bool,
 }
 
-/// Windows with what extrapolation needs of the times.
+/// Bounds with the factors of extrapolation.
 pub(super) fn extrapolating_bounds(windows: &Windows, times: &[i64], kind: RateKind) -> Bounds {
     let mut bounds = Bounds::new(windows, times);
     let slots = bounds.slots.iter().enumerate();
@@ -37,52 +37,62 @@ fn extrapolation(
     times: &[i64],
     kind: RateKind,
 ) -> Extrapolation {
-    match reach(windows, step, slot.of(times)) {
+    match sampled_interval(windows, step, slot.of(times)) {
         None => Extrapolation {
             factor: f64::NAN,
             clamp: f64::NEG_INFINITY,
         },
-        Some(reach) => Extrapolation {
-            factor: reach.factor(windows, kind),
-            clamp: match kind.counter {
-                // A little more than needed, so that rounding never hides a counter that does reach
-                // zero; the exact decision follows.
-                true => reach.to_start / reach.sampled * (1.0 + 1e-6),
-                false => f64::NEG_INFINITY,
+        Some(interval) => Extrapolation {
+            factor: interval.factor(windows, kind),
+            clamp: if kind.counter {
+                // A little more than needed, so that rounding never hides a counter that reaches
+                // zero; the exact check follows.
+                interval.to_start / interval.sampled * (1.0 + 1e-6)
+            } else {
+                f64::NEG_INFINITY
             },
         },
     }
 }
 
-/// The distances of a window in seconds: between its first and last sample, and from them to where
-/// the series is taken to begin and end.
+/// Durations in seconds of a window: between its first and last sample, and from them to where the
+/// series is assumed to start and end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(super) struct SampledInterval {
     pub(super) sampled: f64,
     pub(super) to_start: f64,
     pub(super) to_end: f64,
 }
 
-fn reach(windows: &Windows, step: usize, times: &[i64]) -> Option<Reach> {
+fn sampled_interval(windows: &Windows, step: usize, times: &[i64]) -> Option<SampledInterval> {
     let [first, .., last] = times else {
         return None;
     };
-    Some(Reach::new(windows.edges(step), *first, *last, times.len()))
+    Some(SampledInterval::new(
+        windows.edges(step),
+        *first,
+        *last,
+        times.len(),
+    ))
 }
 
-impl Reach {
+impl SampledInterval {
     pub(super) fn new(edges: (i64, i64), first: i64, last: i64, samples: usize) -> Self {
         let sampled = seconds(first, last);
         let average = match samples {
             0 | 1 => 0.0,
             _ => sampled / (samples - 1) as f64,
         };
-        // Up to a tenth more than the usual distance to the edge is taken for irregular sampling: the
-        // series goes on to the edge. Otherwise it begins or ends half a distance from the sample.
+        // A distance to the edge of up to 1.1 times the average between samples is taken for
+        // irregular sampling: the series continues to the edge. Otherwise it starts or ends half
+        // the average from the sample.
         let threshold = average * 1.1;
-        let guess = |to_edge: f64| match to_edge >= threshold {
-            true => average / 2.0,
-            false => to_edge,
+        let guess = |to_edge: f64| {
+            if to_edge >= threshold {
+                average / 2.0
+            } else {
+                to_edge
+            }
         };
         Self {
             sampled,
@@ -92,17 +102,19 @@ impl Reach {
     }
 
     pub(super) fn factor(&self, windows: &Windows, kind: RateKind) -> f64 {
-        let factor = match self.sampled == 0.0 {
-            true => 1.0,
-            false => (self.sampled + self.to_start + self.to_end) / self.sampled,
+        let factor = if self.sampled == 0.0 {
+            1.0
+        } else {
+            (self.sampled + self.to_start + self.to_end) / self.sampled
         };
-        match kind.per_second {
-            true => factor / windows.range_seconds(),
-            false => factor,
+        if kind.per_second {
+            factor / windows.range_seconds()
+        } else {
+            factor
         }
     }
 
-    /// Counters are never negative: extrapolation to the left ends where the counter was zero.
+    /// Counters are never negative: extrapolation to the left stops where the counter was zero.
     pub(super) fn clamp_at_zero(&mut self, first: f64, increase: f64) {
         if increase > 0.0 && first >= 0.0 {
             let to_zero = self.sampled * (first / increase);
@@ -112,8 +124,8 @@ impl Reach {
         }
     }
 
-    /// The counter is known to have been zero at `start`, within the window: nothing is guessed.
-    pub(super) fn begin_at(&mut self, start: i64, last: i64) {
+    /// The counter is known to have been zero at `start`, within the window: no extrapolation.
+    pub(super) fn start_at(&mut self, start: i64, last: i64) {
         self.to_start = 0.0;
         self.sampled = seconds(start, last);
     }
@@ -126,24 +138,25 @@ fn seconds(from: i64, to: i64) -> f64 {
 /// The value of every window of a series without histograms and start timestamps.
 pub(super) fn of_floats(view: &View<'_>, kind: RateKind) -> Values {
     let hull = view.bounds.hull();
-    let resets = match kind.counter {
-        true => resets(
+    let resets = if kind.counter {
+        resets(
             view.floats.get(hull.clone()).unwrap_or_default(),
             hull.start,
-        ),
-        false => Vec::new(),
+        )
+    } else {
+        Vec::new()
     };
     let mut out = view.absent_floats();
     let slots = view.bounds.slots.iter().zip(&view.bounds.extrapolations);
-    let mut passed = 0;
+    let mut next_reset = 0;
     for (step, ((slot, extrapolation), out)) in slots.zip(&mut out).enumerate() {
         let [first, .., last] = slot.of(view.floats) else {
             continue;
         };
         let mut increase = last - first;
         if !resets.is_empty() {
-            passed += resets[passed..].partition_point(|reset| reset.at <= slot.lo);
-            let within = resets[passed..].iter();
+            next_reset += resets[next_reset..].partition_point(|reset| reset.at <= slot.lo);
+            let within = resets[next_reset..].iter();
             for reset in within.take_while(|reset| reset.at < slot.hi) {
                 increase += reset.lost;
             }
@@ -170,11 +183,11 @@ fn clamped_factor(
     increase: f64,
     kind: RateKind,
 ) -> f64 {
-    let Some(mut reach) = reach(view.windows, step, slot.of(view.times)) else {
+    let Some(mut interval) = sampled_interval(view.windows, step, slot.of(view.times)) else {
         return f64::NAN;
     };
-    reach.clamp_at_zero(first, increase);
-    reach.factor(view.windows, kind)
+    interval.clamp_at_zero(first, increase);
+    interval.factor(view.windows, kind)
 }
 
 /// A sample that is smaller than the one before it.
@@ -186,7 +199,7 @@ struct Reset {
 
 /// The resets of a counter; positions count from `offset`.
 fn resets(values: &[f64], offset: usize) -> Vec<Reset> {
-    // Most blocks have no reset, and asking a whole block has no branches.
+    // Most blocks have no reset, and testing a whole block needs no branches.
     const BLOCK: usize = 64;
     let mut resets = Vec::new();
     let mut from = 1;
@@ -213,17 +226,17 @@ pub(super) fn of_window(
     window: &Window<'_>,
     windows: &Windows,
     kind: RateKind,
-    notes: &Notes<'_>,
+    annotations: &SeriesAnnotations<'_>,
 ) -> Option<f64> {
     let (first, last) = (*window.floats.first()?, *window.floats.last()?);
     let (first_ms, last_ms) = (*window.times.first()?, *window.times.last()?);
     let mut increase = last - first;
     if kind.counter {
         for (i, pair) in window.floats.windows(2).enumerate() {
-            let previous = Started::at(i, window.times[i], window.float_starts);
-            let current = Started::at(i + 1, window.times[i + 1], window.float_starts);
+            let previous = SampleStart::at(i, window.times[i], window.float_starts);
+            let current = SampleStart::at(i + 1, window.times[i + 1], window.float_starts);
             if overlaps(previous, current) {
-                notes.add(Note::StartTimeOverlap(notes.metric_name()));
+                annotations.add(Annotation::StartTimeOverlap(annotations.metric_name()));
             }
             if pair[1] < pair[0] || is_restart(previous, current) {
                 increase += pair[0];
@@ -231,17 +244,17 @@ pub(super) fn of_window(
         }
     }
     let edges = (window.start_ms, window.end_ms);
-    let mut reach = Reach::new(edges, first_ms, last_ms, window.floats.len());
+    let mut interval = SampledInterval::new(edges, first_ms, last_ms, window.floats.len());
     match start_within(window.float_starts, window.start_ms, first_ms) {
         Some(start) if kind.counter => {
-            reach.begin_at(start, last_ms);
+            interval.start_at(start, last_ms);
             increase += first;
         }
         _ if window.floats.len() < 2 => return None,
-        _ if kind.counter => reach.clamp_at_zero(first, increase),
+        _ if kind.counter => interval.clamp_at_zero(first, increase),
         _ => {}
     }
-    Some(increase * reach.factor(windows, kind))
+    Some(increase * interval.factor(windows, kind))
 }
 
 /// The start of the first sample, if it lies in the window and before that sample.

@@ -31,7 +31,7 @@ pub(crate) struct RangeSeries {
 #[derive(Clone, Debug)]
 pub(crate) enum Floats {
     Owned(Vec<f64>),
-    /// Those of a series in a batch that others read, too.
+    /// Those of a series in a shared batch.
     Shared(Arc<Vec<SeriesSamples>>, usize),
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct HistogramPoint {
     pub(crate) histogram: Arc<FloatHistogram>,
 }
 
-/// Whether histograms that do not say if a counter was reset before them are compared with the one
-/// before. Prometheus does so where it reads counts and sums alone.
+/// Whether histograms with an unknown reset hint are compared with the one before. Prometheus does
+/// so where it reads only counts and sums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ResetDetection {
     Off,
     Everywhere,
-    /// Where the one before is read, too.
+    /// If the one before is read, too.
     Within(Windows),
 }
 
@@ -73,15 +73,15 @@ impl ResetDetection {
 }
 
 impl HistogramPoint {
-    /// As how many floats Prometheus counts it: sixteen bytes are one.
+    /// The number of floats it counts as in Prometheus: one per sixteen bytes.
     pub(super) fn weight(&self) -> u64 {
         (self.histogram.size() as u64 + 8) / 16
     }
 }
 
 impl RangeSeries {
-    /// The samples without the stale markers. Without markers nothing is copied, and the shared column
-    /// of times stays shared.
+    /// The samples without stale markers. If there are none nothing is copied, and the column of
+    /// times stays shared.
     pub(crate) fn from_samples(samples: SeriesSamples, detection: ResetDetection) -> Self {
         let (times, floats) = without_markers(samples.floats.timestamps, samples.floats.values);
         Self {
@@ -94,7 +94,7 @@ impl RangeSeries {
         }
     }
 
-    /// The same of one series of a batch that others read, too.
+    /// The same for a series of a shared batch.
     pub(crate) fn from_shared(
         batch: &Arc<Vec<SeriesSamples>>,
         index: usize,
@@ -115,8 +115,8 @@ impl RangeSeries {
         }
     }
 
-    /// The values of a subquery as samples; `times` are the steps of its grid. A row with a float at
-    /// every step keeps the shared column.
+    /// The values of a subquery as samples; `times` are the steps of its grid. A row with a float
+    /// at every step keeps the column shared.
     pub(crate) fn from_row(row: Row, times: &TimeColumn) -> Self {
         let mut histograms = Vec::new();
         for (time_ms, histogram) in times.iter().zip(row.values.histograms) {
@@ -125,7 +125,7 @@ impl RangeSeries {
                 histogram: without_hint(histogram),
             }));
         }
-        // What stands for an absent value is the stale marker.
+        // Absent values are stale markers.
         let (times, floats) = without_markers(times.clone(), row.values.floats);
         Self {
             labels: row.labels,
@@ -138,7 +138,7 @@ impl RangeSeries {
     }
 }
 
-/// The histograms that are no stale markers.
+/// The histograms without stale markers.
 pub(crate) fn histogram_points(
     samples: &[HistogramSample],
     detection: ResetDetection,
@@ -150,9 +150,10 @@ pub(crate) fn histogram_points(
             && let Some(before) = points.last()
             && detection.compares(before.time_ms, sample.timestamp_ms)
         {
-            histogram.reset_hint = match histogram.detect_reset(&before.histogram) {
-                true => CounterResetHint::Reset,
-                false => CounterResetHint::NotReset,
+            histogram.reset_hint = if histogram.detect_reset(&before.histogram) {
+                CounterResetHint::Reset
+            } else {
+                CounterResetHint::NotReset
             };
         }
         points.push(HistogramPoint {
@@ -163,8 +164,8 @@ pub(crate) fn histogram_points(
     points
 }
 
-/// The steps of a subquery leave samples out, so what a histogram says about the one before it no
-/// longer holds.
+/// The steps of a subquery skip samples, so a reset hint no longer refers to the histogram before
+/// it.
 fn without_hint(mut histogram: Arc<FloatHistogram>) -> Arc<FloatHistogram> {
     if !matches!(
         histogram.reset_hint,

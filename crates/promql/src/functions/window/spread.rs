@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::annotations::{GoFloat, Note};
+use crate::annotations::{Annotation, GoFloat};
 use crate::exec::Values;
 
 use super::compensated;
@@ -16,8 +16,8 @@ pub(super) fn deviation(view: &View<'_>) -> Values {
     view.each_of_floats(1, |_, _, window| variance_of(window).sqrt())
 }
 
-/// Welford's way with compensated sums. Cheaper ways round differently where the values differ by
-/// little, and tell a constant from zero variance.
+/// Welford's algorithm with compensated sums, as in Prometheus. Cheaper ones round differently for
+/// values that differ by little, and give a constant a variance other than zero.
 fn variance_of(window: &[f64]) -> f64 {
     let (mut mean, mut mean_lost) = (0.0, 0.0);
     let (mut squares, mut squares_lost) = (0.0, 0.0);
@@ -38,7 +38,8 @@ pub(super) fn quantile(view: &View<'_>, q: impl Fn(usize) -> f64) -> Values {
     view.each_of_floats(1, |step, _, window| {
         let q = q(step);
         if !(0.0..=1.0).contains(&q) {
-            view.notes.add(Note::InvalidQuantile(GoFloat(q)));
+            view.annotations
+                .add(Annotation::InvalidQuantile(GoFloat(q)));
         }
         scratch.clear();
         scratch.extend_from_slice(window);
@@ -46,7 +47,7 @@ pub(super) fn quantile(view: &View<'_>, q: impl Fn(usize) -> f64) -> Values {
     })
 }
 
-/// The median distance from the median; NaN where a sample is.
+/// The median distance from the median; NaN if a sample is.
 pub(super) fn median_deviation(view: &View<'_>) -> Values {
     let mut scratch = Vec::new();
     view.each_of_floats(1, |_, _, window| {
@@ -62,8 +63,7 @@ pub(super) fn median_deviation(view: &View<'_>) -> Values {
     })
 }
 
-/// The quantile of values in any order, which it changes. Between two values it is weighted by the
-/// distance to both.
+/// The quantile of values in any order, which it changes. Interpolates linearly between two values.
 pub(crate) fn quantile_of(q: f64, values: &mut [f64]) -> f64 {
     if values.is_empty() || q.is_nan() {
         return f64::NAN;

@@ -1,15 +1,15 @@
-//! Start timestamps: since when a counter counts, where the client says so.
+//! Start timestamps: when a counter started, if the client reports it.
 
 use super::series::RangeSeries;
 
-/// Start timestamps beside the samples, 0 where unknown; both empty where none is known.
+/// Start timestamps of the samples, 0 if unknown; empty if none is known.
 #[derive(Debug, Default)]
-pub(super) struct Starts {
+pub(super) struct StartTimes {
     pub(super) floats: Vec<i64>,
     pub(super) histograms: Vec<i64>,
 }
 
-impl Starts {
+impl StartTimes {
     pub(super) fn of(series: &RangeSeries) -> Self {
         if series.starts.is_empty() {
             return Self::default();
@@ -37,38 +37,38 @@ fn align(starts: &[(i64, i64)], times: impl Iterator<Item = i64>) -> Vec<i64> {
         .collect()
 }
 
-/// A sample's time and its start timestamp, 0 where unknown.
+/// A sample's time and its start timestamp, 0 if unknown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Started {
+pub(super) struct SampleStart {
     pub(super) time: i64,
     pub(super) start: i64,
 }
 
-impl Started {
-    /// Of the sample at `index`; `starts` may be empty.
+impl SampleStart {
+    /// That of the sample at `index`; `starts` may be empty.
     pub(super) fn at(index: usize, time: i64, starts: &[i64]) -> Self {
         let start = starts.get(index).copied().unwrap_or(0);
         Self { time, start }
     }
 }
 
-/// Whether start timestamps say that the counter began anew between two samples.
-pub(super) fn is_restart(previous: Started, current: Started) -> bool {
-    // Not known, or known to be meaningless: a counter cannot have begun after its sample, and a start
-    // at the sample itself is how OpenTelemetry says "unknown".
+/// Whether start timestamps show that the counter restarted between two samples.
+pub(super) fn is_restart(previous: SampleStart, current: SampleStart) -> bool {
+    // Unknown or invalid: a counter cannot start after its sample, and a start at the sample itself
+    // is how OpenTelemetry encodes "unknown".
     if current.start == 0 || current.start >= current.time {
         return false;
     }
     if current.start != previous.time {
         return current.start > previous.time;
     }
-    // The counter began at the previous sample. That is a delta if the start of the previous sample is
-    // known as well, else the second sample of a counter whose true start is not known.
+    // The counter started at the previous sample: a delta if the start of the previous sample is
+    // known, else the second sample of a counter with an unknown start.
     previous.start != 0 && previous.start < previous.time
 }
 
-/// Whether a sample claims to have begun before the sample that precedes it ended.
-pub(super) fn overlaps(previous: Started, current: Started) -> bool {
+/// Whether the start of a sample lies before the time of the previous one.
+pub(super) fn overlaps(previous: SampleStart, current: SampleStart) -> bool {
     current.start != 0 && current.start < previous.time && current.start != previous.start
 }
 
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn restarts() {
         let of = |previous: (i64, i64), current: (i64, i64)| {
-            let at = |(time, start)| Started { time, start };
+            let at = |(time, start)| SampleStart { time, start };
             is_restart(at(previous), at(current))
         };
         assert!(!of((10, 5), (20, 0)), "unknown");

@@ -1,16 +1,16 @@
 //! `sum_over_time` and `avg_over_time`, above all of floats.
 //!
-//! Prometheus adds the samples of a window one after the other with Neumaier's compensation, so the
-//! result is that of twice the precision, rounded once. Any other way to add that keeps a compensation
-//! gives the same to the last digit or two, as long as nothing overflows:
+//! Prometheus adds the samples of a window in order with Neumaier's compensation, so the result is
+//! that of twice the precision, rounded once. Any other compensated summation gives the same to the
+//! last digit or two, as long as nothing overflows:
 //!
-//! - Short windows are added in four lanes, each with its own compensation (two sums with exact
-//!   rounding error): measured 21 ns for a window of 40 samples, all in.
-//! - Long windows that overlap a lot are differences of compensated running sums. The error of such a
-//!   difference is bounded by the sizes of what was added (see [`RunningSums`]); a window for which the
-//!   bound is not far below the result is added by itself. Measured 23 ns for an hour of samples at
-//!   15 s, with steps of a minute.
-//! - Series with infinities, NaN or numbers near the end of the range take Prometheus' way step by step.
+//! - Short windows are added in four lanes, each with its own compensation: measured 21 ns for a
+//!   window of 40 samples.
+//! - Long windows that overlap a lot are differences of compensated running sums. The error of such
+//!   a difference is bounded by the magnitudes added (see [`RunningSums`]); a window whose bound is
+//!   not far below the result is added by itself. Measured 23 ns for an hour of samples at 15 s,
+//!   with steps of a minute.
+//! - Series with infinities, NaN or numbers near the largest float are added as in Prometheus.
 
 use std::sync::Arc;
 
@@ -21,41 +21,45 @@ use crate::value::SampleValue;
 use super::compensated::{self, two_sum};
 use super::histogram_sums;
 use super::series::HistogramPoint;
-use super::view::{Notes, View};
+use super::view::{SeriesAnnotations, View};
 use super::windows::Bounds;
 
 /// Numbers below this cannot overflow a sum of fewer than 10^17.
-const TAME_MAX: f64 = 1e290;
-/// Average samples per window from which running sums pay.
+const OVERFLOW_SAFE_MAX: f64 = 1e290;
+/// Average samples per window from which running sums pay off.
 const LONG_WINDOW: u64 = 32;
-/// How often a sample must be touched on average for running sums to pay.
+/// How often a sample must be touched on average for running sums to pay off.
 const LONG_OVERLAP: u64 = 6;
 
 pub(super) fn sum(view: &View<'_>) -> Values {
-    match view.has_only_floats() {
-        true => totals(view, exact_sum, |sum, _| sum),
-        false => of_either(view, exact_sum, histogram_sums::sum),
+    if view.has_only_floats() {
+        totals(view, exact_sum, |sum, _| sum)
+    } else {
+        of_either(view, exact_sum, histogram_sums::sum)
     }
 }
 
 pub(super) fn average(view: &View<'_>) -> Values {
-    match view.has_only_floats() {
-        true => totals(view, exact_average, |sum, count| sum / count as f64),
-        false => of_either(view, exact_average, histogram_sums::average),
+    if view.has_only_floats() {
+        totals(view, exact_average, |sum, count| sum / count as f64)
+    } else {
+        of_either(view, exact_average, histogram_sums::average)
     }
 }
 
-/// Windows of floats or of histograms; one with both has no value.
+/// Windows of floats or of histograms; a window with both has no value.
 fn of_either(
     view: &View<'_>,
     of_floats: impl Fn(&[f64]) -> f64,
-    of_histograms: impl Fn(&[HistogramPoint], &Notes<'_>) -> Option<Arc<FloatHistogram>>,
+    of_histograms: impl Fn(&[HistogramPoint], &SeriesAnnotations<'_>) -> Option<Arc<FloatHistogram>>,
 ) -> Values {
     view.each(|_, window| match (window.floats, window.histograms) {
         (floats, []) => Some(SampleValue::Float(of_floats(floats))),
-        ([], histograms) => of_histograms(histograms, &view.notes).map(SampleValue::Histogram),
+        ([], histograms) => {
+            of_histograms(histograms, &view.annotations).map(SampleValue::Histogram)
+        }
         _ => {
-            view.notes.mixed_floats_histograms();
+            view.annotations.mixed_floats_histograms();
             None
         }
     })
@@ -70,7 +74,7 @@ fn totals(
     let hull = view.bounds.hull();
     let samples = view.floats.get(hull.clone()).unwrap_or_default();
     let slots = view.bounds.slots.iter().zip(&mut out);
-    if !is_tame(samples) {
+    if !is_overflow_safe(samples) {
         for (slot, out) in slots.filter(|(slot, _)| slot.len() > 0) {
             *out = exact(slot.of(view.floats));
         }
@@ -93,13 +97,13 @@ fn totals(
     }
 }
 
-/// Whether no order of adding these can overflow or meet a NaN.
-fn is_tame(samples: &[f64]) -> bool {
+/// Whether no order of adding these can overflow or yield NaN.
+fn is_overflow_safe(samples: &[f64]) -> bool {
     // The negation also finds NaN.
-    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is not tame")]
-    !samples
-        .iter()
-        .fold(false, |wild, v| wild | !(v.abs() < TAME_MAX))
+    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is not safe")]
+    !samples.iter().fold(false, |unsafe_found, v| {
+        unsafe_found | !(v.abs() < OVERFLOW_SAFE_MAX)
+    })
 }
 
 fn is_long(bounds: &Bounds, samples: usize) -> bool {
@@ -111,14 +115,11 @@ fn is_long(bounds: &Bounds, samples: usize) -> bool {
 pub(super) fn exact_sum(window: &[f64]) -> f64 {
     let add = |(sum, lost): (f64, f64), value: &f64| compensated::add(*value, sum, lost);
     let (sum, lost) = window.iter().fold((0.0, 0.0), add);
-    match sum.is_infinite() {
-        true => sum,
-        false => sum + lost,
-    }
+    if sum.is_infinite() { sum } else { sum + lost }
 }
 
-/// Prometheus' average of a window: the sum divided by the count, or, where the sum would overflow,
-/// an average that is moved on by each sample.
+/// Prometheus' average of a window: the sum divided by the count, or a running mean if the sum
+/// would overflow.
 pub(super) fn exact_average(window: &[f64]) -> f64 {
     let Some((first, rest)) = window.split_first() else {
         return f64::NAN;
@@ -149,7 +150,7 @@ pub(super) fn exact_average(window: &[f64]) -> f64 {
     }
 }
 
-/// The compensated sum of tame numbers.
+/// The compensated sum of numbers that cannot overflow.
 fn lane_sum(window: &[f64]) -> f64 {
     const LANES: usize = 4;
     let (mut sums, mut lost) = ([0.0; LANES], [0.0; LANES]);
@@ -173,7 +174,7 @@ fn lane_sum(window: &[f64]) -> f64 {
     sum + (rest + ((even_lost + odd_lost) + lost))
 }
 
-/// Sums of the first n samples for every n, each as a sum and what rounding took away from it.
+/// Sums of the first n samples for every n, each with its compensation.
 struct RunningSums {
     sums: Vec<(f64, f64)>,
     error: f64,
@@ -182,22 +183,22 @@ struct RunningSums {
 impl RunningSums {
     fn new(samples: &[f64]) -> Self {
         let mut sums = Vec::with_capacity(samples.len() + 1);
-        let (mut sum, mut lost, mut sizes) = (0.0, 0.0, 0.0);
+        let (mut sum, mut lost, mut magnitudes) = (0.0, 0.0, 0.0);
         sums.push((sum, lost));
         for value in samples {
             let (next, rounding) = two_sum(sum, *value);
             sum = next;
             lost += rounding;
-            sizes += value.abs();
+            magnitudes += value.abs();
             sums.push((sum, lost));
         }
-        // A sum rounds by at most ε/2 of its size, so after n samples `lost` is at most nε/2 of all
-        // sizes together, and its own rounding at most nε/2 of that: (nε)²/4, and twice for a
-        // difference. For a day at 15 s that is 2·10⁻²⁴ of the sum of all sizes.
+        // A sum rounds by at most ε/2 of its magnitude, so after n samples `lost` is at most nε/2
+        // of the sum of all magnitudes, and its own rounding at most nε/2 of that: (nε)²/4, and
+        // twice for a difference. For a day at 15 s that is 2·10⁻²⁴ of the sum of all magnitudes.
         let relative = samples.len() as f64 * f64::EPSILON;
         Self {
             sums,
-            error: relative * relative * sizes,
+            error: relative * relative * magnitudes,
         }
     }
 
@@ -225,7 +226,7 @@ mod tests {
         let window = [1.0, 1e100, 1.0, -1e100, 3.0, 1e100, 0.5, -1e100, 0.25];
         assert_eq!(exact_sum(&window), 5.75);
         assert_eq!(lane_sum(&window), 5.75);
-        // Nothing of the small numbers is left in the running sums, and they say so.
+        // The running sums have lost the small numbers, and report it.
         assert_eq!(RunningSums::new(&window).between(8, 9), None);
         assert_eq!(RunningSums::new(&[1e100, 1.0, 1.0]).between(1, 3), None);
     }

@@ -57,7 +57,7 @@ pub(crate) fn window_function(name: &str) -> Option<&'static WindowFunction> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// Whether a function accepts the modifier of its range vector, else why not.
+/// Fails if a function does not accept the modifier of its range vector.
 pub(crate) fn check_mode(function: &str, mode: WindowMode) -> Result<()> {
     let (modifier, accepting): (_, &[&str]) = match mode {
         WindowMode::Plain => return Ok(()),
@@ -67,12 +67,13 @@ pub(crate) fn check_mode(function: &str, mode: WindowMode) -> Result<()> {
         ),
         WindowMode::Smoothed => ("smoothed", &["delta", "increase", "rate"]),
     };
-    match accepting.contains(&function) {
-        true => Ok(()),
-        false => Err(Error::Execution(format!(
+    if accepting.contains(&function) {
+        Ok(())
+    } else {
+        Err(Error::Execution(format!(
             "{modifier} modifier can only be used with: {} - not with {function}",
             accepting.join(", ")
-        ))),
+        )))
     }
 }
 

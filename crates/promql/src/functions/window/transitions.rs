@@ -1,9 +1,9 @@
-//! `resets` and `changes`: how often a sample differs from the one before it in a certain way.
+//! `resets` and `changes`: how often a counter was reset or a value changed between two samples.
 
 use crate::exec::Values;
 use crate::histogram::FloatHistogram;
 
-use super::starts::{Started, is_restart};
+use super::starts::{SampleStart, is_restart};
 use super::view::View;
 use super::windows::{Slot, WindowMode};
 
@@ -18,7 +18,7 @@ pub(super) enum Transition {
 #[derive(Clone, Copy)]
 struct Sample<'a> {
     value: Value<'a>,
-    started: Started,
+    started: SampleStart,
 }
 
 #[derive(Clone, Copy)]
@@ -45,11 +45,12 @@ impl Transition {
     }
 }
 
-/// Counts once how many transitions lie before each sample of the series; a window is a difference.
+/// Counts the transitions before each sample of the series once; a window is a difference of
+/// counts.
 pub(super) fn count(view: &View<'_>, transition: Transition) -> Values {
     let float = |i: usize| Sample {
         value: Value::Float(view.floats[i]),
-        started: Started::at(i, view.times[i], &view.starts.floats),
+        started: SampleStart::at(i, view.times[i], &view.starts.floats),
     };
     if view.has_only_floats() {
         let samples = (0..view.floats.len()).map(float);
@@ -57,7 +58,7 @@ pub(super) fn count(view: &View<'_>, transition: Transition) -> Values {
     }
     let points = view.histograms.iter().enumerate().map(|(i, point)| Sample {
         value: Value::Histogram(&point.histogram),
-        started: Started::at(i, point.time_ms, &view.starts.histograms),
+        started: SampleStart::at(i, point.time_ms, &view.starts.histograms),
     });
     let mut samples: Vec<_> = (0..view.floats.len()).map(float).chain(points).collect();
     samples.sort_by_key(|sample| sample.started.time);
@@ -84,14 +85,16 @@ fn running_count<'a>(
         .collect()
 }
 
-/// The differences of the running count over the windows on `times`, floats and histograms together.
+/// The differences of the running count over the windows on `times`, floats and histograms
+/// together.
 fn of_windows(view: &View<'_>, times: &[i64], running: &[u32]) -> Values {
     let mut values = Values::absent(view.steps());
     let points = view.histogram_bounds.slots.iter().copied();
     let points = points.chain(std::iter::repeat(Slot { lo: 0, hi: 0 }));
     let slots = view.bounds.slots.iter().zip(points);
     for (step, ((floats, points), out)) in slots.zip(&mut values.floats).enumerate() {
-        // Samples are in time order, so those before a window are its floats and histograms before it.
+        // Samples are in time order, so those before a window are its floats and histograms before
+        // it.
         let slot = Slot {
             lo: floats.lo + points.lo,
             hi: floats.hi + points.hi,
@@ -108,8 +111,8 @@ fn of_windows(view: &View<'_>, times: &[i64], running: &[u32]) -> Values {
     values
 }
 
-/// The last sample at or before the start of an anchored window, else the first one. None where nothing
-/// lies after the start.
+/// The last sample at or before the start of an anchored window, else the first one. None where
+/// nothing lies after the start.
 fn anchor(times: &[i64], start_ms: i64) -> Option<usize> {
     let inside = times.partition_point(|time| *time <= start_ms);
     (inside < times.len()).then(|| inside.saturating_sub(1))

@@ -100,9 +100,10 @@ fn check_factor(name: &str, short: &str, factor: f64) -> Result<()> {
         return Ok(());
     }
     // As Go's `%f` writes it.
-    let got = match factor.is_infinite() {
-        true => go_float(factor),
-        false => format!("{factor:.6}"),
+    let got = if factor.is_infinite() {
+        go_float(factor)
+    } else {
+        format!("{factor:.6}")
     };
     Err(Error::Execution(format!(
         "invalid {name} factor. Expected: 0 < {short} < 1, got: {got}"

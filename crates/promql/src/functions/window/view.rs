@@ -2,17 +2,17 @@
 
 use std::cell::RefCell;
 
-use crate::annotations::{Annotations, HistogramOperation, Note};
+use crate::annotations::{Annotation, Annotations, HistogramOperation};
 use crate::exec::{ABSENT, Context, Values};
 use crate::histogram::{AddOutcome, HistogramOpError};
 use crate::parse::Span;
 use crate::value::SampleValue;
 
 use super::series::{HistogramPoint, RangeSeries};
-use super::starts::Starts;
+use super::starts::StartTimes;
 use super::windows::{Bounds, Slot, Windows};
 
-/// A series with the places of its windows.
+/// A series with the bounds of its windows.
 pub(super) struct View<'a> {
     pub(super) windows: &'a Windows,
     pub(super) times: &'a [i64],
@@ -21,24 +21,24 @@ pub(super) struct View<'a> {
     pub(super) histograms: &'a [HistogramPoint],
     /// Without slots where there are no histograms.
     pub(super) histogram_bounds: Bounds,
-    pub(super) starts: Starts,
-    pub(super) notes: Notes<'a>,
-    /// The query, where there is one: who has no time left need not finish.
+    pub(super) starts: StartTimes,
+    pub(super) annotations: SeriesAnnotations<'a>,
+    /// The query, to stop early when it is over.
     pub(super) context: Option<&'a Context<'a>>,
 }
 
-/// Samples after which a function over windows asks whether to go on: a few milliseconds of work.
+/// Samples between checks for cancellation: a few milliseconds of work.
 const SAMPLES_BETWEEN_CHECKS: usize = 1 << 20;
 
-/// Asks from time to time whether to go on.
-struct Patience<'a> {
+/// Checks for cancellation from time to time.
+struct CancelCheck<'a> {
     context: Option<&'a Context<'a>>,
     samples: usize,
 }
 
-impl Patience<'_> {
-    /// Whether to stop, before the next `samples` are looked at.
-    fn is_over(&mut self, samples: usize) -> bool {
+impl CancelCheck<'_> {
+    /// Whether to stop before the next `samples`.
+    fn should_stop(&mut self, samples: usize) -> bool {
         self.samples += samples + 1;
         if self.samples < SAMPLES_BETWEEN_CHECKS {
             return false;
@@ -88,17 +88,17 @@ impl View<'_> {
         }
     }
 
-    /// The value of every window that has a sample. Ends early, with some of the values, when the query
-    /// is over; its operator asks for the reason.
+    /// The value of every window that has a sample. Stops early, with some of the values, if the
+    /// query is over; its operator returns the error.
     pub(super) fn each(
         &self,
         mut value: impl FnMut(usize, &Window<'_>) -> Option<SampleValue>,
     ) -> Values {
         let mut values = Values::absent(self.steps());
-        let mut patience = self.patience();
+        let mut cancel_check = self.cancel_check();
         for step in 0..self.steps() {
             let window = self.window(step);
-            if patience.is_over(window.floats.len() + window.histograms.len()) {
+            if cancel_check.should_stop(window.floats.len() + window.histograms.len()) {
                 break;
             }
             if window.floats.is_empty() && window.histograms.is_empty() {
@@ -113,21 +113,21 @@ impl View<'_> {
         values
     }
 
-    /// The value of every window with at least `least` floats. Histograms are ignored, with a note
-    /// where a window has both.
+    /// The value of every window with at least `least` floats. Histograms are ignored, with an
+    /// annotation if a window has both.
     pub(super) fn each_of_floats(
         &self,
         least: usize,
         mut value: impl FnMut(usize, &[i64], &[f64]) -> f64,
     ) -> Values {
         if !self.has_only_floats() {
-            self.note_ignored_histograms();
+            self.annotate_ignored_histograms();
         }
         let mut values = Values::absent(self.steps());
-        let mut patience = self.patience();
+        let mut cancel_check = self.cancel_check();
         for (step, (slot, out)) in self.bounds.slots.iter().zip(&mut values.floats).enumerate() {
             let floats = slot.of(self.floats);
-            if patience.is_over(floats.len()) {
+            if cancel_check.should_stop(floats.len()) {
                 break;
             }
             if floats.len() >= least {
@@ -137,46 +137,47 @@ impl View<'_> {
         values
     }
 
-    fn patience(&self) -> Patience<'_> {
-        Patience {
+    fn cancel_check(&self) -> CancelCheck<'_> {
+        CancelCheck {
             context: self.context,
             samples: 0,
         }
     }
 
-    fn note_ignored_histograms(&self) {
+    fn annotate_ignored_histograms(&self) {
         let slots = self.bounds.slots.iter();
         let mixed = slots
             .zip(&self.histogram_bounds.slots)
             .any(|(floats, histograms)| floats.len() > 0 && histograms.len() > 0);
         if mixed {
-            let name = self.notes.metric_name();
-            self.notes.add(Note::HistogramIgnoredInMixedRange(name));
+            let name = self.annotations.metric_name();
+            self.annotations
+                .add(Annotation::HistogramIgnoredInMixedRange(name));
         }
     }
 
-    /// An output without values, to be filled.
+    /// An output with all values absent.
     pub(super) fn absent_floats(&self) -> Vec<f64> {
         vec![ABSENT; self.steps()]
     }
 }
 
-/// What is to be said about one series. Gathered first, because a window is like the one before it
-/// and the notes of a query lie behind a lock.
-pub(super) struct Notes<'a> {
-    annotations: &'a Annotations,
+/// The annotations of one series. Collected before they are added to those of the query, because
+/// most windows repeat the ones before and the query's are behind a lock.
+pub(super) struct SeriesAnnotations<'a> {
+    query: &'a Annotations,
     span: Span,
     series: &'a RangeSeries,
-    gathered: RefCell<Vec<Note>>,
+    collected: RefCell<Vec<Annotation>>,
 }
 
-impl<'a> Notes<'a> {
-    pub(super) fn new(annotations: &'a Annotations, span: Span, series: &'a RangeSeries) -> Self {
+impl<'a> SeriesAnnotations<'a> {
+    pub(super) fn new(query: &'a Annotations, span: Span, series: &'a RangeSeries) -> Self {
         Self {
-            annotations,
+            query,
             span,
             series,
-            gathered: RefCell::default(),
+            collected: RefCell::default(),
         }
     }
 
@@ -184,27 +185,29 @@ impl<'a> Notes<'a> {
         self.series.labels.metric_name().to_owned()
     }
 
-    pub(super) fn add(&self, note: Note) {
-        let mut gathered = self.gathered.borrow_mut();
-        if !gathered.contains(&note) {
-            gathered.push(note);
+    pub(super) fn add(&self, annotation: Annotation) {
+        let mut collected = self.collected.borrow_mut();
+        if !collected.contains(&annotation) {
+            collected.push(annotation);
         }
     }
 
-    pub(super) fn add_all(&self, notes: Vec<Note>) {
-        notes.into_iter().for_each(|note| self.add(note));
+    pub(super) fn add_all(&self, annotations: Vec<Annotation>) {
+        annotations
+            .into_iter()
+            .for_each(|annotation| self.add(annotation));
     }
 
     pub(super) fn mixed_floats_histograms(&self) {
-        self.add(Note::MixedFloatsHistograms(self.metric_name()));
+        self.add(Annotation::MixedFloatsHistograms(self.metric_name()));
     }
 
     pub(super) fn mixed_exponential_custom(&self) {
-        self.add(Note::MixedExponentialCustom(self.metric_name()));
+        self.add(Annotation::MixedExponentialCustom(self.metric_name()));
     }
 
-    /// What is to be said after histograms were added or subtracted; none where they did not fit.
-    /// Functions over windows treat resets themselves, so contradicting hints are no news.
+    /// Annotations after histograms were added or subtracted; none if they did not fit. Functions
+    /// over windows handle resets themselves, so conflicting hints need no warning.
     pub(super) fn combined(
         &self,
         outcome: Result<AddOutcome, HistogramOpError>,
@@ -213,7 +216,7 @@ impl<'a> Notes<'a> {
         match outcome {
             Ok(outcome) => {
                 if outcome.bounds_reconciled {
-                    self.add(Note::MismatchedCustomBuckets(during));
+                    self.add(Annotation::MismatchedCustomBuckets(during));
                 }
                 Some(())
             }
@@ -225,10 +228,10 @@ impl<'a> Notes<'a> {
     }
 }
 
-impl Drop for Notes<'_> {
+impl Drop for SeriesAnnotations<'_> {
     fn drop(&mut self) {
-        for note in self.gathered.take() {
-            self.annotations.add(self.span, note);
+        for annotation in self.collected.take() {
+            self.query.add(self.span, annotation);
         }
     }
 }

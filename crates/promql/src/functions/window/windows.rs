@@ -1,4 +1,4 @@
-//! Where windows lie: in time, and in a column of timestamps.
+//! The bounds of windows, in time and in a column of timestamps.
 
 use crate::exec::Grid;
 
@@ -17,12 +17,12 @@ pub(crate) enum WindowMode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
     pub(crate) grid: Grid,
-    /// The moment of `@`: every window ends there rather than at its step (before the offset).
+    /// The time of `@`: every window ends there rather than at its step (before the offset).
     pub(crate) at_ms: Option<i64>,
     pub(crate) range_ms: i64,
     pub(crate) offset_ms: i64,
     pub(crate) mode: WindowMode,
-    /// How far outside a window anchored and smoothed ones look for a neighbour.
+    /// How far outside of the window anchored and smoothed ones look for a sample.
     pub(crate) lookback_ms: i64,
 }
 
@@ -47,7 +47,7 @@ impl Windows {
         (end.saturating_sub(self.range_ms), end)
     }
 
-    /// The window with what lies outside of it but counts for its edges.
+    /// The window extended by the look-back of its edges.
     pub(super) fn touched(&self, step: usize) -> (i64, i64) {
         let (start, end) = self.edges(step);
         match self.mode {
@@ -60,8 +60,8 @@ impl Windows {
         }
     }
 
-    /// Whether nothing leads from one sample to the next when windows are read one after the other: the
-    /// first lies before all windows or between two of them, where Prometheus does not look.
+    /// Whether no window reads the first of two consecutive samples: it lies before all windows or
+    /// between two of them, where Prometheus does not read.
     pub(super) fn skip_between(&self, before_ms: i64, time_ms: i64) -> bool {
         let (first_start, first_end) = self.touched(0);
         if before_ms < first_start {
@@ -102,29 +102,29 @@ impl Slot {
     }
 }
 
-/// The windows of all steps as parts of one column, and what follows from the times alone.
+/// The windows of all steps as ranges of one column, and what follows from the times alone.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
-    /// One per step; both ends never go back.
+    /// One per step; both ends are monotonic.
     pub(super) slots: Vec<Slot>,
     /// One per step, for functions that extrapolate; else empty.
     pub(super) extrapolations: Vec<Extrapolation>,
-    /// How many samples all windows have together.
+    /// Samples of all windows together.
     pub(super) touched: u64,
 }
 
-/// What extrapolation multiplies a difference with.
+/// The factor of extrapolation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extrapolation {
     pub(super) factor: f64,
-    /// A counter whose first value is at least `clamp` times its increase does not reach zero within
-    /// the extrapolated time.
+    /// A counter whose first value is at least `clamp` times its increase does not reach zero
+    /// within the extrapolated time.
     pub(super) clamp: f64,
 }
 
 impl Bounds {
     pub(super) fn new(windows: &Windows, times: &[i64]) -> Self {
-        // A column cannot have more samples than 32 bits count; if it had, the rest is not seen.
+        // No column has more samples than 32 bits can count; the rest would be ignored.
         let times = &times[..times.len().min(u32::MAX as usize)];
         let mut slots = Vec::with_capacity(windows.grid.steps);
         let (mut lo, mut hi, mut touched) = (0, 0, 0);
@@ -154,11 +154,11 @@ impl Bounds {
     }
 }
 
-/// Samples from one step to the next up to which looking at each is the fastest.
+/// Samples from one step to the next up to which a linear search is fastest.
 const NEAR: usize = 32;
 
 /// The first position from `from` on whose time is after `moment`. Steps are mostly a few samples
-/// apart; where they are not, doubling strides and then halving ones find the place.
+/// apart; if not, a galloping search takes over.
 fn advance(times: &[i64], from: usize, moment: i64) -> usize {
     let mut near = from;
     while times.get(near).is_some_and(|time| *time <= moment) {

@@ -1,4 +1,4 @@
-//! Histograms written as in test scripts, and what is done with them.
+//! Tests with histograms in the syntax of test scripts.
 
 mod properties;
 mod scripted;
@@ -7,7 +7,7 @@ use icecore_model::{CounterResetHint, Span};
 
 use super::FloatHistogram;
 
-/// Reads `schema:0 sum:5 count:4 buckets:[1 2 1]`: what a script has between double braces.
+/// Reads `schema:0 sum:5 count:4 buckets:[1 2 1]`, the text in double braces of a script.
 fn histogram(text: &str) -> FloatHistogram {
     let mut histogram = FloatHistogram::default();
     let (mut offset, mut negative_offset) = (0, 0);
@@ -43,9 +43,10 @@ fn properties_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
         let (name, after) = rest.split_once(':')?;
-        let end = match after.starts_with('[') {
-            true => after.find(']').unwrap() + 1,
-            false => after.find(' ').unwrap_or(after.len()),
+        let end = if after.starts_with('[') {
+            after.find(']').unwrap() + 1
+        } else {
+            after.find(' ').unwrap_or(after.len())
         };
         rest = after[end..].trim_start();
         Some((name, &after[..end]))

@@ -1,4 +1,4 @@
-//! What holds for all histograms, also for those that contradict themselves.
+//! Properties of all histograms, inconsistent ones included.
 
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Span};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn side() -> impl Strategy<Value = (Vec<Span>, Vec<f64>)> {
 }
 
 prop_compose! {
-    /// What a client library makes: no bucket reaches into the zero bucket.
+    /// As client libraries make them: no bucket overlaps the zero bucket.
     fn valid()(
         schema in -2i8..6,
         zero_threshold in prop::sample::select(vec![0.0, 0.001, 0.3, 0.5, 3.0]),
@@ -79,7 +79,7 @@ fn any_span() -> impl Strategy<Value = Span> {
 }
 
 prop_compose! {
-    /// Whatever a client could send.
+    /// Anything that a client can send.
     fn hostile()(
         schema in prop_oneof![Just(CUSTOM_BUCKETS_SCHEMA), -4i8..9, any::<i8>()],
         hint in 0..4u64,

@@ -3,7 +3,7 @@
 use icecore_model::{CounterResetHint, Histogram, HistogramCounts, Span};
 
 use super::{assert_near, assert_same, histogram};
-use crate::histogram::{AddOutcome, CompensatedSum, HistogramOpError, QuantileNote};
+use crate::histogram::{AddOutcome, CompensatedSum, HistogramOpError, QuantileAnnotation};
 
 const BOTH_SIDES: &str =
     "count:24 sum:100 z_bucket:4 z_bucket_w:0.001 buckets:[2 3 0 1 4] n_buckets:[2 3 0 1 4]";
@@ -306,8 +306,8 @@ fn quantiles_interpolate_by_the_kind_of_bucket() {
 #[test]
 fn nan_observations_are_noted() {
     let some = histogram("count:15 sum:nan buckets:[12]");
-    assert_eq!(some.quantile(0.8), (1.0, Some(QuantileNote::NaNSkew)));
-    assert_eq!(some.quantile(0.81).1, Some(QuantileNote::NaNResult));
+    assert_eq!(some.quantile(0.8), (1.0, Some(QuantileAnnotation::NaNSkew)));
+    assert_eq!(some.quantile(0.81).1, Some(QuantileAnnotation::NaNResult));
     assert_near(some.quantile(0.4).0, 0.7071067811865475);
     assert_eq!(some.fraction(f64::NEG_INFINITY, f64::INFINITY), (0.8, true));
     // Observations of both infinities make the sum NaN as well.

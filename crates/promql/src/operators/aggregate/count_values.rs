@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MemoryBudget};
 
-use super::Fold;
+use super::Accumulator;
 use super::groups::Groups;
 use crate::error::Result;
 use crate::exec::{Row, Values};
@@ -13,12 +13,12 @@ use crate::plan::Grouping;
 
 pub(super) struct CountValues {
     groups: Groups,
-    /// Gets the value; none where grouping drops it.
+    /// The label for the value; none if grouping removes it.
     label: Option<String>,
     steps: usize,
-    /// For each group the places of its values in `rows`, by their text.
+    /// For each group the indexes of its values in `rows`, by their text.
     places: Vec<HashMap<String, usize>>,
-    /// Groups may meet again when the label replaces one of theirs.
+    /// Groups may become equal if the label replaces one of theirs.
     by_labels: HashMap<Labels, usize>,
     rows: Vec<Row>,
     memory: Arc<MemoryBudget>,
@@ -32,7 +32,7 @@ impl CountValues {
         steps: usize,
         memory: Arc<MemoryBudget>,
     ) -> Self {
-        // `without` takes labels away after the value has become one.
+        // `without` removes labels after the value has become one.
         let is_dropped = grouping.without
             && (label == METRIC_NAME || grouping.labels.iter().any(|name| name == label));
         Self {
@@ -60,8 +60,8 @@ impl CountValues {
         Ok(())
     }
 
-    /// The row of a value, which may be new. One row of the input can make as many rows as it has steps,
-    /// so memory is looked after here and not only behind each batch.
+    /// The index of a value's row, which may be new. One row of the input can yield as many rows as
+    /// it has steps, so memory is checked here and not only after each batch.
     fn place(&mut self, group: usize, text: &str) -> Result<usize> {
         let group = self.groups.get(group);
         let mut builder = LabelsBuilder::from_labels(&group.labels);
@@ -77,7 +77,7 @@ impl CountValues {
             }
             self.rows.push(Row {
                 labels,
-                // A name that is to be removed is none here, as in Prometheus: it is a value like others.
+                // As in Prometheus, a name set by the query is not removed.
                 drop_name: false,
                 values: Values::absent(self.steps),
             });
@@ -86,7 +86,7 @@ impl CountValues {
     }
 }
 
-impl Fold for CountValues {
+impl Accumulator for CountValues {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let number = self.groups.of(&row);
@@ -108,7 +108,7 @@ impl Fold for CountValues {
     }
 
     fn heap_bytes(&self) -> usize {
-        // A row has about its values, and its labels twice.
+        // A row has its values, and its labels twice.
         self.rows.len() * (8 * self.steps + 512)
     }
 }

@@ -4,34 +4,35 @@ use std::ops::Range;
 
 use super::groups::Groups;
 use super::histogram_sum::HistogramSum;
-use super::{Fold, Say};
-use crate::annotations::Note;
+use super::{Accumulator, Annotate};
+use crate::annotations::Annotation;
 use crate::error::Result;
-use crate::exec::{ABSENT, Row, Values, is_absent, kahan_add};
+use crate::exec::{ABSENT, Row, Values, is_absent};
+use crate::kahan::kahan_add;
 use crate::parse::AggregateOp;
 
-/// Places (groups times steps) of a block, about: few enough that the last block wastes little, and many
-/// enough that groups of one step need hardly more than their numbers.
+/// Approximate slots (groups times steps) of a block: few enough that the last block wastes little,
+/// and many enough that groups of one step have little overhead.
 const BLOCK_PLACES: usize = 4096;
 
-pub(super) struct Folds<'a> {
+pub(super) struct GroupFold<'a> {
     groups: Groups,
     op: AggregateOp,
     steps: usize,
     delayed_names: bool,
-    /// As groups appear, blocks are added. One growing list would be copied again and again.
+    /// Blocks are added as groups appear; a single growing list would be copied again and again.
     blocks: Vec<State>,
     groups_of_block: usize,
-    say: Say<'a>,
+    annotate: Annotate<'a>,
 }
 
-impl<'a> Folds<'a> {
+impl<'a> GroupFold<'a> {
     pub(super) fn new(
         groups: Groups,
         op: AggregateOp,
         steps: usize,
         delayed_names: bool,
-        say: Say<'a>,
+        annotate: Annotate<'a>,
     ) -> Self {
         Self {
             groups,
@@ -40,12 +41,12 @@ impl<'a> Folds<'a> {
             delayed_names,
             blocks: Vec::new(),
             groups_of_block: (BLOCK_PLACES / steps.max(1)).max(1),
-            say,
+            annotate,
         }
     }
 }
 
-impl Fold for Folds<'_> {
+impl Accumulator for GroupFold<'_> {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let group = self.groups.of(&row);
@@ -61,12 +62,13 @@ impl Fold for Folds<'_> {
             }
             state.add(self.op, places.clone(), &row);
             if row.values.has_histograms() {
-                // A name that was left on the row may be gone already.
-                let metric = match row.drop_name && !self.delayed_names {
-                    true => "",
-                    false => row.labels.metric_name(),
+                // The name may have been left on the row although it is removed already.
+                let metric = if row.drop_name && !self.delayed_names {
+                    ""
+                } else {
+                    row.labels.metric_name()
                 };
-                state.add_histograms(self.op, places.start, &row, metric, self.say);
+                state.add_histograms(self.op, places.start, &row, metric, self.annotate);
             }
         }
         Ok(())
@@ -75,11 +77,11 @@ impl Fold for Folds<'_> {
     fn finish(self: Box<Self>) -> Vec<Row> {
         let mut groups = self.groups.into_groups().into_iter();
         let mut rows = Vec::with_capacity(groups.len());
-        // Blocks go one by one, as their rows come.
+        // Blocks are freed one by one as their rows are made.
         for mut state in self.blocks {
             for (within, group) in groups.by_ref().take(self.groups_of_block).enumerate() {
                 let places = within * self.steps..(within + 1) * self.steps;
-                let values = state.finish(self.op, places, self.say);
+                let values = state.finish(self.op, places, self.annotate);
                 if !values.is_empty() {
                     rows.push(Row {
                         labels: group.labels,
@@ -98,18 +100,18 @@ impl Fold for Folds<'_> {
     }
 }
 
-/// What some groups have gathered. Each column has the steps of the first group, then those of the second,
-/// and so on; it is empty if the operator does not need it.
+/// The state of some groups. Each column has the steps of the first group, then those of the
+/// second, and so on; it is empty if the operator does not need it.
 struct State {
-    /// What `values` hold before the first row.
+    /// The initial value of `values`.
     unset: f64,
     /// The sum, the smallest or largest value, or the sum of squared differences.
     values: Vec<f64>,
-    /// What rounding took from the sum; the mean for deviations.
+    /// The compensation of the sum; the mean for deviations.
     seconds: Vec<f64>,
-    /// How many floats were folded.
+    /// Number of floats folded.
     counts: Vec<u32>,
-    /// Places at which the sum overflowed and a running mean goes on; empty while there are none.
+    /// Slots whose sum overflowed, so that a running mean takes over; empty while there are none.
     means: Vec<bool>,
     /// Empty while there are no histograms.
     histograms: Vec<Option<HistogramSum>>,
@@ -154,7 +156,7 @@ impl State {
         }
     }
 
-    /// Folds a row into the group that has `places`.
+    /// Folds a row into the group at `places`.
     fn add(&mut self, op: AggregateOp, places: Range<usize>, row: &Row) {
         let floats = &row.values.floats;
         match op {
@@ -176,7 +178,7 @@ impl State {
             &mut self.seconds[places.clone()],
         );
         let columns = sums.iter_mut().zip(lost).zip(floats);
-        // A row mostly has a value at every step. Without a branch in it the loop is compiled to vector
+        // Most rows have a value at every step. Without branches the loop compiles to vector
         // instructions.
         if floats.iter().fold(true, |all, v| all & !is_absent(*v)) {
             columns.for_each(|((sum, lost), value)| {
@@ -233,7 +235,7 @@ impl State {
     ) {
         let kept = self.values[places.clone()].iter_mut();
         for ((kept, count), value) in kept.zip(&mut self.counts[places]).zip(floats) {
-            // What is absent so far is a NaN, and any number is better than NaN.
+            // An absent value is a NaN, and any number replaces NaN.
             let is_present = !is_absent(*value);
             let replaces = is_present & (kept.is_nan() | is_better(*value, *kept));
             *kept = if replaces { *value } else { *kept };
@@ -241,7 +243,7 @@ impl State {
         }
     }
 
-    /// Welford's method.
+    /// Welford's algorithm.
     fn add_to_deviations(&mut self, places: Range<usize>, floats: &[f64]) {
         let means = &mut self.seconds[places.clone()];
         let columns = self.values[places.clone()].iter_mut().zip(means);
@@ -267,7 +269,7 @@ impl State {
         first: usize,
         row: &Row,
         metric: &str,
-        say: Say<'_>,
+        annotate: Annotate<'_>,
     ) {
         for (step, histogram) in row.values.histograms.iter().enumerate() {
             let Some(histogram) = histogram else {
@@ -278,18 +280,18 @@ impl State {
                 AggregateOp::Sum | AggregateOp::Avg => {
                     self.histograms.resize_with(self.counts.len(), || None);
                     match &mut self.histograms[place] {
-                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, metric, say),
+                        Some(sum) => sum.add(histogram, op == AggregateOp::Avg, metric, annotate),
                         place => *place = Some(HistogramSum::new(histogram)),
                     }
                 }
                 AggregateOp::Count | AggregateOp::Group => self.counts[place] += 1,
-                _ => say(Note::HistogramIgnoredInAggregation(op.name())),
+                _ => annotate(Annotation::HistogramIgnoredInAggregation(op.name())),
             }
         }
     }
 
-    /// The values of the group that has `places`.
-    fn finish(&mut self, op: AggregateOp, places: Range<usize>, say: Say<'_>) -> Values {
+    /// The values of the group at `places`.
+    fn finish(&mut self, op: AggregateOp, places: Range<usize>, annotate: Annotate<'_>) -> Values {
         let mut values = Values::absent(places.len());
         for (step, place) in places.enumerate() {
             if self.counts[place] > 0 {
@@ -300,13 +302,13 @@ impl State {
                 continue;
             };
             if self.counts[place] > 0 {
-                say(Note::MixedFloatsHistogramsInAggregation);
+                annotate(Annotation::MixedFloatsHistogramsInAggregation);
                 values.floats[step] = ABSENT;
                 continue;
             }
             let value = match op {
-                AggregateOp::Avg => histogram.mean(say),
-                _ => histogram.total(say),
+                AggregateOp::Avg => histogram.mean(annotate),
+                _ => histogram.total(annotate),
             };
             if let Some(value) = value {
                 values.set_histogram(step, value);
@@ -321,10 +323,13 @@ impl State {
             AggregateOp::Sum => self.values[place] + self.seconds[place],
             AggregateOp::Avg if self.is_mean(place) => self.values[place] + self.seconds[place],
             AggregateOp::Avg => self.values[place] / count + self.seconds[place] / count,
-            AggregateOp::Min | AggregateOp::Max => match is_absent(self.values[place]) {
-                true => f64::NAN,
-                false => self.values[place],
-            },
+            AggregateOp::Min | AggregateOp::Max => {
+                if is_absent(self.values[place]) {
+                    f64::NAN
+                } else {
+                    self.values[place]
+                }
+            }
             AggregateOp::Stdvar => self.values[place] / count,
             AggregateOp::Stddev => (self.values[place] / count).sqrt(),
             AggregateOp::Group => 1.0,

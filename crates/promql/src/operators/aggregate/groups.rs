@@ -1,18 +1,18 @@
-//! Which group a row belongs to.
+//! The groups of an aggregation.
 
 use icecore_model::Labels;
 
-use super::super::label_key::{KeyNumbers, LabelKey};
+use super::super::label_key::{KeyInterner, LabelKey};
 use crate::exec::Row;
 use crate::plan::Grouping;
 
-/// What a group needs beside the bytes of its labels: a place in the map, and a label set.
+/// Bytes of a group besides its labels: an entry in the map, and a label set.
 const GROUP_BYTES: usize = 200;
 
 /// Numbers groups in the order in which they are first seen.
 pub(super) struct Groups {
     keys: LabelKey,
-    numbers: KeyNumbers,
+    numbers: KeyInterner,
     key: Vec<u8>,
     groups: Vec<Group>,
 }
@@ -26,7 +26,7 @@ impl Groups {
     pub(super) fn new(grouping: &Grouping) -> Self {
         Self {
             keys: LabelKey::new(&grouping.labels, grouping.without),
-            numbers: KeyNumbers::default(),
+            numbers: KeyInterner::default(),
             key: Vec::new(),
             groups: Vec::new(),
         }
@@ -35,15 +35,15 @@ impl Groups {
     /// The number of the row's group; groups get numbers from 0 upwards.
     pub(super) fn of(&mut self, row: &Row) -> usize {
         self.keys.write(&row.labels, &mut self.key);
-        let (number, is_new) = self.numbers.number(&self.key);
+        let (number, is_new) = self.numbers.intern(&self.key);
         if is_new {
             self.groups.push(Group {
                 labels: self.keys.project(&row.labels),
                 drop_name: false,
             });
         }
-        // A name that is to be removed later must not come back through `by (__name__)`; type and unit
-        // go with it.
+        // A name that is to be removed later must not come back through `by (__name__)`; nor type
+        // and unit.
         self.groups[number].drop_name |= row.drop_name;
         number
     }
@@ -52,7 +52,8 @@ impl Groups {
         self.groups.len()
     }
 
-    /// Bytes held, about: the key twice (as such and as labels) with what maps and lists need.
+    /// Bytes held, approximately: the key twice (as key and as labels) and the overhead of map and
+    /// list.
     pub(super) fn heap_bytes(&self) -> usize {
         self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES
     }

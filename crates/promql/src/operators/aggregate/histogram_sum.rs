@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use icecore_model::CounterResetHint;
 
-use super::Say;
-use crate::annotations::{HistogramOperation, Note};
+use super::Annotate;
+use crate::annotations::{Annotation, HistogramOperation};
 use crate::histogram::{CompensatedSum, FloatHistogram};
 
 /// The sum of the histograms of one group at one step.
@@ -19,7 +19,7 @@ pub(super) struct HistogramSum {
     resets: Resets,
 }
 
-/// What histograms said about counter resets. Seeing both is a conflict whatever came between them.
+/// Reset hints of the histograms. Both in one group are a conflict, in whatever order.
 #[derive(Default)]
 struct Resets {
     reset: bool,
@@ -27,7 +27,7 @@ struct Resets {
 }
 
 impl Resets {
-    fn see(&mut self, histogram: &FloatHistogram) {
+    fn observe(&mut self, histogram: &FloatHistogram) {
         self.reset |= histogram.reset_hint == CounterResetHint::Reset;
         self.no_reset |= histogram.reset_hint == CounterResetHint::NotReset;
     }
@@ -36,7 +36,7 @@ impl Resets {
 impl HistogramSum {
     pub(super) fn new(first: &FloatHistogram) -> Self {
         let mut resets = Resets::default();
-        resets.see(first);
+        resets.observe(first);
         Self {
             sum: CompensatedSum::new(first),
             count: 1.0,
@@ -46,35 +46,36 @@ impl HistogramSum {
         }
     }
 
-    /// Adds a histogram of a metric; `averages` says that a mean is wanted in the end.
+    /// Adds a histogram of a metric; `averages` if the result is a mean.
     pub(super) fn add(
         &mut self,
         histogram: &FloatHistogram,
         averages: bool,
         metric: &str,
-        say: Say<'_>,
+        annotate: Annotate<'_>,
     ) {
         if self.incompatible {
             return;
         }
-        self.resets.see(histogram);
+        self.resets.observe(histogram);
         self.count += 1.0;
         let before = averages.then(|| self.sum.clone());
-        let added = match self.is_mean {
-            true => self.add_to_mean(histogram),
-            false => self.sum.add(histogram),
+        let added = if self.is_mean {
+            self.add_to_mean(histogram)
+        } else {
+            self.sum.add(histogram)
         };
         match added {
             Ok(outcome) => {
                 if outcome.bounds_reconciled {
-                    say(Note::MismatchedCustomBuckets(
+                    annotate(Annotation::MismatchedCustomBuckets(
                         HistogramOperation::Aggregation,
                     ));
                 }
             }
             Err(_) => {
                 self.incompatible = true;
-                say(Note::MixedExponentialCustom(metric.to_string()));
+                annotate(Annotation::MixedExponentialCustom(metric.to_string()));
                 return;
             }
         }
@@ -100,21 +101,23 @@ impl HistogramSum {
         self.sum.add(&part)
     }
 
-    pub(super) fn total(self, say: Say<'_>) -> Option<Arc<FloatHistogram>> {
+    pub(super) fn total(self, annotate: Annotate<'_>) -> Option<Arc<FloatHistogram>> {
         if self.incompatible {
             return None;
         }
         if self.resets.reset && self.resets.no_reset {
-            say(Note::CounterResetCollision(HistogramOperation::Aggregation));
+            annotate(Annotation::CounterResetCollision(
+                HistogramOperation::Aggregation,
+            ));
         }
         Some(finished(self.sum.total()))
     }
 
-    pub(super) fn mean(mut self, say: Say<'_>) -> Option<Arc<FloatHistogram>> {
+    pub(super) fn mean(mut self, annotate: Annotate<'_>) -> Option<Arc<FloatHistogram>> {
         if !self.is_mean {
             self.sum.div(self.count);
         }
-        self.total(say)
+        self.total(annotate)
     }
 }
 

@@ -1,19 +1,19 @@
-//! Aggregations: rows fold into groups as they arrive, or are chosen from them.
+//! Aggregations: rows are folded into groups as they arrive, or selected from them.
 //!
 //! ```text
-//! row ─ group labels ─► group ─ fold, all steps at once ─► one row per group      sum, avg, …
-//!                            └─ compare step by step ───► some rows as they are   topk, limitk, …
+//! row ─ group labels ─► group ─ fold, all steps at once ─► one row per group     sum, avg, …
+//!                            └─ compare step by step ───► some rows, unchanged   topk, limitk, …
 //! ```
 //!
 //! Holds always: rows are folded in the order in which they arrive, so sums are repeatable.
 
-mod choose;
 mod count_values;
 mod fold;
 mod groups;
 mod histogram_sum;
 mod parameter;
 mod quantile;
+mod selection;
 
 use std::sync::Arc;
 
@@ -43,49 +43,50 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let context = run.context;
     let steps = node.grid.steps;
     let annotations = &context.annotations;
-    let note = |note| annotations.add(*input_span, note);
-    let choice_note = |note| annotations.add(*span, note);
-    let parameter_note = |note| annotations.add(*parameter_span, note);
+    let annotate = |annotation| annotations.add(*input_span, annotation);
+    let annotate_selection = |annotation| annotations.add(*span, annotation);
+    let annotate_parameter = |annotation| annotations.add(*parameter_span, annotation);
     let (number, text) = match parameter {
         Some(Parameter::Scalar(node)) => (scalar(run, node).await?, ""),
         Some(Parameter::Text(text)) => (ScalarColumn::Constant(f64::NAN), text.as_str()),
         None => (ScalarColumn::Constant(f64::NAN), ""),
     };
-    let mut input = match is_blind_to_names(*op, grouping) {
-        true => build_nameless(run, input),
-        false => build(run, input),
+    let mut input = if is_blind_to_names(*op, grouping) {
+        build_nameless(run, input)
+    } else {
+        build(run, input)
     };
     let groups = Groups::new(grouping);
-    let mut fold: Box<dyn Fold> = match op {
+    let mut accumulator: Box<dyn Accumulator> = match op {
         AggregateOp::TopK | AggregateOp::BottomK => {
             let Some(counts) = parameter::counts(&number, steps)? else {
-                return only_failures(context, input).await;
+                return drain(context, input).await;
             };
             let largest = *op == AggregateOp::TopK;
-            Box::new(choose::Extremes::new(
+            Box::new(selection::TopK::new(
                 groups,
                 counts,
                 largest,
                 *fused,
                 op.name(),
-                &choice_note,
+                &annotate_selection,
             ))
         }
         AggregateOp::LimitK => {
             let Some(counts) = parameter::counts(&number, steps)? else {
-                return only_failures(context, input).await;
+                return drain(context, input).await;
             };
-            Box::new(choose::First::new(groups, counts))
+            Box::new(selection::LimitK::new(groups, counts))
         }
         AggregateOp::LimitRatio => {
-            let Some(ratios) = parameter::ratios(&number, steps, &parameter_note)? else {
-                return only_failures(context, input).await;
+            let Some(ratios) = parameter::ratios(&number, steps, &annotate_parameter)? else {
+                return drain(context, input).await;
             };
-            Box::new(choose::Ratio::new(ratios))
+            Box::new(selection::LimitRatio::new(ratios))
         }
         AggregateOp::Quantile => {
-            let quantiles = parameter::quantiles(number, steps, &parameter_note);
-            Box::new(quantile::Quantile::new(groups, quantiles, &note))
+            let quantiles = parameter::quantiles(number, steps, &annotate_parameter);
+            Box::new(quantile::Quantile::new(groups, quantiles, &annotate))
         }
         AggregateOp::CountValues => Box::new(count_values::CountValues::new(
             groups,
@@ -96,25 +97,28 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         )),
         _ => {
             let delayed_names = run.plan.delayed_names;
-            Box::new(fold::Folds::new(groups, *op, steps, delayed_names, &note))
+            Box::new(fold::GroupFold::new(
+                groups,
+                *op,
+                steps,
+                delayed_names,
+                &annotate,
+            ))
         }
     };
     let mut held = context.reserve(0)?;
     while let Some(rows) = input.next().await? {
         context.check()?;
-        let before = fold.heap_bytes();
-        fold.add(rows)?;
-        let after = fold.heap_bytes();
+        let before = accumulator.heap_bytes();
+        accumulator.add(rows)?;
+        let after = accumulator.heap_bytes();
         context.grow(&mut held, after.saturating_sub(before))?;
     }
-    Ok(fold.finish())
+    Ok(accumulator.finish())
 }
 
-/// Evaluates an input whose rows nobody wants: what is wrong with it must be said all the same.
-async fn only_failures(
-    context: &Context<'_>,
-    mut input: Box<dyn Operator + '_>,
-) -> Result<Vec<Row>> {
+/// Evaluates an input whose rows are not needed, for its errors and annotations.
+async fn drain(context: &Context<'_>, mut input: Box<dyn Operator + '_>) -> Result<Vec<Row>> {
     while input.next().await?.is_some() {
         context.check()?;
     }
@@ -122,12 +126,12 @@ async fn only_failures(
 }
 
 /// An aggregation in progress.
-trait Fold: Send {
+trait Accumulator: Send {
     fn add(&mut self, rows: Vec<Row>) -> Result<()>;
     fn finish(self: Box<Self>) -> Vec<Row>;
-    /// Bytes held, about.
+    /// Bytes held, approximately.
     fn heap_bytes(&self) -> usize;
 }
 
-/// Takes what should be said about an aggregation.
-type Say<'a> = &'a (dyn Fn(crate::annotations::Note) + Sync);
+/// Adds an annotation of an aggregation.
+type Annotate<'a> = &'a (dyn Fn(crate::annotations::Annotation) + Sync);

@@ -1,16 +1,15 @@
 //! The parameters of aggregations, checked.
 
-use super::Say;
-use crate::annotations::{GoFloat, Note};
+use super::Annotate;
+use crate::annotations::{Annotation, GoFloat};
 use crate::error::{Error, Result};
 use crate::exec::ScalarColumn;
 
-/// From where on Prometheus takes a number for too large or too small for an integer: the largest
-/// float that is one, and the smallest, themselves included.
+/// Numbers from these on are too large or too small for an integer, as in Prometheus.
 const TOO_LARGE: f64 = 9_223_372_036_854_774_784.0;
 const TOO_SMALL: f64 = -9_223_372_036_854_775_808.0;
 
-/// `k` of `topk`, `bottomk` and `limitk` at each step; `None` when no step wants a row.
+/// `k` of `topk`, `bottomk` and `limitk` at each step; `None` if it is less than 1 at all steps.
 pub(super) fn counts(number: &ScalarColumn, steps: usize) -> Result<Option<Vec<usize>>> {
     let numbers = || (0..steps).map(|step| number.at(step));
     if numbers().any(f64::is_nan) {
@@ -38,11 +37,11 @@ pub(super) fn counts(number: &ScalarColumn, steps: usize) -> Result<Option<Vec<u
     ))
 }
 
-/// The ratios of `limit_ratio`, capped to −1…1; `None` when all are 0.
+/// The ratios of `limit_ratio`, capped to −1…1; `None` if all are 0.
 pub(super) fn ratios(
     number: &ScalarColumn,
     steps: usize,
-    say: Say<'_>,
+    annotate: Annotate<'_>,
 ) -> Result<Option<Vec<f64>>> {
     let numbers = || (0..steps).map(|step| number.at(step));
     if numbers().any(f64::is_nan) {
@@ -51,7 +50,7 @@ pub(super) fn ratios(
     let max = numbers().fold(f64::NEG_INFINITY, f64::max);
     let min = numbers().fold(f64::INFINITY, f64::min);
     let warn = |got: f64, capped: f64| {
-        say(Note::InvalidRatio {
+        annotate(Annotation::InvalidRatio {
             got: GoFloat(got),
             capped: GoFloat(capped),
         });
@@ -71,9 +70,13 @@ pub(super) fn ratios(
 }
 
 /// The φ of `quantile`; values outside of 0…1 are allowed and warned about.
-pub(super) fn quantiles(number: ScalarColumn, steps: usize, say: Say<'_>) -> ScalarColumn {
+pub(super) fn quantiles(
+    number: ScalarColumn,
+    steps: usize,
+    annotate: Annotate<'_>,
+) -> ScalarColumn {
     let numbers = || (0..steps).map(|step| number.at(step));
-    let warn = |value: f64| say(Note::InvalidQuantile(GoFloat(value)));
+    let warn = |value: f64| annotate(Annotation::InvalidQuantile(GoFloat(value)));
     if numbers().any(f64::is_nan) {
         warn(f64::NAN);
     }

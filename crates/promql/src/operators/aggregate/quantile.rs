@@ -1,8 +1,8 @@
 //! `quantile(φ, …)`: all values of a group are needed at once.
 
 use super::groups::Groups;
-use super::{Fold, Say};
-use crate::annotations::Note;
+use super::{Accumulator, Annotate};
+use crate::annotations::Annotation;
 use crate::error::Result;
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, is_absent};
 use crate::functions::window::quantile_of;
@@ -13,28 +13,28 @@ pub(super) struct Quantile<'a> {
     /// The floats of each group's rows.
     columns: Vec<Vec<Vec<f64>>>,
     held: usize,
-    say: Say<'a>,
+    annotate: Annotate<'a>,
 }
 
 impl<'a> Quantile<'a> {
-    pub(super) fn new(groups: Groups, quantiles: ScalarColumn, say: Say<'a>) -> Self {
+    pub(super) fn new(groups: Groups, quantiles: ScalarColumn, annotate: Annotate<'a>) -> Self {
         Self {
             groups,
             quantiles,
             columns: Vec::new(),
             held: 0,
-            say,
+            annotate,
         }
     }
 }
 
-impl Fold for Quantile<'_> {
+impl Accumulator for Quantile<'_> {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let number = self.groups.of(&row);
             self.columns.resize_with(self.groups.len(), Vec::new);
             if row.values.histograms.iter().any(Option::is_some) {
-                (self.say)(Note::HistogramIgnoredInAggregation("quantile"));
+                (self.annotate)(Annotation::HistogramIgnoredInAggregation("quantile"));
             }
             self.held += 8 * row.values.floats.len();
             self.columns[number].push(row.values.floats);
@@ -52,9 +52,10 @@ impl Fold for Quantile<'_> {
                 sorted.clear();
                 sorted.extend(columns.iter().map(|column| column[step]));
                 sorted.retain(|value| !is_absent(*value));
-                *value = match sorted.is_empty() {
-                    true => ABSENT,
-                    false => quantile_of(self.quantiles.at(step), &mut sorted),
+                *value = if sorted.is_empty() {
+                    ABSENT
+                } else {
+                    quantile_of(self.quantiles.at(step), &mut sorted)
                 };
             }
             if !values.is_empty() {

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use icecore_model::{Labels, METRIC_NAME};
 
 use super::super::answer_labels::{answer_order, text_of};
-use super::super::label_key::{KeyNumbers, LabelKey, is_metric_label};
-use super::Numbered;
+use super::super::label_key::{KeyInterner, LabelKey, is_metric_label};
+use super::KeyedRows;
 use super::pair::{Side, fits, values};
-use crate::annotations::Note;
+use crate::annotations::Annotation;
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, Values};
 use crate::parse::{BinaryOp, Cardinality, VectorMatching};
@@ -20,32 +20,29 @@ pub(super) struct Join<'a> {
     pub(super) matching: &'a VectorMatching,
     pub(super) keys: &'a LabelKey,
     pub(super) steps: usize,
-    /// Results are another metric.
+    /// Whether results lose the metric name.
     pub(super) removes_names: bool,
-    pub(super) note: &'a dyn Fn(Note),
+    pub(super) annotate: &'a dyn Fn(Annotation),
 }
 
 impl Join<'_> {
     pub(super) fn rows(&self, lhs: Vec<Row>, rhs: Vec<Row>) -> Result<Vec<Row>> {
         // The "one" side is the right one, except with group_right.
         let swapped = self.matching.cardinality == Cardinality::OneToMany;
-        let (many, one) = match swapped {
-            true => (rhs, lhs),
-            false => (lhs, rhs),
-        };
-        // Prometheus means the "many" side by the left one here, with group_right, too.
+        let (many, one) = if swapped { (rhs, lhs) } else { (lhs, rhs) };
+        // In Prometheus the left fill value is that of the "many" side, even with group_right.
         let (fill_many, fill_one) = (self.matching.fill_left, self.matching.fill_right);
         let fills = fill_many.is_some() || fill_one.is_some();
         if (many.is_empty() || one.is_empty()) && !fills {
             return Ok(Vec::new());
         }
-        let mut known = KeyNumbers::default();
-        let many = Numbered::new(many, self.keys, &mut known);
-        let one = Numbered::new(one, self.keys, &mut known);
-        let count = known.len();
+        let mut interner = KeyInterner::default();
+        let many = KeyedRows::new(many, self.keys, &mut interner);
+        let one = KeyedRows::new(one, self.keys, &mut interner);
+        let count = interner.len();
         let sides = Sides {
-            many_of: many.by_number(count),
-            one_of: one.by_number(count),
+            many_of: many.by_key(count),
+            one_of: one.by_key(count),
             many,
             one,
             swapped,
@@ -62,7 +59,7 @@ impl Join<'_> {
     fn check_one_side(&self, sides: &Sides, fills: bool) -> Result<()> {
         for places in sides.one_of.iter().filter(|places| places.len() > 1) {
             let rows = pick(&sides.one.rows, places);
-            // Without the other side nothing is matched at a step, so nothing is wrong.
+            // Without rows on the other side nothing is matched at a step, so there is no error.
             let matches = |step: usize| {
                 fills || (sides.many.rows.iter()).any(|row| row.values.is_present(step))
             };
@@ -103,7 +100,7 @@ impl Join<'_> {
         if (many.is_empty() && fill_many.is_none()) || (one.is_empty() && fill_one.is_none()) {
             return Ok(());
         }
-        // Made once: they are compared with each other and then given to the results.
+        // Computed once: they are compared with each other and then used for the results.
         let labels: Vec<Labels> = match one.as_slice() {
             [one] => many
                 .iter()
@@ -122,16 +119,16 @@ impl Join<'_> {
                 }
             }
             if let Some(fill) = fill_one {
-                let lonely = without_steps_of(&many_row.values, &one);
-                let values = self.values(sides, Side::Values(&lonely), Side::Fill(fill));
+                let unmatched = without_steps_of(&many_row.values, &one);
+                let values = self.values(sides, Side::Values(&unmatched), Side::Fill(fill));
                 let group = self.keys.project(&many_row.labels);
                 self.push(rows, &many_row.labels, &group, values);
             }
         }
         if let Some(fill) = fill_many {
             for one_row in &one {
-                let lonely = without_steps_of(&one_row.values, &many);
-                let values = self.values(sides, Side::Fill(fill), Side::Values(&lonely));
+                let unmatched = without_steps_of(&one_row.values, &many);
+                let values = self.values(sides, Side::Fill(fill), Side::Values(&unmatched));
                 let group = self.keys.project(&one_row.labels);
                 self.push(rows, &group, &one_row.labels, values);
             }
@@ -141,7 +138,14 @@ impl Join<'_> {
 
     fn values(&self, sides: &Sides, many: Side<'_>, one: Side<'_>) -> Values {
         let (lhs, rhs) = sides.in_order(many, one);
-        values(self.op, self.return_bool, lhs, rhs, self.steps, &self.note)
+        values(
+            self.op,
+            self.return_bool,
+            lhs,
+            rhs,
+            self.steps,
+            &self.annotate,
+        )
     }
 
     fn push(&self, rows: &mut Vec<Row>, many: &Labels, one: &Labels, values: Values) {
@@ -151,7 +155,7 @@ impl Join<'_> {
         }
     }
 
-    /// Whether a name was to be removed from one of the sides is forgotten, as in Prometheus.
+    /// As in Prometheus, a pending name removal of either side is lost.
     fn push_as(&self, rows: &mut Vec<Row>, labels: Labels, values: Values) {
         if !values.is_empty() {
             rows.push(Row {
@@ -162,10 +166,10 @@ impl Join<'_> {
         }
     }
 
-    /// At no step may a row of the "one" side match several rows, unless grouping says so; then their
-    /// results must have different labels. A comparison that turns out false is a match, too; values of
-    /// types that do not fit are none. `labels` are those of the results where there is just one row of
-    /// the "one" side.
+    /// A row of the "one" side must not match several rows at a step without a group modifier; with
+    /// one, the results must have different labels. A comparison that is false is a match, too;
+    /// values of types that do not fit are not. `labels` are those of the results if there is only
+    /// one row of the "one" side.
     fn check_matches(
         &self,
         sides: &Sides,
@@ -194,11 +198,12 @@ impl Join<'_> {
             })
         };
         if self.matching.cardinality == Cardinality::OneToOne {
-            return match match_twice(many) {
-                true => Err(Error::Execution(
+            return if match_twice(many) {
+                Err(Error::Execution(
                     "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)".to_string(),
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             };
         }
         let one_labels = match (one.first(), many.first()) {
@@ -214,12 +219,13 @@ impl Join<'_> {
             };
             by_labels.entry(labels).or_default().push(row);
         }
-        match by_labels.values().any(|rows| match_twice(rows)) {
-            true => Err(Error::Execution(
+        if by_labels.values().any(|rows| match_twice(rows)) {
+            Err(Error::Execution(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                     .to_string(),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -251,8 +257,8 @@ impl Join<'_> {
 }
 
 struct Sides {
-    many: Numbered,
-    one: Numbered,
+    many: KeyedRows,
+    one: KeyedRows,
     many_of: Vec<Vec<usize>>,
     one_of: Vec<Vec<usize>>,
     /// The "many" side is the right one.
@@ -262,9 +268,10 @@ struct Sides {
 impl Sides {
     /// Left and right as they are written.
     fn in_order<T>(&self, many: T, one: T) -> (T, T) {
-        match self.swapped {
-            true => (one, many),
-            false => (many, one),
+        if self.swapped {
+            (one, many)
+        } else {
+            (many, one)
         }
     }
 }
@@ -273,7 +280,7 @@ fn pick<'r>(rows: &'r [Row], places: &[usize]) -> Vec<&'r Row> {
     places.iter().map(|place| &rows[*place]).collect()
 }
 
-/// The steps at which two rows or more have a value.
+/// The steps at which two or more rows have a value.
 fn overlaps<'r>(rows: &'r [&'r Row], steps: usize) -> impl Iterator<Item = usize> + 'r {
     (0..steps).filter(|step| {
         let present = rows.iter().filter(|row| row.values.is_present(*step));
@@ -283,14 +290,14 @@ fn overlaps<'r>(rows: &'r [&'r Row], steps: usize) -> impl Iterator<Item = usize
 
 /// Values at the steps at which none of `others` has one.
 fn without_steps_of(values: &Values, others: &[&Row]) -> Values {
-    let mut lonely = values.clone();
-    for step in 0..lonely.floats.len() {
+    let mut unmatched = values.clone();
+    for step in 0..unmatched.floats.len() {
         if others.iter().any(|row| row.values.is_present(step)) {
-            lonely.floats[step] = ABSENT;
-            if let Some(histogram) = lonely.histograms.get_mut(step) {
+            unmatched.floats[step] = ABSENT;
+            if let Some(histogram) = unmatched.histograms.get_mut(step) {
                 *histogram = None;
             }
         }
     }
-    lonely
+    unmatched
 }

@@ -1,18 +1,18 @@
-//! Binary operators between two vectors: rows meet by their labels.
+//! Binary operators between two vectors: rows are matched by labels.
 //!
 //! ```text
 //! "one" side ─ grouped by join labels ─┐
 //! "many" side ─────────────────────────┴─► pairs ─► all steps of a pair at once
 //! ```
 //!
-//! Prometheus matches step by step. Here whole rows are paired, and what it checks at each step
-//! (no series matches twice) is checked for the steps at which both of two rows have a value.
+//! Prometheus matches step by step. Here whole rows are paired, and its check at each step (no
+//! series matches twice) is done for the steps at which both of two rows have a value.
 
 mod arithmetic;
 mod pair;
 mod set;
 
-use super::label_key::{KeyNumbers, LabelKey};
+use super::label_key::{KeyInterner, LabelKey};
 use super::{Run, build, collect};
 use crate::error::Result;
 use crate::exec::{Row, merge_steps};
@@ -37,60 +37,59 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let (rhs, _rhs_held) = collect(context, &mut *build(run, rhs)).await?;
     let keys = LabelKey::new(&matching.labels, !matching.on);
     let delayed_names = run.plan.delayed_names;
-    match op.is_set() {
-        true => {
-            let rows = set::join(*op, &keys, lhs, rhs);
-            // Both sides may have a series, at different steps.
-            match *op == BinaryOp::Or && node.grid.steps > 1 {
-                true => merge_steps(rows),
-                false => Ok(rows),
-            }
+    if op.is_set() {
+        let rows = set::join(*op, &keys, lhs, rhs);
+        // Both sides may have a series, at different steps.
+        if *op == BinaryOp::Or && node.grid.steps > 1 {
+            merge_steps(rows)
+        } else {
+            Ok(rows)
         }
-        false => {
-            let note = |note| context.annotations.add(*span, note);
-            let join = arithmetic::Join {
-                op: *op,
-                return_bool: *return_bool,
-                matching,
-                keys: &keys,
-                steps: node.grid.steps,
-                removes_names: op.is_arithmetic() || (*return_bool && !delayed_names),
-                note: &note,
-            };
-            let rows = join.rows(lhs, rhs)?;
-            // Prometheus looks for equal series at each node of a range query, and of an instant query
-            // unless names are removed at its end.
-            match delayed_names && node.grid.steps == 1 {
-                true => Ok(rows),
-                false => merge_steps(rows),
-            }
-        }
-    }
-}
-
-/// Rows with the numbers of their join labels; equal labels, equal numbers.
-struct Numbered {
-    rows: Vec<Row>,
-    numbers: Vec<usize>,
-}
-
-impl Numbered {
-    fn new(rows: Vec<Row>, keys: &LabelKey, known: &mut KeyNumbers) -> Self {
-        let mut key = Vec::new();
-        let number = |row: &Row| {
-            keys.write(&row.labels, &mut key);
-            known.number(&key).0
+    } else {
+        let annotate = |annotation| context.annotations.add(*span, annotation);
+        let join = arithmetic::Join {
+            op: *op,
+            return_bool: *return_bool,
+            matching,
+            keys: &keys,
+            steps: node.grid.steps,
+            removes_names: op.is_arithmetic() || (*return_bool && !delayed_names),
+            annotate: &annotate,
         };
-        let numbers = rows.iter().map(number).collect();
-        Self { rows, numbers }
+        let rows = join.rows(lhs, rhs)?;
+        // Prometheus looks for equal series at each node of a range query, and of an instant query
+        // unless names are removed at its end.
+        if delayed_names && node.grid.steps == 1 {
+            Ok(rows)
+        } else {
+            merge_steps(rows)
+        }
+    }
+}
+
+/// Rows with the ids of their join labels; equal labels have equal ids.
+struct KeyedRows {
+    rows: Vec<Row>,
+    key_ids: Vec<usize>,
+}
+
+impl KeyedRows {
+    fn new(rows: Vec<Row>, keys: &LabelKey, interner: &mut KeyInterner) -> Self {
+        let mut key = Vec::new();
+        let key_id = |row: &Row| {
+            keys.write(&row.labels, &mut key);
+            interner.intern(&key).0
+        };
+        let key_ids = rows.iter().map(key_id).collect();
+        Self { rows, key_ids }
     }
 
-    /// For each number below `count` the rows that have it, in order.
-    fn by_number(&self, count: usize) -> Vec<Vec<usize>> {
-        let mut places = vec![Vec::new(); count];
-        for (place, number) in self.numbers.iter().enumerate() {
-            places[*number].push(place);
+    /// For each key id below `count` its rows, in order.
+    fn by_key(&self, count: usize) -> Vec<Vec<usize>> {
+        let mut indexes = vec![Vec::new(); count];
+        for (index, key_id) in self.key_ids.iter().enumerate() {
+            indexes[*key_id].push(index);
         }
-        places
+        indexes
     }
 }

@@ -1,11 +1,11 @@
 //! An operator on two rows, all steps at once.
 
-use super::super::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
-use crate::annotations::Note;
+use crate::annotations::Annotation;
+use crate::arithmetic::{Outcome, Value, float_op, types_fit, value_op};
 use crate::exec::{ABSENT, Values, is_absent};
 use crate::parse::BinaryOp;
 
-/// The right or left side of a pair: a row's values, or a number that stands for a missing one.
+/// The right or left side of a pair: a row's values, or a number that fills in for a missing row.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'v> {
     Values(&'v Values),
@@ -36,7 +36,7 @@ impl<'v> Side<'v> {
     }
 }
 
-/// Whether both sides have a value at a step, and the operator is one for their types.
+/// Whether both sides have a value at a step, and the operator takes their types.
 pub(super) fn fits(op: BinaryOp, lhs: Side<'_>, rhs: Side<'_>, step: usize) -> bool {
     match (lhs.at(step), rhs.at(step)) {
         (Some(lhs), Some(rhs)) => types_fit(op, &lhs, &rhs),
@@ -51,11 +51,11 @@ pub(super) fn values(
     lhs: Side<'_>,
     rhs: Side<'_>,
     steps: usize,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Values {
     let trims = matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
     if trims || lhs.has_histograms() || rhs.has_histograms() {
-        return mixed(op, return_bool, lhs, rhs, steps, note);
+        return mixed(op, return_bool, lhs, rhs, steps, annotate);
     }
     Values {
         floats: floats(op, return_bool, lhs, rhs, steps),
@@ -63,7 +63,7 @@ pub(super) fn values(
     }
 }
 
-/// The operator is looked at once, not at each step: the loops below are compiled one by one.
+/// Matches the operator once, not at each step: each loop below is compiled by itself.
 fn floats(op: BinaryOp, return_bool: bool, lhs: Side<'_>, rhs: Side<'_>, steps: usize) -> Vec<f64> {
     if let (false, Side::Values(lhs), Side::Values(rhs)) = (return_bool, lhs, rhs) {
         let (lhs, rhs) = (&lhs.floats, &rhs.floats);
@@ -81,18 +81,22 @@ fn floats(op: BinaryOp, return_bool: bool, lhs: Side<'_>, rhs: Side<'_>, steps: 
             return ABSENT;
         }
         let outcome = float_op(op, lhs, rhs);
-        match return_bool {
-            true => f64::from(outcome.is_some()),
-            false => outcome.unwrap_or(ABSENT),
+        if return_bool {
+            f64::from(outcome.is_some())
+        } else {
+            outcome.unwrap_or(ABSENT)
         }
     };
     (0..steps).map(value).collect()
 }
 
 fn each_pair(lhs: &[f64], rhs: &[f64], op: impl Fn(f64, f64) -> f64) -> Vec<f64> {
-    let value = |(lhs, rhs): (&f64, &f64)| match is_absent(*lhs) | is_absent(*rhs) {
-        true => ABSENT,
-        false => op(*lhs, *rhs),
+    let value = |(lhs, rhs): (&f64, &f64)| {
+        if is_absent(*lhs) | is_absent(*rhs) {
+            ABSENT
+        } else {
+            op(*lhs, *rhs)
+        }
     };
     lhs.iter().zip(rhs).map(value).collect()
 }
@@ -103,14 +107,14 @@ fn mixed(
     lhs: Side<'_>,
     rhs: Side<'_>,
     steps: usize,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Values {
     let mut values = Values::absent(steps);
     for step in 0..steps {
         let (Some(lhs), Some(rhs)) = (lhs.at(step), rhs.at(step)) else {
             continue;
         };
-        match value_op(op, &lhs, &rhs, note) {
+        match value_op(op, &lhs, &rhs, annotate) {
             Outcome::Incompatible => {}
             Outcome::False if return_bool => values.floats[step] = 0.0,
             Outcome::False => {}

@@ -1,14 +1,14 @@
-//! `and`, `or`, `unless`: which steps of a row stay depends on whether its partners have a value.
+//! `and`, `or`, `unless`: keep the steps of a row at which its partners have a value, or have none.
 
-use super::super::label_key::{KeyNumbers, LabelKey};
-use super::Numbered;
+use super::super::label_key::{KeyInterner, LabelKey};
+use super::KeyedRows;
 use crate::exec::{ABSENT, Row, Values};
 use crate::parse::BinaryOp;
 
 pub(super) fn join(op: BinaryOp, keys: &LabelKey, lhs: Vec<Row>, rhs: Vec<Row>) -> Vec<Row> {
-    let mut known = KeyNumbers::default();
-    let lhs = Numbered::new(lhs, keys, &mut known);
-    let rhs = Numbered::new(rhs, keys, &mut known);
+    let mut interner = KeyInterner::default();
+    let lhs = KeyedRows::new(lhs, keys, &mut interner);
+    let rhs = KeyedRows::new(rhs, keys, &mut interner);
     match op {
         BinaryOp::Or => {
             let present = presence(&lhs);
@@ -21,14 +21,14 @@ pub(super) fn join(op: BinaryOp, keys: &LabelKey, lhs: Vec<Row>, rhs: Vec<Row>) 
     }
 }
 
-/// For each number whether any of its rows has a value, step by step; empty where there is no row.
-fn presence(rows: &Numbered) -> Vec<Vec<bool>> {
+/// For each key id whether any of its rows has a value, step by step; empty without rows.
+fn presence(rows: &KeyedRows) -> Vec<Vec<bool>> {
     let mut present: Vec<Vec<bool>> = Vec::new();
-    for (row, number) in rows.rows.iter().zip(&rows.numbers) {
-        if present.len() <= *number {
-            present.resize(*number + 1, Vec::new());
+    for (row, key_id) in rows.rows.iter().zip(&rows.key_ids) {
+        if present.len() <= *key_id {
+            present.resize(*key_id + 1, Vec::new());
         }
-        let steps = &mut present[*number];
+        let steps = &mut present[*key_id];
         steps.resize(row.values.floats.len(), false);
         for (step, is_present) in steps.iter_mut().enumerate() {
             *is_present |= row.values.is_present(step);
@@ -37,11 +37,11 @@ fn presence(rows: &Numbered) -> Vec<Vec<bool>> {
     present
 }
 
-/// Leaves of each row the steps at which partners are present, or absent.
-fn filtered(rows: Numbered, present: &[Vec<bool>], wanted: bool) -> Vec<Row> {
+/// Keeps of each row the steps at which partners are present, or absent.
+fn filtered(rows: KeyedRows, present: &[Vec<bool>], wanted: bool) -> Vec<Row> {
     let mut kept = Vec::with_capacity(rows.rows.len());
-    for (mut row, number) in rows.rows.into_iter().zip(rows.numbers) {
-        match present.get(number).filter(|steps| !steps.is_empty()) {
+    for (mut row, key_id) in rows.rows.into_iter().zip(rows.key_ids) {
+        match present.get(key_id).filter(|steps| !steps.is_empty()) {
             None if wanted => continue,
             None => {}
             Some(steps) => {

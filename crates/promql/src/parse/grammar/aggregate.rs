@@ -16,7 +16,7 @@ struct Grouping {
 }
 
 impl Parser<'_> {
-    /// `op` has been consumed: it begins an aggregation or names a metric.
+    /// `op` has been consumed: it starts an aggregation or names a metric.
     pub(super) fn aggregate_or_selector(
         &mut self,
         op: Token<'_>,
@@ -60,10 +60,10 @@ impl Parser<'_> {
             without: grouping.without,
             span,
         });
-        self.grown(expr, height)
+        self.parent(expr, height)
     }
 
-    /// `by (…)` or `without (…)`, if it is there.
+    /// `by (…)` or `without (…)`, if present.
     fn grouping(&mut self) -> Parse<Option<Grouping>> {
         let without = match self.token.kind {
             TokenKind::Keyword(Keyword::By) => false,
@@ -79,7 +79,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// `(a, "b.c", …)`, and where it ends.
+    /// `(a, "b.c", …)`, and its end.
     pub(super) fn labels(&mut self) -> Parse<(Vec<String>, usize)> {
         if !self.at(TokenKind::LeftParen) {
             return Err(self.unexpected(LABELS, "\"(\""));
@@ -122,7 +122,7 @@ impl Parser<'_> {
     }
 }
 
-/// The parameter, where the operator has one, and the vector.
+/// The parameter, if the operator has one, and the vector.
 fn operands(op: AggregateOp, args: Vec<Tree>) -> Result<(Option<Expr>, Expr), String> {
     let wanted = 1 + usize::from(op.has_parameter());
     let given = args.len();

@@ -1,4 +1,4 @@
-//! Operators between two expressions, and what may stand behind them.
+//! Binary operators and their modifiers.
 
 use super::super::ast::{Binary, BinaryOp, Cardinality, Expr, VectorMatching};
 use super::super::token::{Keyword, TokenKind};
@@ -25,7 +25,7 @@ impl Parser<'_> {
             return_bool,
             span,
         });
-        self.grown(expr, height)
+        self.parent(expr, height)
     }
 
     fn matching(&mut self) -> Parse<VectorMatching> {
@@ -43,7 +43,7 @@ impl Parser<'_> {
             _ => return Ok(matching),
         };
         self.advance()?;
-        // A parenthesis here opens the labels and never the right side.
+        // A parenthesis here starts the labels, never the right side.
         let omitted =
             !self.at(TokenKind::LeftParen) && (self.starts_expression() || self.at_fill());
         if !omitted {
@@ -88,7 +88,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// A number or duration with or without a sign, and where it ends.
+    /// A number or duration with an optional sign, and its end.
     pub(super) fn signed_number(&mut self, context: &str, expected: &str) -> Parse<(f64, usize)> {
         let negative = match self.token.kind {
             TokenKind::Operator(BinaryOp::Subtract) => Some(true),

@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Function calls.
 
 use super::super::ast::{BinaryOp, Call, Expr, Span};
 use super::super::lexer::Fault;
@@ -11,7 +11,8 @@ impl Parser<'_> {
     /// The name has been consumed and a parenthesis follows.
     pub(super) fn call(&mut self, name: Token<'_>) -> Parse<Tree> {
         let args = self.args()?;
-        // Before the parenthesis is consumed, because what is wrong behind it comes later.
+        // Before the parenthesis is consumed, so that this error precedes those of the text after
+        // it.
         let Some(function) = function(name.text) else {
             let message = format!("unknown function with name {}", quoted(name.text));
             return Err(Fault::new(name.span.start, message));
@@ -26,7 +27,7 @@ impl Parser<'_> {
                 end,
             },
         });
-        self.grown(expr, height)
+        self.parent(expr, height)
     }
 
     /// `(a, b, …` up to the closing parenthesis, which stays the current token.

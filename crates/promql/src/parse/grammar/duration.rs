@@ -1,7 +1,7 @@
 //! Durations and expressions of them.
 //!
-//! Within brackets the whole arithmetic is allowed; behind `offset` only a single term, so that
-//! `foo offset 5m * 2` doubles the samples. Parentheses make any expression a term.
+//! Brackets allow full arithmetic; `offset` takes only a single term, so that `foo offset 5m * 2`
+//! doubles the samples. Parentheses make any expression a term.
 
 use super::super::ast::{Duration, DurationExpr, DurationExprKind as Kind, DurationOp, Span};
 use super::super::lexer::Fault;
@@ -11,9 +11,9 @@ use super::super::token::{Preprocessor, TokenKind};
 use super::selector::join;
 use super::{BinaryOp, MAX_NESTING, Parse, Parser, too_deep};
 
-/// Where a duration stands, which decides how an error is worded.
+/// The syntax around a duration, which decides the wording of errors.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum DurationContext {
     Range,
     Step,
     Offset,
@@ -21,45 +21,45 @@ pub(super) enum Place {
 
 struct Tree {
     expr: DurationExpr,
-    /// How many nodes lie on the longest branch.
+    /// Number of nodes on the longest branch.
     height: usize,
-    /// Where the text ends, parentheses included, which the span of the expression leaves out.
+    /// The end of the text including parentheses, which the span of the expression excludes.
     end: usize,
 }
 
 impl Parser<'_> {
     /// The range of a selector or the range or step of a subquery.
-    pub(super) fn positive_duration(&mut self, place: Place) -> Parse<Duration> {
-        let tree = self.durations(0, place)?;
+    pub(super) fn positive_duration(&mut self, context: DurationContext) -> Parse<Duration> {
+        let tree = self.durations(0, context)?;
         if literal(&tree.expr).is_some_and(|seconds| seconds <= 0.0) {
             let message = "duration must be greater than 0";
             return Err(Fault::new(tree.expr.span.start, message));
         }
-        Ok(finished(tree.expr))
+        Ok(resolved(tree.expr))
     }
 
-    /// The duration behind `offset`, and where it ends.
+    /// The duration after `offset`, and its end.
     pub(super) fn offset_duration(&mut self) -> Parse<(Duration, usize)> {
         let tree = match self.sign() {
             Some(negative) => {
                 let start = self.advance()?.span.start;
-                let term = self.duration_term(Place::Offset)?;
+                let term = self.duration_term(DurationContext::Offset)?;
                 signed(start, negative, term)?
             }
-            None => self.duration_term(Place::Offset)?,
+            None => self.duration_term(DurationContext::Offset)?,
         };
-        Ok((finished(tree.expr), tree.end))
+        Ok((resolved(tree.expr), tree.end))
     }
 
-    fn durations(&mut self, lowest: u8, place: Place) -> Parse<Tree> {
+    fn durations(&mut self, lowest: u8, context: DurationContext) -> Parse<Tree> {
         self.nested(|parser| {
             let mut left = match parser.sign() {
                 Some(negative) => {
                     let start = parser.advance()?.span.start;
-                    let operand = parser.durations(POWER_PRECEDENCE, place)?;
+                    let operand = parser.durations(POWER_PRECEDENCE, context)?;
                     signed(start, negative, operand)?
                 }
-                None => parser.duration_term(place)?,
+                None => parser.duration_term(context)?,
             };
             while let TokenKind::Operator(op) = parser.token.kind {
                 let Some(duration_op) = op.of_durations() else {
@@ -69,7 +69,7 @@ impl Parser<'_> {
                     break;
                 }
                 let position = parser.advance()?.span.start;
-                let right = parser.durations(op.right_precedence(), place)?;
+                let right = parser.durations(op.right_precedence(), context)?;
                 left = combined(left, duration_op, right, position)?;
             }
             Ok(left)
@@ -84,7 +84,7 @@ impl Parser<'_> {
         }
     }
 
-    fn duration_term(&mut self, place: Place) -> Parse<Tree> {
+    fn duration_term(&mut self, context: DurationContext) -> Parse<Tree> {
         match self.token.kind {
             TokenKind::Number | TokenKind::Duration => {
                 let number = self.number()?;
@@ -96,8 +96,8 @@ impl Parser<'_> {
             }
             TokenKind::Preprocessor(word @ (Preprocessor::Step | Preprocessor::Range)) => {
                 let start = self.advance()?.span.start;
-                self.expect_in_duration(TokenKind::LeftParen, place)?;
-                let end = self.expect_in_duration(TokenKind::RightParen, place)?;
+                self.expect_in_duration(TokenKind::LeftParen, context)?;
+                let end = self.expect_in_duration(TokenKind::RightParen, context)?;
                 let kind = match word {
                     Preprocessor::Step => Kind::Step,
                     _ => Kind::Range,
@@ -105,57 +105,60 @@ impl Parser<'_> {
                 Ok(leaf(kind, Span { start, end }))
             }
             TokenKind::Identifier if self.token.text.eq_ignore_ascii_case("min_of") => {
-                self.chosen(Kind::MinOf, place)
+                self.min_or_max(Kind::MinOf, context)
             }
             TokenKind::Identifier if self.token.text.eq_ignore_ascii_case("max_of") => {
-                self.chosen(Kind::MaxOf, place)
+                self.min_or_max(Kind::MaxOf, context)
             }
             TokenKind::LeftParen => {
                 self.advance()?;
-                let mut tree = self.durations(0, place)?;
-                tree.end = self.expect_in_duration(TokenKind::RightParen, place)?;
+                let mut tree = self.durations(0, context)?;
+                tree.end = self.expect_in_duration(TokenKind::RightParen, context)?;
                 tree.expr.wrapped = true;
                 Ok(tree)
             }
-            _ => Err(self.unexpected_in_duration(place)),
+            _ => Err(self.unexpected_in_duration(context)),
         }
     }
 
     /// `min_of(a, b)` or `max_of(a, b)`
-    fn chosen(
+    fn min_or_max(
         &mut self,
         kind: fn(Box<DurationExpr>, Box<DurationExpr>) -> Kind,
-        place: Place,
+        context: DurationContext,
     ) -> Parse<Tree> {
         let start = self.advance()?.span.start;
-        self.expect_in_duration(TokenKind::LeftParen, place)?;
-        let left = self.durations(0, place)?;
-        self.expect_in_duration(TokenKind::Comma, place)?;
-        let right = self.durations(0, place)?;
-        let end = self.expect_in_duration(TokenKind::RightParen, place)?;
+        self.expect_in_duration(TokenKind::LeftParen, context)?;
+        let left = self.durations(0, context)?;
+        self.expect_in_duration(TokenKind::Comma, context)?;
+        let right = self.durations(0, context)?;
+        let end = self.expect_in_duration(TokenKind::RightParen, context)?;
         let height = left.height.max(right.height);
         let kind = kind(Box::new(left.expr), Box::new(right.expr));
-        grown(kind, Span { start, end }, height)
+        parent(kind, Span { start, end }, height)
     }
 
-    fn expect_in_duration(&mut self, kind: TokenKind, place: Place) -> Parse<usize> {
-        match self.at(kind) {
-            true => Ok(self.advance()?.span.end),
-            false => Err(self.unexpected_in_duration(place)),
+    fn expect_in_duration(&mut self, kind: TokenKind, context: DurationContext) -> Parse<usize> {
+        if self.at(kind) {
+            Ok(self.advance()?.span.end)
+        } else {
+            Err(self.unexpected_in_duration(context))
         }
     }
 
-    fn unexpected_in_duration(&self, place: Place) -> Fault {
-        match place {
-            Place::Range => self.unexpected(
+    fn unexpected_in_duration(&self, context: DurationContext) -> Fault {
+        match context {
+            DurationContext::Range => self.unexpected(
                 "subquery or range selector",
                 "number, duration, step(), or range()",
             ),
-            Place::Step => self.unexpected(
+            DurationContext::Step => self.unexpected(
                 "subquery selector",
                 "number, duration, step(), range(), or \"]\"",
             ),
-            Place::Offset => self.unexpected("offset", "number, duration, step(), or range()"),
+            DurationContext::Offset => {
+                self.unexpected("offset", "number, duration, step(), or range()")
+            }
         }
     }
 }
@@ -172,12 +175,13 @@ fn leaf(kind: Kind, span: Span) -> Tree {
     }
 }
 
-fn grown(kind: Kind, span: Span, below: usize) -> Parse<Tree> {
+fn parent(kind: Kind, span: Span, below: usize) -> Parse<Tree> {
     let mut tree = leaf(kind, span);
     tree.height = below + 1;
-    match tree.height > MAX_NESTING {
-        true => Err(Fault::new(span.start, too_deep(MAX_NESTING))),
-        false => Ok(tree),
+    if tree.height > MAX_NESTING {
+        Err(Fault::new(span.start, too_deep(MAX_NESTING)))
+    } else {
+        Ok(tree)
     }
 }
 
@@ -196,7 +200,7 @@ fn signed(start: usize, negative: bool, mut tree: Tree) -> Parse<Tree> {
         _ if negative => {
             let end = tree.end;
             let kind = Kind::Negate(Box::new(tree.expr));
-            grown(kind, Span { start, end }, tree.height)
+            parent(kind, Span { start, end }, tree.height)
         }
         _ => Ok(tree),
     }
@@ -214,7 +218,7 @@ fn combined(left: Tree, op: DurationOp, right: Tree, position: usize) -> Parse<T
     let span = join(left.expr.span, right.expr.span);
     let height = left.height.max(right.height);
     let kind = Kind::Binary(op, Box::new(left.expr), Box::new(right.expr));
-    let tree = grown(kind, span, height)?;
+    let tree = parent(kind, span, height)?;
     Ok(Tree { end, ..tree })
 }
 
@@ -226,8 +230,8 @@ fn literal(expr: &DurationExpr) -> Option<f64> {
     }
 }
 
-/// Plain numbers are known now; the rest is kept as written, for printing and for the query's step.
-fn finished(expr: DurationExpr) -> Duration {
+/// A literal is resolved now; other expressions are kept, for printing and for the query's step.
+fn resolved(expr: DurationExpr) -> Duration {
     match literal(&expr) {
         Some(seconds) => Duration::Millis(seconds_to_millis(seconds)),
         None => Duration::Expr(Box::new(expr)),

@@ -1,9 +1,9 @@
-//! What stands behind an expression: ranges, subqueries, `offset`, `@`, `anchored`, `smoothed`.
+//! Postfix syntax: ranges, subqueries, `offset`, `@`, `anchored`, `smoothed`.
 
 use super::super::ast::{At, Duration, Expr, MatrixSelector, Span, Subquery, TimeModifiers};
 use super::super::lexer::Fault;
 use super::super::token::{Keyword, Preprocessor, TokenKind};
-use super::duration::Place;
+use super::duration::DurationContext;
 use super::{Parse, Parser, Tree};
 
 impl Parser<'_> {
@@ -25,13 +25,13 @@ impl Parser<'_> {
     /// `[range]` or `[range:step]`
     fn range(&mut self, tree: Tree) -> Parse<Tree> {
         let bracket = self.advance()?.span.start;
-        let range = self.positive_duration(Place::Range)?;
+        let range = self.positive_duration(DurationContext::Range)?;
         match self.token.kind {
             TokenKind::RightBracket => {
                 let end = self.advance()?.span.end;
                 let expr = matrix(tree.expr, range, end)
                     .map_err(|message| Fault::new(bracket, message))?;
-                self.grown(expr, tree.height)
+                self.parent(expr, tree.height)
             }
             TokenKind::Colon => {
                 self.advance()?;
@@ -44,7 +44,7 @@ impl Parser<'_> {
     fn subquery(&mut self, tree: Tree, range: Duration) -> Parse<Tree> {
         let step = match self.token.kind {
             TokenKind::RightBracket => None,
-            _ => Some(self.positive_duration(Place::Step)?),
+            _ => Some(self.positive_duration(DurationContext::Step)?),
         };
         if !self.at(TokenKind::RightBracket) {
             return Err(self.unexpected("subquery selector", "\"]\""));
@@ -60,7 +60,7 @@ impl Parser<'_> {
             time: TimeModifiers::default(),
             span,
         });
-        self.grown(expr, tree.height)
+        self.parent(expr, tree.height)
     }
 
     fn offset(&mut self, expr: &mut Expr) -> Parse<()> {
@@ -106,14 +106,15 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Seconds since the epoch, and where they end.
+    /// Seconds since the epoch, and their end.
     fn at_timestamp(&mut self, expr_start: usize) -> Parse<(At, usize)> {
         let (seconds, end) = self.signed_number("@", "timestamp")?;
         // Prometheus compares seconds with the largest integer, whatever their unit.
         if !seconds.is_finite() || seconds.abs() >= i64::MAX as f64 {
-            let seconds = match seconds.is_finite() {
-                true => format!("{seconds:.6}"),
-                false => super::super::go_float(seconds),
+            let seconds = if seconds.is_finite() {
+                format!("{seconds:.6}")
+            } else {
+                super::super::go_float(seconds)
             };
             let message = format!("timestamp out of bounds for @ modifier: {seconds}");
             return Err(Fault::new(expr_start, message));
@@ -122,14 +123,15 @@ impl Parser<'_> {
     }
 
     fn expect_in_at(&mut self, kind: TokenKind) -> Parse<usize> {
-        match self.at(kind) {
-            true => Ok(self.advance()?.span.end),
-            false => Err(self.unexpected("@", "timestamp")),
+        if self.at(kind) {
+            Ok(self.advance()?.span.end)
+        } else {
+            Err(self.unexpected("@", "timestamp"))
         }
     }
 }
 
-/// The selector with its range, in the words of Prometheus if it may not have one.
+/// The selector with its range, or the message of Prometheus if it cannot have one.
 fn matrix(expr: Expr, range: Duration, end: usize) -> Result<Expr, &'static str> {
     let Expr::Vector(selector) = expr else {
         return Err("ranges only allowed for vector selectors");
@@ -154,7 +156,7 @@ fn matrix(expr: Expr, range: Duration, end: usize) -> Result<Expr, &'static str>
     }))
 }
 
-/// Where `offset` and `@` of an expression go, and its end, which they move.
+/// The modifiers `offset` and `@` of an expression, and its end, which they move.
 fn time_modifiers(expr: &mut Expr) -> Option<(&mut TimeModifiers, &mut usize)> {
     match expr {
         Expr::Vector(vector) => Some((&mut vector.time, &mut vector.span.end)),
@@ -188,9 +190,10 @@ fn extend(expr: &mut Expr, anchored: bool) -> Parse<()> {
             ));
         }
     };
-    match anchored {
-        true => selector.anchored = true,
-        false => selector.smoothed = true,
+    if anchored {
+        selector.anchored = true;
+    } else {
+        selector.smoothed = true;
     }
     if selector.anchored && selector.smoothed {
         let message = "anchored and smoothed modifiers cannot be used together";

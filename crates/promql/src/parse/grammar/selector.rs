@@ -31,7 +31,7 @@ impl Parser<'_> {
         Ok(selector)
     }
 
-    /// The matchers behind a name that has been consumed, or without one.
+    /// The matchers after a name that has been consumed, or without one.
     pub(super) fn selector(&mut self, name: Option<Token<'_>>) -> Parse<VectorSelector> {
         let mut span = name.map_or(self.token.span, |name| name.span);
         let mut matchers = Vec::new();
@@ -51,11 +51,11 @@ impl Parser<'_> {
         })
     }
 
-    /// Reads what is in braces and returns where they end.
+    /// Reads the matchers in braces and returns the end.
     fn matchers(&mut self, matchers: &mut Vec<Matcher>) -> Parse<usize> {
         self.advance()?;
         loop {
-            // The brace may follow the opening one or a comma, and only those lead here.
+            // A closing brace may follow the opening one or a comma.
             if self.at(TokenKind::RightBrace) {
                 return Ok(self.advance()?.span.end);
             }
@@ -97,7 +97,7 @@ impl Parser<'_> {
     }
 }
 
-/// No stored label has bytes that are not UTF-8, so what stands for them matches nothing either.
+/// Stored labels are UTF-8, so a label with replacement characters matches nothing either.
 fn lossy(token: &str) -> String {
     String::from_utf8_lossy(&unquote(token)).into_owned()
 }

@@ -1,11 +1,11 @@
-//! Numbers and durations. What is read may still be no valid one; `literal` decides that.
+//! Numbers and durations. `literal` decides whether they are valid.
 
 use super::super::text::quoted;
 use super::super::token::TokenKind;
 use super::{Fault, Lexer, is_alphanumeric};
 
 impl Lexer<'_> {
-    /// Reads a number or duration anew from the start of the token.
+    /// Reads a number or duration from the start of the token.
     pub(super) fn number_or_duration(&mut self) -> Result<TokenKind, Fault> {
         self.position = self.start;
         if self.number() {
@@ -18,7 +18,8 @@ impl Lexer<'_> {
         Err(self.fault(format!("bad number or duration syntax: {read}")))
     }
 
-    /// `[.]digits` with at most one dot and one exponent, underscores in between, or `0x` and digits.
+    /// `[.]digits` with at most one dot and one exponent, underscores in between, or `0x` and
+    /// digits.
     fn number(&mut self) -> bool {
         if self.rest().starts_with("0x") || self.rest().starts_with("0X") {
             self.position += 2;
@@ -60,10 +61,10 @@ impl Lexer<'_> {
             if !self.take_any(|c| UNITS.contains(&c)) {
                 return false;
             }
-            // That of `ms`; other units with it are found invalid later.
+            // That of `ms`; other units with an `s` are rejected later.
             self.take_if('s');
             if !self.peek().is_some_and(|c| c.is_ascii_digit()) {
-                // The letter that is too many is part of the complaint.
+                // The error quotes the extra letter.
                 return !self.take_any(is_alphanumeric);
             }
             self.take_while(|c| c.is_ascii_digit());

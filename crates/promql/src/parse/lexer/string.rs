@@ -3,14 +3,21 @@
 use super::super::token::TokenKind;
 use super::{Fault, Lexer};
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    /// The string literal at the start of the text, with its quotes.
+    pub(in crate::parse) fn leading_string(mut self) -> Option<&'a str> {
+        let quote = self.take().filter(|c| matches!(c, '"' | '\'' | '`'))?;
+        self.string(quote).ok()?;
+        Some(self.read())
+    }
+
     /// Reads a string whose opening quote has been taken.
     pub(super) fn string(&mut self, quote: char) -> Result<TokenKind, Fault> {
         let raw = quote == '`';
         loop {
             match self.take() {
                 Some(c) if c == quote => return Ok(TokenKind::String),
-                // Prometheus takes this character for the sign of bytes that are not UTF-8.
+                // Prometheus takes this character for invalid UTF-8.
                 Some(char::REPLACEMENT_CHARACTER) => return Err(self.fault("invalid UTF-8 rune")),
                 Some('\\') if !raw => self.escape(quote)?,
                 None if raw => return Err(self.fault("unterminated raw string")),
@@ -50,17 +57,19 @@ impl Lexer<'_> {
             };
             code = code.wrapping_mul(radix).wrapping_add(digit);
         }
-        match code > limit || (0xD800..0xE000).contains(&code) {
-            true => Err(self.fault("escape sequence is an invalid Unicode code point")),
-            false => Ok(()),
+        if code > limit || (0xD800..0xE000).contains(&code) {
+            Err(self.fault("escape sequence is an invalid Unicode code point"))
+        } else {
+            Ok(())
         }
     }
 }
 
 /// A character as Go's `%#U` writes it.
 fn unicode(c: char) -> String {
-    match c.is_control() {
-        true => format!("U+{:04X}", u32::from(c)),
-        false => format!("U+{:04X} '{c}'", u32::from(c)),
+    if c.is_control() {
+        format!("U+{:04X}", u32::from(c))
+    } else {
+        format!("U+{:04X} '{c}'", u32::from(c))
     }
 }

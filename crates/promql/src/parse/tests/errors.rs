@@ -1,4 +1,4 @@
-//! Errors have the words and places of Prometheus.
+//! Errors have the messages and positions of Prometheus.
 
 use super::super::{parse, parse_selector};
 

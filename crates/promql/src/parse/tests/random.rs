@@ -35,9 +35,12 @@ fn modifiers() -> impl Strategy<Value = String> {
         (-100_000i64..100_000).prop_map(|seconds| format!(" @ {seconds}.25")),
     ];
     let extension = prop_oneof![Just(""), Just(" anchored"), Just(" smoothed")];
-    (offset, at, extension, any::<bool>()).prop_map(|(offset, at, extension, swap)| match swap {
-        true => format!("{at}{extension}{offset}"),
-        false => format!("{offset}{at}{extension}"),
+    (offset, at, extension, any::<bool>()).prop_map(|(offset, at, extension, swap)| {
+        if swap {
+            format!("{at}{extension}{offset}")
+        } else {
+            format!("{offset}{at}{extension}")
+        }
     })
 }
 
@@ -136,7 +139,8 @@ proptest! {
 
     #[test]
     fn most_generated_queries_are_expressions(duration in duration()) {
-        // Without this the property above could hold for want of trees. Only a literal zero is refused.
+        // Without this the property above could hold for lack of trees. Only a literal zero is
+        // rejected.
         parse(&format!("foo[{duration}+1]")).map_err(|error| TestCaseError::fail(format!("{duration}: {error}")))?;
     }
 

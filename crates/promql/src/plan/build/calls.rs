@@ -8,7 +8,7 @@ use crate::exec::Grid;
 use crate::functions::window::{check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{Call, Expr, TimeModifiers, ValueType};
-use crate::plan::{Arg, Picked, Scalar, ScalarKind, Vector, VectorKind};
+use crate::plan::{Arg, Scalar, ScalarKind, SelectorOutput, Vector, VectorKind};
 
 impl Builder<'_> {
     pub(super) fn call(&mut self, call: &Call, grid: Grid) -> Result<VectorKind> {
@@ -34,19 +34,19 @@ impl Builder<'_> {
         }
     }
 
-    /// `timestamp(selector)` is the time of the sample; of other vectors it is that of the step.
+    /// `timestamp(selector)` is the time of the sample; for other vectors it is that of the step.
     pub(super) fn timestamp(&mut self, call: &Call, grid: Grid) -> Result<VectorKind> {
-        let what = match call.function.name {
-            "timestamp" => Picked::Timestamp,
-            _ => Picked::StartTimestamp,
+        let output = match call.function.name {
+            "timestamp" => SelectorOutput::Timestamp,
+            _ => SelectorOutput::StartTimestamp,
         };
         match call.args.first().map(Expr::unwrapped) {
             Some(Expr::Vector(selector)) if selector.time.at.is_some() && grid.steps > 1 => {
                 let once = Grid::instant(grid.start_ms);
-                let kind = self.select(selector, once, what)?;
+                let kind = self.select(selector, once, output)?;
                 Ok(VectorKind::Repeat(Box::new(Vector { grid: once, kind })))
             }
-            Some(Expr::Vector(selector)) => self.select(selector, grid, what),
+            Some(Expr::Vector(selector)) => self.select(selector, grid, output),
             _ => self.instant_call(call, grid),
         }
     }
@@ -70,7 +70,7 @@ impl Builder<'_> {
         })
     }
 
-    /// One where no series has a sample in the window.
+    /// 1 at steps without a sample of any series in the window.
     pub(super) fn absent_over_time(&mut self, call: &Call, grid: Grid) -> Result<VectorKind> {
         let kind = self.window(call, "present_over_time", grid)?;
         let function = vector_function("absent").ok_or_else(|| wrong_arguments(call))?;
@@ -125,7 +125,7 @@ impl Builder<'_> {
     }
 
     fn spans_time(&self, grid: Grid) -> bool {
-        grid.start_ms != self.asked_end_ms
+        grid.start_ms != self.requested_end_ms
     }
 
     pub(super) fn args(&mut self, call: &Call, series_arg: usize, grid: Grid) -> Result<Vec<Arg>> {
@@ -166,7 +166,7 @@ impl Builder<'_> {
         })
     }
 
-    /// When the data of an expression is from: the moment of `@`, if there is one, and how long before
+    /// The time of the data of an expression: that of `@`, if there is one, and the offset before
     /// it or the step. The first selector decides.
     pub(super) fn data_time(&self, expr: &Expr) -> Result<Option<(Option<i64>, i64)>> {
         let of_modifiers = |time: &TimeModifiers| {
@@ -204,8 +204,5 @@ impl Builder<'_> {
 }
 
 pub(super) fn wrong_arguments(call: &Call) -> Error {
-    Error::Execution(format!(
-        "the arguments of {} are not what it takes",
-        call.function.name
-    ))
+    Error::Execution(format!("invalid arguments for {}", call.function.name))
 }

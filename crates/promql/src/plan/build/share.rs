@@ -1,10 +1,10 @@
-//! Vectors that are written several times are planned once.
+//! Vectors that occur several times are planned once.
 
 use super::{Builder, HistogramUse};
 use crate::error::Result;
 use crate::exec::Grid;
 use crate::parse::{BinaryOp, Expr, ValueType};
-use crate::plan::{Shared, Vector, VectorKind};
+use crate::plan::{SharedVector, Vector, VectorKind};
 
 impl<'q> Builder<'q> {
     pub(super) fn shared_vector(
@@ -13,11 +13,13 @@ impl<'q> Builder<'q> {
         text: &'q str,
         grid: Grid,
     ) -> Result<Vector> {
-        // Most expressions do not ask what is wanted of histograms further up.
-        let asks = self.histogram_use == HistogramUse::CountsAndSums || text.contains("histogram_");
-        let histogram_use = match asks {
-            true => self.histogram_use,
-            false => HistogramUse::Unknown,
+        // For most expressions the use of histograms further up does not matter.
+        let matters =
+            self.histogram_use == HistogramUse::CountsAndSums || text.contains("histogram_");
+        let histogram_use = if matters {
+            self.histogram_use
+        } else {
+            HistogramUse::Unknown
         };
         let key = (text, grid, histogram_use);
         let id = match self.shared_by_text.get(&key) {
@@ -25,7 +27,7 @@ impl<'q> Builder<'q> {
             None => {
                 let kind = self.vector_kind(expr, grid)?;
                 let id = self.shared.len();
-                self.shared.push(Shared {
+                self.shared.push(SharedVector {
                     input: Vector { grid, kind },
                     consumers: 0,
                     span: expr.span(),
@@ -68,7 +70,8 @@ impl<'q> Builder<'q> {
     }
 }
 
-/// Vectors that cost more than reading them again. Plain selectors share their scan instead.
+/// Whether computing a vector again costs more than keeping it. Plain selectors share their scan
+/// instead.
 pub(super) fn is_worth_sharing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(_) => true,

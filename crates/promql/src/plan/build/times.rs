@@ -1,4 +1,4 @@
-//! When data is from: `offset`, `@`, ranges and subqueries become absolute times.
+//! The times of data: `offset`, `@`, ranges and subqueries become absolute times.
 
 use super::{Builder, HistogramUse};
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::plan::RangeInput;
 const SUBQUERY_STEPS_MAX: usize = 1_000_000;
 
 impl Builder<'_> {
-    /// How far before the steps of `grid` the data lies. With `@` that is right for the first step
+    /// How far before the steps of `grid` the data lies. With `@` that holds for the first step
     /// only; such nodes have one step (or fixed windows).
     pub(super) fn offset(&self, time: &TimeModifiers, grid: Grid) -> Result<i64> {
         let offset_ms = self.duration(&time.offset)?;
@@ -46,15 +46,16 @@ impl Builder<'_> {
             .map_err(invalid)
     }
 
-    /// What `step()` and `range()` mean: those of the query, 0 for instant queries.
+    /// The values of `step()` and `range()`: those of the query, 0 for instant queries.
     pub(super) fn step_and_range(&self) -> (i64, i64) {
         let grid = self.context.grid;
-        match self.context.is_range {
-            true => (
+        if self.context.is_range {
+            (
                 grid.step_ms,
                 self.context.end_ms.saturating_sub(grid.start_ms),
-            ),
-            false => (0, 0),
+            )
+        } else {
+            (0, 0)
         }
     }
 
@@ -75,7 +76,7 @@ impl Builder<'_> {
             }
             Expr::Subquery(subquery) => self.subquery(subquery, grid),
             other => Err(Error::Execution(format!(
-                "a range vector was expected in place of {:?}",
+                "expected a range vector, got {:?}",
                 self.text(other.span())
             ))),
         }
@@ -109,21 +110,22 @@ impl Builder<'_> {
             Some(step) => self.positive_duration(step)?,
             None => 0,
         };
-        let step_ms = match step_ms > 0 {
-            true => step_ms,
-            false => self.context.default_step_ms,
+        let step_ms = if step_ms > 0 {
+            step_ms
+        } else {
+            self.context.default_step_ms
         };
         let inner = subquery_grid(&windows, step_ms.max(1));
         if inner.steps > SUBQUERY_STEPS_MAX {
             return Err(Error::LimitReached(format!(
-                "a subquery has {} steps, more than {SUBQUERY_STEPS_MAX}: use a larger step or a shorter range",
+                "subquery has {} steps, the maximum is {SUBQUERY_STEPS_MAX}: use a larger step or a shorter range",
                 inner.steps
             )));
         }
         let above = std::mem::replace(&mut self.histogram_use, HistogramUse::Buckets);
-        let around = std::mem::replace(&mut self.asked_end_ms, windows.ends().1);
+        let enclosing = std::mem::replace(&mut self.requested_end_ms, windows.ends().1);
         let input = self.vector(&subquery.expr, inner);
-        self.asked_end_ms = around;
+        self.requested_end_ms = enclosing;
         self.histogram_use = above;
         Ok((RangeInput::Subquery(Box::new(input?)), windows))
     }

@@ -1,9 +1,10 @@
-//! Times, selectors and joins as people write them.
+//! Text of times, selectors and joins.
 
 use std::fmt;
 
 use icecore_model::{METRIC_NAME, MatchOp, Matcher};
 
+use crate::calendar::rfc3339;
 use crate::exec::Grid;
 use crate::functions::window::{WindowMode, Windows};
 use crate::parse::{Cardinality, VectorMatching, format_duration, go_float};
@@ -16,31 +17,25 @@ impl fmt::Display for GridText {
         let grid = self.0;
         match grid.steps {
             0 => f.write_str("no steps"),
-            1 => write!(f, "at {}", Moment(grid.start_ms)),
+            1 => write!(f, "at {}", TimeText(grid.start_ms)),
             steps => write!(
                 f,
                 "{steps} steps every {} from {} to {}",
                 format_duration(grid.step_ms),
-                Moment(grid.start_ms),
-                Moment(grid.end_ms())
+                TimeText(grid.start_ms),
+                TimeText(grid.end_ms())
             ),
         }
     }
 }
 
-/// A moment in UTC.
-pub(super) struct Moment(pub(super) i64);
+/// A time in UTC.
+pub(super) struct TimeText(pub(super) i64);
 
-impl fmt::Display for Moment {
+impl fmt::Display for TimeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, millis) = (self.0.div_euclid(1000), self.0.rem_euclid(1000));
-        let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let (year, month, day) = date(days);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
-        )?;
+        f.write_str(&rfc3339(seconds).replace('T', " ").replace('Z', ""))?;
         match millis {
             0 => Ok(()),
             _ => write!(f, ".{millis:03}"),
@@ -48,27 +43,9 @@ impl fmt::Display for Moment {
     }
 }
 
-/// The date of a day since 1970-01-01. Years begin in March here, so that the leap day is the last one.
-fn date(days: i64) -> (i64, i64, i64) {
-    const DAYS_OF_400_YEARS: i64 = 146_097;
-    let days = days + 719_468;
-    let (era, day_of_era) = (
-        days.div_euclid(DAYS_OF_400_YEARS),
-        days.rem_euclid(DAYS_OF_400_YEARS),
-    );
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = 400 * era + year_of_era + i64::from(month <= 2);
-    (year, month, day)
-}
+pub(super) struct OffsetText(pub(super) i64);
 
-pub(super) struct Offset(pub(super) i64);
-
-impl fmt::Display for Offset {
+impl fmt::Display for OffsetText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => Ok(()),
@@ -88,31 +65,32 @@ impl fmt::Display for WindowText<'_> {
             WindowMode::Smoothed => " smoothed",
         };
         let range = format_duration(windows.range_ms);
-        write!(f, " over {range}{mode}{}", Offset(windows.offset_ms))?;
+        write!(f, " over {range}{mode}{}", OffsetText(windows.offset_ms))?;
         match windows.at_ms {
-            Some(at_ms) => write!(f, ", at {}", Moment(at_ms)),
+            Some(at_ms) => write!(f, ", at {}", TimeText(at_ms)),
             None => Ok(()),
         }
     }
 }
 
-/// A leaf's part of a scan.
-pub(super) struct Use<'p>(pub(super) &'p ScanUse);
+/// A leaf's use of a scan.
+pub(super) struct ScanText<'p>(pub(super) &'p ScanUse);
 
-impl fmt::Display for Use<'_> {
+impl fmt::Display for ScanText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "scan {}", self.0.scan)?;
-        match self.0.filter.is_empty() {
-            true => Ok(()),
-            false => write!(f, " where {}", Selector(&self.0.filter)),
+        if self.0.filter.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " where {}", SelectorText(&self.0.filter))
         }
     }
 }
 
 /// Matchers as a selector, the metric name in front.
-pub(super) struct Selector<'p>(pub(super) &'p [Matcher]);
+pub(super) struct SelectorText<'p>(pub(super) &'p [Matcher]);
 
-impl fmt::Display for Selector<'_> {
+impl fmt::Display for SelectorText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
         let is_name = |m: &Matcher| {
@@ -131,9 +109,9 @@ impl fmt::Display for Selector<'_> {
     }
 }
 
-pub(super) struct Match<'p>(pub(super) &'p VectorMatching);
+pub(super) struct MatchingText<'p>(pub(super) &'p VectorMatching);
 
-impl fmt::Display for Match<'_> {
+impl fmt::Display for MatchingText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let matching = self.0;
         if matching.on || !matching.labels.is_empty() {
@@ -161,8 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments() {
-        let text = |ms| Moment(ms).to_string();
+    fn times() {
+        let text = |ms| TimeText(ms).to_string();
         assert_eq!(text(0), "1970-01-01 00:00:00");
         assert_eq!(text(1_700_000_000_000), "2023-11-14 22:13:20");
         assert_eq!(text(951_782_399_999), "2000-02-28 23:59:59.999");

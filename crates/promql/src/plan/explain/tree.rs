@@ -1,6 +1,6 @@
 //! A tree of lines.
 
-/// A line with what stands below it.
+/// A line with the lines below it.
 pub(super) struct Tree {
     text: String,
     children: Vec<Tree>,
@@ -21,9 +21,10 @@ impl Tree {
 
     /// `above` is what lines of nodes further up draw before this one.
     fn render_below(&self, above: &str, is_last: bool, out: &mut String) {
-        let (branch, rest) = match is_last {
-            true => ("└─ ", "   "),
-            false => ("├─ ", "│  "),
+        let (branch, rest) = if is_last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
         };
         for part in [above, branch, &self.text, "\n"] {
             out.push_str(part);

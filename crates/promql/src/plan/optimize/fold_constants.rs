@@ -1,14 +1,14 @@
-//! `4 * 3600` is 14400 before anything is read.
+//! `4 * 3600` becomes 14400.
 
-use crate::operators::arithmetic::{extreme, scalar_op};
-use crate::plan::visit::{Place, each_place};
+use crate::arithmetic::{extreme, scalar_op};
+use crate::plan::visit::{NodeMut, each_node};
 use crate::plan::{Plan, Scalar, ScalarKind, VectorKind};
 
-/// Computes what is constant and says how much of it there was.
+/// Evaluates constant operations and reports how many there were.
 pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     let mut folded = 0;
-    each_place(plan, &mut |place| {
-        if let Place::Scalar(scalar) = place
+    each_node(plan, &mut |node| {
+        if let NodeMut::Scalar(scalar) = node
             && let Some(value) = value_of(scalar)
         {
             scalar.kind = ScalarKind::Constant(value);
@@ -16,12 +16,13 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
         }
     });
     (folded > 0).then(|| match folded {
-        1 => "1 operation on numbers is already done".to_string(),
-        _ => format!("{folded} operations on numbers are already done"),
+        1 => "1 constant operation evaluated".to_string(),
+        _ => format!("{folded} constant operations evaluated"),
     })
 }
 
-/// The value of a node whose parts are constants. Parts come before wholes, so one level is enough.
+/// The value of a node with constant operands. Inner nodes are visited first, so one level is
+/// enough.
 fn value_of(scalar: &Scalar) -> Option<f64> {
     let constant = |scalar: &Scalar| match scalar.kind {
         ScalarKind::Constant(value) => Some(value),

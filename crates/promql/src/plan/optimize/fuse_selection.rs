@@ -1,14 +1,14 @@
-//! `topk(k, …)` keeps only the rows that may still be among the largest.
+//! `topk(k, …)` keeps only rows that may still be selected.
 
 use crate::parse::AggregateOp;
-use crate::plan::visit::{Place, each_place};
+use crate::plan::visit::{NodeMut, each_node};
 use crate::plan::{Plan, VectorKind};
 
 /// Marks the aggregations that may drop rows early, and names them.
 pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
-    each_place(plan, &mut |place| {
-        if let Place::Vector(vector) = place
+    each_node(plan, &mut |node| {
+        if let NodeMut::Vector(vector) = node
             && let VectorKind::Aggregate { op, fused, .. } = &mut vector.kind
         {
             *fused = matches!(op, AggregateOp::TopK | AggregateOp::BottomK);

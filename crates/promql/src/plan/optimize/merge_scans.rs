@@ -1,22 +1,23 @@
 //! Selectors of the same series read them once.
 //!
-//! A scan may serve another one whose matchers are narrower: the rest is checked series by series.
-//! Times are united where that reads no more than the selectors would on their own: where the ranges
-//! overlap, and, if the other one selects fewer series, where the range hardly grows for them.
+//! A scan may serve another one with narrower matchers, which are then checked series by series.
+//! Time ranges are united if that reads no more than the selectors would on their own: if they
+//! overlap, and, if the other one selects fewer series, the range hardly grows.
 
 use std::cmp::Reverse;
 
 use icecore_model::{MatchOp, Matcher};
 
-use crate::plan::visit::{Place, each_place};
+use crate::plan::visit::{NodeMut, each_node};
 use crate::plan::{Plan, Scan};
 
-/// Merges scans and says how many are left.
+/// Merges scans and reports how many are left.
 pub(super) fn apply(plan: &mut Plan) -> Option<String> {
-    // For each scan the one that takes its place, and what is left to check.
+    // For each scan the one that replaces it, and the matchers left to check.
     let mut kept: Vec<Scan> = Vec::new();
     let mut moved: Vec<(usize, Vec<Matcher>)> = vec![(0, Vec::new()); plan.scans.len()];
-    // Wider selections first, so that narrower ones find them; of equal ones those of a longer time.
+    // Wider selections first, so that narrower ones find them; of equal ones the longer range
+    // first.
     let mut order: Vec<usize> = (0..plan.scans.len()).collect();
     order.sort_by_key(|index| {
         let scan = &plan.scans[*index];
@@ -41,7 +42,7 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
             }
         };
     }
-    // Numbered as they are first written, for people.
+    // Numbered in the order of the query, for EXPLAIN.
     let before = plan.scans.len();
     let mut numbers: Vec<usize> = vec![usize::MAX; kept.len()];
     plan.scans.clear();
@@ -51,8 +52,8 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
             plan.scans.push(kept[*place].clone());
         }
     }
-    each_place(plan, &mut |place| {
-        if let Place::Scan(from) = place {
+    each_node(plan, &mut |node| {
+        if let NodeMut::Scan(from) = node {
             let (scan, filter) = &moved[from.scan];
             from.scan = numbers[*scan];
             from.filter.extend(filter.iter().cloned());
@@ -65,7 +66,7 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
     })
 }
 
-/// Whether everything that `narrow` selects is in `wide`, at times that are worth uniting.
+/// Whether `wide` selects everything that `narrow` does, at times that are worth uniting.
 fn serves(wide: &Scan, narrow: &Scan) -> bool {
     let overlap = wide.start_ms <= narrow.end_ms && narrow.start_ms <= wide.end_ms;
     if !overlap
@@ -84,11 +85,11 @@ fn serves(wide: &Scan, narrow: &Scan) -> bool {
     names_metric(&wide.matchers) && grown <= length(wide) / 4
 }
 
-/// Whether values that satisfy all of `matchers` satisfy `wanted`.
-fn is_implied(wanted: &Matcher, matchers: &[Matcher]) -> bool {
+/// Whether values that satisfy all of `matchers` satisfy `matcher`.
+fn is_implied(matcher: &Matcher, matchers: &[Matcher]) -> bool {
     matchers.iter().any(|m| {
-        let names_value = m.op() == MatchOp::Equal && m.name() == wanted.name();
-        m == wanted || (names_value && wanted.matches(m.value()))
+        let names_value = m.op() == MatchOp::Equal && m.name() == matcher.name();
+        m == matcher || (names_value && matcher.matches(m.value()))
     })
 }
 

@@ -1,7 +1,6 @@
-//! Rewrites that make a plan cheaper and leave its answer alone.
+//! Rewrites that make a plan cheaper without changing its answer.
 //!
-//! One file per rule. Each can be turned off, which is how its test and its bench show that it does
-//! something.
+//! One file per rule. Each can be turned off, so that tests and benches show its effect.
 
 mod fold_constants;
 mod fuse_selection;
@@ -15,13 +14,13 @@ use super::Plan;
 pub struct Rules {
     /// Scalars that do not depend on the step become constants.
     pub fold_constants: bool,
-    /// A side of a join reads only what the matchers of the other side leave.
+    /// Matchers of one side of a join are applied to the other side.
     pub push_matchers: bool,
     /// Selectors that read the same series read them once.
     pub merge_scans: bool,
-    /// `topk` and `bottomk` drop rows that cannot be chosen as others arrive.
+    /// `topk` and `bottomk` drop rows that cannot be selected as others arrive.
     pub fuse_selection: bool,
-    /// Vectors that are written several times (inside of subqueries, too) are computed once.
+    /// Vectors that occur several times (inside of subqueries, too) are computed once.
     pub share_expressions: bool,
 }
 
@@ -49,18 +48,18 @@ impl Default for Rules {
     }
 }
 
-/// What a rule did to a plan, for people.
+/// A rule that changed the plan, for EXPLAIN.
 #[derive(Debug)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedRule {
     pub(crate) rule: &'static str,
-    pub(crate) what: String,
+    pub(crate) effect: String,
 }
 
-/// Changes a plan and says what it did, if anything.
+/// Changes a plan and returns a description of the change, if any.
 type Rewrite = fn(&mut Plan) -> Option<String>;
 
 pub(crate) fn optimize(plan: &mut Plan, rules: Rules) {
-    // After matchers were pushed scans are merged: what two selectors read is only then known.
+    // Scans are merged after matchers are pushed: only then it is known what selectors read.
     let rewrites: [(bool, &'static str, Rewrite); 5] = [
         (
             rules.fold_constants,
@@ -81,13 +80,13 @@ pub(crate) fn optimize(plan: &mut Plan, rules: Rules) {
         ),
     ];
     for (_, rule, apply) in rewrites.into_iter().filter(|(is_on, _, _)| *is_on) {
-        if let Some(what) = apply(plan) {
-            plan.applied.push(Applied { rule, what });
+        if let Some(effect) = apply(plan) {
+            plan.applied.push(AppliedRule { rule, effect });
         }
     }
 }
 
-/// What was shared when the plan was built: only there it is known what was written.
+/// Reports the vectors that were shared when the plan was built, where the text is known.
 fn shared_expressions(plan: &mut Plan) -> Option<String> {
     let shared = plan.shared.iter().filter(|shared| shared.consumers > 1);
     let (vectors, uses) = shared.fold((0, 0), |(vectors, uses), shared| {

@@ -1,18 +1,18 @@
-//! A side of a join reads only what can match the other side.
+//! A side of a join reads only rows that can match the other side.
 //!
 //! `a{host="x"} * on (host) b` reads `b{host="x"}`: rows of `b` with another host find no partner.
 //!
 //! Holds always:
-//! - A matcher travels only where its label is a join label and passes unchanged from the selector to
-//!   the join: not through functions that make labels (`label_replace`, `absent`, `count_values`, …),
-//!   not to a side that `fill` or `or` keeps, not from the right side of `unless`.
-//! - Narrowing only takes rows away. Where rows of one input keep out those of another (`unless`, `or`)
-//!   the keeping side stays as it is, because what it kept out could come back.
-//! - A query that fails goes on failing: a side is narrowed only where the rows left out cannot be what
-//!   it fails by, be it for several partners or for names that are removed (`plan/distinct.rs`).
+//! - A matcher is pushed only if its label is a join label and passes unchanged from the selector
+//!   to the join: not through functions that set labels (`label_replace`, `absent`, `count_values`,
+//!   …), not to a side that `fill` or `or` keeps, not from the right side of `unless`.
+//! - Pushdown only removes rows. Where rows of one input suppress those of another (`unless`, `or`)
+//!   the suppressing side is not narrowed, because suppressed rows could come back.
+//! - A query that fails still fails: a side is narrowed only if the omitted rows cannot cause the
+//!   failure, by several partners or by duplicates after names are removed (`plan/distinct.rs`).
 //!
-//! One difference to evaluating everything remains: warnings and infos about rows that match nothing
-//! are not given.
+//! One difference to evaluating everything remains: no warnings and infos about rows that match
+//! nothing.
 
 use icecore_model::{METRIC_NAME, Matcher};
 
@@ -20,9 +20,9 @@ use crate::parse::{AggregateOp, BinaryOp, Cardinality, VectorMatching};
 use crate::plan::visit::each_join;
 use crate::plan::{Grouping, Parameter, Plan, RangeInput, Scan, Vector, VectorKind};
 
-/// Narrows scans and says by which matchers.
+/// Pushes matchers to scans and reports which.
 pub(super) fn apply(plan: &mut Plan) -> Option<String> {
-    let mut narrowing = Narrowing {
+    let mut pushdown = Pushdown {
         scans: plan.scans.clone(),
         pushed: Vec::new(),
         plan: &*plan,
@@ -37,22 +37,22 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
         } = &vector.kind
             && !fills(matching)
             && *op != BinaryOp::Or
-            && narrowing.is_safe(*op, matching, lhs, rhs)
+            && pushdown.is_safe(*op, matching, lhs, rhs)
         {
-            let from_left = joined(provided(lhs, &narrowing.scans), matching);
+            let from_left = joined(provided(lhs, &pushdown.scans), matching);
             let from_right = match op {
                 BinaryOp::Unless => Vec::new(),
-                _ => joined(provided(rhs, &narrowing.scans), matching),
+                _ => joined(provided(rhs, &pushdown.scans), matching),
             };
-            from_left.iter().for_each(|m| narrowing.restrict(rhs, m));
-            from_right.iter().for_each(|m| narrowing.restrict(lhs, m));
+            from_left.iter().for_each(|m| pushdown.restrict(rhs, m));
+            from_right.iter().for_each(|m| pushdown.restrict(lhs, m));
         }
     });
-    let Narrowing { scans, pushed, .. } = narrowing;
+    let Pushdown { scans, pushed, .. } = pushdown;
     plan.scans = scans;
     (!pushed.is_empty()).then(|| {
         let pushed: Vec<String> = pushed.iter().map(Matcher::to_string).collect();
-        format!("{} narrows the other side of a join", pushed.join(", "))
+        format!("{} pushed to the other side of a join", pushed.join(", "))
     })
 }
 
@@ -60,7 +60,7 @@ fn fills(matching: &VectorMatching) -> bool {
     matching.fill_left.is_some() || matching.fill_right.is_some()
 }
 
-/// Whether rows meet only if they have the same value of a label.
+/// Whether rows match only if they have the same value of a label.
 fn is_joined(label: &str, matching: &VectorMatching) -> bool {
     label != METRIC_NAME && matching.on == matching.labels.iter().any(|name| name == label)
 }
@@ -92,10 +92,10 @@ fn provided(vector: &Vector, scans: &[Scan]) -> Vec<Matcher> {
             ..
         } => {
             let mut matchers = provided(input, scans);
-            if !op.chooses() {
+            if !op.selects_rows() {
                 matchers.retain(|m| keeps(grouping, m.name()));
             }
-            // `count_values` writes a label, maybe over one of the group's.
+            // `count_values` sets a label, which may replace one of the group.
             if let Some(Parameter::Text(label)) = parameter {
                 matchers.retain(|m| m.name() != label);
             }
@@ -127,8 +127,8 @@ fn provided_by_join(
         BinaryOp::Or => Vec::new(),
         BinaryOp::And | BinaryOp::Unless => provided(lhs, scans),
         _ => {
-            // Join labels are those of both sides. With grouping the "many" side keeps the others, too,
-            // except where labels of the "one" side take their place.
+            // Join labels are those of both sides. With a group modifier the "many" side keeps the
+            // others, too, except those replaced by labels of the "one" side.
             let (lhs, rhs) = (provided(lhs, scans), provided(rhs, scans));
             let many = match matching.cardinality {
                 Cardinality::ManyToOne => lhs.clone(),
@@ -145,16 +145,16 @@ fn provided_by_join(
     }
 }
 
-/// Scans while they are narrowed.
-struct Narrowing<'p> {
+/// Scans while matchers are pushed.
+struct Pushdown<'p> {
     plan: &'p Plan,
     scans: Vec<Scan>,
     pushed: Vec<Matcher>,
 }
 
-impl Narrowing<'_> {
-    /// Whether a join cannot fail by rows without partners. It fails by several rows of the "one" side
-    /// with the same join labels, at steps where the other side has any row.
+impl Pushdown<'_> {
+    /// Whether rows without partners cannot make a join fail. It fails for several rows of the
+    /// "one" side with the same join labels, at steps where the other side has any row.
     fn is_safe(&self, op: BinaryOp, matching: &VectorMatching, lhs: &Vector, rhs: &Vector) -> bool {
         let one = match matching.cardinality {
             Cardinality::OneToMany => lhs,
@@ -163,8 +163,8 @@ impl Narrowing<'_> {
         op.is_set() || self.plan.is_distinct(one, matching)
     }
 
-    /// Lets a vector read only rows that satisfy a matcher, where that changes nothing but to leave out
-    /// the others.
+    /// Makes a vector read only rows that satisfy a matcher, if that has no effect but to omit the
+    /// others.
     fn restrict(&mut self, vector: &Vector, matcher: &Matcher) {
         if self.plan.can_fail_by_rows(vector) {
             return;
@@ -186,7 +186,7 @@ impl Narrowing<'_> {
                 input,
                 ..
             } => {
-                // Whole groups are left out, the others stay as they are.
+                // Whole groups are omitted, the others are unchanged.
                 if keeps(grouping, label) && *op != AggregateOp::CountValues {
                     self.restrict(input, matcher);
                 }
@@ -237,7 +237,7 @@ impl Narrowing<'_> {
     }
 }
 
-/// Whether a label tells groups apart.
+/// Whether a label distinguishes groups.
 fn keeps(grouping: &Grouping, label: &str) -> bool {
     grouping.without != grouping.labels.iter().any(|name| name == label)
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::script::expect::TextPattern;
 use crate::script::series::parse_series;
 
-fn expected(lines: &[&str]) -> Expected {
-    let mut expected = Expected::default();
+fn expected(lines: &[&str]) -> Expectation {
+    let mut expected = Expectation::default();
     for line in lines {
         let (labels, points) = parse_series(line).unwrap();
         expected.add_series(labels, points);
@@ -48,14 +48,14 @@ fn matrix(lines: &[&str]) -> QueryValue {
     QueryValue::Matrix(series.collect())
 }
 
-const MOMENTS: Moments = Moments {
+const MOMENTS: TimeRange = TimeRange {
     start_ms: 0,
     end_ms: 2000,
     step_ms: 1000,
 };
 
 #[track_caller]
-fn check(expected: &Expected, value: &QueryValue, difference: &str) {
+fn check(expected: &Expectation, value: &QueryValue, difference: &str) {
     match check_value(expected, Some(MOMENTS), value) {
         Ok(()) => assert_eq!("", difference),
         Err(found) => assert!(
@@ -115,9 +115,13 @@ fn vectors() {
         "but got {{count:4}}",
     );
     check(&two, &vector(&["m{a=\"3\"} 1"]), "unexpected m{a=\"3\"}");
-    check(&two, &vector(&["m{a=\"1\"} 1", "m{a=\"1\"} 1"]), "twice");
+    check(
+        &two,
+        &vector(&["m{a=\"1\"} 1", "m{a=\"1\"} 1"]),
+        "duplicate m",
+    );
     check(&expected(&[]), &vector(&[]), "");
-    let ordered = Expected {
+    let ordered = Expectation {
         ordered: true,
         ..two
     };
@@ -170,9 +174,9 @@ fn scalars_and_strings() {
         time_ms: 0,
         text: text.to_owned(),
     };
-    let want = |value| Expected {
+    let want = |value| Expectation {
         value,
-        ..Expected::default()
+        ..Expectation::default()
     };
     check(&want(ExpectedValue::Scalar(1.0)), &scalar(1.0), "");
     check(
@@ -199,32 +203,32 @@ fn scalars_and_strings() {
 }
 
 #[test]
-fn notes() {
-    let notes = |patterns: Vec<TextPattern>, none| ExpectedNotes { patterns, none };
+fn annotations() {
+    let annotations = |patterns: Vec<TextPattern>, none| ExpectedAnnotations { patterns, none };
     let (a, b) = ("a (1:1)".to_owned(), "b (1:2)".to_owned());
     let exactly = |text: &str| TextPattern::Exactly(text.to_owned());
-    let ok = |expected: &ExpectedNotes, found: &[String]| {
-        check_notes(expected, "warning", found).is_ok()
+    let ok = |expected: &ExpectedAnnotations, found: &[String]| {
+        check_annotations(expected, "warning", found).is_ok()
     };
-    assert!(ok(&notes(vec![], false), std::slice::from_ref(&a)));
-    assert!(!ok(&notes(vec![], true), std::slice::from_ref(&a)));
-    assert!(ok(&notes(vec![], true), &[]));
+    assert!(ok(&annotations(vec![], false), std::slice::from_ref(&a)));
+    assert!(!ok(&annotations(vec![], true), std::slice::from_ref(&a)));
+    assert!(ok(&annotations(vec![], true), &[]));
     assert!(ok(
-        &notes(vec![TextPattern::Any], false),
+        &annotations(vec![TextPattern::Any], false),
         std::slice::from_ref(&a)
     ));
-    assert!(!ok(&notes(vec![TextPattern::Any], false), &[]));
+    assert!(!ok(&annotations(vec![TextPattern::Any], false), &[]));
     assert!(ok(
-        &notes(vec![exactly(&a)], false),
+        &annotations(vec![exactly(&a)], false),
         std::slice::from_ref(&a)
     ));
     assert!(!ok(
-        &notes(vec![exactly(&a)], false),
+        &annotations(vec![exactly(&a)], false),
         &[a.clone(), b.clone()]
     ));
     assert!(ok(
-        &notes(vec![exactly(&a), exactly(&b)], false),
+        &annotations(vec![exactly(&a), exactly(&b)], false),
         &[a.clone(), b]
     ));
-    assert!(!ok(&notes(vec![exactly("a")], false), &[a]));
+    assert!(!ok(&annotations(vec![exactly("a")], false), &[a]));
 }

@@ -1,10 +1,11 @@
 //! Random series, as exporters make them.
 //!
 //! Holds always:
-//! - No sample lies on a whole second or a quarter of one; query times end in .5 and ranges do as the
-//!   generator says, so that no sample is at the edge of a window, where versions differ.
+//! - No sample lies on a whole second or a quarter of one; query times end in .5 and ranges do as
+//!   the generator says, so that no sample is at the edge of a window, where versions differ.
 //! - Values are integers or quarters, so that sums are exact in any order.
-//! - Series are listed in the order of their labels, which is the order they get in either database.
+//! - Series are listed in the order of their labels, which is the order they get in either
+//!   database.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +59,7 @@ pub(crate) fn series(seed: u64) -> Series {
                 Labels::from_pairs(target.into_iter().chain(extra.iter().copied()))
             };
             for code in CODES {
-                // Not every target has had every kind of answer.
+                // Not every target has every code.
                 if code == "200" || !random.one_in(4) {
                     all.insert(labels("requests_total", &[("code", code)]), counter(random));
                 }
@@ -80,7 +81,7 @@ pub(crate) fn series(seed: u64) -> Series {
     all
 }
 
-/// What is known of targets: each gets another version some time, and some are built of a branch.
+/// Info metrics of targets: each changes its version at some time, and some have a branch.
 pub(crate) fn infos(seed: u64) -> Series {
     let random = &mut Random::new(seed ^ 3);
     let mut all = Series::new();
@@ -105,7 +106,7 @@ pub(crate) fn infos(seed: u64) -> Series {
     all
 }
 
-/// Series with a type, which one of them has not always had: for a while there are two that differ by
+/// Series with a type that is added at some time: for a while there are two series that differ in
 /// nothing else.
 pub(crate) fn typed(seed: u64) -> Series {
     let random = &mut Random::new(seed ^ 4);
@@ -182,9 +183,10 @@ fn counter(random: &mut Random) -> Vec<(i64, f64)> {
     let mut value = random.within(1000..100_000) as f64;
     let speed = random.within(1..200);
     let samples = times(random).into_iter().enumerate().map(|(scrape, time)| {
-        match random.one_in(60) && scrape >= STEADY {
-            true => value = random.within(0..20) as f64,
-            false => value += random.within(0..speed) as f64,
+        if random.one_in(60) && scrape >= STEADY {
+            value = random.within(0..20) as f64;
+        } else {
+            value += random.within(0..speed) as f64;
         }
         (time, value)
     });
@@ -205,7 +207,7 @@ fn gauge(random: &mut Random) -> Vec<(i64, f64)> {
     samples.collect()
 }
 
-/// Scrapes fail now and then; about half of the times a marker says so.
+/// Some scrapes fail, about half of them with a staleness marker.
 fn gauge_with_gaps(random: &mut Random) -> Vec<(i64, f64)> {
     let mut samples = Vec::new();
     let mut missing = 0;

@@ -1,14 +1,14 @@
-//! Where Prometheus is known to answer otherwise.
+//! Known differences to Prometheus.
 
 use super::outcome::Outcome;
 
-/// A query and what came of it.
+/// A query and its outcomes.
 pub(crate) struct Case<'a> {
     pub(crate) query: &'a str,
     pub(crate) delayed_names: bool,
     pub(crate) ours: &'a Outcome,
     pub(crate) theirs: &'a Outcome,
-    /// Asks Prometheus once more.
+    /// Runs the query once more in Prometheus.
     pub(crate) again: &'a dyn Fn() -> Outcome,
 }
 
@@ -17,9 +17,9 @@ impl Case<'_> {
         words.iter().any(|word| self.query.contains(word))
     }
 
-    /// Whether Prometheus does not answer the same every time, or sometimes as we do.
-    fn is_chance(&self) -> bool {
-        (0..ASKED_AGAIN).any(|_| {
+    /// Whether the answer of Prometheus varies, or is sometimes ours.
+    fn is_random(&self) -> bool {
+        (0..RETRIES).any(|_| {
             let again = (self.again)();
             again.difference(self.theirs, false).is_some()
                 || again.difference(self.ours, false).is_none()
@@ -27,27 +27,27 @@ impl Case<'_> {
     }
 }
 
-/// Enough that two rows of which either is taken by chance are both seen.
-const ASKED_AGAIN: usize = 16;
+/// Enough to see both of two rows that are selected at random.
+const RETRIES: usize = 16;
 
 /// A difference that is expected.
-pub(crate) struct Known {
+pub(crate) struct KnownDifference {
     pub(crate) reason: &'static str,
     /// Whether a case shows it.
     pub(crate) excuses: fn(&Case<'_>) -> bool,
 }
 
-/// Where 3.14 answers otherwise than we do.
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
+/// Differences to 3.14.
+pub(crate) const KNOWN: &[KnownDifference] = &[
+    KnownDifference {
         reason: "rows come out of an operator in the order of a Go map, so which of equal values topk takes, \
                  and which rows limitk, is chance",
         excuses: |case| {
             let chooses = case.contains_any(&["topk", "bottomk", "limitk"]);
-            chooses && (case.ours.has_same_values(case.theirs) || case.is_chance())
+            chooses && (case.ours.has_same_values(case.theirs) || case.is_random())
         },
     },
-    Known {
+    KnownDifference {
         reason: "info() of 3.14 forgets that a name is to be removed late; later versions do not",
         excuses: |case| {
             let names_matter =
@@ -57,30 +57,30 @@ pub(crate) const KNOWN: &[Known] = &[
                 && (names_matter || case.ours.is_same_but_for_names(case.theirs))
         },
     },
-    Known {
+    KnownDifference {
         reason: "info() of 3.14 looks for info series at the time of the step, whatever @ and offset say of \
                  the others; later versions do not",
         excuses: |case| case.query.contains("info(") && case.contains_any(&[" @ ", " offset "]),
     },
-    Known {
+    KnownDifference {
         reason: "timestamp(x @ t offset d) forgets the offset but not where it would have read",
         excuses: |case| {
             let moved = case.query.contains(" @ ") && case.query.contains(" offset ");
             moved && case.query.contains("timestamp(")
         },
     },
-    Known {
+    KnownDifference {
         reason: "predict_linear of a subquery with @ is empty in 3.14; later versions mended it (#18610)",
         excuses: |case| predicts_from_fixed_subquery(case.query),
     },
-    Known {
+    KnownDifference {
         reason: "the labels of absent() follow the order of matchers, which the head of Prometheus changes, \
                  but only where no block is read beside it (#14723)",
         excuses: |case| {
             case.contains_any(&["absent(", "absent_over_time("]) && names_label_twice(case.query)
         },
     },
-    Known {
+    KnownDifference {
         reason: "where names are removed late 3.14 does not look for equal series at a fixed moment, and so \
                  lets absent_over_time see the series of one quantile twice",
         excuses: |case| {
@@ -91,11 +91,11 @@ pub(crate) const KNOWN: &[Known] = &[
                     .contains("absent_over_time((histogram_quantiles(")
         },
     },
-    LEFT_OUT,
+    UNREAD_ROWS,
 ];
 
 /// By rewriting, too.
-pub(crate) const LEFT_OUT: Known = Known {
+pub(crate) const UNREAD_ROWS: KnownDifference = KnownDifference {
     reason: "series that differ by their type alone fail only where they are read; those that find no \
              partner in a join are not",
     excuses: |case| {
@@ -141,14 +141,14 @@ fn predicts_from_fixed_subquery(query: &str) -> bool {
     })
 }
 
-/// Where 2.42 answers otherwise than 3.14, which we follow, and neither the data nor the generator can
-/// avoid it.
-pub(crate) const KNOWN_OLD: &[Known] = &[
-    Known {
+/// Where 2.42 answers otherwise than 3.14, which we follow, and neither the data nor the generator
+/// can avoid it.
+pub(crate) const KNOWN_OLD: &[KnownDifference] = &[
+    KnownDifference {
         reason: "2.42 moves the window of predict_linear with @ from step to step; 3.x fixed that",
         excuses: |Case { query, .. }| query.contains("predict_linear(") && query.contains(" @ "),
     },
-    Known {
+    KnownDifference {
         reason: "stddev and stdvar of Inf or NaN are NaN in 3.x, 0 in 2.42 where they come first",
         excuses: |Case { query, ours, .. }| {
             let aggregates = ["stddev(", "stddev by", "stddev without"];
@@ -159,7 +159,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
             aggregates.next().is_some() && !ours.is_failure()
         },
     },
-    Known {
+    KnownDifference {
         reason: "3.x looks for several partners before it looks at what a comparison says",
         excuses: |Case {
                       query,
@@ -171,7 +171,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
             compares && !theirs.is_failure() && ours.failed_with("multiple matches for labels")
         },
     },
-    Known {
+    KnownDifference {
         reason: "which of equal values topk takes depends on the moves of its heap, which are others in \
                  3.x, and on the order of a Go map",
         excuses: |Case {
@@ -184,7 +184,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
             chooses && !ours.is_failure() && !theirs.is_failure()
         },
     },
-    Known {
+    KnownDifference {
         reason: "3.x sums with compensation: where a function jumps, the last bit shows",
         excuses: |Case {
                       query,
@@ -198,7 +198,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
                 || equals && query.contains("avg")
         },
     },
-    Known {
+    KnownDifference {
         reason: "compensation in 2.42 makes NaN of infinity",
         excuses: |Case {
                       query,
@@ -212,7 +212,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
                 && theirs.has(f64::is_nan)
         },
     },
-    Known {
+    KnownDifference {
         reason: "sums of −0 are 0 in 3.x, because a compensation is added: the sign of a division by it",
         excuses: |Case {
                       query,
@@ -223,7 +223,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
             query.contains(" / ") && ours.is_same_but_for_signs_of_infinity(theirs)
         },
     },
-    Known {
+    KnownDifference {
         reason: "Go's power has another last bit than ours, and angles of huge numbers show it",
         excuses: |Case {
                       query,
@@ -237,7 +237,7 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
                 && ours.has_same_series(theirs)
         },
     },
-    Known {
+    KnownDifference {
         reason: "timestamp(x @ t offset d) forgets the offset in 2.42 and 3.x alike; ours does not",
         excuses: |Case { query, .. }| {
             query.contains("timestamp(") && query.contains(" @ ") && query.contains(" offset ")
@@ -257,6 +257,6 @@ pub(crate) const KNOWN_OLD: &[Known] = &[
 // - 3.x reads numbers as durations and durations as numbers: not generated.
 
 /// The query in the words of Prometheus 2.42.
-pub(crate) fn in_old_words(query: &str) -> String {
+pub(crate) fn in_old_syntax(query: &str) -> String {
     query.replace("double_exponential_smoothing(", "holt_winters(")
 }

@@ -6,14 +6,15 @@
 //!               └─► our engine, in either mode ─────────────┴─ known difference? ─► report
 //! ```
 //!
-//! The program is the newest that `PATH` and `~/go/bin` have, or the one that `ICECORE_PROMETHEUS` names.
-//! An older one knows a smaller language, in one mode, and more differences are excused; without any
-//! nothing is compared. The test says which it was.
+//! The binary is the newest in `PATH` and `~/go/bin`, or the one in `ICECORE_PROMETHEUS`. An older
+//! one has a smaller language and one mode, and more differences are excused; without a binary
+//! nothing is compared. The test prints which it was.
 //!
-//! `DIFFERENTIAL_QUERIES`, `DIFFERENTIAL_DEPTH` and `DIFFERENTIAL_SEED` make a run longer or another one;
-//! `DIFFERENTIAL_ADDRESS` names a running `icecore serve` with an empty storage, which is then asked
-//! instead of the engine (in its default mode). `DIFFERENTIAL_QUERY` with `DIFFERENTIAL_TIME`
-//! (milliseconds: a time, or start, end and step with commas between) shows both answers to one query.
+//! `DIFFERENTIAL_QUERIES`, `DIFFERENTIAL_DEPTH` and `DIFFERENTIAL_SEED` change the run;
+//! `DIFFERENTIAL_ADDRESS` is that of a running `icecore serve` with an empty storage, which is then
+//! tested instead of the engine (in its default mode). `DIFFERENTIAL_QUERY` with
+//! `DIFFERENTIAL_TIME` (milliseconds: a time, or start, end and step with commas between) shows
+//! both answers to one query.
 
 mod data;
 mod known;
@@ -29,7 +30,7 @@ use icecore_promql::script::{Backend, LoadedSample, LoadedSeries, LoadedValue, h
 use icecore_promql::testing::{Language, MetricKind, Options, QueryGenerator, Random, Vocabulary};
 use icecore_promql::{Engine, EngineOptions, MemorySource, QueryTime, Request, Rules};
 
-use known::{Case, KNOWN, KNOWN_OLD, Known, LEFT_OUT, in_old_words};
+use known::{Case, KNOWN, KNOWN_OLD, KnownDifference, UNREAD_ROWS, in_old_syntax};
 use outcome::Outcome;
 use prometheus::{Api, Binary, Prometheus};
 
@@ -38,61 +39,63 @@ const QUERIES: u64 = 2000;
 const SEED: u64 = 42;
 const DEPTH: u64 = 3;
 
-/// Excused where both agree once the end is a step, see `as_of_last_step`.
+/// Excused if both agree once the end is a step, see `as_of_last_step`.
 const BEYOND: &str = "subqueries of old versions go on to the end asked for, behind the last step, and \
                       may fail where no step looks";
 
-/// Differences that are printed in full.
-const SHOWN: usize = 40;
+/// Most differences that are printed.
+const PRINTED_MAX: usize = 40;
 
 #[test]
 fn answers_are_those_of_prometheus() {
     let Some(binary) = Binary::find() else {
-        println!("SKIPPED: there is no prometheus binary to compare with (see ICECORE_PROMETHEUS)");
+        println!("SKIPPED: no prometheus binary found (see ICECORE_PROMETHEUS)");
         return;
     };
     if !binary.is_current() {
         println!(
-            "FALLBACK: compared with Prometheus {}, not 3.14: less of the language, more is excused",
+            "FALLBACK: comparing with Prometheus {}, not 3.14: smaller language, more differences excused",
             binary.version
         );
     }
     let served = std::env::var("DIFFERENTIAL_ADDRESS").is_ok();
-    let modes: &[bool] = match binary.is_current() && !served {
-        true => &[false, true],
-        false => &[false],
+    let modes: &[bool] = if binary.is_current() && !served {
+        &[false, true]
+    } else {
+        &[false]
     };
     let failed: usize = modes.iter().map(|delayed| compare(&binary, *delayed)).sum();
     assert_eq!(failed, 0, "answers differ");
 }
 
-/// Compares in one mode; says how many answers differ.
+/// Compares in one mode and returns how many answers differ.
 fn compare(binary: &Binary, delayed_names: bool) -> usize {
     let queries = number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES);
     let seed = number("DIFFERENTIAL_SEED").unwrap_or(SEED);
     let prometheus = Prometheus::start(binary, delayed_names);
-    let (vocabulary, data, histograms) = match binary.is_current() {
-        true => everything(seed),
-        false => {
-            let none = data::Histograms::new();
-            (data::vocabulary(), data::series(seed), none)
-        }
+    let (vocabulary, data, histograms) = if binary.is_current() {
+        everything(seed)
+    } else {
+        let none = data::Histograms::new();
+        (data::vocabulary(), data::series(seed), none)
     };
     prometheus.api.write(&data, &histograms);
     let subject = Subject::new(&data, &histograms, delayed_names);
-    let (language, excuses) = match binary.is_current() {
-        true => (Language::Everything, KNOWN),
-        false => (Language::Prometheus2, KNOWN_OLD),
+    let (language, excuses) = if binary.is_current() {
+        (Language::Everything, KNOWN)
+    } else {
+        (Language::Prometheus2, KNOWN_OLD)
     };
     let ask = |query: &str, time| {
-        let answer = match binary.is_current() {
-            true => prometheus.api.query(query, time),
-            false => prometheus.api.query(&in_old_words(query), time),
+        let answer = if binary.is_current() {
+            prometheus.api.query(query, time)
+        } else {
+            prometheus.api.query(&in_old_syntax(query), time)
         };
         Outcome::of_json(&answer)
     };
     if let Ok(query) = std::env::var("DIFFERENTIAL_QUERY") {
-        let time = asked_time();
+        let time = requested_time();
         println!("names removed {}", mode(delayed_names));
         println!("ours: {:#?}", subject.answer(&query, time));
         println!("theirs: {:#?}", ask(&query, time));
@@ -146,7 +149,7 @@ fn compare(binary: &Binary, delayed_names: bool) -> usize {
     tally.different
 }
 
-/// What the newest Prometheus can be asked about.
+/// Vocabulary and data for the newest Prometheus.
 fn everything(seed: u64) -> (Vocabulary, data::Series, data::Histograms) {
     let mut vocabulary = data::vocabulary();
     let native = ("duration".to_string(), MetricKind::NativeHistogram);
@@ -177,7 +180,7 @@ fn rewriting_changes_no_answer() {
         let mut times = Random::new(seed ^ 2);
         let source = memory_source(&series, &histograms);
         let subject = Subject::of_engine(source, delayed_names);
-        let mut tally = Tally::new(&[LEFT_OUT], false);
+        let mut tally = Tally::new(&[UNREAD_ROWS], false);
         for _ in 0..number("DIFFERENTIAL_QUERIES").unwrap_or(QUERIES) {
             let (query, time) = (generator.query(), query_time(&mut times));
             let rewritten = subject.answer(&query, time);
@@ -202,7 +205,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap())
 }
 
-fn asked_time() -> QueryTime {
+fn requested_time() -> QueryTime {
     let text = std::env::var("DIFFERENTIAL_TIME").unwrap();
     let numbers: Vec<i64> = text.split(',').map(|ms| ms.parse().unwrap()).collect();
     match numbers[..] {
@@ -295,7 +298,7 @@ fn memory_source(data: &data::Series, histograms: &data::Histograms) -> MemorySo
             samples: samples.collect(),
         });
     }
-    // What a histogram says about the one before it is a matter of storage.
+    // Reset hints are set by storage.
     hints_as_stored(&mut batch);
     let mut source = MemorySource::default();
     source.load(&batch).unwrap();
@@ -315,7 +318,7 @@ fn answer_of(engine: &Engine, source: &MemorySource, query: &str, time: QueryTim
     Outcome::of_engine(block_on(engine.execute(source, &request, &never)))
 }
 
-/// Times end in half a second, where no sample is; now and then they are beside the data.
+/// Times end in half a second, where no sample is; some lie outside of the data.
 fn query_time(random: &mut Random) -> QueryTime {
     let seconds = (data::END_MS - data::START_MS) / 1000;
     let at = |seconds: i64| data::START_MS + seconds * 1000 + 500;
@@ -353,13 +356,13 @@ fn as_of_last_step(time: QueryTime) -> QueryTime {
 }
 
 struct Tally {
-    excuses: &'static [Known],
-    /// Whether warnings and infos are compared. Rewriting may leave some unsaid, those of rows that
-    /// match nothing: so they are compared as of the plan that is as written.
-    compares_notes: bool,
-    /// Without those excused before they were compared.
+    excuses: &'static [KnownDifference],
+    /// Whether warnings and infos are compared. Rewriting may drop those of rows that match
+    /// nothing, so those of the plan without rules are compared.
+    compares_annotations: bool,
+    /// Without those excused before the comparison.
     compared: usize,
-    /// Queries that both answered with something.
+    /// Queries with a non-empty answer.
     with_values: usize,
     failed: usize,
     different: usize,
@@ -367,10 +370,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(excuses: &'static [Known], compares_notes: bool) -> Self {
+    fn new(excuses: &'static [KnownDifference], compares_annotations: bool) -> Self {
         Self {
             excuses,
-            compares_notes,
+            compares_annotations,
             compared: 0,
             with_values: 0,
             failed: 0,
@@ -392,14 +395,17 @@ impl Tally {
             ..*case
         };
         if let Some(difference) = ours.difference(as_written, is_ordered)
-            && !(LEFT_OUT.excuses)(&rewritten)
+            && !(UNREAD_ROWS.excuses)(&rewritten)
         {
             self.show(&format!("by rewriting: {query}"), time, &difference);
         }
         let difference = ours.difference(theirs, is_ordered);
-        let difference = difference.or_else(|| match self.compares_notes {
-            true => as_written.notes_differ(theirs),
-            false => None,
+        let difference = difference.or_else(|| {
+            if self.compares_annotations {
+                as_written.annotations_differ(theirs)
+            } else {
+                None
+            }
         });
         let Some(difference) = difference else {
             return;
@@ -414,7 +420,7 @@ impl Tally {
 
     fn show(&mut self, query: &str, time: QueryTime, difference: &str) {
         self.different += 1;
-        if self.different <= SHOWN {
+        if self.different <= PRINTED_MAX {
             println!("DIFFERENT {query}\n  {time:?}\n  {difference}");
         }
     }

@@ -1,14 +1,14 @@
-//! What a query came to, in a form that both engines can be brought to.
+//! Outcomes of queries in a form that is common to both engines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use icecore_promql::{Answer, Error, FloatHistogram, QueryValue, SampleValue};
 use serde_json::Value;
 
-/// Values may differ by this part of themselves: sums are made in other orders, and with compensation.
+/// Relative tolerance: sums are computed in other orders, and with compensation.
 const RELATIVE: f64 = 1e-9;
 
-/// Where large values cancel out, what is left of them differs. Values of the data are below 1e6.
+/// Absolute tolerance for values that cancel out. Values of the data are below 1e6.
 const ABSOLUTE: f64 = 1e-9;
 
 pub(crate) type Points = BTreeMap<i64, f64>;
@@ -21,26 +21,26 @@ pub(crate) enum Outcome {
         /// By their labels as text.
         series: BTreeMap<String, Points>,
         /// Native histograms, by the labels of their series and their time.
-        histograms: BTreeMap<(String, i64), Shown>,
+        histograms: BTreeMap<(String, i64), RenderedHistogram>,
         /// The values of an instant vector in the order of the answer.
         in_order: Vec<f64>,
-        /// Warnings and infos with their places.
-        notes: BTreeSet<String>,
+        /// Warnings and infos with their positions.
+        annotations: BTreeSet<String>,
     },
 }
 
-/// A native histogram as answers show it.
+/// A native histogram as rendered in answers.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    /// All there is to know, where it is known.
+pub(crate) struct RenderedHistogram {
+    /// The full text, if known.
     text: Option<String>,
     count: f64,
     sum: f64,
-    /// Which bounds belong to it, the lower and the upper one, and the count.
+    /// Inclusiveness of the bounds, the lower and the upper bound, and the count.
     buckets: Vec<(u64, f64, f64, f64)>,
 }
 
-impl Shown {
+impl RenderedHistogram {
     fn of_engine(histogram: &FloatHistogram) -> Self {
         let buckets = histogram.all_buckets().filter(|b| b.count != 0.0);
         let shown = buckets.map(|b| {
@@ -93,8 +93,8 @@ impl Shown {
     }
 }
 
-/// Most warnings, and most infos, that Prometheus shows; the rest it counts.
-const NOTES_SHOWN: usize = 10;
+/// Most warnings, and most infos, that Prometheus returns; it counts the rest.
+const ANNOTATIONS_SHOWN: usize = 10;
 
 impl Outcome {
     pub(crate) fn of_engine(answer: Result<Answer, Error>) -> Self {
@@ -102,7 +102,7 @@ impl Outcome {
             Ok(answer) => answer,
             Err(error) => return Self::Failed(error.to_string()),
         };
-        let (value, notes) = (
+        let (value, annotations) = (
             answer.value,
             answer.warnings.into_iter().chain(answer.infos),
         );
@@ -120,8 +120,10 @@ impl Outcome {
                     let labels = labels_text(sample.labels.iter());
                     match sample.value {
                         SampleValue::Histogram(histogram) => {
-                            histograms
-                                .insert((labels, sample.time_ms), Shown::of_engine(&histogram));
+                            histograms.insert(
+                                (labels, sample.time_ms),
+                                RenderedHistogram::of_engine(&histogram),
+                            );
                         }
                         SampleValue::Float(value) => {
                             let points = Points::from([(sample.time_ms, value)]);
@@ -137,7 +139,10 @@ impl Outcome {
                 for one in matrix {
                     let labels = labels_text(one.labels.iter());
                     for (time_ms, histogram) in one.histograms() {
-                        histograms.insert((labels.clone(), time_ms), Shown::of_engine(histogram));
+                        histograms.insert(
+                            (labels.clone(), time_ms),
+                            RenderedHistogram::of_engine(histogram),
+                        );
                     }
                     let floats: Points = one.floats().collect();
                     if floats.is_empty() {
@@ -154,7 +159,7 @@ impl Outcome {
             series,
             histograms,
             in_order,
-            notes: notes.collect(),
+            annotations: annotations.collect(),
         }
     }
 
@@ -176,7 +181,7 @@ impl Outcome {
             Some("vector") => {
                 for sample in listed() {
                     if let Some(histogram) = sample.get("histogram") {
-                        let shown = Shown::of_json(&histogram[1]);
+                        let shown = RenderedHistogram::of_json(&histogram[1]);
                         let labels = json_labels(&sample["metric"]);
                         histograms.insert((labels, time_of(histogram)), shown);
                         continue;
@@ -194,7 +199,7 @@ impl Outcome {
                 for one in listed() {
                     for histogram in one["histograms"].as_array().into_iter().flatten() {
                         let key = (json_labels(&one["metric"]), time_of(histogram));
-                        histograms.insert(key, Shown::of_json(&histogram[1]));
+                        histograms.insert(key, RenderedHistogram::of_json(&histogram[1]));
                     }
                     let points = one["values"].as_array().into_iter().flatten().map(point);
                     let points: Points = points.collect();
@@ -206,14 +211,15 @@ impl Outcome {
             }
             _ => "string",
         };
-        let notes = ["warnings", "infos"].map(|key| answer[key].as_array().into_iter().flatten());
-        let notes = notes.into_iter().flatten().filter_map(Value::as_str);
+        let annotations =
+            ["warnings", "infos"].map(|key| answer[key].as_array().into_iter().flatten());
+        let annotations = annotations.into_iter().flatten().filter_map(Value::as_str);
         Self::Value {
             kind,
             series,
             histograms,
             in_order,
-            notes: notes.map(str::to_string).collect(),
+            annotations: annotations.map(str::to_string).collect(),
         }
     }
 
@@ -255,7 +261,7 @@ impl Outcome {
             && ours.iter().zip(&theirs).all(|(a, b)| same(*a, *b))
     }
 
-    /// Whether both have the same values at each time, whosesoever they are.
+    /// Whether both have the same values at each time, in whatever series.
     pub(crate) fn has_same_values(&self, other: &Self) -> bool {
         let (Self::Value { series: ours, .. }, Self::Value { series: theirs, .. }) = (self, other)
         else {
@@ -272,7 +278,7 @@ impl Outcome {
         ours.len() == theirs.len() && pairs.all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
     }
 
-    /// Whether both are the same once metric names and types are left out.
+    /// Whether both are the same without metric names and types.
     pub(crate) fn is_same_but_for_names(&self, other: &Self) -> bool {
         match (self.without_names(), other.without_names()) {
             (Some(ours), Some(theirs)) => ours.difference(&theirs, false).is_none(),
@@ -280,7 +286,7 @@ impl Outcome {
         }
     }
 
-    /// `None` where series meet.
+    /// `None` if series become equal.
     fn without_names(&self) -> Option<Self> {
         let Self::Value {
             kind,
@@ -296,7 +302,7 @@ impl Outcome {
             series: BTreeMap::new(),
             histograms: BTreeMap::new(),
             in_order: Vec::new(),
-            notes: BTreeSet::new(),
+            annotations: BTreeSet::new(),
         };
         if let Self::Value {
             series: nameless,
@@ -330,26 +336,34 @@ impl Outcome {
             if series.is_empty() && histograms.is_empty())
     }
 
-    /// What is said otherwise: warnings and infos with their places.
-    pub(crate) fn notes_differ(&self, other: &Self) -> Option<String> {
-        let (Self::Value { notes: ours, .. }, Self::Value { notes: theirs, .. }) = (self, other)
+    /// The first difference of warnings and infos.
+    pub(crate) fn annotations_differ(&self, other: &Self) -> Option<String> {
+        let (
+            Self::Value {
+                annotations: ours, ..
+            },
+            Self::Value {
+                annotations: theirs,
+                ..
+            },
+        ) = (self, other)
         else {
             return None;
         };
-        let is_count = |note: &&String| {
-            note.ends_with(" more warning annotations omitted")
-                || note.ends_with(" more info annotations omitted")
+        let is_count = |annotation: &&String| {
+            annotation.ends_with(" more warning annotations omitted")
+                || annotation.ends_with(" more info annotations omitted")
         };
         let mut only_ours = ours.difference(theirs).collect::<Vec<_>>();
         let only_theirs: Vec<_> = theirs.difference(ours).filter(|n| !is_count(n)).collect();
-        if theirs.iter().any(|note| is_count(&note)) && ours.len() > NOTES_SHOWN {
+        if theirs.iter().any(|annotation| is_count(&annotation)) && ours.len() > ANNOTATIONS_SHOWN {
             only_ours.clear();
         }
         (!only_ours.is_empty() || !only_theirs.is_empty())
             .then(|| format!("only we say {only_ours:#?}, only they say {only_theirs:#?}"))
     }
 
-    /// The first difference, in words; `is_ordered` where the order of a vector has a meaning.
+    /// The first difference; `is_ordered` if the order of a vector matters.
     pub(crate) fn difference(&self, other: &Self, is_ordered: bool) -> Option<String> {
         let (ours, theirs) = match (self, other) {
             (Self::Failed(_), Self::Failed(_)) => return None,
@@ -450,7 +464,7 @@ fn json_labels(metric: &Value) -> String {
     )
 }
 
-/// The text of labels without what belongs to a metric.
+/// The text of labels without name, type and unit.
 fn nameless_text(labels: &str) -> String {
     let of_metric = ["__name__=", "__type__=", "__unit__="];
     let kept = labels

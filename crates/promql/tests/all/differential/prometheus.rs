@@ -14,15 +14,15 @@ use super::data::{Histograms, Series};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the newest Prometheus is asked for beside names that are removed late: the whole language.
+/// Feature flags of the newest Prometheus, besides delayed name removal: the whole language.
 const FEATURES: &str = "promql-experimental-functions,promql-duration-expr,\
                         promql-extended-range-selectors,promql-binop-fill-modifiers,\
                         use-start-timestamps";
 
-/// The version of a program that does not say it.
+/// The version of a binary that does not report it.
 const UNNAMED_VERSION: &str = "3.14 (unnamed)";
 
-/// A program to compare with.
+/// A Prometheus binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
     path: PathBuf,
@@ -48,7 +48,7 @@ impl Binary {
         let said = Command::new(&path).arg("--version").output().ok()?;
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
         let version = said.strip_prefix("prometheus, version ")?;
-        // A plain `go build` does not say which version it is of; such a one is built to be compared with.
+        // A plain `go build` has no version; such a binary was built for this test.
         let version = match version.split_once(" (") {
             Some(("", _)) => UNNAMED_VERSION,
             Some((version, _)) => version,
@@ -64,13 +64,13 @@ impl Binary {
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 
-    /// Whether it speaks the language that we do.
+    /// Whether it has the language of our parser.
     pub(crate) fn is_current(&self) -> bool {
         self.number() >= (3, 14)
     }
 }
 
-/// A process that ends with this value.
+/// A process that is killed on drop.
 pub(crate) struct Prometheus {
     child: Child,
     pub(crate) api: Api,
@@ -121,13 +121,13 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended by itself; either way there is nothing left to do.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The doors for writing and for queries.
+/// The endpoints for remote write and queries.
 #[derive(Clone, Copy)]
 pub(crate) struct Api {
     pub(crate) address: SocketAddr,
@@ -155,7 +155,7 @@ impl Api {
         assert_eq!(status / 100, 2, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// The JSON of an answer, be it a value or an error.
+    /// The JSON of an answer or error.
     pub(crate) fn query(&self, query: &str, time: QueryTime) -> Value {
         let seconds = |ms: i64| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000));
         let query = escape(query);
@@ -182,7 +182,7 @@ impl Api {
             .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&body)))
     }
 
-    /// HTTP/1.0, so that an answer ends with its connection and is not in chunks.
+    /// HTTP/1.0, so that an answer ends with its connection and is not chunked.
     fn request(
         &self,
         method: &str,

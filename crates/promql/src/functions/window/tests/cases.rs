@@ -1,4 +1,4 @@
-//! Cases whose results are known, most of them from Prometheus' own scripts.
+//! Cases with known results, most of them from Prometheus' own scripts.
 
 use icecore_model::{Labels, SeriesSamples, TimeColumn};
 
@@ -6,7 +6,7 @@ use super::super::{RangeSeries, WindowMode, Windows, check_mode, window_function
 use super::{at, close, floats, range_series, run, samples, windows};
 use crate::exec::{ABSENT, Row, Values};
 
-/// Values at equal distances from time 0 on; NaN stands for a missing one.
+/// Values at equal distances from time 0 on; NaN for a missing one.
 fn every(step_s: i64, values: &[f64]) -> SeriesSamples {
     let points = values.iter().enumerate();
     let points = points.map(|(i, value)| (1000 * step_s * i as i64, *value));
@@ -163,7 +163,7 @@ fn starts_of_counters() {
     increase(&cumulative(1, 5), Some(6.0));
     increase(&cumulative(-30_000, 4), Some(36.0 / 7.0));
     increase(&cumulative(1, 4), Some(19.0 / 3.0));
-    // A single sample is enough when the counter began within the window.
+    // A single sample is enough if the counter started within the window.
     increase(&started(4, &[(3.0, Some(-150_000))]), Some(3.0));
     increase(&started(4, &[(3.0, Some(-180_000))]), None);
     increase(&started(4, &[(3.0, Some(0))]), None);
@@ -233,7 +233,7 @@ fn restarts_of_counters() {
 
 #[test]
 fn notes_about_counters() {
-    let notes = |series: &RangeSeries, name| run(name, at(240.0, 180.0), &[], series).1;
+    let annotations = |series: &RangeSeries, name| run(name, at(240.0, 180.0), &[], series).1;
     let overlap = started(
         2,
         &[
@@ -243,26 +243,26 @@ fn notes_about_counters() {
         ],
     );
     assert_eq!(
-        notes(&overlap, "rate"),
+        annotations(&overlap, "rate"),
         [
             "PromQL warning: sample has start time that overlaps with previous sample timestamp for metric \"series\" (1:6)",
             "PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"series\" (1:6)",
         ]
     );
-    assert_eq!(notes(&overlap, "delta"), [""; 0]);
+    assert_eq!(annotations(&overlap, "delta"), [""; 0]);
     let total = range_series(every(60, &[1.0, 2.0, 3.0, 4.0]));
-    assert_eq!(notes(&total, "rate"), [""; 0]);
+    assert_eq!(annotations(&total, "rate"), [""; 0]);
     let nothing = range_series(samples("gauge", &[(1, 1.0)]));
-    assert_eq!(notes(&nothing, "increase"), [""; 0]);
+    assert_eq!(annotations(&nothing, "increase"), [""; 0]);
 }
 
 #[test]
 fn parameters_are_checked() {
     let series = range_series(every(10, &[1.0, 2.0, 3.0]));
-    let (values, notes) = run("quantile_over_time", at(60.0, 60.0), &[2.0], &series);
+    let (values, annotations) = run("quantile_over_time", at(60.0, 60.0), &[2.0], &series);
     assert_eq!(values.expect("a value").float(0), Some(f64::INFINITY));
     assert_eq!(
-        notes,
+        annotations,
         ["PromQL warning: quantile value should be between 0 and 1, got 2 (1:6)"]
     );
     let (error, _) = run(

@@ -1,4 +1,4 @@
-//! Every function against the textbook: the window copied out, one step at a time.
+//! Every function against a textbook implementation on a copy of each window.
 
 use icecore_model::STALE_NAN_BITS;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::{close_within, floats, range_series, samples, windows};
 
 type Point = (f64, f64);
 
-/// The textbook's answer for the samples of one window, times in seconds.
+/// The textbook result for the samples of one window, times in seconds.
 fn textbook(
     name: &str,
     points: &[Point],
@@ -25,9 +25,12 @@ fn textbook(
     let pairs = || values.windows(2).map(|w| (w[0], w[1]));
     let extreme =
         |take: fn(f64, f64) -> f64| numbers.iter().copied().reduce(take).unwrap_or(f64::NAN);
-    let time_of = |value: f64| match value.is_nan() {
-        true => last.0,
-        false => points.iter().rev().find(|p| p.1 == value).expect("there").0,
+    let time_of = |value: f64| {
+        if value.is_nan() {
+            last.0
+        } else {
+            points.iter().rev().find(|p| p.1 == value).expect("there").0
+        }
     };
     let two = points.len() >= 2;
     Some(match name {
@@ -112,7 +115,7 @@ fn slope(points: &[Point]) -> f64 {
         / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
 }
 
-/// Level and trend after the sample at `i`, as the definition has it: by recursion.
+/// Level and trend after the sample at `i`, by the recursive definition.
 fn smooth(sf: f64, tf: f64, values: &[f64], i: usize) -> (f64, f64) {
     if i == 0 {
         return (values[0], values[1] - values[0]);
@@ -220,8 +223,8 @@ proptest! {
                 let window: Vec<Point> = window.map(|p| (p.0 as f64 / 1000.0, p.1)).collect();
                 let seconds = |ms: i64| ms as f64 / 1000.0;
                 let expected = textbook(name, &window, seconds(start), seconds(end), seconds(now), parameters);
-                // As Prometheus does, it is fitted around the moment of the evaluation: where the window is far
-                // from that, squares of the distance cancel.
+                // As in Prometheus, times are relative to that of the evaluation: far from the
+                // window, squares of the distance cancel.
                 let tolerance = if *name == "predict_linear" { 1e-6 } else { 1e-9 };
                 prop_assert!(
                     close_within(tolerance, found, expected),

@@ -1,5 +1,5 @@
-//! Histograms: one with a single bucket behaves as its count does, and what scripts of Prometheus say
-//! about others.
+//! Histograms: one with a single bucket behaves like its count; others are cases of Prometheus'
+//! scripts.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ fn counts(name: &str, windows: Windows, series: &RangeSeries) -> Vec<Option<f64>
     steps.map(|step| count_at(&values, step)).collect()
 }
 
-fn notes(name: &str, windows: Windows, series: &RangeSeries) -> Vec<String> {
+fn annotations(name: &str, windows: Windows, series: &RangeSeries) -> Vec<String> {
     run(name, windows, &[], series).1
 }
 
@@ -162,11 +162,11 @@ fn kinds_that_do_not_fit() {
     ] {
         let windows = moded(mode, at(time, range));
         assert_eq!(counts("rate", windows, &mixed), [None]);
-        assert_eq!(notes("rate", windows, &mixed), [warning]);
+        assert_eq!(annotations("rate", windows, &mixed), [warning]);
     }
     for name in ["sum_over_time", "avg_over_time"] {
         assert_eq!(counts(name, at(60.0, 60.0), &mixed), [None]);
-        assert_eq!(notes(name, at(60.0, 60.0), &mixed), [warning]);
+        assert_eq!(annotations(name, at(60.0, 60.0), &mixed), [warning]);
     }
     let gauge = hinted(2.0, CounterResetHint::Gauge);
     let gauge_within = every(30, [single(1.0), gauge.clone(), single(3.0)]);
@@ -174,29 +174,35 @@ fn kinds_that_do_not_fit() {
         "PromQL warning: this native histogram metric is not a counter: \"metric\" (1:6)";
     let not_gauge = "PromQL warning: this native histogram metric is not a gauge: \"metric\" (1:6)";
     let anchored = moded(WindowMode::Anchored, at(90.0, 90.0));
-    assert_eq!(notes("rate", anchored, &gauge_within), [not_counter]);
-    assert_eq!(notes("delta", anchored, &gauge_within), [not_gauge]);
+    assert_eq!(annotations("rate", anchored, &gauge_within), [not_counter]);
+    assert_eq!(annotations("delta", anchored, &gauge_within), [not_gauge]);
     assert_eq!(counts("delta", anchored, &gauge_within), [Some(2.0)]);
-    assert_eq!(notes("irate", at(60.0, 61.0), &gauge_within), [not_counter]);
-    assert_eq!(notes("idelta", at(60.0, 61.0), &gauge_within), [not_gauge]);
+    assert_eq!(
+        annotations("irate", at(60.0, 61.0), &gauge_within),
+        [not_counter]
+    );
+    assert_eq!(
+        annotations("idelta", at(60.0, 61.0), &gauge_within),
+        [not_gauge]
+    );
     let gauges = every(30, [gauge.clone(), gauge.clone(), gauge]);
-    assert_eq!(notes("delta", at(90.0, 90.0), &gauges), [""; 0]);
-    assert_eq!(notes("idelta", at(90.0, 90.0), &gauges), [""; 0]);
+    assert_eq!(annotations("delta", at(90.0, 90.0), &gauges), [""; 0]);
+    assert_eq!(annotations("idelta", at(90.0, 90.0), &gauges), [""; 0]);
 
     let reconciled = every(60, [custom(1.0, &[5.0]), custom(3.0, &[5.0, 10.0])]);
     let info = |during| {
         format!("PromQL info: mismatched custom buckets were reconciled during {during} (1:6)")
     };
     assert_eq!(
-        notes("irate", at(60.0, 120.0), &reconciled),
+        annotations("irate", at(60.0, 120.0), &reconciled),
         [info("subtraction")]
     );
     assert_eq!(
-        notes("rate", at(60.0, 120.0), &reconciled),
+        annotations("rate", at(60.0, 120.0), &reconciled),
         [info("subtraction")]
     );
     assert_eq!(
-        notes("sum_over_time", at(60.0, 120.0), &reconciled),
+        annotations("sum_over_time", at(60.0, 120.0), &reconciled),
         [info("aggregation")]
     );
 
@@ -210,8 +216,8 @@ fn kinds_that_do_not_fit() {
     );
     let warning = "PromQL warning: conflicting counter resets during histogram aggregation (1:6)";
     for name in ["sum_over_time", "avg_over_time"] {
-        assert_eq!(notes(name, at(120.0, 121.0), &collision), [warning]);
-        assert_eq!(notes(name, at(60.0, 61.0), &collision), [""; 0]);
+        assert_eq!(annotations(name, at(120.0, 121.0), &collision), [warning]);
+        assert_eq!(annotations(name, at(60.0, 61.0), &collision), [""; 0]);
     }
 }
 
@@ -312,7 +318,7 @@ proptest! {
                 let (from, to) = windows.touched(step);
                 let window = both.iter().filter(|s| s.0 > from && s.0 <= to);
                 let kinds: Vec<bool> = window.map(|sample| sample.2).collect();
-                // What decides about the kind: the last two, one end, or all.
+                // The samples that decide the kind: the last two, one end, or all.
                 let deciding = match name {
                     "irate" | "idelta" => &kinds[kinds.len().saturating_sub(2)..],
                     "last_over_time" => &kinds[kinds.len().saturating_sub(1)..],
@@ -347,7 +353,7 @@ proptest! {
     ) {
         let mode = if anchored { WindowMode::Anchored } else { WindowMode::Plain };
         let windows = Windows { mode, lookback_ms: 30_000, ..windows(start, step, 12, range) };
-        // Starts are the matter of the script's cases.
+        // Start times are covered by the cases of scripts.
         let plain: Vec<Either> = both.iter().map(|s| (s.0, s.1, s.2, None)).collect();
         let series = series_of(&plain, CounterResetHint::Unknown, Some);
         for name in ["resets", "changes"] {
@@ -387,9 +393,9 @@ proptest! {
                 let has = |kind| both.iter().any(|s| s.0 > from && s.0 <= to && s.2 == kind);
                 has(true) && has(false)
             });
-            let notes = run(name, windows, parameters, &series).1;
-            prop_assert_eq!(mixed, notes == ["PromQL info: ignored histograms in a range containing both floats and histograms for metric name \"metric\" (1:6)"]);
-            prop_assert_eq!(mixed, !notes.is_empty());
+            let annotations = run(name, windows, parameters, &series).1;
+            prop_assert_eq!(mixed, annotations == ["PromQL info: ignored histograms in a range containing both floats and histograms for metric name \"metric\" (1:6)"]);
+            prop_assert_eq!(mixed, !annotations.is_empty());
         }
         for (name, pick) in [("count_over_time", 0), ("ts_of_first_over_time", 1), ("ts_of_last_over_time", 2)] {
             for (step, found) in floats(name, windows, &[], &series).into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How long a window takes, all in:
+//! Time per window:
 //! `cargo test --release -p icecore-promql --lib window::tests::timing -- --ignored --nocapture`.
 
 use std::time::Instant;

@@ -5,7 +5,7 @@
 //!    └────[──► in brackets: durations and their arithmetic
 //! ```
 //!
-//! Holds always: every token is made in time linear in its length; after an error nothing more is read.
+//! Holds always: a token takes time linear in its length; nothing is read after an error.
 
 mod number;
 mod string;
@@ -14,7 +14,7 @@ use super::ast::{BinaryOp, Span};
 use super::text::quoted_char;
 use super::token::{Keyword, Token, TokenKind, keyword};
 
-/// Why a text cannot be read, and at which byte.
+/// A parse error with its position in bytes.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) position: usize,
@@ -32,15 +32,15 @@ impl Fault {
 
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Where the token being read begins.
+    /// The start of the current token.
     start: usize,
-    /// The next byte to read; always at the beginning of a character.
+    /// The next byte to read; always at a character boundary.
     position: usize,
     open_parens: usize,
     in_braces: bool,
     in_brackets: bool,
     colon_seen: bool,
-    /// Within brackets: a number or duration was read, so that a colon may follow.
+    /// Within brackets: a number or duration was read, so a colon may follow.
     duration_seen: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token; behind the last one, the end of the input over and over.
+    /// The next token; after the last one always the end of the input.
     pub(super) fn next_token(&mut self) -> Result<Token<'a>, Fault> {
         self.skip_space_and_comments();
         self.start = self.position;
@@ -125,9 +125,10 @@ impl<'a> Lexer<'a> {
 
     fn within_brackets(&mut self) -> Result<TokenKind, Fault> {
         let Some(c) = self.take() else {
-            return match self.duration_seen {
-                true => self.end_of_input(),
-                false => Err(self.fault("unexpected end of input in duration expression")),
+            return if self.duration_seen {
+                self.end_of_input()
+            } else {
+                Err(self.fault("unexpected end of input in duration expression"))
             };
         };
         if let Some(kind) = self.arithmetic(c) {
@@ -150,7 +151,7 @@ impl<'a> Lexer<'a> {
                 self.number_or_duration()
             }
             c if is_alpha(c) => self.duration_word(c),
-            // What belongs outside brackets is left to the grammar to complain about.
+            // Tokens that do not belong in brackets are errors of the grammar.
             _ if self.duration_seen => {
                 self.position = self.start;
                 self.outside()
@@ -194,7 +195,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// The signs that mean the same outside and within brackets.
+    /// The operators that are the same outside of and within brackets.
     fn arithmetic(&self, c: char) -> Option<TokenKind> {
         Some(match c {
             ',' => TokenKind::Comma,
@@ -218,7 +219,7 @@ impl<'a> Lexer<'a> {
                 self.open_parens = open;
                 Ok(TokenKind::RightParen)
             }
-            // Prometheus notices behind the parenthesis.
+            // Prometheus reports the position after the parenthesis.
             None => Err(Fault::new(
                 self.position,
                 "unexpected right parenthesis ')'",
@@ -230,9 +231,10 @@ impl<'a> Lexer<'a> {
         if self.open_parens > 0 {
             return Err(self.fault("unclosed left parenthesis"));
         }
-        match self.in_brackets {
-            true => Err(self.fault("unclosed left bracket")),
-            false => Ok(TokenKind::EndOfInput),
+        if self.in_brackets {
+            Err(self.fault("unclosed left bracket"))
+        } else {
+            Ok(TokenKind::EndOfInput)
         }
     }
 
@@ -241,7 +243,7 @@ impl<'a> Lexer<'a> {
         self.take_while(|c| is_alphanumeric(c) || c == ':');
         let word = self.read();
         match keyword(word) {
-            // These came late to the language and stay names where they are not called.
+            // Newer keywords, which are still names without a parenthesis.
             Some(TokenKind::Keyword(Keyword::Fill | Keyword::FillLeft | Keyword::FillRight))
                 if !self.rest().trim_start_matches(is_space).starts_with('(') =>
             {
@@ -270,9 +272,10 @@ impl<'a> Lexer<'a> {
 
     fn unexpected_in_duration(&self, c: char) -> Fault {
         let c = quoted_char(Some(c));
-        self.fault(match self.duration_seen {
-            true => format!("unexpected character: {c}, expected ':'"),
-            false => format!("unexpected character in duration expression: {c}"),
+        self.fault(if self.duration_seen {
+            format!("unexpected character: {c}, expected ':'")
+        } else {
+            format!("unexpected character in duration expression: {c}")
         })
     }
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use icecore_model::CounterResetHint;
 
-use crate::annotations::{HistogramOperation, Note};
+use crate::annotations::{Annotation, HistogramOperation};
 use crate::exec::is_absent;
-use crate::functions::{go_max, go_min};
 use crate::go_math;
 use crate::histogram::FloatHistogram;
 use crate::parse::BinaryOp;
@@ -23,17 +22,17 @@ pub(crate) fn scalar_op(op: BinaryOp, lhs: f64, rhs: f64) -> f64 {
     }
 }
 
-/// The largest or smallest of some floats, as Go has it: NaN where one is, unless another cannot be
-/// outdone.
+/// The largest or smallest of some floats as Go computes it: NaN if one is, unless another is the
+/// infinity that always wins.
 pub(crate) fn extreme(largest: bool, values: impl Iterator<Item = f64>) -> f64 {
-    let choose = if largest { go_max } else { go_min };
+    let choose = if largest { go_math::max } else { go_math::min };
     values.reduce(choose).unwrap_or(f64::NAN)
 }
 
-/// An operator on two floats: the value, `None` where a comparison is false or the operator is none
-/// of floats. A comparison that is true gives its left side.
+/// An operator on two floats; `None` if a comparison is false or the operator does not take floats.
+/// A comparison that is true gives its left side.
 #[inline]
-pub(super) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
+pub(crate) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
     let keep_if = |condition: bool| condition.then_some(lhs);
     match op {
         BinaryOp::Add => Some(lhs + rhs),
@@ -59,31 +58,31 @@ pub(super) fn float_op(op: BinaryOp, lhs: f64, rhs: f64) -> Option<f64> {
 
 /// A float or a histogram.
 #[derive(Clone, Debug)]
-pub(super) enum Value<'v> {
+pub(crate) enum Value<'v> {
     Float(f64),
     Histogram(&'v Arc<FloatHistogram>),
 }
 
-/// What an operator makes of two values.
-pub(super) enum Outcome {
+/// The result of an operator on two values.
+pub(crate) enum Outcome {
     Float(f64),
     Histogram(Arc<FloatHistogram>),
     /// A comparison that is false.
     False,
-    /// The types do not fit; nothing comes out, with `bool`, too.
+    /// The types do not fit: no value, not even with `bool`.
     Incompatible,
 }
 
-/// An operator on values of any type. `note` takes what should be said about it.
-pub(super) fn value_op(
+/// An operator on values of any type. `annotate` takes the annotations.
+pub(crate) fn value_op(
     op: BinaryOp,
     lhs: &Value<'_>,
     rhs: &Value<'_>,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Outcome {
     let incompatible = |lhs, rhs| {
         let op = op.symbol();
-        note(Note::IncompatibleTypes { op, lhs, rhs });
+        annotate(Annotation::IncompatibleTypes { op, lhs, rhs });
         Outcome::Incompatible
     };
     match (lhs, rhs) {
@@ -108,22 +107,28 @@ pub(super) fn value_op(
             _ => incompatible("histogram", "float"),
         },
         (Value::Histogram(lhs), Value::Histogram(rhs)) => match op {
-            BinaryOp::Add | BinaryOp::Subtract => combined(op, lhs, rhs, note),
-            BinaryOp::Equal => match lhs.equals(rhs) {
-                true => Outcome::Histogram(Arc::clone(lhs)),
-                false => Outcome::False,
-            },
-            BinaryOp::NotEqual => match lhs.equals(rhs) {
-                true => Outcome::False,
-                false => Outcome::Histogram(Arc::clone(lhs)),
-            },
+            BinaryOp::Add | BinaryOp::Subtract => combined(op, lhs, rhs, annotate),
+            BinaryOp::Equal => {
+                if lhs.equals(rhs) {
+                    Outcome::Histogram(Arc::clone(lhs))
+                } else {
+                    Outcome::False
+                }
+            }
+            BinaryOp::NotEqual => {
+                if lhs.equals(rhs) {
+                    Outcome::False
+                } else {
+                    Outcome::Histogram(Arc::clone(lhs))
+                }
+            }
             _ => incompatible("histogram", "histogram"),
         },
     }
 }
 
-/// Whether an operator is one for values of these types: [`value_op`] has an outcome.
-pub(super) fn types_fit(op: BinaryOp, lhs: &Value<'_>, rhs: &Value<'_>) -> bool {
+/// Whether an operator takes values of these types: [`value_op`] has a result.
+pub(crate) fn types_fit(op: BinaryOp, lhs: &Value<'_>, rhs: &Value<'_>) -> bool {
     let trims = matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower);
     match (lhs, rhs) {
         (Value::Float(_), Value::Float(_)) => !trims,
@@ -152,7 +157,7 @@ fn combined(
     op: BinaryOp,
     lhs: &FloatHistogram,
     rhs: &FloatHistogram,
-    note: &dyn Fn(Note),
+    annotate: &dyn Fn(Annotation),
 ) -> Outcome {
     let mut histogram = lhs.clone();
     let (added, operation) = match op {
@@ -162,12 +167,12 @@ fn combined(
     match added {
         Ok(outcome) => {
             if outcome.counter_reset_collision {
-                note(Note::CounterResetCollision(operation));
+                annotate(Annotation::CounterResetCollision(operation));
             }
             if outcome.bounds_reconciled {
-                note(Note::MismatchedCustomBuckets(operation));
+                annotate(Annotation::MismatchedCustomBuckets(operation));
             }
-            // A difference is no counter.
+            // A difference is not a counter.
             if op == BinaryOp::Subtract {
                 histogram.reset_hint = CounterResetHint::Gauge;
             }
@@ -175,7 +180,7 @@ fn combined(
             Outcome::Histogram(Arc::new(histogram))
         }
         Err(_) => {
-            note(Note::IncompatibleBucketLayout(op.symbol()));
+            annotate(Annotation::IncompatibleBucketLayout(op.symbol()));
             Outcome::Incompatible
         }
     }

@@ -1,14 +1,14 @@
-//! Sorting: by value, or by labels as people read them (`2` before `10`).
+//! Sorting by value, or by labels in natural order (`2` before `10`).
 //!
-//! Holds always: only an instant query has an order. A range query says so and keeps its rows as they
-//! are, but for `sort` and `sort_desc`, which have no place for histograms.
+//! Holds always: only instant queries are sorted. In range queries the functions warn and leave the
+//! order alone; `sort` and `sort_desc` still drop histograms.
 
 mod natural;
 
 use std::cmp::Ordering;
 
 use super::{CallContext, VectorFunction};
-use crate::annotations::Note;
+use crate::annotations::Annotation;
 use crate::exec::Row;
 use natural::natural_order;
 
@@ -23,7 +23,7 @@ pub(super) fn function(name: &str) -> Option<VectorFunction> {
     Some(function)
 }
 
-/// NaN is last whatever the direction.
+/// NaN comes last in both directions.
 fn by_value(
     ctx: &CallContext<'_>,
     mut rows: Vec<Row>,
@@ -47,7 +47,7 @@ fn by_value(
     rows
 }
 
-/// Labels that are equal leave the order to all labels.
+/// Ties are broken by all labels.
 fn by_label(
     ctx: &CallContext<'_>,
     mut rows: Vec<Row>,
@@ -70,11 +70,11 @@ fn label<'r>(row: &'r Row, name: &str) -> &'r str {
     row.labels.get(name).unwrap_or_default()
 }
 
-/// Whether the answer can have an order; says so where it cannot.
+/// Whether the answer can have an order; warns if it cannot.
 fn has_order(ctx: &CallContext<'_>) -> bool {
     let is_range = ctx.is_range_query || ctx.grid.steps > 1;
     if is_range {
-        ctx.note(ctx.call.span, Note::SortInRangeQuery);
+        ctx.annotate(ctx.call.span, Annotation::SortInRangeQuery);
     }
     !is_range
 }
@@ -90,7 +90,7 @@ mod tests {
             .iter()
             .map(|(series, value)| Setup::row(series, &[*value]));
         let sorted = setup.vector(name, rows.collect()).unwrap();
-        assert!(setup.notes().is_empty());
+        assert!(setup.annotations().is_empty());
         let shown = |row: &Row| row.labels.to_string().replace('"', "");
         sorted.iter().map(shown).collect()
     }
@@ -164,7 +164,7 @@ mod tests {
             let found = setup.vector(name, rows).unwrap();
             assert_eq!(found[0].labels.metric_name(), "b");
             assert_eq!(
-                setup.notes(),
+                setup.annotations(),
                 [
                     "PromQL warning: sort is ineffective for range queries since results are always ordered by labels (1:1)"
                 ]

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Holds always:
-//! - One token of look-ahead; the first error ends the parse, in the words of Prometheus.
-//! - Recursion is no deeper than [`MAX_NESTING`] and no tree higher than [`MAX_HEIGHT`], so that nothing
-//!   that walks a tree can run out of stack.
+//! - One token of look-ahead; the first error ends the parse, with the message of Prometheus.
+//! - Recursion is limited to [`MAX_NESTING`] and trees to [`MAX_HEIGHT`], so that nothing that
+//!   walks a tree can overflow the stack.
 //!
-//! Elsewhere: whether the types fit (`check`).
+//! Elsewhere: type checks (`check`).
 
 mod aggregate;
 mod binary;
@@ -35,11 +35,11 @@ pub(super) struct Parser<'a> {
     /// The next token, not yet consumed.
     token: Token<'a>,
     nesting: usize,
-    /// How many aggregations are open: errors within one are said to be "in aggregation".
+    /// Number of enclosing aggregations: errors within one are reported as "in aggregation".
     aggregations: usize,
 }
 
-/// An expression and how many nodes lie on its longest branch.
+/// An expression and the number of nodes on its longest branch.
 pub(super) struct Tree {
     pub(super) expr: Expr,
     pub(super) height: usize,
@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A sign binds less tightly than `^` and more than `*`; that of a number becomes part of it.
+    /// A sign binds less tightly than `^` and more than `*`; it becomes part of a number.
     fn signed(&mut self, negative: bool) -> Parse<Tree> {
         let start = self.advance()?.span.start;
         let mut tree = self.expression(POWER_PRECEDENCE)?;
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
             expr: Box::new(tree.expr),
             span,
         });
-        self.grown(expr, tree.height)
+        self.parent(expr, tree.height)
     }
 
     fn primary(&mut self) -> Parse<Tree> {
@@ -151,16 +151,17 @@ impl<'a> Parser<'a> {
             expr: Box::new(inner.expr),
             span: Span { start, end },
         });
-        self.grown(expr, inner.height)
+        self.parent(expr, inner.height)
     }
 
     /// The number or duration that the current token is.
     fn number(&mut self) -> Parse<NumberLiteral> {
         let token = self.token;
         let is_duration = token.kind == TokenKind::Duration;
-        let value = match is_duration {
-            true => parse_duration(token.text),
-            false => parse_number(token.text),
+        let value = if is_duration {
+            parse_duration(token.text)
+        } else {
+            parse_number(token.text)
         };
         let value = value.map_err(|message| Fault::new(token.span.start, message))?;
         self.advance()?;
@@ -188,8 +189,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A node above others of which the highest has the given height.
-    fn grown(&self, expr: Expr, below: usize) -> Parse<Tree> {
+    /// A node whose highest operand has the height `below`.
+    fn parent(&self, expr: Expr, below: usize) -> Parse<Tree> {
         let height = below + 1;
         if height > MAX_HEIGHT {
             let start = expr.span().start;
@@ -223,9 +224,10 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, kind: TokenKind) -> Parse<Token<'a>> {
-        match self.at(kind) {
-            true => self.advance(),
-            false => Err(self.unexpected("", "")),
+        if self.at(kind) {
+            self.advance()
+        } else {
+            Err(self.unexpected("", ""))
         }
     }
 
@@ -234,7 +236,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The complaint about the current token.
+    /// The error for the current token.
     fn unexpected(&self, context: &str, expected: &str) -> Fault {
         let mut message = format!("unexpected {}", self.token.describe());
         let context = match context {
@@ -253,7 +255,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Keywords that are metric names where a metric may stand.
+/// Keywords that are also metric names.
 fn is_metric_name(kind: TokenKind) -> bool {
     match kind {
         TokenKind::MetricIdentifier => true,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::invariant::is_invariant;
 use super::{
-    Grouping, Parameter, Picked, Plan, Root, Rules, Scalar, ScalarKind, Scan, ScanUse, Shared,
-    Vector, VectorKind,
+    Grouping, Parameter, Plan, Root, Rules, Scalar, ScalarKind, Scan, ScanUse, SelectorOutput,
+    SharedVector, Vector, VectorKind,
 };
 use crate::error::{Error, Result};
 use crate::exec::Grid;
@@ -18,13 +18,13 @@ use crate::parse::{Aggregate, Binary, BinaryOp, Expr, Span, ValueType, VectorSel
 use calls::wrong_arguments;
 use share::is_worth_sharing;
 
-/// What a query assumes.
+/// The times and settings of a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanContext<'q> {
     pub(crate) query: &'q str,
     pub(crate) grid: Grid,
-    /// The end that was asked for, which lies behind the last step where the range is no multiple of
-    /// the step. Prometheus means it by `end()` and `range()`.
+    /// The requested end, which lies after the last step if the range is not a multiple of the
+    /// step. It is what `end()` and `range()` refer to in Prometheus.
     pub(crate) end_ms: i64,
     pub(crate) is_range: bool,
     pub(crate) lookback_ms: i64,
@@ -38,7 +38,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         scans: Vec::new(),
         shared: Vec::new(),
         shared_by_text: HashMap::new(),
-        asked_end_ms: context.end_ms,
+        requested_end_ms: context.end_ms,
         histogram_use: HistogramUse::Unknown,
         occurrences: HashMap::new(),
     };
@@ -60,14 +60,15 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
 struct Builder<'q> {
     context: PlanContext<'q>,
     scans: Vec<Scan>,
-    shared: Vec<Shared>,
-    /// What is wanted of histograms decides how they are read, so it must be the same, too.
+    shared: Vec<SharedVector>,
+    /// The use of histograms decides how they are read, so it must be equal, too.
     shared_by_text: HashMap<(&'q str, Grid, HistogramUse), usize>,
-    /// The end of the query, or of the subquery around, which may lie behind the last step.
-    asked_end_ms: i64,
-    /// What is wanted of the histograms of the selectors below.
+    /// The requested end of the query or of the enclosing subquery, which may lie after the last
+    /// step.
+    requested_end_ms: i64,
+    /// The use of the histograms of the selectors below.
     histogram_use: HistogramUse,
-    /// How often each expression that is worth sharing is written.
+    /// How often each expression that is worth sharing occurs.
     occurrences: HashMap<&'q str, usize>,
 }
 
@@ -76,12 +77,12 @@ struct Builder<'q> {
 enum HistogramUse {
     Unknown,
     CountsAndSums,
-    /// Whatever the functions further down need.
+    /// Buckets are needed, whatever functions further down use.
     Buckets,
 }
 
 impl HistogramUse {
-    /// What is needed below a call.
+    /// The use below a call.
     fn below(self, function: &str) -> Self {
         match (self, function) {
             (Self::Buckets, _)
@@ -115,21 +116,22 @@ impl<'q> Builder<'q> {
         }
     }
 
-    /// A vector; what is the same at every step is evaluated once, and what is written twice, too.
+    /// A vector. Invariant expressions are evaluated once, and expressions that occur twice are
+    /// shared.
     fn vector(&mut self, expr: &Expr, grid: Grid) -> Result<Vector> {
         if grid.steps > 1 && is_invariant(expr) {
-            // Any moment will do; with the same one everywhere, subqueries can share it, too.
-            let moment = self.context.grid.start_ms;
-            let around = std::mem::replace(&mut self.asked_end_ms, moment);
-            let once = self.vector(expr, Grid::instant(moment));
-            self.asked_end_ms = around;
+            // Any time will do; with the same one everywhere, subqueries can share it, too.
+            let time_ms = self.context.grid.start_ms;
+            let enclosing = std::mem::replace(&mut self.requested_end_ms, time_ms);
+            let once = self.vector(expr, Grid::instant(time_ms));
+            self.requested_end_ms = enclosing;
             let kind = VectorKind::Repeat(Box::new(once?));
             return Ok(Vector { grid, kind });
         }
-        if self.asked_end_ms != grid.start_ms && is_invariant(expr) {
-            let around = std::mem::replace(&mut self.asked_end_ms, grid.start_ms);
+        if self.requested_end_ms != grid.start_ms && is_invariant(expr) {
+            let enclosing = std::mem::replace(&mut self.requested_end_ms, grid.start_ms);
             let once = self.vector(expr, grid);
-            self.asked_end_ms = around;
+            self.requested_end_ms = enclosing;
             return once;
         }
         let text = self.text(expr.span());
@@ -142,21 +144,22 @@ impl<'q> Builder<'q> {
 
     fn vector_kind(&mut self, expr: &Expr, grid: Grid) -> Result<VectorKind> {
         match expr {
-            Expr::Vector(selector) => self.select(selector, grid, Picked::Value),
+            Expr::Vector(selector) => self.select(selector, grid, SelectorOutput::Value),
             Expr::Paren(paren) => Ok(self.vector(&paren.expr, grid)?.kind),
             Expr::Unary(unary) => {
                 let input = self.vector(&unary.expr, grid)?;
-                match unary.negative {
-                    true => Ok(VectorKind::Negate(Box::new(input))),
-                    false => Ok(input.kind),
+                if unary.negative {
+                    Ok(VectorKind::Negate(Box::new(input)))
+                } else {
+                    Ok(input.kind)
                 }
             }
             Expr::Aggregate(aggregate) => self.aggregate(aggregate, grid),
             Expr::Binary(binary) => self.binary(binary, grid),
             Expr::Call(call) => self.call(call, grid),
-            Expr::Number(_) | Expr::String(_) | Expr::Matrix(_) | Expr::Subquery(_) => Err(
-                Error::Execution("an expression of another type stands for a vector".to_string()),
-            ),
+            Expr::Number(_) | Expr::String(_) | Expr::Matrix(_) | Expr::Subquery(_) => {
+                Err(Error::Execution("expected an instant vector".to_string()))
+            }
         }
     }
 
@@ -164,7 +167,7 @@ impl<'q> Builder<'q> {
         &mut self,
         selector: &VectorSelector,
         grid: Grid,
-        what: Picked,
+        output: SelectorOutput,
     ) -> Result<VectorKind> {
         if selector.anchored {
             return Err(Error::Execution(
@@ -179,9 +182,9 @@ impl<'q> Builder<'q> {
             .saturating_sub(lookback_ms)
             .saturating_add(1);
         let mut end_ms = grid.end_ms().saturating_sub(offset_ms);
-        let mut what = what;
-        if selector.smoothed && what == Picked::Value {
-            what = Picked::Smoothed;
+        let mut output = output;
+        if selector.smoothed && output == SelectorOutput::Value {
+            output = SelectorOutput::Smoothed;
             end_ms = end_ms.saturating_add(lookback_ms);
         }
         let from = self.scan(selector, start_ms, end_ms);
@@ -189,7 +192,7 @@ impl<'q> Builder<'q> {
             from,
             offset_ms,
             lookback_ms,
-            what,
+            output,
             span: selector.span,
         })
     }
@@ -227,7 +230,7 @@ impl<'q> Builder<'q> {
             }),
             parameter,
             input: Box::new(self.vector(&aggregate.expr, grid)?),
-            // Looked at when everything inside has been evaluated.
+            // Checked after everything inside has been evaluated.
             parameter_span: Span {
                 start: aggregate
                     .parameter
@@ -265,9 +268,10 @@ impl<'q> Builder<'q> {
                 span,
             }),
             (scalar_is_left, _) => {
-                let (scalar, vector) = match scalar_is_left {
-                    true => (&binary.lhs, &binary.rhs),
-                    false => (&binary.rhs, &binary.lhs),
+                let (scalar, vector) = if scalar_is_left {
+                    (&binary.lhs, &binary.rhs)
+                } else {
+                    (&binary.rhs, &binary.lhs)
                 };
                 Ok(VectorKind::WithScalar {
                     op,
@@ -287,9 +291,10 @@ impl<'q> Builder<'q> {
             Expr::Paren(paren) => return self.scalar(&paren.expr, grid),
             Expr::Unary(unary) => {
                 let inner = self.scalar(&unary.expr, grid)?;
-                match unary.negative {
-                    true => ScalarKind::Negate(Box::new(inner)),
-                    false => return Ok(inner),
+                if unary.negative {
+                    ScalarKind::Negate(Box::new(inner))
+                } else {
+                    return Ok(inner);
                 }
             }
             Expr::Binary(binary) => ScalarKind::Binary {
@@ -302,7 +307,7 @@ impl<'q> Builder<'q> {
                 ("pi", _) => ScalarKind::Constant(std::f64::consts::PI),
                 ("start", _) => ScalarKind::Constant(seconds(self.context.grid.start_ms)),
                 ("end", _) => ScalarKind::Constant(seconds(self.context.end_ms)),
-                // Prometheus takes a range query of one moment for an instant query here.
+                // Prometheus treats a range query whose start is its end as an instant query here.
                 ("step", _) if self.context.end_ms == self.context.grid.start_ms => {
                     ScalarKind::Constant(0.0)
                 }
@@ -320,7 +325,7 @@ impl<'q> Builder<'q> {
             },
             other => {
                 return Err(Error::Execution(format!(
-                    "a scalar was expected in place of {:?}",
+                    "expected a scalar, got {:?}",
                     self.text(other.span())
                 )));
             }
@@ -336,7 +341,7 @@ impl<'q> Builder<'q> {
     }
 }
 
-/// A string that is to be the name of a label.
+/// A string argument that names a label.
 fn label_name(expr: &Expr) -> Result<String> {
     let refused = |name: String| Err(Error::Execution(format!("invalid label name {name}")));
     match expr.unwrapped() {

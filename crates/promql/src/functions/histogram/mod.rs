@@ -1,11 +1,12 @@
-//! Functions of histograms: native ones, and classic ones whose buckets are series with a label `le`.
+//! Functions of histograms: native ones, and classic ones whose buckets are series with a label
+//! `le`.
 //!
 //! ```text
 //! rows ─ series ─► one series per histogram ─ measure ─► one float per step
 //! ```
 //!
-//! Holds always: floats are buckets, so without `le` they are of no use; the metric name goes, but
-//! names the histogram until then.
+//! Holds always: floats are classic buckets and ignored without a label `le`; the metric name is
+//! dropped, but groups buckets and appears in annotations.
 
 mod bound;
 mod measure;
@@ -18,7 +19,7 @@ use icecore_model::METRIC_NAME;
 
 use super::labels::with_label;
 use super::{Argument, CallContext, MapFunction, VectorFunction};
-use crate::annotations::{GoFloat, Note};
+use crate::annotations::{Annotation, GoFloat};
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, merge_equal_labels};
 use crate::histogram::FloatHistogram;
@@ -40,7 +41,7 @@ pub(super) fn map_function(name: &str) -> Option<MapFunction> {
     Some(function)
 }
 
-/// The functions that gather buckets from several rows.
+/// The functions that group buckets of several rows.
 pub(super) fn vector_function(name: &str) -> Option<VectorFunction> {
     match name {
         "histogram_fraction" => Some(histogram_fraction),
@@ -50,7 +51,7 @@ pub(super) fn vector_function(name: &str) -> Option<VectorFunction> {
     }
 }
 
-/// Applies `f` to every histogram of a row; floats fall away.
+/// Applies `f` to every histogram of a row; floats are dropped.
 fn each_histogram(mut row: Row, f: impl Fn(&FloatHistogram) -> f64) -> Row {
     row.drop_name = true;
     let histograms = std::mem::take(&mut row.values.histograms);
@@ -106,14 +107,15 @@ fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>
         }
         label_rows(label, share, measured, &mut labelled)?;
     }
-    // Prometheus does not look for equal series here where names are removed late, but for range queries.
-    match ctx.delayed_names && ctx.grid.steps == 1 {
-        true => Ok(labelled),
-        false => merge_equal_labels(labelled),
+    // With delayed name removal Prometheus looks for equal series only in range queries.
+    if ctx.delayed_names && ctx.grid.steps == 1 {
+        Ok(labelled)
+    } else {
+        merge_equal_labels(labelled)
     }
 }
 
-/// Removes the name before it is given again.
+/// Removes the name before a label function sets it again.
 fn remove_name_now(row: &mut Row) {
     for label in [METRIC_NAME, "__type__", "__unit__"] {
         row.labels = with_label(&row.labels, label, "");
@@ -128,8 +130,9 @@ fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {
     }
 }
 
-/// A parameter is looked at when everything inside the call has been evaluated, be it written before.
-fn parameter_place(ctx: &CallContext<'_>, index: usize) -> Span {
+/// The span of a parameter: it is checked after the arguments are evaluated, even if written
+/// before.
+fn parameter_span(ctx: &CallContext<'_>, index: usize) -> Span {
     let span = ctx.arg_span(index);
     let end = match index {
         0 => ctx.call.span.end,
@@ -138,24 +141,25 @@ fn parameter_place(ctx: &CallContext<'_>, index: usize) -> Span {
     Span { end, ..span }
 }
 
-/// Says which quantiles are none, once for each.
+/// Warns of quantiles outside of 0…1, once for each run of equal ones.
 fn check_quantiles(ctx: &CallContext<'_>, index: usize, quantiles: &ScalarColumn) {
     let mut previous = 0.0;
     for step in 0..ctx.grid.steps {
         let quantile = quantiles.at(step);
         if !(0.0..=1.0).contains(&quantile) && quantile.to_bits() != f64::to_bits(previous) {
-            let note = Note::InvalidQuantile(GoFloat(quantile));
-            ctx.note(parameter_place(ctx, index), note);
+            let annotation = Annotation::InvalidQuantile(GoFloat(quantile));
+            ctx.annotate(parameter_span(ctx, index), annotation);
             previous = quantile;
         }
     }
 }
 
-/// Most values of rows that quantiles which change from step to step may ask for: each quantile is a
-/// series of its own. As many as Prometheus lets a query hold.
+/// Most values of the result when quantiles change from step to step: each quantile is a series of
+/// its own. As many as the default limit of samples of a query in Prometheus.
 const LABELLED_VALUES_MAX: usize = 50_000_000;
 
-/// Gives rows the label of their quantile. A quantile that changes makes a row of each value it has.
+/// Adds the label of the quantile to rows. A quantile that changes yields a row for each of its
+/// values.
 fn label_rows(
     label: &str,
     quantiles: &ScalarColumn,

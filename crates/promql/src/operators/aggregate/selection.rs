@@ -1,4 +1,4 @@
-//! Aggregations that let some rows through, step by step: `topk`, `bottomk`, `limitk`, `limit_ratio`.
+//! Aggregations that select rows step by step: `topk`, `bottomk`, `limitk`, `limit_ratio`.
 
 use std::cmp::Ordering;
 
@@ -6,43 +6,44 @@ use icecore_model::Labels;
 use xxhash_rust::xxh64::xxh64;
 
 use super::groups::Groups;
-use super::{Fold, Say};
-use crate::annotations::Note;
+use super::{Accumulator, Annotate};
+use crate::annotations::Annotation;
 use crate::error::Result;
 use crate::exec::{Row, Values, is_absent};
 
 /// `topk` and `bottomk`.
-pub(super) struct Extremes<'a> {
+pub(super) struct TopK<'a> {
     groups: Groups,
-    /// How many rows each step wants.
+    /// `k` of each step.
     counts: Vec<usize>,
     largest: bool,
-    /// Rows that no step has chosen so far are dropped at once, not at the end.
+    /// Rows that no step selects are dropped at once, not at the end.
     drops_early: bool,
     name: &'static str,
-    say: Say<'a>,
-    /// Rows by number, with the count of steps that have them chosen.
+    annotate: Annotate<'a>,
+    /// Rows by number, with the count of steps that select them.
     rows: Vec<Option<(Row, usize)>>,
-    /// For each group and step what is chosen.
-    chosen: Vec<Vec<Chosen>>,
-    /// For each group and step the value that another one must beat; NaN while any will do.
+    /// For each group and step the selected rows.
+    chosen: Vec<Vec<StepHeap>>,
+    /// For each group and step the value that another one must beat; NaN while fewer than `k` are
+    /// selected.
     to_beat: Vec<Vec<f64>>,
     held: usize,
 }
 
-/// The best values of a step with the numbers of their rows: a binary heap with the worst on top. Which
-/// of several equal values goes first is decided by the moves of the heap, and these are the moves of
-/// Prometheus' heap, so that the same rows are chosen.
-type Chosen = Vec<(f64, usize)>;
+/// The best values of a step with the numbers of their rows: a binary heap with the worst on top.
+/// Which of several equal values is dropped first depends on the heap's moves. They are those of
+/// Go's `container/heap`, so that the same rows are selected as in Prometheus.
+type StepHeap = Vec<(f64, usize)>;
 
-impl<'a> Extremes<'a> {
+impl<'a> TopK<'a> {
     pub(super) fn new(
         groups: Groups,
         counts: Vec<usize>,
         largest: bool,
         drops_early: bool,
         name: &'static str,
-        say: Say<'a>,
+        annotate: Annotate<'a>,
     ) -> Self {
         Self {
             groups,
@@ -50,7 +51,7 @@ impl<'a> Extremes<'a> {
             largest,
             drops_early,
             name,
-            say,
+            annotate,
             rows: Vec::new(),
             chosen: Vec::new(),
             to_beat: Vec::new(),
@@ -68,16 +69,18 @@ impl<'a> Extremes<'a> {
         let ignored =
             |(step, count): (usize, &usize)| *count > 0 && row.values.histogram(step).is_some();
         if row.values.has_histograms() && self.counts.iter().enumerate().any(ignored) {
-            (self.say)(Note::HistogramIgnoredInAggregation(self.name));
+            (self.annotate)(Annotation::HistogramIgnoredInAggregation(self.name));
         }
         let number = self.rows.len();
         let mut uses = 0;
         let (chosen, to_beat) = (&mut self.chosen[group], &mut self.to_beat[group]);
         for (step, (value, to_beat)) in row.values.floats.iter().zip(to_beat).enumerate() {
-            // Most values are not good enough, so this is asked first. Comparing with NaN says no.
-            let is_beaten = match self.largest {
-                true => *value <= *to_beat,
-                false => *value >= *to_beat,
+            // Most values are not good enough, so this is checked first. Comparisons with NaN are
+            // false.
+            let is_beaten = if self.largest {
+                *value <= *to_beat
+            } else {
+                *value >= *to_beat
             };
             if is_beaten || is_absent(*value) || self.counts[step] == 0 {
                 continue;
@@ -95,7 +98,7 @@ impl<'a> Extremes<'a> {
                 }
                 let (_, loser) = std::mem::replace(worst, (*value, number));
                 sift_down(chosen, self.largest);
-                release(&mut self.rows, loser, self.drops_early, &mut self.held);
+                drop_use(&mut self.rows, loser, self.drops_early, &mut self.held);
             }
             if chosen.len() >= self.counts[step] {
                 *to_beat = chosen.first().map_or(f64::NAN, |(worst, _)| *worst);
@@ -110,13 +113,13 @@ impl<'a> Extremes<'a> {
     }
 }
 
-/// Whether a place of the heap is nearer to the top than another: NaN always is, even than NaN.
-fn is_worse(heap: &Chosen, place: usize, than: usize, largest: bool) -> bool {
+/// Whether an entry of the heap belongs above another: NaN always does, even above NaN.
+fn is_worse(heap: &StepHeap, place: usize, than: usize, largest: bool) -> bool {
     heap[place].0.is_nan() || is_better(heap[than].0, heap[place].0, largest)
 }
 
-/// The last of the heap finds its place.
-fn sift_up(heap: &mut Chosen, largest: bool) {
+/// Moves the last entry of the heap up.
+fn sift_up(heap: &mut StepHeap, largest: bool) {
     let mut place = heap.len() - 1;
     while place > 0 {
         let parent = (place - 1) / 2;
@@ -128,17 +131,18 @@ fn sift_up(heap: &mut Chosen, largest: bool) {
     }
 }
 
-/// The first of the heap finds its place.
-fn sift_down(heap: &mut Chosen, largest: bool) {
+/// Moves the first entry of the heap down.
+fn sift_down(heap: &mut StepHeap, largest: bool) {
     let mut place = 0;
     loop {
         let (left, right) = (2 * place + 1, 2 * place + 2);
         if left >= heap.len() {
             break;
         }
-        let child = match right < heap.len() && is_worse(heap, right, left, largest) {
-            true => right,
-            false => left,
+        let child = if right < heap.len() && is_worse(heap, right, left, largest) {
+            right
+        } else {
+            left
         };
         if !is_worse(heap, child, place, largest) {
             break;
@@ -148,8 +152,8 @@ fn sift_down(heap: &mut Chosen, largest: bool) {
     }
 }
 
-/// A step no longer wants a row.
-fn release(rows: &mut [Option<(Row, usize)>], number: usize, drops_early: bool, held: &mut usize) {
+/// A step no longer selects a row.
+fn drop_use(rows: &mut [Option<(Row, usize)>], number: usize, drops_early: bool, held: &mut usize) {
     if let Some(Some((row, uses))) = rows.get_mut(number) {
         *uses = uses.saturating_sub(1);
         if *uses == 0 && drops_early {
@@ -159,7 +163,7 @@ fn release(rows: &mut [Option<(Row, usize)>], number: usize, drops_early: bool, 
     }
 }
 
-/// Whether a value takes the place of another. NaN is worse than everything.
+/// Whether a value replaces another. NaN is worse than everything.
 fn is_better(value: f64, than: f64, largest: bool) -> bool {
     match (value.is_nan(), than.is_nan()) {
         (true, _) => false,
@@ -169,7 +173,7 @@ fn is_better(value: f64, than: f64, largest: bool) -> bool {
     }
 }
 
-impl Fold for Extremes<'_> {
+impl Accumulator for TopK<'_> {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         rows.into_iter().for_each(|row| self.add_row(row));
         Ok(())
@@ -208,23 +212,23 @@ impl Fold for Extremes<'_> {
     }
 
     fn heap_bytes(&self) -> usize {
-        // A step of a group has a list with a few numbers, and the number to beat.
+        // A step of a group has a heap with a few entries, and the value to beat.
         let per_group = (24 + 64 + 8) * self.counts.len();
         self.held + self.groups.heap_bytes() + per_group * self.chosen.len()
     }
 }
 
 /// `limitk`: the first rows of each group that have a value.
-pub(super) struct First {
+pub(super) struct LimitK {
     groups: Groups,
     counts: Vec<usize>,
-    /// For each group how many rows each step has.
+    /// For each group the number of rows selected at each step.
     taken: Vec<Vec<usize>>,
     rows: Vec<Row>,
     held: usize,
 }
 
-impl First {
+impl LimitK {
     pub(super) fn new(groups: Groups, counts: Vec<usize>) -> Self {
         Self {
             groups,
@@ -236,7 +240,7 @@ impl First {
     }
 }
 
-impl Fold for First {
+impl Accumulator for LimitK {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for mut row in rows {
             let group = self.groups.of(&row);
@@ -244,9 +248,10 @@ impl Fold for First {
             self.taken.resize_with(self.groups.len(), || vec![0; steps]);
             let taken = &mut self.taken[group];
             for (step, (taken, count)) in taken.iter_mut().zip(&self.counts).enumerate() {
-                match row.values.is_present(step) && *taken < *count {
-                    true => *taken += 1,
-                    false => row.values.clear(step),
+                if row.values.is_present(step) && *taken < *count {
+                    *taken += 1;
+                } else {
+                    row.values.clear(step);
                 }
             }
             if !row.values.is_empty() {
@@ -266,15 +271,15 @@ impl Fold for First {
     }
 }
 
-/// `limit_ratio`: about that part of the rows, the same ones every time; a negative ratio chooses
-/// the complement of what its positive counterpart does.
-pub(super) struct Ratio {
+/// `limit_ratio`: about that fraction of the rows, the same ones every time; a negative ratio −r
+/// selects the complement of 1 − r.
+pub(super) struct LimitRatio {
     ratios: Vec<f64>,
     rows: Vec<Row>,
     held: usize,
 }
 
-impl Ratio {
+impl LimitRatio {
     pub(super) fn new(ratios: Vec<f64>) -> Self {
         Self {
             ratios,
@@ -284,14 +289,14 @@ impl Ratio {
     }
 }
 
-impl Fold for Ratio {
+impl Accumulator for LimitRatio {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for mut row in rows {
-            let place = prometheus_hash(&row.labels) as f64 / u64::MAX as f64;
+            let hash = prometheus_hash(&row.labels) as f64 / u64::MAX as f64;
             for (step, ratio) in self.ratios.iter().enumerate() {
                 let chosen = match ratio.partial_cmp(&0.0) {
-                    Some(Ordering::Less) => place >= 1.0 + ratio,
-                    _ => place < *ratio || *ratio == 1.0,
+                    Some(Ordering::Less) => hash >= 1.0 + ratio,
+                    _ => hash < *ratio || *ratio == 1.0,
                 };
                 if !chosen {
                     row.values.clear(step);
@@ -314,8 +319,8 @@ impl Fold for Ratio {
     }
 }
 
-/// The hash that Prometheus computes of a label set, so that the same series are chosen: XXH64 over
-/// names and values, each behind its length.
+/// Prometheus' hash of a label set, so that the same series are selected: XXH64 over names and
+/// values, each after its length.
 fn prometheus_hash(labels: &Labels) -> u64 {
     let mut bytes = Vec::with_capacity(labels.heap_bytes());
     for (name, value) in labels.iter() {

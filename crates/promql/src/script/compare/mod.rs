@@ -1,10 +1,10 @@
-//! Whether an answer is the expected one. The first difference is told in words.
+//! Comparison of answers with expectations; reports the first difference.
 
 use std::collections::HashSet;
 
 use icecore_model::{Labels, is_stale_nan};
 
-use super::expect::{Expected, ExpectedNotes, ExpectedSeries, ExpectedValue, Moments};
+use super::expect::{Expectation, ExpectedAnnotations, ExpectedSeries, ExpectedValue, TimeRange};
 use super::histogram;
 use super::series::Point;
 use crate::histogram::FloatHistogram;
@@ -14,7 +14,7 @@ use crate::value::{MatrixSeries, QueryValue, SampleValue, VectorSample};
 /// How far floats may be apart, relative to the sum of their magnitudes.
 const RELATIVE_ERROR: f64 = 0.000_001;
 
-/// Equal, both NaN, or very near. The staleness marker equals only itself.
+/// Equal, both NaN, or nearly equal. The staleness marker equals only itself.
 pub(crate) fn almost_equal(a: f64, b: f64) -> bool {
     if is_stale_nan(a) || is_stale_nan(b) {
         return is_stale_nan(a) && is_stale_nan(b);
@@ -30,47 +30,50 @@ pub(crate) fn almost_equal(a: f64, b: f64) -> bool {
     difference / magnitude.min(f64::MAX) < RELATIVE_ERROR
 }
 
-/// Compares warnings or infos; `kind` is the word for them.
-pub(crate) fn check_notes(
-    expected: &ExpectedNotes,
+/// Compares warnings or infos; `kind` names them in messages.
+pub(crate) fn check_annotations(
+    expected: &ExpectedAnnotations,
     kind: &str,
-    notes: &[String],
+    annotations: &[String],
 ) -> Result<(), String> {
-    if expected.none && !notes.is_empty() {
-        return Err(format!("expected no {kind}, but got {notes:?}"));
+    if expected.none && !annotations.is_empty() {
+        return Err(format!("expected no {kind}, but got {annotations:?}"));
     }
     if expected.patterns.is_empty() {
         return Ok(());
     }
-    let unmet = |pattern: &&super::expect::TextPattern| !notes.iter().any(|n| pattern.matches(n));
+    let unmet =
+        |pattern: &&super::expect::TextPattern| !annotations.iter().any(|n| pattern.matches(n));
     if let Some(pattern) = expected.patterns.iter().find(unmet) {
         return Err(format!(
-            "expected a {kind} with {}, but got {notes:?}",
+            "expected a {kind} with {}, but got {annotations:?}",
             pattern.describe()
         ));
     }
-    let unexpected = |note: &&String| !expected.patterns.iter().any(|p| p.matches(note));
-    match notes.iter().find(unexpected) {
-        Some(note) => Err(format!("unexpected {kind} {note:?}")),
+    let unexpected =
+        |annotation: &&String| !expected.patterns.iter().any(|p| p.matches(annotation));
+    match annotations.iter().find(unexpected) {
+        Some(annotation) => Err(format!("unexpected {kind} {annotation:?}")),
         None => Ok(()),
     }
 }
 
-/// Compares a value. `moments` are those of an expected matrix.
+/// Compares a value. `range` has the times of an expected matrix.
 pub(crate) fn check_value(
-    expected: &Expected,
-    moments: Option<Moments>,
+    expected: &Expectation,
+    range: Option<TimeRange>,
     value: &QueryValue,
 ) -> Result<(), String> {
     match (&expected.value, value) {
         (ExpectedValue::Scalar(want), QueryValue::Scalar { value, .. }) => {
-            match almost_equal(*want, *value) {
-                true => Ok(()),
-                false => Err(format!(
+            if almost_equal(*want, *value) {
+                Ok(())
+            } else {
+                Err(format!(
                     "expected the scalar {}, but got {}",
                     go_float(*want),
                     go_float(*value)
-                )),
+                ))
             }
         }
         (ExpectedValue::Text(want), QueryValue::Text { text, .. }) if want == text => Ok(()),
@@ -81,7 +84,7 @@ pub(crate) fn check_value(
             Err("expected an ordered result, but got a matrix".to_owned())
         }
         (ExpectedValue::Series(series), QueryValue::Matrix(matrix)) => {
-            check_matrix(series, moments, matrix)
+            check_matrix(series, range, matrix)
         }
         (want, got) => Err(format!(
             "expected {}, but got {}",
@@ -108,7 +111,7 @@ fn kind_of(value: &QueryValue) -> String {
     }
 }
 
-/// Finds what is expected of each series and sees that none is missing, none twice, none too many.
+/// Matches series with expected ones: none may be missing, duplicate or unexpected.
 struct Pairing<'a> {
     expected: &'a [ExpectedSeries],
     seen: HashSet<&'a Labels>,
@@ -122,14 +125,14 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The place and the points expected for a series.
+    /// The index and points of the expected series.
     fn find(
         &mut self,
         labels: &'a Labels,
         got: impl FnOnce() -> String,
     ) -> Result<(usize, &'a [Point]), String> {
         if !self.seen.insert(labels) {
-            return Err(format!("{labels} is twice in the result"));
+            return Err(format!("duplicate {labels} in the result"));
         }
         let place = self.expected.iter().position(|s| s.labels == *labels);
         match place {
@@ -190,14 +193,14 @@ fn check_vector(
 
 fn check_matrix(
     expected: &[ExpectedSeries],
-    moments: Option<Moments>,
+    range: Option<TimeRange>,
     matrix: &[MatrixSeries],
 ) -> Result<(), String> {
     check_sorted(matrix)?;
     let mut pairing = Pairing::new(expected);
     for series in matrix {
         let (_, points) = pairing.find(&series.labels, || render_series(series))?;
-        check_points(points, moments, series).map_err(|difference| {
+        check_points(points, range, series).map_err(|difference| {
             format!(
                 "{}: {difference} (the result has {})",
                 series.labels,
@@ -224,12 +227,12 @@ pub(crate) fn check_sorted(matrix: &[MatrixSeries]) -> Result<(), String> {
 
 fn check_points(
     points: &[Point],
-    moments: Option<Moments>,
+    range: Option<TimeRange>,
     series: &MatrixSeries,
 ) -> Result<(), String> {
     let (mut floats, mut histograms) = (Vec::new(), Vec::new());
     for (i, point) in points.iter().enumerate() {
-        let time = moments.and_then(|m| {
+        let time = range.and_then(|m| {
             let time = m.start_ms.checked_add(m.step_ms.checked_mul(i as i64)?)?;
             (time <= m.end_ms).then_some(time)
         });
@@ -242,7 +245,7 @@ fn check_points(
         match point {
             Point::Missing => {}
             Point::Float(value) => floats.push((time, *value)),
-            Point::Histogram(described) => histograms.push((time, described)),
+            Point::Histogram(written) => histograms.push((time, written)),
         }
     }
     let got: Vec<(i64, f64)> = series.floats().collect();
@@ -269,8 +272,8 @@ fn check_points(
         if time != got_time || !histogram::matches(want, got) {
             return Err(format!(
                 "expected {} at {time}, but got {} at {got_time}",
-                histogram::render(&want.histogram),
-                histogram::render(got)
+                want.histogram.script_text(),
+                got.script_text()
             ));
         }
     }
@@ -281,25 +284,25 @@ fn render_point(point: &Point) -> String {
     match point {
         Point::Missing => "nothing".to_owned(),
         Point::Float(value) => go_float(*value),
-        Point::Histogram(described) => histogram::render(&described.histogram),
+        Point::Histogram(written) => written.histogram.script_text(),
     }
 }
 
 fn render_value(value: &SampleValue) -> String {
     match value {
         SampleValue::Float(value) => go_float(*value),
-        SampleValue::Histogram(histogram) => histogram::render(histogram),
+        SampleValue::Histogram(histogram) => histogram.script_text(),
     }
 }
 
-/// Most points that a message shows.
+/// Most points shown in a message.
 const RENDERED_POINTS_MAX: usize = 30;
 
 fn render_series(series: &MatrixSeries) -> String {
     let mut points: Vec<(i64, String)> = Vec::new();
     let floats = series.floats().map(|(time, value)| (time, go_float(value)));
     points.extend(floats.take(RENDERED_POINTS_MAX));
-    let render = |(time, h): (i64, &std::sync::Arc<FloatHistogram>)| (time, histogram::render(h));
+    let render = |(time, h): (i64, &std::sync::Arc<FloatHistogram>)| (time, h.script_text());
     points.extend(series.histograms().map(render).take(RENDERED_POINTS_MAX));
     points.sort_by_key(|(time, _)| *time);
     let texts: Vec<String> = points

@@ -1,4 +1,4 @@
-//! A plan as text for people.
+//! EXPLAIN: a plan as text.
 //!
 //! ```text
 //! range query: 61 steps every 1m from 2023-11-14 22:13:20 to 2023-11-14 23:13:20
@@ -10,17 +10,17 @@
 //!   scan 0: requests_total after 2023-11-14 22:08:20 to 2023-11-14 23:13:20 (1h5m)
 //! ```
 //!
-//! First what is done, then what is read and shared, then which rules changed the plan.
+//! First the operations, then reads and shared vectors, then the rules that changed the plan.
 
 mod text;
 mod tree;
 
 use super::{
-    Arg, Grouping, Parameter, Picked, Plan, RangeInput, Root, Scalar, ScalarKind, Vector,
+    Arg, Grouping, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, SelectorOutput, Vector,
     VectorKind,
 };
 use crate::parse::{AggregateOp, BinaryOp, format_duration, go_float};
-use text::{GridText, Match, Moment, Offset, Selector, Use, WindowText};
+use text::{GridText, MatchingText, OffsetText, ScanText, SelectorText, TimeText, WindowText};
 use tree::Tree;
 
 pub(crate) fn explain(plan: &Plan) -> String {
@@ -38,9 +38,9 @@ pub(crate) fn explain(plan: &Plan) -> String {
         };
         out.push_str(&format!(
             "  scan {id}: {} after {} to {} ({}){uses}\n",
-            Selector(&scan.matchers),
-            Moment(after_ms),
-            Moment(scan.end_ms),
+            SelectorText(&scan.matchers),
+            TimeText(after_ms),
+            TimeText(scan.end_ms),
             format_duration(scan.end_ms.saturating_sub(after_ms)),
         ));
     }
@@ -58,7 +58,7 @@ pub(crate) fn explain(plan: &Plan) -> String {
         out.push_str("\nrules applied\n");
     }
     for applied in &plan.applied {
-        out.push_str(&format!("  {}: {}\n", applied.rule, applied.what));
+        out.push_str(&format!("  {}: {}\n", applied.rule, applied.effect));
     }
     out
 }
@@ -81,14 +81,14 @@ fn vector(plan: &Plan, node: &Vector) -> Tree {
             from,
             offset_ms,
             lookback_ms,
-            what,
+            output,
             ..
         } => Tree::leaf(format!(
             "{} within {} in {}{}",
-            picked(*what),
+            output_text(*output),
             format_duration(*lookback_ms),
-            Use(from),
-            Offset(*offset_ms)
+            ScanText(from),
+            OffsetText(*offset_ms)
         )),
         VectorKind::Window {
             call,
@@ -98,7 +98,7 @@ fn vector(plan: &Plan, node: &Vector) -> Tree {
             ..
         } => {
             let name = match call.function.name {
-                // Where nothing is present is found above.
+                // The node above turns it into `absent`.
                 "absent_over_time" => "present_over_time",
                 name => name,
             };
@@ -151,35 +151,35 @@ fn vector(plan: &Plan, node: &Vector) -> Tree {
             rhs,
             ..
         } => {
-            let text = format!("{}{}", operator(*op, *return_bool), Match(matching));
+            let text = format!("{}{}", operator(*op, *return_bool), MatchingText(matching));
             Tree::new(text, vec![vector(plan, lhs), vector(plan, rhs)])
         }
         VectorKind::Negate(input) => Tree::new("-".to_string(), vec![vector(plan, input)]),
         VectorKind::FromScalar(input) => Tree::new("vector".to_string(), vec![scalar(plan, input)]),
         VectorKind::Repeat(input) => {
-            let text = "the same at every step".to_string();
+            let text = "repeat at every step".to_string();
             Tree::new(text, vec![vector(plan, input)])
         }
         VectorKind::Info {
             input, matchers, ..
         } => {
-            let text = format!("info {}", Selector(matchers));
+            let text = format!("info {}", SelectorText(matchers));
             Tree::new(text, vec![vector(plan, input)])
         }
         VectorKind::Shared { id, .. } => match plan.shared.get(*id) {
-            // Written twice but needed on different grids: shown where it stands.
+            // Occurs twice but on different grids: shown in place.
             Some(shared) if shared.consumers == 1 => vector(plan, &shared.input),
             _ => Tree::leaf(format!("vector {id}")),
         },
     }
 }
 
-fn picked(what: Picked) -> &'static str {
-    match what {
-        Picked::Value => "latest sample",
-        Picked::Smoothed => "smoothed value",
-        Picked::Timestamp => "time of the latest sample",
-        Picked::StartTimestamp => "start time of the latest sample",
+fn output_text(output: SelectorOutput) -> &'static str {
+    match output {
+        SelectorOutput::Value => "latest sample",
+        SelectorOutput::Smoothed => "smoothed value",
+        SelectorOutput::Timestamp => "time of the latest sample",
+        SelectorOutput::StartTimestamp => "start time of the latest sample",
     }
 }
 
@@ -208,7 +208,7 @@ fn parameter_of(plan: &Plan, parameter: &Parameter) -> Tree {
 
 fn range_input(plan: &Plan, input: &RangeInput) -> Tree {
     match input {
-        RangeInput::Scan(from) => Tree::leaf(Use(from).to_string()),
+        RangeInput::Scan(from) => Tree::leaf(ScanText(from).to_string()),
         RangeInput::Subquery(inner) => {
             let text = format!("subquery: {}", GridText(inner.grid));
             Tree::new(text, vec![vector(plan, inner)])

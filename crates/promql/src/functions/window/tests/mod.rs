@@ -1,4 +1,4 @@
-//! What the tests of window functions share: a call without a parser around it.
+//! Helpers of the tests of window functions: calls without a parser.
 
 mod cases;
 mod floats;
@@ -63,7 +63,7 @@ fn range_series(samples: SeriesSamples) -> RangeSeries {
     RangeSeries::from_samples(samples, ResetDetection::Off)
 }
 
-/// Evaluates a function and renders the notes.
+/// Evaluates a function and renders the annotations.
 fn run(
     name: &str,
     windows: Windows,
@@ -72,13 +72,13 @@ fn run(
 ) -> (Result<Values>, Vec<String>) {
     evaluator(name, windows, parameters, |evaluator| {
         let values = evaluator.evaluate(series);
-        let (mut notes, infos) = evaluator.ctx.annotations.render(&" ".repeat(100));
-        notes.extend(infos);
-        (values, notes)
+        let (mut annotations, infos) = evaluator.ctx.annotations.render(&" ".repeat(100));
+        annotations.extend(infos);
+        (values, annotations)
     })
 }
 
-/// Calls `with` with an evaluator, as if the call were written with its first argument at byte 5.
+/// Calls `with` with an evaluator of a call whose first argument is at byte 5.
 fn evaluator<T>(
     name: &str,
     windows: Windows,
@@ -129,7 +129,7 @@ fn floats(
         .collect()
 }
 
-/// Whether two results are the same but for rounding.
+/// Whether two results are equal up to rounding.
 fn close(a: Option<f64>, b: Option<f64>) -> bool {
     close_within(1e-9, a, b)
 }
