@@ -11,6 +11,7 @@
 //! - Nothing here knows bytes on disk, HTTP or an async runtime.
 
 mod clock;
+mod duration;
 mod exemplar;
 mod histogram;
 mod labels;
@@ -25,9 +26,11 @@ mod sink;
 mod source;
 mod time;
 mod time_column;
+pub mod varint;
 mod write;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use duration::{DurationError, MAX_DURATION_MS, format_duration_ms, parse_duration_ms};
 pub use exemplar::Exemplar;
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,

@@ -9,9 +9,10 @@
 //! version bytes are small. Decoders of merged types report such a value as unmerged.
 
 use bytes::Bytes;
+use icecore_model::varint::push_varint;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const MAGIC: [u8; 8] = [0xff; 8];
 
@@ -34,7 +35,7 @@ pub(crate) fn encode(parts: &[Bytes]) -> Bytes {
     let mut value = Vec::with_capacity(MAGIC.len() + len);
     value.extend_from_slice(&MAGIC);
     for part in parts {
-        push_uvarint(&mut value, part.len() as u64);
+        push_varint(&mut value, part.len() as u64);
         value.extend_from_slice(part);
     }
     value.into()

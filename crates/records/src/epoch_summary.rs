@@ -16,10 +16,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use icecore_model::varint::push_varint;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "EpochSummary";
 const VERSION: u8 = 1;
@@ -49,13 +50,13 @@ pub fn encode(summary: &EpochSummary) -> Bytes {
     let mut value = Vec::with_capacity(CHECKSUM_END + 16 + 8 * summary.hours.len());
     value.push(VERSION);
     value.extend_from_slice(&[0; 8]);
-    push_uvarint(&mut value, summary.first_seq);
-    push_uvarint(&mut value, summary.last_seq.wrapping_sub(summary.first_seq));
-    push_uvarint(&mut value, summary.hours.len() as u64);
+    push_varint(&mut value, summary.first_seq);
+    push_varint(&mut value, summary.last_seq.wrapping_sub(summary.first_seq));
+    push_varint(&mut value, summary.hours.len() as u64);
     let mut before = 0;
     for (hour, last) in &summary.hours {
-        push_uvarint(&mut value, u64::from(hour - before));
-        push_uvarint(&mut value, summary.last_seq.wrapping_sub(*last));
+        push_varint(&mut value, u64::from(hour - before));
+        push_varint(&mut value, summary.last_seq.wrapping_sub(*last));
         before = *hour;
     }
     let checksum = xxh3_64(&value[CHECKSUM_END..]);
@@ -70,17 +71,17 @@ pub fn decode(value: &[u8]) -> Result<EpochSummary, DecodeError> {
     if checksum != xxh3_64(&value[CHECKSUM_END..]) {
         return Err(reader.error("checksum does not match"));
     }
-    let first_seq = reader.uvarint()?;
-    let last_seq = first_seq.checked_add(reader.uvarint()?);
+    let first_seq = reader.varint()?;
+    let last_seq = first_seq.checked_add(reader.varint()?);
     let last_seq = last_seq.ok_or_else(|| reader.error("sequence number"))?;
     let count = reader.count(MIN_HOUR_LEN)?;
     let mut hours = BTreeMap::new();
     let mut before = 0u32;
     for i in 0..count {
-        let step = reader.uvarint32()?;
+        let step = reader.varint32()?;
         let hour = before.checked_add(step).filter(|_| i == 0 || step > 0);
         let hour = hour.ok_or_else(|| reader.error("hours do not ascend"))?;
-        let last = last_seq.checked_sub(reader.uvarint()?);
+        let last = last_seq.checked_sub(reader.varint()?);
         let last = last.filter(|last| *last >= first_seq);
         let last = last.ok_or_else(|| reader.error("sequence number outside of the epoch"))?;
         hours.insert(hour, last);
@@ -143,7 +144,7 @@ mod tests {
     /// With a checksum that is right.
     fn sealed(rest: &[u64]) -> Vec<u8> {
         let mut value = vec![VERSION, 0, 0, 0, 0, 0, 0, 0, 0];
-        rest.iter().for_each(|n| push_uvarint(&mut value, *n));
+        rest.iter().for_each(|n| push_varint(&mut value, *n));
         let checksum = xxh3_64(&value[CHECKSUM_END..]);
         value[1..CHECKSUM_END].copy_from_slice(&checksum.to_le_bytes());
         value

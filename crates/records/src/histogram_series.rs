@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::Histogram;
+use icecore_model::varint::{push_varint, push_zigzag};
 
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, columns, container, histogram, histogram_columns, union};
 
 const RECORD: &str = "HistogramSeries";
@@ -42,7 +43,7 @@ pub fn encode(entries: &[HistogramEntry]) -> Vec<u8> {
         "timestamps must increase"
     );
     let mut value = vec![VERSION];
-    push_uvarint(&mut value, entries.len() as u64);
+    push_varint(&mut value, entries.len() as u64);
     let mut previous_timestamp = 0i64;
     let mut previous: Option<&Histogram> = None;
     for entry in entries {

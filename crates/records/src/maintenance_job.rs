@@ -15,9 +15,10 @@
 //! - It is written together with what its cursor covers, so both are there or neither. Losing it is
 //!   harmless: the target is not listed, and what was written of it is dropped.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{BucketSize, BucketStart};
 
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{Bucket, DecodeError};
 
 const RECORD: &str = "MaintenanceJob";
@@ -103,7 +104,7 @@ impl Default for Counts {
 pub fn encode(job: &Job) -> Vec<u8> {
     let mut value = vec![VERSION, COARSEN];
     push_bucket(&mut value, job.target);
-    push_uvarint(&mut value, job.sources.len() as u64);
+    push_varint(&mut value, job.sources.len() as u64);
     for source in &job.sources {
         push_bucket(&mut value, source.bucket);
         value.extend_from_slice(&source.meta_hash.to_le_bytes());
@@ -126,7 +127,7 @@ pub fn encode(job: &Job) -> Vec<u8> {
         counts.bytes_written,
         counts.records,
     ] {
-        push_uvarint(&mut value, count);
+        push_varint(&mut value, count);
     }
     push_zigzag(&mut value, counts.min_timestamp_ms);
     push_zigzag(&mut value, counts.max_timestamp_ms);
@@ -155,16 +156,16 @@ pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
     }
     let counts = Counts {
         has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
-        series: reader.uvarint()?,
-        labels: reader.uvarint()?,
-        postings: reader.uvarint()?,
-        floats_read: reader.uvarint()?,
-        floats: reader.uvarint()?,
-        histograms: reader.uvarint()?,
-        exemplars: reader.uvarint()?,
-        bytes_read: reader.uvarint()?,
-        bytes_written: reader.uvarint()?,
-        records: reader.uvarint()?,
+        series: reader.varint()?,
+        labels: reader.varint()?,
+        postings: reader.varint()?,
+        floats_read: reader.varint()?,
+        floats: reader.varint()?,
+        histograms: reader.varint()?,
+        exemplars: reader.varint()?,
+        bytes_read: reader.varint()?,
+        bytes_written: reader.varint()?,
+        records: reader.varint()?,
         min_timestamp_ms: reader.zigzag()?,
         max_timestamp_ms: reader.zigzag()?,
     };
@@ -181,16 +182,16 @@ fn push_phase(value: &mut Vec<u8>, phase: &Phase) {
     match phase {
         Phase::Series { next_id } => {
             value.push(1);
-            push_uvarint(value, (*next_id).into());
+            push_varint(value, (*next_id).into());
         }
         Phase::Index { after } => {
             value.push(2);
-            push_uvarint(value, after.len() as u64);
+            push_varint(value, after.len() as u64);
             value.extend_from_slice(after);
         }
         Phase::Samples { next_id } => {
             value.push(3);
-            push_uvarint(value, (*next_id).into());
+            push_varint(value, (*next_id).into());
         }
         Phase::Verify => value.push(4),
     }
@@ -199,7 +200,7 @@ fn push_phase(value: &mut Vec<u8>, phase: &Phase) {
 fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, DecodeError> {
     Ok(match reader.u8()? {
         1 => Phase::Series {
-            next_id: reader.uvarint32()?,
+            next_id: reader.varint32()?,
         },
         2 => {
             let len = reader.count(1)?;
@@ -208,7 +209,7 @@ fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, DecodeError> {
             }
         }
         3 => Phase::Samples {
-            next_id: reader.uvarint32()?,
+            next_id: reader.varint32()?,
         },
         4 => Phase::Verify,
         _ => return Err(reader.error("unknown phase")),

@@ -20,6 +20,7 @@
 mod error;
 pub mod exposition;
 pub mod gather;
+mod json;
 pub mod native;
 pub mod otlp;
 pub mod prometheus;

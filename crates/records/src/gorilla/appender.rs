@@ -1,9 +1,9 @@
 //! The encoder, which is also the head's open chunk: 64 bytes per series plus the stream itself.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use thiserror::Error;
 
 use super::classes::{CLASS_OF_WIDTH, PAYLOAD_BITS, WIDE_CLASS, payload, width};
-use crate::reader::{push_uvarint, push_zigzag};
 
 /// No sample lies so far before its neighbours that a window of this many leading zeros exists, so
 /// the first XOR always opens a window.
@@ -115,7 +115,7 @@ impl Appender {
     /// The stored value for the samples so far; appending may go on.
     pub fn finish(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(self.bytes.len() + 5 + 18);
-        push_uvarint(&mut value, self.count.into());
+        push_varint(&mut value, self.count.into());
         match self.count {
             0 => {}
             1 => {

@@ -25,14 +25,14 @@ const NO_WINDOW: u32 = 64;
 /// The number of samples, without decoding them.
 pub fn count(value: &[u8]) -> Result<u32, DecodeError> {
     container::refuse(RECORD, value)?;
-    Reader::new(RECORD, value).uvarint32()
+    Reader::new(RECORD, value).varint32()
 }
 
 /// The timestamp of the first sample, without decoding the others; `None` in an empty stream.
 pub fn first_timestamp(value: &[u8]) -> Result<Option<i64>, DecodeError> {
     container::refuse(RECORD, value)?;
     let mut reader = Reader::new(RECORD, value);
-    if reader.uvarint32()? == 0 {
+    if reader.varint32()? == 0 {
         return Ok(None);
     }
     reader.zigzag().map(Some)
@@ -115,7 +115,7 @@ impl<'a> Stream<'a> {
     fn open(value: &'a [u8]) -> Result<Option<Self>, DecodeError> {
         container::refuse(RECORD, value)?;
         let mut reader = Reader::new(RECORD, value);
-        let count = reader.uvarint32()? as usize;
+        let count = reader.varint32()? as usize;
         if count == 0 {
             reader.finish()?;
             return Ok(None);

@@ -16,10 +16,11 @@
 
 use std::sync::Arc;
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{CounterResetHint, Histogram, HistogramCounts};
 
 use crate::columns::{integers, values};
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, histogram};
 
 const PLAIN: u8 = 0;
@@ -46,7 +47,7 @@ pub(super) fn encode(block: &[&Histogram]) -> Vec<u8> {
     let mut out = Vec::new();
     for run in block.chunk_by(|a, b| a.reset_hint == b.reset_hint) {
         let hint = u64::from(run[0].reset_hint.number());
-        push_uvarint(&mut out, (run.len() as u64 - 1) << 2 | hint);
+        push_varint(&mut out, (run.len() as u64 - 1) << 2 | hint);
     }
     let sums: Vec<f64> = block.iter().map(|histogram| histogram.sum).collect();
     push_values(&mut out, &sums);
@@ -99,7 +100,7 @@ pub(super) fn read(
 fn read_hints(reader: &mut Reader<'_>, len: usize) -> Result<Vec<CounterResetHint>, DecodeError> {
     let mut hints = Vec::with_capacity(len);
     while hints.len() < len {
-        let head = reader.uvarint()?;
+        let head = reader.varint()?;
         let run = usize::try_from((head >> 2) + 1).unwrap_or(usize::MAX);
         if run > len - hints.len() {
             return Err(reader.error("more reset hints than histograms"));
@@ -302,7 +303,7 @@ fn read_column(
 fn push_values(out: &mut Vec<u8>, column: &[f64]) {
     let mut chunk = Vec::new();
     values::encode(column, &mut chunk);
-    push_uvarint(out, chunk.len() as u64);
+    push_varint(out, chunk.len() as u64);
     out.extend_from_slice(&chunk);
 }
 

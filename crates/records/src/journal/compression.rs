@@ -1,9 +1,10 @@
 //! Compression of sections, with bounds on what a stored byte may become.
 
+use icecore_model::varint::push_varint;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
+use crate::DecodeError;
 use crate::reader::Reader;
-use crate::{DecodeError, reader::push_uvarint};
 
 /// The largest section before compression that is read.
 pub const MAX_SECTION_BYTES: usize = 256 << 20;
@@ -59,8 +60,8 @@ impl Compression {
             &self.stored
         };
         block.extend_from_slice(&[kind, codec as u8]);
-        push_uvarint(block, raw.len() as u64);
-        push_uvarint(block, stored.len() as u64);
+        push_varint(block, raw.len() as u64);
+        push_varint(block, stored.len() as u64);
         block.extend_from_slice(stored);
     }
 
@@ -116,7 +117,7 @@ pub(super) fn read_section<'b, 'a: 'b>(
 ) -> Result<&'b [u8], DecodeError> {
     let codec = Codec::from_number(reader.u8()?);
     let codec = codec.ok_or_else(|| reader.error("unknown codec"))?;
-    let raw_len = reader.uvarint()?;
+    let raw_len = reader.varint()?;
     let stored_len = reader.count(1)?;
     let raw_len = usize::try_from(raw_len)
         .ok()

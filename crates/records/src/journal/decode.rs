@@ -44,7 +44,7 @@ pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
     each_section(block, |section_kind, raw| {
         let section = match section_kind {
             kind::DEFINITIONS => Section::Definitions(all(raw, |reader| {
-                Ok((reader.uvarint32()?, read_bindings(reader)?))
+                Ok((reader.varint32()?, read_bindings(reader)?))
             })?),
             other => decode_section(other, raw)?,
         };
@@ -69,7 +69,7 @@ pub fn decode_block_with(
         let mut reader = Reader::new(RECORD, raw);
         let mut pairs = Vec::new();
         while !reader.is_empty() {
-            let number = reader.uvarint32()?;
+            let number = reader.varint32()?;
             read_pairs(&mut reader, &mut pairs)?;
             define(number, &pairs);
         }
@@ -141,7 +141,7 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
             Ok((reader.text()?.to_owned(), read_metadata(reader)?))
         })?),
         kind::START_TIMESTAMPS => Section::StartTimestamps(all(raw, |reader| {
-            let (series_ref, timestamp) = (reader.uvarint32()?, reader.zigzag()?);
+            let (series_ref, timestamp) = (reader.varint32()?, reader.zigzag()?);
             Ok((
                 series_ref,
                 timestamp,
@@ -150,7 +150,7 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
         })?),
         kind::TOTALS => {
             let mut reader = Reader::new(RECORD, raw);
-            let (floats, histograms) = (reader.uvarint32()?, reader.uvarint32()?);
+            let (floats, histograms) = (reader.varint32()?, reader.varint32()?);
             reader.finish()?;
             Section::Totals {
                 floats: floats as usize,
@@ -175,14 +175,14 @@ fn all<T>(
 }
 
 fn read_histogram(reader: &mut Reader<'_>) -> Result<(u32, i64, Histogram), DecodeError> {
-    let (series_ref, timestamp) = (reader.uvarint32()?, reader.zigzag()?);
+    let (series_ref, timestamp) = (reader.varint32()?, reader.zigzag()?);
     let histogram = histogram::read(reader, None)?;
     let histogram = histogram.ok_or_else(|| reader.error("entry without a histogram"))?;
     Ok((series_ref, timestamp, histogram))
 }
 
 fn read_exemplar(reader: &mut Reader<'_>) -> Result<(u32, Exemplar), DecodeError> {
-    let (series_ref, timestamp_ms) = (reader.uvarint32()?, reader.zigzag()?);
+    let (series_ref, timestamp_ms) = (reader.varint32()?, reader.zigzag()?);
     let value = reader.f64()?;
     let labels = read_bindings(reader)?;
     Ok((

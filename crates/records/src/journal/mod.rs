@@ -30,10 +30,11 @@ pub use compression::{MAX_EXPANSION, MAX_SECTION_BYTES};
 pub use decode::{Section, decode_block, decode_block_with};
 pub use encode::BlockEncoder;
 
+use icecore_model::varint::push_varint;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "Journal";
 const VERSION: u8 = 1;
@@ -68,9 +69,9 @@ pub fn encode_record(blocks: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut value = Vec::with_capacity(CHECKSUM_END + 5 + len);
     value.push(VERSION);
     value.extend_from_slice(&[0; 8]);
-    push_uvarint(&mut value, blocks.len() as u64);
+    push_varint(&mut value, blocks.len() as u64);
     for block in blocks {
-        push_uvarint(&mut value, block.as_ref().len() as u64);
+        push_varint(&mut value, block.as_ref().len() as u64);
         value.extend_from_slice(block.as_ref());
     }
     let checksum = xxh3_64(&value[CHECKSUM_END..]);

@@ -9,12 +9,13 @@
 //!
 //! A histogram that contradicts itself is told to the sink as refused; the rest goes on.
 
+use icecore_model::varint::push_varint;
 use icecore_model::{
     Exemplar, Labels, Metadata, MetricType, RawLabels, Sample, SampleSink, Temporality,
 };
 
 use super::FrameError;
-use super::bytes::{Reader, push_varint};
+use super::bytes::Reader;
 use super::histogram::read_histogram;
 
 pub(super) const FLOATS: u8 = 0;

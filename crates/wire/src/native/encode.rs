@@ -4,10 +4,11 @@
 //! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit goes on in the next one.
 //! - Nothing is allocated per sample; the buffers stay from frame to frame.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{Exemplar, HistogramSample, Labels, Metadata, push_raw_label};
 
 use super::MAGIC;
-use super::bytes::{push_float, push_text, push_varint, push_zigzag};
+use super::bytes::{push_float, push_text};
 use super::decode::{
     Counts, EXEMPLARS, FLOATS, HISTOGRAMS, TIMES_OWN, TIMES_SAME, VALUES_WHOLE, VALUES_XOR,
 };

@@ -7,12 +7,13 @@
 //!
 //! The flags are the reset hint (bits 0–1) and whether counts are floats (bit 2).
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{
     CounterResetHint, Histogram, HistogramCounts, HistogramSample, MAX_HISTOGRAM_BUCKETS, Span,
 };
 
 use super::FrameError;
-use super::bytes::{Reader, push_float, push_varint, push_zigzag};
+use super::bytes::{Reader, push_float};
 
 const HINT_BITS: u8 = 0b11;
 const FLOAT_COUNTS: u8 = 0b100;

@@ -52,7 +52,7 @@ pub(super) fn decode_exemplar(
             return Ok(Err("trace or span id of an exemplar is too long"));
         }
         if id.iter().any(|byte| *byte != 0) {
-            let hex = hex(id);
+            let hex = hex::encode(id);
             chars_left = chars_left.saturating_sub(name.len() + hex.len());
             labels.set(name, &hex);
         }
@@ -103,12 +103,4 @@ fn attributes_that_fit(message: &[u8], chars_max: usize) -> Result<Vec<(String, 
         pairs.push((name.to_owned(), text));
     }
     Ok(pairs)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)])
-        .collect()
 }

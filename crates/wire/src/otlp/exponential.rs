@@ -27,9 +27,7 @@ use super::histogram::{HistogramBuffers, sparse};
 use super::metric::Metric;
 use super::request::Decoder;
 use super::translation::Exponential;
-use crate::prometheus::protobuf::{
-    Reader, Result, bytes_tag, fixed64_tag, known, unzigzag, varint_tag,
-};
+use crate::prometheus::protobuf::{Reader, Result, bytes_tag, fixed64_tag, known, varint_tag};
 
 const ATTRIBUTES: u32 = bytes_tag(1);
 const START: u32 = fixed64_tag(2);
@@ -151,7 +149,7 @@ fn read_buckets(
     let mut reader = Reader::new(message);
     while !reader.is_empty() {
         match reader.tag()? {
-            OFFSET => *offset = unzigzag(reader.varint()?) as i32,
+            OFFSET => *offset = reader.zigzag()? as i32,
             COUNT_OF_BUCKET => push(reader.varint()?),
             COUNTS => {
                 let mut packed = Reader::new(reader.bytes()?);

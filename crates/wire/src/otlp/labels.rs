@@ -17,13 +17,14 @@
 
 use std::ops::Range;
 
+use icecore_model::varint::{push_varint, varint_length};
 use icecore_model::{METRIC_NAME, RawLabels, SampleSink};
 
 use super::attributes::Attribute;
 use super::label_names::label_name;
 use super::translation::Translation;
 use super::value::{common_string, push_text};
-use crate::prometheus::protobuf::{Result, push_varint, varint_length};
+use crate::prometheus::protobuf::Result;
 
 /// Bytes of labels that one request may spell out. A few bytes of a point repeat all labels of its
 /// resource, so the size of the request is no bound. The storage refuses earlier; this bounds the time.
@@ -413,7 +414,7 @@ pub(super) fn push_label(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// The part of a label's encoding that depends on its name alone.
 fn push_beginning(out: &mut Vec<u8>, name: &[u8]) {
     out.push(0x0a);
-    push_varint(out, name.len());
+    push_varint(out, name.len() as u64);
     out.extend_from_slice(name);
     out.push(0x12);
 }
@@ -424,11 +425,9 @@ fn push_with_beginning(out: &mut Vec<u8>, beginning: &[u8], value: &[u8]) {
         return;
     }
     out.push(0x0a);
-    push_varint(
-        out,
-        beginning.len() + varint_length(value.len()) + value.len(),
-    );
+    let length = beginning.len() + varint_length(value.len() as u64) + value.len();
+    push_varint(out, length as u64);
     out.extend_from_slice(beginning);
-    push_varint(out, value.len());
+    push_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }

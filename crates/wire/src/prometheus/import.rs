@@ -18,24 +18,41 @@
 
 mod elements;
 mod held;
-mod json;
+mod scan;
 mod value;
+
+use std::borrow::Cow;
 
 use icecore_model::{RawLabels, Sample, SampleSink};
 
 pub use held::HELD_MAX;
 
-use self::elements::{read_exemplar, read_histogram, read_metadata, read_metric, read_pair};
+use self::elements::{
+    json_of, read_exemplar, read_histogram, read_metadata, read_metric, read_pair, read_value,
+};
 use self::held::Held;
-use self::json::{Json, Problem, value_end};
-use self::value::{is_number_byte, parse_number, parse_whole};
+use self::scan::value_end;
+use self::value::{parse_number, parse_whole};
 use crate::gather::{Gathered, Mark};
+use crate::json::{SyntaxError, is_number_byte};
 
 /// Bytes of one value that is read as a whole: a histogram of the largest kind as text.
 pub const ELEMENT_BYTES_MAX: usize = 4 << 20;
 
 /// What a reader asks for at least, so that a few bytes are not looked at again and again.
 const MORE_BYTES: usize = 4 << 10;
+
+/// How deep values may nest that nobody asked for.
+const DEPTH_MAX: usize = 64;
+
+/// What is wrong with a line. The texts are short; they are put behind the number of the line.
+type Problem = Cow<'static, str>;
+
+impl From<SyntaxError> for Problem {
+    fn from(error: SyntaxError) -> Self {
+        error.reason.into()
+    }
+}
 
 /// When a batch is full.
 #[derive(Clone, Copy, Debug)]
@@ -312,7 +329,7 @@ impl LineReader {
         let Some(length) = value_end(key)? else {
             return Ok(Part::Cut);
         };
-        let key = Json::new(key.get(..length).unwrap_or_default()).string()?;
+        let key = json_of(key.get(..length).unwrap_or_default())?.string()?;
         at = spaces(input, at + length);
         match input.get(at) {
             None => return Ok(Part::Cut),
@@ -467,12 +484,12 @@ impl LineReader {
         let element = input.get(..length).unwrap_or_default();
         match list {
             List::Values => {
-                let value = Json::new(element).float();
+                let value = json_of(element).and_then(|mut json| read_value(&mut json));
                 self.value(value.map_err(|_| not_a_value(element))?, batch)?;
             }
             List::Times => return Err(not_a_time(element)),
             List::Starts => {
-                let pair = read_pair(&mut Json::new(element))?;
+                let pair = read_pair(&mut json_of(element)?)?;
                 if self.starts.len() >= HELD_MAX / 2 {
                     return Err("too many start timestamps: split the line".into());
                 }
@@ -600,14 +617,17 @@ fn spaces(input: &[u8], mut at: usize) -> usize {
 }
 
 fn not_a_time(token: &[u8]) -> Problem {
-    json::not_a(
-        "timestamp in whole milliseconds",
-        &String::from_utf8_lossy(token),
-    )
+    let text = String::from_utf8_lossy(token);
+    not_a("timestamp in whole milliseconds", &text)
 }
 
 fn not_a_value(token: &[u8]) -> Problem {
-    json::not_a("value", &String::from_utf8_lossy(token))
+    not_a("value", &String::from_utf8_lossy(token))
+}
+
+fn not_a(what: &str, text: &str) -> Problem {
+    let shown: String = text.chars().take(40).collect();
+    format!("{shown:?} is not a {what}").into()
 }
 
 #[cfg(test)]

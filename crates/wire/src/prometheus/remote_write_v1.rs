@@ -14,13 +14,12 @@
 //!   lie at the front of their message, for exemplars and for histograms.
 //! - A series is announced before anything of it, with all its labels, wherever they lie.
 
+use icecore_model::varint::push_varint;
 use icecore_model::{Metadata, MetricType, RawLabels, SampleSink};
 
 use super::exemplar::ExemplarBuilder;
 use super::histogram::decode_histogram;
-use super::protobuf::{
-    ProtobufError, Reader, Result, bytes_tag, fixed64_tag, known, push_varint, varint_tag,
-};
+use super::protobuf::{ProtobufError, Reader, Result, bytes_tag, fixed64_tag, known, varint_tag};
 use super::sample::{common_sample, decode_sample};
 use crate::WireError;
 
@@ -148,7 +147,7 @@ fn gather_labels(message: &[u8], labels: &mut Vec<u8>) -> Result<()> {
             SERIES_LABELS => {
                 let label = reader.bytes()?;
                 labels.push(LABEL_BYTE);
-                push_varint(labels, label.len());
+                push_varint(labels, label.len() as u64);
                 labels.extend_from_slice(label);
             }
             other => reader.skip(other)?,

@@ -236,7 +236,7 @@ fn reference(number: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prometheus::protobuf::push_varint;
+    use icecore_model::varint::push_varint;
     use proptest::prelude::*;
 
     proptest! {
@@ -246,7 +246,7 @@ mod tests {
                 bits.iter().map(|(bits, number)| number.checked_shr(*bits).unwrap_or(0)).collect();
             let mut packed = Vec::new();
             for number in &numbers {
-                push_varint(&mut packed, *number as usize);
+                push_varint(&mut packed, u64::from(*number));
             }
             let mut refs = Vec::new();
             push_refs(&packed, &mut refs).unwrap();

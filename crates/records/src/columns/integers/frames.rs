@@ -12,9 +12,11 @@
 //!   it: a counter's reset is as cheap as a jump.
 //! - The last block has what is left; the others have 128 numbers.
 
+use icecore_model::varint::{push_zigzag, unzigzag, zigzag};
+
 use super::super::bitpack::{BLOCK, Unpacker, pack, packed_len};
 use crate::DecodeError;
-use crate::reader::{Reader, push_zigzag, unzigzag, zigzag};
+use crate::reader::Reader;
 
 const PATCHED: u8 = 0x80;
 

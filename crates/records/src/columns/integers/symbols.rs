@@ -11,10 +11,12 @@
 //! Numbers that crowd around a middle take less than their width: the high part is short where they
 //! are many, and among 2^k neighbours one is about as likely as the other.
 
+use icecore_model::varint::{push_varint, push_zigzag};
+
 use super::super::bitpack::{BLOCK, Unpacker, pack, packed_len};
 use super::super::huffman::{self, Lengths, MAX_SYMBOLS, STREAMS, Table, Writer};
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 const ESCAPE: u8 = MAX_SYMBOLS as u8 - 1;
 
@@ -35,10 +37,10 @@ pub(super) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
             .iter()
             .map(|two| two[0] | two[1] << 4),
     );
-    push_uvarint(out, parts.escapes.len() as u64);
+    push_varint(out, parts.escapes.len() as u64);
     let mut next = 0;
     for (position, distance) in &parts.escapes {
-        push_uvarint(out, (position - next) as u64);
+        push_varint(out, (position - next) as u64);
         push_zigzag(out, *distance);
         next = position + 1;
     }
@@ -47,7 +49,7 @@ pub(super) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
     for run in parts.symbols.chunks(numbers.len().div_ceil(STREAMS)) {
         let start = streams.len();
         writer.write(run, &mut streams);
-        push_uvarint(out, (streams.len() - start) as u64);
+        push_varint(out, (streams.len() - start) as u64);
     }
     out.extend_from_slice(&streams);
     for block in parts.lows.chunks(BLOCK) {
@@ -171,7 +173,7 @@ fn read_escapes(reader: &mut Reader<'_>, count: usize) -> Result<Vec<(usize, i64
     let mut escapes = Vec::with_capacity(escape_count);
     let mut next = 0usize;
     for _ in 0..escape_count {
-        let skipped = usize::try_from(reader.uvarint()?).ok();
+        let skipped = usize::try_from(reader.varint()?).ok();
         let position = skipped
             .and_then(|skipped| next.checked_add(skipped))
             .filter(|position| *position < count)

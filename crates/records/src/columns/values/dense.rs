@@ -13,11 +13,13 @@
 //! bytes ─ integers ─► surprises ─ predictor ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
 //! ```
 
+use icecore_model::varint::{push_varint, push_zigzag};
+
 use super::super::decimal::{self, Exception, Factor};
 use super::super::integers;
 use super::super::predictor::Predictor;
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 const PREDICTOR: u8 = 0x0f;
 const FACTOR: u8 = 0x10;
@@ -51,7 +53,7 @@ impl Encoder {
         };
         out.extend_from_slice(&[head, exponent]);
         if let Some(factor) = &factor {
-            push_uvarint(out, factor.factor);
+            push_varint(out, factor.factor);
             push_zigzag(out, factor.offset);
         }
         let mut surprises = &numbers[..];
@@ -73,10 +75,10 @@ impl Encoder {
         if self.exceptions.is_empty() {
             return;
         }
-        push_uvarint(out, self.exceptions.len() as u64);
+        push_varint(out, self.exceptions.len() as u64);
         let mut next = 0;
         for exception in &self.exceptions {
-            push_uvarint(out, (exception.position - next) as u64);
+            push_varint(out, (exception.position - next) as u64);
             out.extend_from_slice(&exception.bits.to_le_bytes());
             next = exception.position + 1;
         }
@@ -97,7 +99,7 @@ pub(super) fn decode_into(
     let mut factor = None;
     if head & FACTOR != 0 {
         factor = Some(Factor {
-            factor: reader.uvarint()?,
+            factor: reader.varint()?,
             offset: reader.zigzag()?,
         });
     }
@@ -140,10 +142,10 @@ fn read_predictor(
 }
 
 fn apply_exceptions(reader: &mut Reader<'_>, values: &mut [f64]) -> Result<(), DecodeError> {
-    let count = reader.uvarint()?;
+    let count = reader.varint()?;
     let mut left = values.iter_mut();
     for _ in 0..count {
-        let skipped = usize::try_from(reader.uvarint()?).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         match left.nth(skipped) {
             Some(value) => *value = reader.f64()?,
             None => return Err(reader.error("exception behind the values")),

@@ -5,41 +5,44 @@ use icecore_model::{
     Metadata, MetricType, Span, Temporality, push_raw_label,
 };
 
-use super::json::{Json, Problem, not_a};
+use super::value::{parse_number, parse_whole, parse_word};
+use super::{DEPTH_MAX, Problem, not_a};
+use crate::json::JsonReader;
+use crate::prometheus::export::NORMAL_NAN_BITS;
 
 type Result<T> = std::result::Result<T, Problem>;
 
 /// The labels of a series, as [`RawLabels`](icecore_model::RawLabels).
 pub(super) fn read_metric(value: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let mut json = Json::new(value);
+    let mut json = json_of(value)?;
     out.clear();
     json.object(|json, name| {
         push_raw_label(out, name, &json.string()?);
-        Ok(())
+        Ok::<_, Problem>(())
     })?;
-    json.end()
+    end(&mut json)
 }
 
 pub(super) fn read_exemplar(value: &[u8]) -> Result<Exemplar> {
     let (mut labels, mut timestamp_ms, mut number) = (Labels::empty(), None, None);
-    let mut json = Json::new(value);
+    let mut json = json_of(value)?;
     json.object(|json, key| {
         match key {
             "labels" => {
                 let mut pairs = Vec::new();
                 json.object(|json, name| {
                     pairs.push((name.to_owned(), json.string()?));
-                    Ok(())
+                    Ok::<_, Problem>(())
                 })?;
                 labels = Labels::from_pairs(pairs);
             }
-            "timestamp" => timestamp_ms = Some(json.signed()?),
-            "value" => number = Some(json.float()?),
+            "timestamp" => timestamp_ms = Some(read_whole(json)?),
+            "value" => number = Some(read_value(json)?),
             _ => json.skip()?,
         }
-        Ok(())
+        Ok::<_, Problem>(())
     })?;
-    json.end()?;
+    end(&mut json)?;
     Ok(Exemplar {
         labels,
         timestamp_ms: timestamp_ms.ok_or("an exemplar without a timestamp")?,
@@ -50,7 +53,7 @@ pub(super) fn read_exemplar(value: &[u8]) -> Result<Exemplar> {
 pub(super) fn read_metadata(value: &[u8]) -> Result<(String, Metadata)> {
     let mut family = String::new();
     let mut metadata = Metadata::default();
-    let mut json = Json::new(value);
+    let mut json = json_of(value)?;
     json.object(|json, key| {
         match key {
             "family" => family = json.string()?.into_owned(),
@@ -69,15 +72,12 @@ pub(super) fn read_metadata(value: &[u8]) -> Result<(String, Metadata)> {
                     _ => return Err(not_a("temporality", &name)),
                 };
             }
-            "monotonic" => {
-                json.skip()?;
-                metadata.monotonic = true;
-            }
+            "monotonic" => metadata.monotonic = json.boolean()?,
             _ => json.skip()?,
         }
-        Ok(())
+        Ok::<_, Problem>(())
     })?;
-    json.end()?;
+    end(&mut json)?;
     match family.is_empty() {
         true => Err("metadata without a family".into()),
         false => Ok((family, metadata)),
@@ -85,21 +85,59 @@ pub(super) fn read_metadata(value: &[u8]) -> Result<(String, Metadata)> {
 }
 
 /// A pair of whole numbers.
-pub(super) fn read_pair(json: &mut Json<'_>) -> Result<(i64, i64)> {
-    json.expect(b'[')?;
-    let first = json.signed()?;
-    json.expect(b',')?;
-    let second = json.signed()?;
-    json.expect(b']')?;
-    Ok((first, second))
+pub(super) fn read_pair(json: &mut JsonReader<'_>) -> Result<(i64, i64)> {
+    let (mut pair, mut count) = ([0; 2], 0);
+    json.array(|json| {
+        let number = pair.get_mut(count).ok_or("more than a pair of numbers")?;
+        *number = read_whole(json)?;
+        count += 1;
+        Ok::<_, Problem>(())
+    })?;
+    match (pair, count) {
+        ([first, second], 2) => Ok((first, second)),
+        _ => Err("less than a pair of numbers".into()),
+    }
+}
+
+pub(super) fn json_of(value: &[u8]) -> Result<JsonReader<'_>> {
+    let text = std::str::from_utf8(value).map_err(|_| "text that is not UTF-8")?;
+    Ok(JsonReader::new(text, DEPTH_MAX))
+}
+
+fn end(json: &mut JsonReader<'_>) -> Result<()> {
+    if json.is_at_end() {
+        Ok(())
+    } else {
+        Err("something follows a value".into())
+    }
+}
+
+/// Any float: a number, a string as exports write them, or `null` for NaN as VictoriaMetrics does.
+pub(super) fn read_value(json: &mut JsonReader<'_>) -> Result<f64> {
+    match json.peek()? {
+        b'"' => {
+            let word = json.string()?;
+            parse_word(&word).ok_or_else(|| not_a("value", &word))
+        }
+        b'n' if json.null()? => Ok(f64::from_bits(NORMAL_NAN_BITS)),
+        _ => {
+            let token = json.number()?;
+            parse_number(token.as_bytes()).ok_or_else(|| not_a("value", token))
+        }
+    }
+}
+
+fn read_whole(json: &mut JsonReader<'_>) -> Result<i64> {
+    let token = json.number()?;
+    parse_whole(token.as_bytes()).ok_or_else(|| not_a("whole number", token))
 }
 
 /// A histogram with its timestamp. It may still contradict itself.
 pub(super) fn read_histogram(value: &[u8]) -> Result<(i64, Histogram)> {
     let mut read = ReadHistogram::default();
-    let mut json = Json::new(value);
+    let mut json = json_of(value)?;
     json.object(|json, key| read.member(json, key))?;
-    json.end()?;
+    end(&mut json)?;
     read.finish()
 }
 
@@ -133,22 +171,22 @@ struct Side {
 }
 
 impl ReadHistogram {
-    fn member(&mut self, json: &mut Json<'_>, key: &str) -> Result<()> {
+    fn member(&mut self, json: &mut JsonReader<'_>, key: &str) -> Result<()> {
         match key {
-            "timestamp" => self.timestamp_ms = Some(json.signed()?),
-            "schema" => self.schema = json.signed()?,
+            "timestamp" => self.timestamp_ms = Some(read_whole(json)?),
+            "schema" => self.schema = read_whole(json)?,
             "reset_hint" => self.reset_hint = reset_hint(&json.string()?)?,
-            "sum" => self.sum = json.float()?,
-            "zero_threshold" => self.zero_threshold = json.float()?,
+            "sum" => self.sum = read_value(json)?,
+            "zero_threshold" => self.zero_threshold = read_value(json)?,
             "count" => self.count = count(json)?,
             "zero_count" => self.zero_count = count(json)?,
             "positive_spans" => self.positive.spans = bounded(json, span)?,
             "negative_spans" => self.negative.spans = bounded(json, span)?,
-            "positive_deltas" => self.positive.deltas = Some(bounded(json, Json::signed)?),
-            "negative_deltas" => self.negative.deltas = Some(bounded(json, Json::signed)?),
-            "positive_counts" => self.positive.counts = Some(bounded(json, Json::float)?),
-            "negative_counts" => self.negative.counts = Some(bounded(json, Json::float)?),
-            "custom_bounds" => self.custom_bounds = bounded(json, Json::float)?,
+            "positive_deltas" => self.positive.deltas = Some(bounded(json, read_whole)?),
+            "negative_deltas" => self.negative.deltas = Some(bounded(json, read_whole)?),
+            "positive_counts" => self.positive.counts = Some(bounded(json, read_value)?),
+            "negative_counts" => self.negative.counts = Some(bounded(json, read_value)?),
+            "custom_bounds" => self.custom_bounds = bounded(json, read_value)?,
             _ => json.skip()?,
         }
         Ok(())
@@ -200,15 +238,18 @@ fn reset_hint(name: &str) -> Result<CounterResetHint> {
     })
 }
 
-fn count(json: &mut Json<'_>) -> Result<Count> {
-    let (float, text) = json.float_with_text()?;
-    Ok(Count {
-        whole: std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
-        float,
-    })
+fn count(json: &mut JsonReader<'_>) -> Result<Count> {
+    if json.peek()? == b'"' {
+        let float = read_value(json)?;
+        return Ok(Count { whole: None, float });
+    }
+    let token = json.number()?;
+    let float = parse_number(token.as_bytes()).ok_or_else(|| not_a("value", token))?;
+    let whole = token.parse().ok();
+    Ok(Count { whole, float })
 }
 
-fn span(json: &mut Json<'_>) -> Result<Span> {
+fn span(json: &mut JsonReader<'_>) -> Result<Span> {
     let (offset, length) = read_pair(json)?;
     match (i32::try_from(offset), u32::try_from(length)) {
         (Ok(offset), Ok(length)) => Ok(Span { offset, length }),
@@ -217,16 +258,16 @@ fn span(json: &mut Json<'_>) -> Result<Span> {
 }
 
 fn bounded<'a, T>(
-    json: &mut Json<'a>,
-    mut each: impl FnMut(&mut Json<'a>) -> Result<T>,
+    json: &mut JsonReader<'a>,
+    mut each: impl FnMut(&mut JsonReader<'a>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let mut list = Vec::new();
-    json.list(|json| {
+    json.array(|json| {
         if list.len() >= MAX_HISTOGRAM_BUCKETS {
             return Err("a histogram with too many buckets".into());
         }
         list.push(each(json)?);
-        Ok(())
+        Ok::<_, Problem>(())
     })?;
     Ok(list)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::json::Problem;
+use super::Problem;
 
 /// What one line may have waiting: of a series sampled each 15 s, eight years. VictoriaMetrics takes
 /// lines of at most 10 MB, and our export begins a new line long before.

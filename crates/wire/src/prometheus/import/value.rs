@@ -3,18 +3,13 @@
 use icecore_model::STALE_NAN_BITS;
 
 use super::super::export::NORMAL_NAN_BITS;
+use crate::json::is_number_byte;
 
 /// Powers of ten that a float holds exactly.
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
-
-/// Whether a byte can be part of a number.
-#[inline]
-pub(super) fn is_number_byte(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
-}
 
 /// A number, correctly rounded.
 #[inline]

@@ -56,7 +56,7 @@ impl BitWriter {
         self.bits(value.to_bits(), 64);
     }
 
-    /// A varint of whole bytes that need not begin at one.
+    /// A varint. Written by hand because it need not begin at a whole byte.
     pub(super) fn uvarint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.byte(value as u8 | 0x80);

@@ -1,11 +1,10 @@
 //! The symbol table of a 2.0 request, and label bytes made from it.
 
 use icecore_model::METRIC_NAME;
+use icecore_model::varint::{push_varint, varint_length};
 
 use crate::WireError;
-use crate::prometheus::protobuf::{
-    ProtobufError, Reader, Result, bytes_tag, known, push_varint, varint_length,
-};
+use crate::prometheus::protobuf::{ProtobufError, Reader, Result, bytes_tag, known};
 
 const SYMBOLS: u32 = bytes_tag(4);
 const TIMESERIES: u32 = bytes_tag(5);
@@ -168,15 +167,15 @@ impl<'a> Symbols<'a> {
 /// `model::push_raw_label` for text that is not known to be UTF-8.
 #[inline]
 fn push_label(labels: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    let name_length = varint_length(name.len()) + name.len();
-    let value_length = varint_length(value.len()) + value.len();
+    let name_length = varint_length(name.len() as u64) + name.len();
+    let value_length = varint_length(value.len() as u64) + value.len();
     labels.push(0x0a);
-    push_varint(labels, 2 + name_length + value_length);
+    push_varint(labels, (2 + name_length + value_length) as u64);
     labels.push(0x0a);
-    push_varint(labels, name.len());
+    push_varint(labels, name.len() as u64);
     labels.extend_from_slice(name);
     labels.push(0x12);
-    push_varint(labels, value.len());
+    push_varint(labels, value.len() as u64);
     labels.extend_from_slice(value);
 }
 
@@ -191,7 +190,7 @@ mod tests {
         let mut body = Vec::new();
         for symbol in symbols {
             body.push(0x22);
-            push_varint(&mut body, symbol.len());
+            push_varint(&mut body, symbol.len() as u64);
             body.extend_from_slice(symbol.as_bytes());
         }
         body
