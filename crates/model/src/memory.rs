@@ -86,10 +86,10 @@ impl Reservation {
         let used = budget.used.fetch_add(bytes, Relaxed) + bytes;
         self.bytes += bytes;
         budget.peak.fetch_max(used, Relaxed);
-        match used > budget.max {
-            true => Err(budget.exceeded()),
-            false => Ok(()),
+        if used > budget.max {
+            return Err(budget.exceeded());
         }
+        Ok(())
     }
 
     /// Gives a part back.

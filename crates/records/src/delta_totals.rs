@@ -149,17 +149,17 @@ pub fn decode(value: &[u8]) -> Result<Vec<DeltaTotal>, DecodeError> {
         }
         let idle_s = reader.varint32()?;
         end_ms = end_ms.wrapping_add(reader.zigzag()?);
-        let start_ms = match flags & HAS_START != 0 {
-            true => end_ms.wrapping_sub(reader.zigzag()?),
-            false => 0,
+        let start_ms = if flags & HAS_START != 0 {
+            end_ms.wrapping_sub(reader.zigzag()?)
+        } else {
+            0
         };
-        let value = match flags & HISTOGRAM != 0 {
-            true => {
-                let found = histogram::read(&mut reader, None)?;
-                let found = found.ok_or_else(|| reader.error("total without a histogram"))?;
-                TotalValue::Histogram(Box::new(found))
-            }
-            false => TotalValue::Float(reader.f64()?),
+        let value = if flags & HISTOGRAM != 0 {
+            let found = histogram::read(&mut reader, None)?;
+            let found = found.ok_or_else(|| reader.error("total without a histogram"))?;
+            TotalValue::Histogram(Box::new(found))
+        } else {
+            TotalValue::Float(reader.f64()?)
         };
         totals.push(DeltaTotal {
             series,

@@ -111,9 +111,10 @@ pub fn encode(job: &Job) -> Vec<u8> {
     }
     push_phase(&mut value, &job.phase);
     let counts = &job.counts;
-    value.push(match counts.has_start_timestamps {
-        true => HAS_START_TIMESTAMPS,
-        false => 0,
+    value.push(if counts.has_start_timestamps {
+        HAS_START_TIMESTAMPS
+    } else {
+        0
     });
     for count in [
         counts.series,

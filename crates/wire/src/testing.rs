@@ -166,35 +166,31 @@ fn histogram() -> impl Strategy<Value = Histogram> {
                 }],
             };
             let total: i64 = buckets.iter().sum();
-            let counts = match float {
-                true => HistogramCounts::Float {
+            let counts = if float {
+                HistogramCounts::Float {
                     count: total as f64 + 0.5,
                     zero_count: 0.5,
                     positive: buckets.iter().map(|n| *n as f64).collect(),
                     negative: vec![],
-                },
-                false => {
-                    let mut last = 0;
-                    HistogramCounts::Integer {
-                        count: total as u64 + 7,
-                        zero_count: 7,
-                        positive_deltas: buckets
-                            .iter()
-                            .map(|n| n - std::mem::replace(&mut last, *n))
-                            .collect(),
-                        negative_deltas: vec![],
-                    }
+                }
+            } else {
+                let mut last = 0;
+                HistogramCounts::Integer {
+                    count: total as u64 + 7,
+                    zero_count: 7,
+                    positive_deltas: buckets
+                        .iter()
+                        .map(|n| n - std::mem::replace(&mut last, *n))
+                        .collect(),
+                    negative_deltas: vec![],
                 }
             };
             Histogram {
                 schema,
                 reset_hint,
                 zero_threshold: 1e-128,
-                sum: match float {
-                    true => sum,
-                    // Of integer histograms a sum that is NaN excuses counts that differ.
-                    false => 12.5,
-                },
+                // Of integer histograms a sum that is NaN excuses counts that differ.
+                sum: if float { sum } else { 12.5 },
                 counts,
                 positive_spans: spans,
                 negative_spans: vec![],

@@ -148,9 +148,10 @@ fn query_time(random: &mut Random) -> QueryTime {
     }
     let start_ms = random.pick(&edges);
     let step_ms = random.pick(&[1, 15_000, 60_000, i64::MAX, 1000, 0, -1]);
-    let end_ms = match random.one_in(4) {
-        true => random.pick(&edges),
-        false => start_ms.saturating_add(step_ms.saturating_mul(random.within(0..60))),
+    let end_ms = if random.one_in(4) {
+        random.pick(&edges)
+    } else {
+        start_ms.saturating_add(step_ms.saturating_mul(random.within(0..60)))
     };
     QueryTime::Range {
         start_ms,

@@ -74,14 +74,16 @@ impl Histogram {
 
     fn add_by_index(&mut self, other: &Histogram) -> Result<(), HistogramAddError> {
         let integers = |h: &Histogram| matches!(h.counts, HistogramCounts::Integer { .. });
-        *self = match integers(self) && integers(other) {
-            true => Parts::<i64>::of(self)?
+        let sum = if integers(self) && integers(other) {
+            Parts::<i64>::of(self)?
                 .plus(Parts::of(other)?)?
-                .into_histogram(self)?,
-            false => Parts::<f64>::of(self)?
+                .into_histogram(self)
+        } else {
+            Parts::<f64>::of(self)?
                 .plus(Parts::of(other)?)?
-                .into_histogram(self)?,
+                .into_histogram(self)
         };
+        *self = sum?;
         Ok(())
     }
 }

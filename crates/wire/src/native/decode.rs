@@ -74,10 +74,10 @@ pub fn decode_counts(payload: &[u8]) -> Result<Counts> {
         exemplars: reader.varint()?,
         metadata: reader.varint()?,
     };
-    match reader.is_empty() {
-        true => Ok(counts),
-        false => Err(FrameError::Malformed("bytes behind the counts")),
+    if !reader.is_empty() {
+        return Err(FrameError::Malformed("bytes behind the counts"));
     }
+    Ok(counts)
 }
 
 /// What a frame of series says about itself.
@@ -163,12 +163,11 @@ pub fn decode_series(payload: &[u8], sink: &mut impl SampleSink) -> Result<Count
         decoder.record()?;
     }
     let counts = decoder.counts;
-    match counts.samples + counts.histograms + counts.exemplars == summary.samples {
-        true => Ok(counts),
-        false => Err(FrameError::Malformed(
-            "a frame that holds more or less than it says",
-        )),
+    if counts.samples + counts.histograms + counts.exemplars != summary.samples {
+        let reason = "a frame that holds more or less than it says";
+        return Err(FrameError::Malformed(reason));
     }
+    Ok(counts)
 }
 
 struct Decoder<'a, 's, S> {
@@ -315,12 +314,11 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
 
     #[inline]
     fn check_time(&self, time: i64) -> Result<()> {
-        match time >= self.span.0 && time <= self.span.1 {
-            true => Ok(()),
-            false => Err(FrameError::Malformed(
-                "a time outside of what the frame says it spans",
-            )),
+        if time < self.span.0 || time > self.span.1 {
+            let reason = "a time outside of what the frame says it spans";
+            return Err(FrameError::Malformed(reason));
         }
+        Ok(())
     }
 }
 

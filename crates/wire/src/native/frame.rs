@@ -159,10 +159,12 @@ pub enum FrameHead {
 pub fn frame_head(input: &[u8], open: bool) -> Result<FrameHead, FrameError> {
     if !open {
         let known = input.len().min(MAGIC.len());
-        return match input.get(..known) == MAGIC.get(..known) {
-            true if known == MAGIC.len() => Ok(FrameHead::Mark),
-            true => Ok(FrameHead::More),
-            false => Err(FrameError::NotNative),
+        return if input.get(..known) != MAGIC.get(..known) {
+            Err(FrameError::NotNative)
+        } else if known < MAGIC.len() {
+            Ok(FrameHead::More)
+        } else {
+            Ok(FrameHead::Mark)
         };
     }
     let Some(header) = input.get(..HEADER_BYTES) else {
@@ -188,16 +190,19 @@ impl FrameReader {
     /// The next frame of `input`, which begins where the last one ended. `at_end` says that nothing
     /// follows the input.
     pub fn next(&mut self, input: &[u8], at_end: bool) -> Result<Step, FrameError> {
-        let more = |at_least: usize| match at_end {
-            false => Ok(Step::More { at_least }),
-            true => Err(FrameError::Truncated),
+        let more = |at_least: usize| {
+            if at_end {
+                return Err(FrameError::Truncated);
+            }
+            Ok(Step::More { at_least })
         };
         let mut taken = 0;
         if !self.open {
             if input.is_empty() && at_end {
-                return match self.begun {
-                    true => Ok(Step::End),
-                    false => Err(FrameError::NotNative),
+                return if self.begun {
+                    Ok(Step::End)
+                } else {
+                    Err(FrameError::NotNative)
                 };
             }
             let known = input.len().min(MAGIC.len());
@@ -255,10 +260,10 @@ impl<'a> Header<'a> {
         let length = |at: usize| -> Result<usize, FrameError> {
             let bytes = lengths.get(at..).and_then(|rest| rest.first_chunk());
             let length = u32::from_le_bytes(*bytes.ok_or(FrameError::Short)?) as usize;
-            match length > FRAME_RAW_BYTES_MAX {
-                true => Err(FrameError::TooLong(length)),
-                false => Ok(length),
+            if length > FRAME_RAW_BYTES_MAX {
+                return Err(FrameError::TooLong(length));
             }
+            Ok(length)
         };
         Ok(Self {
             kind,

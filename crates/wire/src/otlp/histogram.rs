@@ -259,9 +259,10 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
             match decode_exemplar(message, when.timestamp_ms)? {
                 Ok(exemplar) => {
                     let value = exemplar.value;
-                    let bucket = match value.is_nan() || !counted {
-                        true => bounds.len(),
-                        false => bounds.partition_point(|bound| *bound < value),
+                    let bucket = if value.is_nan() || !counted {
+                        bounds.len()
+                    } else {
+                        bounds.partition_point(|bound| *bound < value)
                     };
                     let at_infinity = bounds.get(bucket) == Some(&f64::INFINITY);
                     let bucket = if at_infinity { bounds.len() } else { bucket };

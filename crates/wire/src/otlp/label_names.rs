@@ -10,9 +10,10 @@ pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String
         return Err("attribute without a name".into());
     }
     if !translation.strategy.escapes() {
-        return match is_underscores(key) {
-            true => Err(format!("attribute name {key:?} says nothing")),
-            false => Ok(key.into()),
+        return if is_underscores(key) {
+            Err(format!("attribute name {key:?} says nothing"))
+        } else {
+            Ok(key.into())
         };
     }
     let name = escaped(translation, key);

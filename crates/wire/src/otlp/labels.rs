@@ -331,10 +331,10 @@ impl<'a> Shape<'a> {
             }
             let Some(label) = base.next() else { continue };
             if attribute_name == Some(label.name.as_str()) {
-                match label.overrides {
-                    true => drop(names.next()),
-                    false => continue,
+                if !label.overrides {
+                    continue;
                 }
+                names.next();
             }
             self.push_base(label);
         }

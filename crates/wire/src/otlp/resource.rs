@@ -145,9 +145,10 @@ fn base_labels(
             Err(reason) => return Ok(Err(reason)),
         };
         let mut text = Vec::new();
-        match push_text(value, &mut text)? {
-            true => Ok(Ok((name, text))),
-            false => Ok(Err(format!("attribute {name} is nested too deep"))),
+        if push_text(value, &mut text)? {
+            Ok(Ok((name, text)))
+        } else {
+            Ok(Err(format!("attribute {name} is nested too deep")))
         }
     };
     for attribute in resource.promoted(translation) {

@@ -341,9 +341,11 @@ impl LineReader {
     }
 
     fn enter(&mut self, key: &str) -> Result<State, Problem> {
-        let twice = |seen: &mut bool| match std::mem::replace(seen, true) {
-            true => Err(Problem::from(format!("{key} twice"))),
-            false => Ok(()),
+        let twice = |seen: &mut bool| {
+            if std::mem::replace(seen, true) {
+                return Err(Problem::from(format!("{key} twice")));
+            }
+            Ok(())
         };
         let list = match key {
             "metric" => {
@@ -370,10 +372,10 @@ impl LineReader {
             "exemplars" => List::Exemplars,
             _ => return Ok(State::Value(Whole::Unknown)),
         };
-        match self.seen.metric {
-            true => Ok(State::List(list, Place::Open)),
-            false => Err(format!("{key} before metric").into()),
+        if !self.seen.metric {
+            return Err(format!("{key} before metric").into());
         }
+        Ok(State::List(list, Place::Open))
     }
 
     fn whole_value(

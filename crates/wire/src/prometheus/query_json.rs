@@ -176,12 +176,11 @@ pub fn write_matrix_series<E, B: Iterator<Item = Bucket>>(
     }
     let mut first = true;
     for (time_ms, histogram) in histograms {
-        match first {
-            true => out.extend_from_slice(b",\"histograms\":["),
-            false => {
-                flow(out)?;
-                out.push(b',');
-            }
+        if first {
+            out.extend_from_slice(b",\"histograms\":[");
+        } else {
+            flow(out)?;
+            out.push(b',');
         }
         first = false;
         write_histogram_point(out, time_ms, histogram);

@@ -78,10 +78,10 @@ pub(super) fn read_metadata(value: &[u8]) -> Result<(String, Metadata)> {
         Ok::<_, Problem>(())
     })?;
     end(&mut json)?;
-    match family.is_empty() {
-        true => Err("metadata without a family".into()),
-        false => Ok((family, metadata)),
+    if family.is_empty() {
+        return Err("metadata without a family".into());
     }
+    Ok((family, metadata))
 }
 
 /// A pair of whole numbers.
@@ -199,19 +199,20 @@ impl ReadHistogram {
             return Err("a histogram with deltas and with counts".into());
         }
         let whole = |count: Count| count.whole.ok_or("a count that is not a whole number");
-        let counts = match is_float {
-            true => HistogramCounts::Float {
+        let counts = if is_float {
+            HistogramCounts::Float {
                 count: self.count.float,
                 zero_count: self.zero_count.float,
                 positive: positive.counts.unwrap_or_default(),
                 negative: negative.counts.unwrap_or_default(),
-            },
-            false => HistogramCounts::Integer {
+            }
+        } else {
+            HistogramCounts::Integer {
                 count: whole(self.count)?,
                 zero_count: self.zero_count.whole.unwrap_or_default(),
                 positive_deltas: positive.deltas.unwrap_or_default(),
                 negative_deltas: negative.deltas.unwrap_or_default(),
-            },
+            }
         };
         let histogram = Histogram {
             schema: i8::try_from(self.schema).map_err(|_| "a schema that is out of range")?,

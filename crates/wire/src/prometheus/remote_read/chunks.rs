@@ -86,9 +86,10 @@ fn encode_histograms(samples: &[HistogramSample], push: &mut impl FnMut(Chunk)) 
     while let Some(first) = rest.first() {
         let (length, reset_follows) = chunk_length(rest);
         let (chunk, tail) = rest.split_at(length);
-        let header = match after_reset {
-            true => ResetHeader::Reset,
-            false => ResetHeader::of(first.histogram.reset_hint),
+        let header = if after_reset {
+            ResetHeader::Reset
+        } else {
+            ResetHeader::of(first.histogram.reset_hint)
         };
         push(histogram_chunk_of(header, chunk));
         rest = tail;

@@ -66,9 +66,10 @@ fn write_first(out: &mut BitWriter, first: &IntegerSample<'_>) -> State {
     let moving = |value| Moving { value, delta: 0 };
     out.varbit_signed(first.timestamp_ms);
     let stale = first.histogram.is_stale();
-    let (count, zero_count) = match stale {
-        true => (0, 0),
-        false => (first.count, first.zero_count),
+    let (count, zero_count) = if stale {
+        (0, 0)
+    } else {
+        (first.count, first.zero_count)
     };
     out.varbit_unsigned(count);
     out.varbit_unsigned(zero_count);
