@@ -1,4 +1,4 @@
-//! The words that every crate of Icecore shares, and the traits that join them.
+//! The types that every crate of Icecore shares, and the traits that connect them.
 //!
 //! ```text
 //! wire ────(SampleSink)──► storage ──(SeriesSource)──► promql, server
@@ -51,5 +51,6 @@ pub use source::{
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};
 pub use write::{
-    AppendError, Appended, Commit, Discard, Fill, Rejection, SampleStore, StoreError, WriteOutcome,
+    AppendError, Commit, Discard, Fill, PendingWrite, Rejection, SampleStore, StoreError,
+    WriteOutcome,
 };

@@ -4,8 +4,8 @@
 //! ( 0x0a  varint(entry length)  0x0a varint(len) name  0x12 varint(len) value )*
 //! ```
 //!
-//! Remote write 1.0 requests carry exactly these bytes, so that door hands them on as they arrived
-//! and a known series is found without parsing a label. The other doors build the same bytes.
+//! Remote write 1.0 requests carry exactly these bytes, so that they are passed on as they arrived
+//! and a known series is found without parsing a label. Other protocols build the same bytes.
 //! Nothing about them is trusted: [`RawLabels::parse`] checks everything when a series is new.
 
 use thiserror::Error;

@@ -2,7 +2,7 @@
 
 use crate::{Exemplar, Histogram, Metadata, RawLabels, Sample};
 
-/// What a sink says that cannot accumulate.
+/// The reason given by a sink that keeps no running totals.
 const NO_TOTALS: &str = "delta points cannot be stored here: no running totals are kept";
 
 /// Takes the content of one request, series by series, without copying it into a request object.

@@ -20,7 +20,7 @@ pub(crate) fn has_magic(value: &[u8]) -> bool {
     value.starts_with(&MAGIC)
 }
 
-/// Lets every value pass but a container.
+/// An error for a container, which callers cannot read.
 #[inline]
 pub(crate) fn refuse(record: &'static str, value: &[u8]) -> Result<(), DecodeError> {
     if has_magic(value) {

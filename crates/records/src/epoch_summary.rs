@@ -1,5 +1,4 @@
-//! What a finished epoch of the journal holds: a start that finds all of it in buckets does not read
-//! the epoch.
+//! What a finished epoch of the journal holds: a start skips an epoch whose samples are all in buckets.
 //!
 //! ```text
 //! version u8 = 1 | xxh3-64 of the rest, u64 LE | first sequence uv | last sequence − first, uv

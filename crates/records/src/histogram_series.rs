@@ -7,8 +7,8 @@
 //!
 //! Flushes write version 1: a layout (schema, spans, bounds) is written once while it does not
 //! change, counts as differences to the histogram before (see `histogram`). Buckets larger than an
-//! hour are made of version 2, and late flushes line up version 1 behind it: whoever reads unites
-//! the parts, and of equal timestamps the newest part counts.
+//! hour are made of version 2, and late flushes append version 1: readers merge the parts; of equal
+//! timestamps the newest part wins.
 //!
 //! An entry may also say "no histogram here": a float has replaced the one that an older value holds
 //! for this timestamp.

@@ -56,7 +56,7 @@ pub(crate) fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, DecodeE
         2 => Temporality::Delta,
         _ => return Err(reader.error("unknown temporality")),
     };
-    // The highest bit is free; who sets it means something that is not known here.
+    // The highest bit is reserved: a value that sets it is from a newer version.
     let metric_type = MetricType::from_number((byte & (TYPE_MASK | 0x80)).into());
     let metric_type = metric_type.ok_or_else(|| reader.error("unknown metric type"))?;
     let unit = reader.text()?.to_owned();

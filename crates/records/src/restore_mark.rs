@@ -1,4 +1,4 @@
-//! How far a restore is: as long as it lies in a database, that is not complete.
+//! Progress of a restore: a database that has one is incomplete.
 //!
 //! ```text
 //! version u8 = 1 | id of the snapshot: text | records uv | bytes uv | the last key that was copied, to the end

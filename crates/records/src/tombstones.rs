@@ -163,17 +163,17 @@ pub fn decode(value: &[u8]) -> Result<Tombstones, DecodeError> {
         let first_ms = reader.zigzag()?;
         let length = i128::from(reader.varint()?);
         let last_ms = i64::try_from(i128::from(first_ms) + length);
-        let last_ms = last_ms.map_err(|_| reader.error("the range ends too late"))?;
+        let last_ms = last_ms.map_err(|_| reader.error("range end out of bounds"))?;
         let before = ranges.last().map(|range| (range.first_ms, range.last_ms));
         if before.is_some_and(|before| before >= (first_ms, last_ms)) {
             return Err(reader.error("ranges are not in order"));
         }
         let series = series(&mut reader)?;
         if series.is_empty() {
-            return Err(reader.error("a range without series"));
+            return Err(reader.error("range without series"));
         }
         if !series.is_disjoint(&erased) {
-            return Err(reader.error("an erased series in a range"));
+            return Err(reader.error("erased series in a range"));
         }
         ranges.push(ErasedRange {
             first_ms,

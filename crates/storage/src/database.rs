@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    Appended, BoxFuture, Clock, Discard, Exemplar, Fill, Labels, Metadata, SampleStore, Selection,
-    SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
+    BoxFuture, Clock, Discard, Exemplar, Fill, Labels, Metadata, PendingWrite, SampleStore,
+    Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
 };
 use icecore_records::{bucket_list, key};
 use parking_lot::{Mutex, RwLock};
@@ -610,11 +610,11 @@ impl SampleStore for Database {
         &self,
         patience: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<Appended, StoreError>> {
+    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
         Box::pin(async move {
             let (outcome, commit) = self.append(patience, |batch| fill(batch)).await?;
             let commit = Box::pin(async move { Ok(commit.wait().await?) });
-            Ok(Appended { outcome, commit })
+            Ok(PendingWrite { outcome, commit })
         })
     }
 }

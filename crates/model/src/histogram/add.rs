@@ -64,23 +64,24 @@ impl Histogram {
     }
 
     fn coarsened<C: Count>(&self, max: usize) -> Result<Self, HistogramAddError> {
-        let mut parts = Parts::<C>::of(self)?;
-        while parts.positive.len().max(parts.negative.len()) > max && parts.schema > COARSEST_SCHEMA
+        let mut indexed = IndexedHistogram::<C>::of(self)?;
+        while indexed.positive.len().max(indexed.negative.len()) > max
+            && indexed.schema > COARSEST_SCHEMA
         {
-            parts.coarsen(parts.schema - 1)?;
+            indexed.coarsen(indexed.schema - 1)?;
         }
-        parts.into_histogram(self)
+        indexed.into_histogram(self)
     }
 
     fn add_by_index(&mut self, other: &Histogram) -> Result<(), HistogramAddError> {
         let integers = |h: &Histogram| matches!(h.counts, HistogramCounts::Integer { .. });
         let sum = if integers(self) && integers(other) {
-            Parts::<i64>::of(self)?
-                .plus(Parts::of(other)?)?
+            IndexedHistogram::<i64>::of(self)?
+                .plus(IndexedHistogram::of(other)?)?
                 .into_histogram(self)
         } else {
-            Parts::<f64>::of(self)?
-                .plus(Parts::of(other)?)?
+            IndexedHistogram::<f64>::of(self)?
+                .plus(IndexedHistogram::of(other)?)?
                 .into_histogram(self)
         };
         *self = sum?;
@@ -235,7 +236,7 @@ impl Count for f64 {
 type Entries<C> = Vec<(i64, C)>;
 
 /// A histogram as lists of buckets in the order of their indexes.
-struct Parts<C> {
+struct IndexedHistogram<C> {
     schema: i8,
     zero_threshold: f64,
     count: C,
@@ -244,7 +245,7 @@ struct Parts<C> {
     negative: Entries<C>,
 }
 
-impl<C: Count> Parts<C> {
+impl<C: Count> IndexedHistogram<C> {
     fn of(histogram: &Histogram) -> Result<Self, HistogramAddError> {
         let overflow = HistogramAddError::Overflow;
         let whole = |count: u64| {

@@ -1,4 +1,4 @@
-//! A regex that yields text: what its groups caught, put into a template.
+//! A regex whose captures are expanded into a template.
 //!
 //! Holds always: the pattern means what it means in a matcher (Go's syntax, anchored at both ends, the
 //! dot matches a newline), and templates are those of Go's `Regexp.Expand`.

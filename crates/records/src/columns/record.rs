@@ -59,7 +59,7 @@ pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut 
         Times::Own(list) => timestamps::encode(bucket_start_ms, list, out),
         Times::Shared { column, first, len } => {
             let end = first.checked_add(len);
-            assert!(end.is_some(), "samples behind the end of any column");
+            assert!(end.is_some(), "samples after the end of any column");
             out.push(SHARED);
             push_varint(out, column.into());
             push_varint(out, first.into());
@@ -105,7 +105,7 @@ impl<'a> ColumnRecord<'a> {
         let len = timestamps::read_len(&mut reader)?;
         let chunk_len = match usize::try_from(reader.varint()?) {
             Ok(chunk_len @ 1..=MAX_CHUNK_LEN) => chunk_len,
-            _ => return Err(reader.error("impossible length of chunks")),
+            _ => return Err(reader.error("impossible chunk length")),
         };
         let mut own = None;
         let times = match reader.u8()? {
@@ -222,7 +222,7 @@ fn read_shared(reader: &mut Reader<'_>, len: usize) -> Result<RecordTimes, Decod
     let first = reader.varint32()?;
     // The cap on the length makes it fit, too.
     if first.checked_add(len as u32).is_none() {
-        return Err(reader.error("samples behind the end of any column"));
+        return Err(reader.error("samples after the end of any column"));
     }
     Ok(RecordTimes::Shared { column, first })
 }
@@ -242,7 +242,7 @@ fn read_directory(rest: &[u8], chunks: usize) -> Result<(&[u8], &[u8]), DecodeEr
         _ => total < reader.remaining() as u64,
     };
     if !is_whole {
-        return Err(reader.error("chunks are not where the directory says"));
+        return Err(reader.error("chunks do not match the directory"));
     }
     Ok(rest.split_at(reader.position()))
 }

@@ -67,7 +67,7 @@ pub(super) fn read(
     stored: &mut Vec<Arc<Histogram>>,
 ) -> Result<(), DecodeError> {
     if !is_in_proportion(layout, len, reader.remaining()) {
-        return Err(reader.error("more histograms than its bytes may stand for"));
+        return Err(reader.error("more histograms than the bytes of a block may expand to"));
     }
     let hints = read_hints(reader, len)?;
     let sums = read_values(reader, len)?;
@@ -295,7 +295,7 @@ fn read_column(
         _ => return Err(reader.error("unknown kind of column")),
     }
     if column.len() != len {
-        return Err(reader.error("a column of another length"));
+        return Err(reader.error("column of another length"));
     }
     Ok(())
 }
@@ -313,7 +313,7 @@ fn read_values(reader: &mut Reader<'_>, len: usize) -> Result<Vec<f64>, DecodeEr
     let mut column = Vec::with_capacity(len);
     values::decode_into(chunk, len, &mut column)?;
     if column.len() != len {
-        return Err(reader.error("a column of another length"));
+        return Err(reader.error("column of another length"));
     }
     Ok(column)
 }

@@ -166,7 +166,7 @@ fn read_block(
     let head = reader.varint()?;
     let len = usize::try_from(head >> 2).unwrap_or(usize::MAX);
     if len == 0 || len > BLOCK_LEN {
-        return Err(reader.error("a block without histograms or with too many"));
+        return Err(reader.error("block with no or too many histograms"));
     }
     let bytes = reader.count(1)?;
     let mut body = Reader::new(RECORD, reader.bytes(bytes)?);
@@ -197,7 +197,7 @@ fn read_rows(
     let mut previous: Option<Arc<Histogram>> = None;
     for _ in 0..len {
         let read = histogram::read(body, previous.as_deref())?;
-        let read = read.ok_or_else(|| body.error("no histogram in a block of them"))?;
+        let read = read.ok_or_else(|| body.error("block entry without a histogram"))?;
         let read = Arc::new(read);
         stored.push(Arc::clone(&read));
         previous = Some(read);

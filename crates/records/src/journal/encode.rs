@@ -15,7 +15,7 @@ use crate::forward_index::push_bindings;
 use crate::reader::push_text;
 use crate::{histogram, metadata};
 
-/// Sections are cut here: well before the limit, because whoever reads one holds it in memory as a whole.
+/// Sections are cut here: well before the limit, because a reader holds one in memory as a whole.
 const SECTION_BYTES: usize = MAX_SECTION_BYTES / 4;
 
 /// Gathers the content of a request and writes it as one block. Reused, it keeps its buffers.

@@ -2,12 +2,11 @@
 //!
 //! ```text
 //! # TYPE a counter
-//! a_total{x="1"} 5        ◄─ the first line of a family: all its lines are looked through once
+//! a_total{x="1"} 5        ◄─ the first line of a family: all its lines are scanned once
 //! a_created{x="1"} 1.7e9     labels ─► created timestamp
 //! ```
 //!
-//! Holds always: each line is looked at once, so that the cost is in proportion to the body. A family
-//! without such lines pays for nothing else.
+//! Holds always: each line is scanned once, so the cost is linear in the body.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,14 +28,14 @@ pub(super) struct CreatedIndex<'a> {
     as_written: HashMap<&'a [u8], i64>,
     /// By labels without `le` and `quantile`, sorted; made when the first series needs it.
     sorted: Option<HashMap<Box<[u8]>, i64>>,
-    /// Lines before this position of the body have been looked at.
+    /// Lines before this position of the body have been scanned.
     looked_until: usize,
     key: Vec<u8>,
 }
 
 impl<'a> CreatedIndex<'a> {
-    /// Looks through the rest of a family, which begins with the line at `start`, unless that was done
-    /// for a line before.
+    /// Scans the rest of a family, which begins with the line at `start`, unless an earlier line
+    /// did.
     pub(super) fn look_ahead(&mut self, start: usize, rest: &'a [u8], family: &str) {
         if start < self.looked_until {
             return;

@@ -1,8 +1,8 @@
 //! Numbers of the text formats: read as Prometheus reads them (Go's `ParseFloat` without its newer
 //! forms), and written as it writes bounds and quantiles.
 //!
-//! Holds always: what is read is the double next to the decimal, to the last bit. The fast way is
-//! taken only where one division of exact numbers gives it.
+//! Holds always: parsing is correctly rounded. The fast path is taken only where one division of exact
+//! numbers gives the same result.
 
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [

@@ -27,7 +27,7 @@ pub enum Protocol {
     PrometheusText100,
 }
 
-/// Why nothing can be made of a body.
+/// Why a body cannot be parsed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FormatError {
     #[error(
@@ -75,7 +75,7 @@ impl Format {
 }
 
 impl Protocol {
-    /// How a body that came by this protocol is read.
+    /// The format of a body sent with this protocol.
     pub fn format(self) -> Format {
         match self {
             Self::PrometheusProto => Format::Protobuf,

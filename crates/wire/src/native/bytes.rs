@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     pub(super) fn varint(&mut self) -> Result<u64> {
         take_varint(&mut self.0).map_err(|error| match error {
             VarintError::Truncated => FrameError::Short,
-            VarintError::Overflow => FrameError::Malformed("a number is too long"),
+            VarintError::Overflow => FrameError::Malformed("oversized varint"),
         })
     }
 
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// A count of things of which each takes at least `each` bytes: more cannot follow.
+    /// A count of elements that take at least `each` bytes: checked against what follows.
     pub(super) fn count(&mut self, each: usize) -> Result<usize> {
         let count = self.varint()?;
         let most = (self.0.len() / each.max(1)) as u64;

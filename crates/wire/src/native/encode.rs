@@ -16,12 +16,12 @@ use super::frame::{FrameKind, compressor, push_frame};
 use super::histogram::push_histogram;
 use crate::SeriesContent;
 
-/// Where a frame is closed: large enough that compression finds what repeats, small enough that a
-/// few of them in memory are nothing.
+/// Where a frame is closed: large enough that compression finds what repeats, small enough that
+/// several fit in memory.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// Samples of one frame. Columns that repeat take next to nothing, and whoever stores a frame wants
-/// to know how much of it there can be.
+/// Samples of one frame. Columns that repeat take hardly any bytes, so bytes alone would not bound
+/// what a frame holds.
 const FRAME_SAMPLES: u64 = 128 << 10;
 
 /// Floats of one record. At worst they take a third of a frame.

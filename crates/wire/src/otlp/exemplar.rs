@@ -20,7 +20,7 @@ const FIELDS: u32 = known(&[2, 3, 4, 5, 6, 7]);
 /// attributes that do not fit are left out and the ids stay.
 const LABEL_CHARS_MAX: usize = 128;
 
-/// Bytes of the longest id that is one: a trace id has 16.
+/// Bytes of the longest id: a trace id has 16.
 const ID_BYTES_MAX: usize = 16;
 
 /// The inner error is why the exemplar is refused. `otherwise_ms` is the time of one without.

@@ -14,7 +14,7 @@
 //!
 //! As classic series every point has the same bounds, whatever its scale: 0 and the powers of two of
 //! [`EXPONENTS`], and their negatives once there are negative values. Buckets that are finer are added up,
-//! of coarser ones only the bounds tell something, and values outside fall into the outermost buckets: so
+//! coarser ones count at their bounds, and values outside fall into the outermost buckets: so
 //! a change of scale makes no new series, and running totals of deltas stay right.
 
 use std::ops::RangeInclusive;

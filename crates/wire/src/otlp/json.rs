@@ -25,7 +25,7 @@ use crate::WireError;
 use crate::json::{JsonReader, SyntaxError, is_number_byte};
 use crate::prometheus::message::{put_bytes, put_message, put_present_double, put_present_number};
 
-/// Objects and arrays within one another. A request has nine, an attribute value four per level.
+/// Nesting of objects and arrays. A request has nine levels, an attribute value four per level.
 const DEPTH_MAX: usize = 80;
 
 /// Why a text is not OTLP/JSON.
@@ -33,7 +33,7 @@ const DEPTH_MAX: usize = 80;
 pub enum JsonError {
     #[error("{reason} (at byte {offset})")]
     Malformed { offset: usize, reason: String },
-    #[error("as protobuf it is longer than {max} bytes")]
+    #[error("longer than {max} bytes as protobuf")]
     TooLarge { max: usize },
 }
 
@@ -208,7 +208,7 @@ fn enumeration(json: &mut JsonReader<'_>, words: &[&str]) -> Result<u64> {
     let known = words.iter().position(|known| *known == word);
     match known.or_else(|| word.parse().ok()) {
         Some(number) => Ok(number as u64),
-        None => Err(json.error("not a word for this enumeration").into()),
+        None => Err(json.error("unknown enumeration value").into()),
     }
 }
 

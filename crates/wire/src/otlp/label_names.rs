@@ -11,7 +11,7 @@ pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String
     }
     if !translation.strategy.escapes() {
         return if is_underscores(key) {
-            Err(format!("attribute name {key:?} says nothing"))
+            Err(format!("attribute name {key:?} has only underscores"))
         } else {
             Ok(key.into())
         };

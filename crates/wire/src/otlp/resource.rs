@@ -40,7 +40,7 @@ pub(super) struct Scope<'a> {
     version: &'a [u8],
     pub(super) schema_url: &'a [u8],
     attributes: Vec<Attribute<'a>>,
-    /// Whether its labels were worked out.
+    /// Whether its labels were computed.
     pub(super) prepared: bool,
 }
 
@@ -187,14 +187,14 @@ fn base_labels(
 }
 
 impl<S: SampleSink> Decoder<'_, '_, S> {
-    /// Works out the labels of the current scope when its first point needs them.
+    /// Computes the labels of the current scope when its first point needs them.
     #[inline]
     pub(super) fn prepare_base(&mut self) -> Result<()> {
         if self.scope.prepared {
             return Ok(());
         }
         self.scope.prepared = true;
-        // What a scope of a few bytes repeats is on the budget, too.
+        // A scope of a few bytes can repeat many labels: they count, too.
         let attributes = self
             .resource
             .attributes

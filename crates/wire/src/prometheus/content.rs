@@ -13,7 +13,7 @@ pub enum RemoteWriteVersion {
     V2,
 }
 
-/// A content type or encoding that this door does not take; the server answers 415.
+/// An unsupported content type or encoding; the server answers 415.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ContentError {
     #[error("content type {0:?} is not accepted, expected {MEDIA_TYPE}")]

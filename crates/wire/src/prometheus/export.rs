@@ -1,4 +1,4 @@
-//! Export: one line of JSON per series, from which every bit of a series can be had back.
+//! Export: one line of JSON per series, lossless to the bit.
 //!
 //! ```text
 //! {"metric":{"__name__":"up"},"values":[1,"StaleNaN"],"timestamps":[1700000000000,1700000015000]}
@@ -14,7 +14,7 @@
 //! | `"StaleNaN"` | the staleness marker, bits 7ff0000000000002 |
 //! | `"NaN:0x7ff8000000000000"` | any other NaN, with its bits |
 //!
-//! Keys that there are when there is something to say:
+//! Optional keys:
 //!
 //! | key | what |
 //! | --- | --- |
@@ -105,7 +105,7 @@ fn write_values(out: &mut Vec<u8>, values: &[f64]) {
     write_list(out, values, |out, value| write_value(out, *value));
 }
 
-/// Writes any float so that its bits can be had back, see the table above.
+/// Writes any float, lossless to the bit, see the table above.
 pub fn write_value(out: &mut Vec<u8>, value: f64) {
     if value.is_finite() {
         push_json_number(out, value);

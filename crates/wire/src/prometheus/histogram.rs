@@ -51,14 +51,14 @@ pub(super) struct SentHistogram {
     sum: f64,
     schema: i64,
     zero_threshold: f64,
-    negative: SentBuckets,
-    positive: SentBuckets,
+    negative: BucketFields,
+    positive: BucketFields,
     reset_hint: CounterResetHint,
     custom_bounds: Vec<f64>,
 }
 
 #[derive(Default)]
-struct SentBuckets {
+struct BucketFields {
     spans: Vec<Span>,
     deltas: Vec<i64>,
     counts: Vec<f64>,

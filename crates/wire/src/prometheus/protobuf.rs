@@ -3,7 +3,7 @@
 //! Holds always:
 //! - No read goes past the message; a length that does is [`ProtobufError::Truncated`].
 //! - A field this crate does not know is skipped, whatever its type; a field it knows with the
-//!   wrong type is an error, because skipping it would lose data in silence.
+//!   wrong type is an error, because skipping it would silently lose data.
 //! - Groups are refused: no message of ours ever had one, and they are the only way to nest without
 //!   stating a length.
 

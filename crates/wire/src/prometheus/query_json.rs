@@ -59,9 +59,9 @@ pub struct Bucket {
     pub count: f64,
 }
 
-/// A native histogram as it is shown: totals and buckets from the lowest to the highest.
+/// A native histogram of a result: totals, and buckets from the lowest to the highest.
 #[derive(Clone, Debug)]
-pub struct ShownHistogram<B> {
+pub struct HistogramPoint<B> {
     pub count: f64,
     pub sum: f64,
     pub buckets: B,
@@ -139,7 +139,7 @@ pub fn write_vector_histogram(
     out: &mut Vec<u8>,
     labels: &Labels,
     time_ms: i64,
-    histogram: ShownHistogram<impl Iterator<Item = Bucket>>,
+    histogram: HistogramPoint<impl Iterator<Item = Bucket>>,
 ) {
     write_metric(out, labels);
     out.extend_from_slice(b",\"histogram\":");
@@ -153,7 +153,7 @@ pub fn write_matrix_series<E, B: Iterator<Item = Bucket>>(
     times: &TimeTexts,
     labels: &Labels,
     floats: impl Iterator<Item = (i64, f64)>,
-    histograms: impl Iterator<Item = (i64, ShownHistogram<B>)>,
+    histograms: impl Iterator<Item = (i64, HistogramPoint<B>)>,
     mut flow: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
     write_metric(out, labels);
@@ -200,7 +200,7 @@ fn write_metric(out: &mut Vec<u8>, labels: &Labels) {
 fn write_histogram_point(
     out: &mut Vec<u8>,
     time_ms: i64,
-    histogram: ShownHistogram<impl Iterator<Item = Bucket>>,
+    histogram: HistogramPoint<impl Iterator<Item = Bucket>>,
 ) {
     out.push(b'[');
     push_timestamp(out, time_ms);

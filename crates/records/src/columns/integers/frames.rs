@@ -103,7 +103,7 @@ fn patch(
     unpacker.unpack(packed, high_width, 0, &mut highs);
     for (position, high) in positions.iter().zip(highs) {
         let Some(number) = block.get_mut(usize::from(*position)) else {
-            return Err(reader.error("patch behind the block"));
+            return Err(reader.error("patch after the end of the block"));
         };
         *number = number.wrapping_add(unzigzag(high as u64) << width);
     }

@@ -5,12 +5,12 @@
 //! exponent u8 0..=12, 255 = bit patterns
 //! factor:       varint g | zigzag offset
 //! predictor:    zigzag first number (1…5) | zigzag step (2…5) | limit u8 (3…5)
-//! body of integers: the surprises, one per value (0) or per value after the first (1…5)
+//! body of integers: the residuals, one per value (0) or per value after the first (1…5)
 //! exceptions:   varint count | (varint position − position after the one before | bits u64 LE)*
 //! ```
 //!
 //! ```text
-//! bytes ─ integers ─► surprises ─ predictor ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
+//! bytes ─ integers ─► residuals ─ predictor ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
 //! ```
 
 use icecore_model::varint::{push_varint, push_zigzag};
@@ -42,7 +42,7 @@ impl Encoder {
             factor.divide(numbers);
         }
         let predictor = Predictor::choose(numbers, &mut self.steps);
-        predictor.take_apart(numbers);
+        predictor.subtract(numbers);
 
         let mut head = predictor.kind();
         head |= if factor.is_some() { FACTOR } else { 0 };
@@ -56,10 +56,10 @@ impl Encoder {
             push_varint(out, factor.factor);
             push_zigzag(out, factor.offset);
         }
-        let mut surprises = &numbers[..];
+        let mut residuals = &numbers[..];
         if predictor.has_first() {
             push_zigzag(out, numbers[0]);
-            surprises = &numbers[1..];
+            residuals = &numbers[1..];
         }
         if predictor.has_step() {
             push_zigzag(out, predictor.step);
@@ -67,7 +67,7 @@ impl Encoder {
         if predictor.has_limit() {
             out.push(predictor.limit);
         }
-        integers::encode(surprises, out);
+        integers::encode(residuals, out);
         self.push_exceptions(out);
     }
 
@@ -106,7 +106,7 @@ pub(super) fn decode_into(
     let mut numbers = Vec::new();
     let predictor = read_predictor(reader, head & PREDICTOR, &mut numbers)?;
     integers::decode_into(reader, count - numbers.len(), &mut numbers)?;
-    predictor.put_together(&mut numbers);
+    predictor.restore(&mut numbers);
     if let Some(factor) = factor {
         factor.multiply(&mut numbers);
     }
@@ -148,7 +148,7 @@ fn apply_exceptions(reader: &mut Reader<'_>, values: &mut [f64]) -> Result<(), D
         let skipped = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         match left.nth(skipped) {
             Some(value) => *value = reader.f64()?,
-            None => return Err(reader.error("exception behind the values")),
+            None => return Err(reader.error("exception after the last value")),
         }
     }
     Ok(())

@@ -95,7 +95,7 @@ fn enumerations_by_word_and_number() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_name_their_position() {
     assert_eq!(reason(""), "the text ends too early (at byte 0)");
     assert_eq!(reason("[]"), "expected an object (at byte 0)");
     assert_eq!(reason("{} {}"), "text after the request (at byte 3)");

@@ -45,8 +45,8 @@ pub(super) fn read_exemplar(value: &[u8]) -> Result<Exemplar> {
     end(&mut json)?;
     Ok(Exemplar {
         labels,
-        timestamp_ms: timestamp_ms.ok_or("an exemplar without a timestamp")?,
-        value: number.ok_or("an exemplar without a value")?,
+        timestamp_ms: timestamp_ms.ok_or("exemplar without a timestamp")?,
+        value: number.ok_or("exemplar without a value")?,
     })
 }
 
@@ -88,19 +88,19 @@ pub(super) fn read_metadata(value: &[u8]) -> Result<(String, Metadata)> {
 pub(super) fn read_pair(json: &mut JsonReader<'_>) -> Result<(i64, i64)> {
     let (mut pair, mut count) = ([0; 2], 0);
     json.array(|json| {
-        let number = pair.get_mut(count).ok_or("more than a pair of numbers")?;
+        let number = pair.get_mut(count).ok_or("expected a pair of numbers")?;
         *number = read_whole(json)?;
         count += 1;
         Ok::<_, Problem>(())
     })?;
     match (pair, count) {
         ([first, second], 2) => Ok((first, second)),
-        _ => Err("less than a pair of numbers".into()),
+        _ => Err("expected a pair of numbers".into()),
     }
 }
 
 pub(super) fn json_of(value: &[u8]) -> Result<JsonReader<'_>> {
-    let text = std::str::from_utf8(value).map_err(|_| "text that is not UTF-8")?;
+    let text = std::str::from_utf8(value).map_err(|_| "text is not UTF-8")?;
     Ok(JsonReader::new(text, DEPTH_MAX))
 }
 
@@ -108,7 +108,7 @@ fn end(json: &mut JsonReader<'_>) -> Result<()> {
     if json.is_at_end() {
         Ok(())
     } else {
-        Err("something follows a value".into())
+        Err("unexpected text after a value".into())
     }
 }
 
@@ -134,7 +134,7 @@ fn read_whole(json: &mut JsonReader<'_>) -> Result<i64> {
 
 /// A histogram with its timestamp. It may still contradict itself.
 pub(super) fn read_histogram(value: &[u8]) -> Result<(i64, Histogram)> {
-    let mut read = ReadHistogram::default();
+    let mut read = HistogramBuilder::default();
     let mut json = json_of(value)?;
     json.object(|json, key| read.member(json, key))?;
     end(&mut json)?;
@@ -143,7 +143,7 @@ pub(super) fn read_histogram(value: &[u8]) -> Result<(i64, Histogram)> {
 
 /// A histogram whose kind is known when its last member is.
 #[derive(Default)]
-struct ReadHistogram {
+struct HistogramBuilder {
     timestamp_ms: Option<i64>,
     schema: i64,
     reset_hint: CounterResetHint,
@@ -170,7 +170,7 @@ struct Side {
     counts: Option<Vec<f64>>,
 }
 
-impl ReadHistogram {
+impl HistogramBuilder {
     fn member(&mut self, json: &mut JsonReader<'_>, key: &str) -> Result<()> {
         match key {
             "timestamp" => self.timestamp_ms = Some(read_whole(json)?),
@@ -196,9 +196,9 @@ impl ReadHistogram {
         let (positive, negative) = (self.positive, self.negative);
         let is_float = positive.counts.is_some() || negative.counts.is_some();
         if is_float && (positive.deltas.is_some() || negative.deltas.is_some()) {
-            return Err("a histogram with deltas and with counts".into());
+            return Err("histogram with deltas and with counts".into());
         }
-        let whole = |count: Count| count.whole.ok_or("a count that is not a whole number");
+        let whole = |count: Count| count.whole.ok_or("the count is not a whole number");
         let counts = if is_float {
             HistogramCounts::Float {
                 count: self.count.float,
@@ -215,7 +215,7 @@ impl ReadHistogram {
             }
         };
         let histogram = Histogram {
-            schema: i8::try_from(self.schema).map_err(|_| "a schema that is out of range")?,
+            schema: i8::try_from(self.schema).map_err(|_| "schema out of range")?,
             reset_hint: self.reset_hint,
             zero_threshold: self.zero_threshold,
             sum: self.sum,
@@ -224,7 +224,7 @@ impl ReadHistogram {
             negative_spans: negative.spans,
             custom_bounds: self.custom_bounds.into(),
         };
-        let timestamp_ms = self.timestamp_ms.ok_or("a histogram without a timestamp")?;
+        let timestamp_ms = self.timestamp_ms.ok_or("histogram without a timestamp")?;
         Ok((timestamp_ms, histogram))
     }
 }
@@ -254,7 +254,7 @@ fn span(json: &mut JsonReader<'_>) -> Result<Span> {
     let (offset, length) = read_pair(json)?;
     match (i32::try_from(offset), u32::try_from(length)) {
         (Ok(offset), Ok(length)) => Ok(Span { offset, length }),
-        _ => Err("a span that is out of range".into()),
+        _ => Err("span out of range".into()),
     }
 }
 
@@ -265,7 +265,7 @@ fn bounded<'a, T>(
     let mut list = Vec::new();
     json.array(|json| {
         if list.len() >= MAX_HISTOGRAM_BUCKETS {
-            return Err("a histogram with too many buckets".into());
+            return Err("histogram with too many buckets".into());
         }
         list.push(each(json)?);
         Ok::<_, Problem>(())

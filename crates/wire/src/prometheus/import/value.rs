@@ -20,8 +20,8 @@ pub(super) fn parse_number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Digits with or without a point, as long as they and the power of ten are exact: then one division
-/// rounds once, which is what rounding correctly means.
+/// Digits with or without a point, if they and the power of ten are exact: one division is then
+/// correctly rounded.
 #[inline]
 fn parse_simple(text: &[u8]) -> Option<f64> {
     let (negative, digits) = match text {

@@ -1,4 +1,4 @@
-//! Bits one after the other, most significant first, and the numbers that Prometheus' chunks are made of.
+//! A writer of bits, most significant first, and the number codes of Prometheus' chunks.
 
 /// Appends bits to bytes.
 #[derive(Default)]
@@ -17,8 +17,7 @@ impl BitWriter {
         self.bytes
     }
 
-    /// Overwrites bytes that are complete; they are the chunk's head, which knows what follows only
-    /// at the end.
+    /// Overwrites complete bytes: the chunk's header, known only at the end.
     pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
         for (target, byte) in self.bytes.iter_mut().skip(at).zip(bytes) {
             *target = *byte;

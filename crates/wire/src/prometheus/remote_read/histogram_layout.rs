@@ -1,5 +1,5 @@
 //! What all histograms of one chunk share: schema, zero bucket, spans and custom bounds. It stands
-//! once, behind the chunk's head.
+//! once, after the chunk's header.
 
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, Span};
 
@@ -31,7 +31,7 @@ impl ResetHeader {
     }
 }
 
-/// Begins a chunk whose number of samples is told at the end.
+/// Begins a chunk; [`finish`] writes its number of samples.
 pub(super) fn begin(header: ResetHeader, first: &Histogram) -> BitWriter {
     let mut out = BitWriter::new();
     for byte in HEAD_BYTES {

@@ -18,7 +18,7 @@ pub(crate) struct Frame {
 
 /// What a chunk holds.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Decoded {
+pub(crate) enum ChunkSamples {
     Floats(Vec<(i64, u64)>),
     Histograms(Vec<HistogramSample>),
 }
@@ -212,11 +212,11 @@ impl Xor {
     }
 }
 
-pub(crate) fn decode(encoding: u64, data: &[u8]) -> Decoded {
+pub(crate) fn decode(encoding: u64, data: &[u8]) -> ChunkSamples {
     let samples = u16::from_be_bytes([data[0], data[1]]);
     match encoding {
-        1 => Decoded::Floats(floats(&data[2..], samples)),
-        2 | 3 => Decoded::Histograms(histograms(data, samples, encoding == 3)),
+        1 => ChunkSamples::Floats(floats(&data[2..], samples)),
+        2 | 3 => ChunkSamples::Histograms(histograms(data, samples, encoding == 3)),
         other => panic!("encoding {other} does not exist"),
     }
 }
