@@ -72,6 +72,7 @@ pub fn read_varint(bytes: &[u8], position: usize) -> Result<(u64, usize)> {
 }
 
 /// The number that `bytes` begin with, and its length.
+#[inline]
 fn read_long(bytes: &[u8]) -> Result<(u64, usize)> {
     let mut value = 0;
     for (i, &byte) in bytes.iter().take(10).enumerate() {

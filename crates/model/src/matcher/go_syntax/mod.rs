@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn go_says_the_same() {
-        let cases = include_str!("../../testdata/go-regexp.txt");
+        let cases = include_str!("../../../testdata/go-regexp.txt");
         let mut checked = 0;
         for line in cases.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.split(' ');
