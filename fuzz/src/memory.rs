@@ -26,7 +26,7 @@ thread_local! {
     static RUNNING: Cell<(&'static str, u64, u64)> = const { Cell::new(("", 0, 0)) };
 }
 
-/// Says what runs next, for the case that it does not come back.
+/// Notes what runs next, for the report of an abort.
 pub(crate) fn announce(target: &'static str, seed: u64, iteration: u64) {
     RUNNING.set((target, seed, iteration));
 }

@@ -1,4 +1,4 @@
-//! The maintenance job that is under way: what it makes out of what, and how far it has come.
+//! The running maintenance job: its sources, its target and its progress.
 //!
 //! ```text
 //! version u8 = 1 | kind u8 = 1 (coarsen) | target: bucket
@@ -47,7 +47,7 @@ pub struct JobSource {
     pub meta_hash: u128,
 }
 
-/// What a job is at. Everything before its cursor is written.
+/// Where a job is. Everything before its cursor is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Forward records, by id.
@@ -56,11 +56,11 @@ pub enum Phase {
     Index { after: Vec<u8> },
     /// Samples, histograms, starts and exemplars, by id.
     Samples { next_id: u32 },
-    /// All is written and looked through before the commit.
+    /// All is written; it is verified before the commit.
     Verify,
 }
 
-/// What a job has met so far.
+/// Counts of a job so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub has_start_timestamps: bool,

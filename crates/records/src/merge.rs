@@ -4,10 +4,10 @@
 //! - Associative: however flushes and compactions group the operands, the result is the same.
 //! - Total: it never panics. An operand that cannot be read is not lost and does not stop a
 //!   compaction: it is kept verbatim, in its place in the order, and what is readable before and
-//!   behind it still merges.
+//!   after it still merges.
 //! - One operand without a base comes back as it is, without being read.
 //!
-//! A value is thought of as a list of parts, oldest first. Merging joins the lists and then unites
+//! A value is a list of parts, oldest first. Merging joins the lists and then unites
 //! neighbours that can both be read; a list of one part is stored bare, a longer one as a container.
 //!
 //! Samples and histograms of a bucket larger than an hour are only concatenated: their base is columns,

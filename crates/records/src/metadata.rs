@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! version u8 = 1 | type u8 | varint length, unit | varint length, help
-//! type    bits 0–3: the metric type; bits 4–5: temporality (0 not said, 1 cumulative, 2 delta);
+//! type    bits 0–3: the metric type; bits 4–5: temporality (0 unspecified, 1 cumulative, 2 delta);
 //!         bit 6: an OpenTelemetry sum that only grows
 //! ```
 //!
-//! Protocols that say nothing about temporality leave the upper bits zero, which is how the byte was
+//! Protocols without temporality leave the upper bits zero, which is how the byte was
 //! before it had them.
 
 use icecore_model::{Metadata, MetricType, Temporality};

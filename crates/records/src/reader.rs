@@ -1,7 +1,7 @@
 //! A checked walk over the bytes of one value.
 //!
 //! Holds always:
-//! - No read goes past the end, no length is believed before the bytes behind it are there.
+//! - No read goes past the end, no length is used before it is checked against the bytes that follow.
 //! - An integer has one accepted length limit: a varint of more than 10 bytes, or one that does not
 //!   fit its type, is an error.
 
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         Ok(unzigzag(self.varint()?))
     }
 
-    /// A number of elements that follow, each of at least `min_bytes`, so that a false number cannot
+    /// A number of elements that follow, each of at least `min_bytes`, so that a false count cannot
     /// reserve memory.
     pub(crate) fn count(&mut self, min_bytes: usize) -> Result<usize, DecodeError> {
         let count = self.varint()?;
@@ -132,13 +132,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text behind a varint length.
+    /// Text after a varint length.
     pub(crate) fn text(&mut self) -> Result<&'a str, DecodeError> {
         let len = self.count(1)?;
         self.utf8(len)
     }
 
-    /// Text behind a u16 length: the `Utf8` of the storage document.
+    /// Text after a u16 length: `Utf8` in `docs/storage-format.md`.
     pub(crate) fn text16(&mut self) -> Result<&'a str, DecodeError> {
         let len = self.u16()?;
         self.utf8(len.into())

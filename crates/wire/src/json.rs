@@ -1,7 +1,7 @@
 //! A pull reader of JSON text: one token after the other, without a tree.
 //!
-//! OTLP/JSON and the lines of an import are read with it. `serde_json` hands out values only through
-//! visitors of types that are known when it is compiled; the schema of OTLP is a table.
+//! OTLP/JSON and the lines of an import are read with it. `serde_json` has no pull interface: it
+//! deserializes into types, and the schema of OTLP is a table.
 //!
 //! Holds always:
 //! - Strings without escapes are borrowed.

@@ -22,7 +22,7 @@ const QUERY_BYTES: usize = 1 << 20;
 /// What it may hold by the allocator's account: batches in flight and text are not in its own.
 const ENGINE_MEMORY: usize = 8 << 20;
 
-/// A query is told to stop after this long…
+/// A query is cancelled after this long…
 const QUERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// …and must have stopped after this long, on a busy machine, too.
@@ -118,7 +118,7 @@ fn answer(query_seed: u64, data: u64, time_seed: u64) {
     });
     let source = &DATA[(data % DATA.len() as u64) as usize];
     if std::env::var_os("FUZZ_INPUT").is_some() {
-        // The input of a finding is numbers; whoever repeats it wants to see the query.
+        // The input of a finding is numbers; print the query, too.
         eprintln!("{request:?}");
     }
     let started = Instant::now();

@@ -18,7 +18,7 @@ const POWERS: [f64; 13] = [
     1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
 ];
 
-/// In how many values an exponent is looked for before all are tried with it.
+/// How many values are sampled for an exponent before all are tried with it.
 const LOOKED_AT: usize = 64;
 
 /// What takes about 3.3 bits: a digit per sample. An exception takes 80 bits, a bit pattern rarely

@@ -151,7 +151,7 @@ impl Table {
         sizes: [usize; STREAMS],
         out: &mut [i64],
     ) -> Option<()> {
-        // Room behind the end, so that a whole word can be loaded from the last byte.
+        // Padding after the end, so that a whole word can be loaded from the last byte.
         let mut padded = Vec::with_capacity(bytes.len() + 8);
         padded.extend_from_slice(bytes);
         padded.extend_from_slice(&[0; 8]);
@@ -222,7 +222,7 @@ impl Cursor {
             .and_then(|bytes| bytes.first_chunk());
         match bytes {
             Some(bytes) => u64::from_le_bytes(*bytes) >> (self.bit % 8),
-            // A stream that goes on behind its end is found when it is done.
+            // A stream that continues after its end is detected when it is done.
             None => 0,
         }
     }

@@ -138,11 +138,11 @@ impl TimeList {
         if time_ms > last {
             return self.len;
         }
-        // From here on the list has two timestamps at least, and the index looked for is not 0.
+        // From here on the list has two timestamps at least, and the result is not 0.
         let distance = time_ms.wrapping_sub(first) as u64;
         let steps = distance / self.interval.max(1);
         if matches!(self.offsets, Offsets::None) {
-            // No step is left over behind the last timestamp, so this is an index.
+            // There is no step after the last timestamp, so this is an index.
             return usize::from(!distance.is_multiple_of(self.interval.max(1))) + steps as usize;
         }
         let guess = usize::try_from(steps).map_or(self.len - 1, |steps| steps.min(self.len - 1));
@@ -192,7 +192,7 @@ impl TimeList {
         from
     }
 
-    /// Appends the timestamps of a range of samples; what lies behind the end is not there.
+    /// Appends the timestamps of a range of samples; the range is clipped to the end.
     pub fn copy_into(&self, range: Range<usize>, out: &mut Vec<i64>) {
         let range = range.start..range.end.min(self.len);
         if range.is_empty() {

@@ -30,7 +30,7 @@ const ESTIMATE_BLOCK: usize = 128;
 
 /// Appends a strictly increasing list, the form first.
 pub(super) fn encode(bucket_start_ms: i64, timestamps: &[i64], out: &mut Vec<u8>) {
-    assert!(increases(timestamps), "timestamps must increase");
+    assert!(is_increasing(timestamps), "timestamps must increase");
     check_len(timestamps.len());
     let start = timestamps.first().copied().unwrap_or(bucket_start_ms);
     let push_grid = |form: u8, interval: u64, out: &mut Vec<u8>| {
@@ -110,7 +110,7 @@ impl<'a> StoredTimes<'a> {
         for (i, time) in (0u64..).zip(&mut times) {
             *time = time.wrapping_add(grid_at(start, self.interval, i));
         }
-        if !increases(&times) {
+        if !is_increasing(&times) {
             return Err(reader.error("timestamps do not increase"));
         }
         reader.finish()?;
@@ -207,7 +207,7 @@ fn undo_differences(numbers: &mut [i64]) {
 }
 
 /// Without an early end, so that it runs over several at a time.
-fn increases(times: &[i64]) -> bool {
+fn is_increasing(times: &[i64]) -> bool {
     times
         .windows(2)
         .fold(true, |so_far, pair| so_far & (pair[0] < pair[1]))

@@ -151,7 +151,7 @@ impl<'a> Stream<'a> {
             }
             left -= 1;
         }
-        // The last samples are read from a copy with zeros behind it, so that they need no other code.
+        // The last samples are read from a copy padded with zeros, so that they need no other code.
         let tail_start = (position / 8).min(self.bits.len());
         let tail_bytes = &self.bits[tail_start..];
         let mut tail = [0; 2 * SAMPLE_ROOM];
@@ -180,7 +180,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Only the last byte may have bits behind the last sample, and they are zero.
+    /// Only the last byte may have bits after the last sample, and they are zero.
     fn check_padding(&self, position: usize) -> Result<(), DecodeError> {
         if self.bits.len() != position.div_ceil(8) {
             return Err(self.error(position / 8, "bytes after the end"));
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// Reads one sample at a bit position and returns the position behind it. At least
+    /// Reads one sample at a bit position and returns the position after it. At least
     /// [`SAMPLE_ROOM`] bytes must follow.
     #[inline(always)]
     fn next(&mut self, bytes: &[u8], position: usize) -> usize {

@@ -33,7 +33,7 @@ const MEMORY_PER_BYTE: usize = 512;
 /// heads of its allocations. Part of the format, so it does not follow the type.
 const HISTOGRAM_BYTES: usize = 240;
 
-/// Whether `len` histograms of a layout may stand behind that many bytes of columns.
+/// Whether that many bytes of columns may expand to `len` histograms of a layout.
 pub(super) fn is_in_proportion(layout: &Histogram, len: usize, bytes: usize) -> bool {
     let (positive, negative) = histogram::bucket_counts(&layout.counts);
     let spans = layout.positive_spans.len() + layout.negative_spans.len();

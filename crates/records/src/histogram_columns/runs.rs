@@ -44,7 +44,7 @@ pub(super) fn encode(entries: &[HistogramEntry]) -> (Vec<u8>, Vec<&Histogram>) {
     let mut runs = Vec::new();
     for run in kinds.chunk_by(|a, b| a == b) {
         let kind = run[0];
-        for part in run.chunks(longest(kind)) {
+        for part in run.chunks(max_run_len(kind)) {
             push_varint(&mut runs, (part.len() as u64 - 1) << 2 | u64::from(kind));
         }
     }
@@ -116,12 +116,12 @@ fn read_run(reader: &mut Reader<'_>) -> Result<(u8, usize), DecodeError> {
     if kind > AGAIN {
         return Err(reader.error("unknown kind of run"));
     }
-    if len > longest(kind) {
+    if len > max_run_len(kind) {
         return Err(reader.error("a run is too long"));
     }
     Ok((kind, len))
 }
 
-fn longest(kind: u8) -> usize {
+fn max_run_len(kind: u8) -> usize {
     if kind == NEXT { usize::MAX } else { FREE_LEN }
 }

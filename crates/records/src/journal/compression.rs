@@ -110,7 +110,7 @@ fn max_raw_len(stored: usize) -> usize {
         .min(MAX_SECTION_BYTES)
 }
 
-/// Reads a section behind its kind into `buffer` (unless it is stored raw) and returns its bytes.
+/// Reads a section after its kind into `buffer` (unless it is stored raw) and returns its bytes.
 pub(super) fn read_section<'b, 'a: 'b>(
     reader: &mut Reader<'a>,
     buffer: &'b mut Vec<u8>,

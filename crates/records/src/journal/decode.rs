@@ -23,7 +23,7 @@ pub enum Section {
     /// Reference, timestamp, histogram.
     Histograms(Vec<(u32, i64, Histogram)>),
     Exemplars(Vec<(u32, Exemplar)>),
-    /// Metric family and what was said about it.
+    /// Metric family and its metadata.
     Metadata(Vec<(String, Metadata)>),
     /// Reference, timestamp of the sample, start timestamp.
     StartTimestamps(Vec<(u32, i64, i64)>),
@@ -96,7 +96,7 @@ fn push(sections: &mut Vec<Section>, next: Section) {
     sections.extend(rest);
 }
 
-/// Lays a section behind one of the same kind; gives it back where there is none.
+/// Appends a section to one of the same kind; returns it where the kinds differ.
 fn join(last: Option<&mut Section>, next: Section) -> Option<Section> {
     match (last, next) {
         (Some(Section::Definitions(all)), Section::Definitions(more)) => all.extend(more),

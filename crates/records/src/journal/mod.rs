@@ -12,11 +12,11 @@
 //! Holds always:
 //! - A block needs no other block to be read, except for the definitions of the series it refers to:
 //!   a lost record does not poison later ones.
-//! - A section of a kind that this program does not know is reported, never skipped in silence.
+//! - A section of a kind that this program does not know is reported, never skipped silently.
 //! - A section expands to at most [`MAX_EXPANSION`] times its stored size, and to at most
-//!   [`MAX_SECTION_BYTES`]. What has more entries of a kind is written as several sections of the kind, one
-//!   behind the other, and read as one.
-//! - Whoever writes checks what whoever reads insists on, in every build, before the request is
+//!   [`MAX_SECTION_BYTES`]. More entries of a kind are written as several sections in a row, and
+//!   read as one.
+//! - The encoder checks every limit of the decoder, in every build, before the request is
 //!   acknowledged.
 
 mod compression;
@@ -40,7 +40,7 @@ const RECORD: &str = "Journal";
 const VERSION: u8 = 1;
 const CHECKSUM_END: usize = 9;
 
-/// The most blocks of a record: so many sequence numbers are not used again behind a record that cannot be
+/// The most blocks of a record: so many sequence numbers are not used again after a record that cannot be
 /// read.
 pub const MAX_BLOCKS: usize = 1 << 20;
 

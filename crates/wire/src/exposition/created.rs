@@ -1,4 +1,4 @@
-//! The `_created` lines of an OpenMetrics family, found before its series are handed out.
+//! The `_created` lines of an OpenMetrics family, found before its series are returned.
 //!
 //! ```text
 //! # TYPE a counter
@@ -151,7 +151,7 @@ fn name_of<'p>(pairs: &'p [labels::Pair<'_>]) -> &'p str {
     pairs.first().map_or("", |(_, name)| name)
 }
 
-/// Labels in order, without the name and the one that tells the parts of a metric apart.
+/// Labels in order, without the name and without `le` or `quantile`.
 fn write_key(key: &mut Vec<u8>, pairs: &mut [labels::Pair<'_>], number_label: Option<&str>) {
     pairs.sort_unstable();
     key.clear();

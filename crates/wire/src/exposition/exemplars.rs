@@ -116,11 +116,11 @@ fn read_text(exemplar: &TextExemplar<'_>) -> Result<ExposedExemplar, &'static st
         builder.push_label(name.as_bytes(), value.as_bytes());
     }
     builder.value = exemplar.value;
-    exposed(builder, exemplar.timestamp_ms)
+    finish_exemplar(builder, exemplar.timestamp_ms)
 }
 
 /// Finishes an exemplar of any format.
-pub(super) fn exposed(
+pub(super) fn finish_exemplar(
     builder: ExemplarBuilder,
     timestamp_ms: Option<i64>,
 ) -> Result<ExposedExemplar, &'static str> {

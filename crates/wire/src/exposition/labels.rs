@@ -58,7 +58,7 @@ pub(super) fn parse<'p>(
 ) -> Result<(), LabelsError> {
     let first = pairs.len();
     match syntax {
-        Syntax::Separated => separated(text, pairs)?,
+        Syntax::Separated => parse_separated(text, pairs)?,
         Syntax::Prometheus | Syntax::OpenMetrics => {
             let text = str::from_utf8(text).map_err(|_| LabelsError::NotUtf8)?;
             let blanks = syntax == Syntax::Prometheus;
@@ -74,7 +74,7 @@ pub(super) fn parse<'p>(
     check_unique(added)
 }
 
-fn separated<'p>(text: &'p [u8], pairs: &mut Vec<Pair<'p>>) -> Result<(), LabelsError> {
+fn parse_separated<'p>(text: &'p [u8], pairs: &mut Vec<Pair<'p>>) -> Result<(), LabelsError> {
     let mut parts = text.split(|byte| *byte == SEPARATOR);
     let mut next = || -> Result<Option<&'p str>, LabelsError> {
         let part = parts.next().map(str::from_utf8).transpose();

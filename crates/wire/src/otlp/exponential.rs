@@ -49,7 +49,7 @@ const FIELDS: u32 = known(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
 /// nanoseconds, and 1 TiB when counted in bytes.
 const EXPONENTS: RangeInclusive<i64> = -16..=40;
 
-/// The width of the zero bucket where none is said, as Prometheus has it.
+/// The default width of the zero bucket, as in Prometheus.
 const ZERO_THRESHOLD_DEFAULT: f64 = 1e-128;
 
 /// The finest and the coarsest buckets that a native histogram has.

@@ -31,7 +31,7 @@ fn escaped(translation: &Translation, key: &str) -> String {
             .map(|c| if is_label_char(c) { c } else { '_' })
             .collect()
     } else {
-        without_runs(key)
+        collapse_underscores(key)
     };
     let digit_first = name.as_bytes().first().is_some_and(u8::is_ascii_digit);
     let one_underscore_first = name.starts_with('_') && !name.starts_with("__");
@@ -49,7 +49,7 @@ fn is_underscores(name: &str) -> bool {
 }
 
 /// Runs of underscores and of what becomes one are a single one, except around a reserved name.
-fn without_runs(key: &str) -> String {
+fn collapse_underscores(key: &str) -> String {
     let reserved = key
         .strip_prefix("__")
         .and_then(|rest| rest.strip_suffix("__"));

@@ -298,8 +298,8 @@ impl<'s, S: SampleSink> TimeWindow<'s, S> {
     }
 
     #[inline]
-    fn wants(&mut self, timestamp_ms: i64) -> bool {
-        let wanted = if !can_be_stored(timestamp_ms) {
+    fn accepts(&mut self, timestamp_ms: i64) -> bool {
+        let accepted = if !can_be_stored(timestamp_ms) {
             // The sink refuses it, once.
             self.first
         } else if timestamp_ms >= self.end_ms {
@@ -308,7 +308,7 @@ impl<'s, S: SampleSink> TimeWindow<'s, S> {
         } else {
             timestamp_ms >= self.start_ms
         };
-        if !wanted {
+        if !accepted {
             return false;
         }
         if self.skip > 0 {
@@ -341,20 +341,20 @@ impl<S: SampleSink> SampleSink for TimeWindow<'_, S> {
 
     #[inline]
     fn sample(&mut self, sample: Sample) {
-        if self.wants(sample.timestamp_ms) {
+        if self.accepts(sample.timestamp_ms) {
             self.sink.sample(sample);
         }
     }
 
     fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram) {
-        if self.wants(timestamp_ms) {
+        if self.accepts(timestamp_ms) {
             self.sink
                 .histogram(timestamp_ms, start_timestamp_ms, histogram);
         }
     }
 
     fn exemplar(&mut self, exemplar: Exemplar) {
-        if self.wants(exemplar.timestamp_ms) {
+        if self.accepts(exemplar.timestamp_ms) {
             self.sink.exemplar(exemplar);
         }
     }

@@ -308,8 +308,8 @@ impl<C: Count> IndexedHistogram<C> {
         let overflow = HistogramAddError::Overflow;
         self.count = self.count.plus(other.count).ok_or(overflow)?;
         self.zero = self.zero.plus(other.zero).ok_or(overflow)?;
-        self.positive = united(self.positive, other.positive).ok_or(overflow)?;
-        self.negative = united(self.negative, other.negative).ok_or(overflow)?;
+        self.positive = merge_entries(self.positive, other.positive).ok_or(overflow)?;
+        self.negative = merge_entries(self.negative, other.negative).ok_or(overflow)?;
         Ok(self)
     }
 
@@ -405,7 +405,7 @@ fn indexed<C: Count>(spans: &[Span], counts: Vec<C>) -> Entries<C> {
     entries
 }
 
-fn united<C: Count>(one: Entries<C>, other: Entries<C>) -> Option<Entries<C>> {
+fn merge_entries<C: Count>(one: Entries<C>, other: Entries<C>) -> Option<Entries<C>> {
     let mut both: Entries<C> = Vec::with_capacity(one.len() + other.len());
     let mut other = other.into_iter().peekable();
     for (index, count) in one {

@@ -198,7 +198,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// The name between `[:` and `:]`, and what follows. The end is looked for once per pattern, so that
+    /// The name between `[:` and `:]`, and what follows. The end is searched once per pattern, so that
     /// a pattern full of `[:` takes linear time.
     fn posix_class(&self) -> Option<(&'p str, &'p str)> {
         let name = self.rest.strip_prefix("[:")?;

@@ -59,7 +59,7 @@ struct Translator<'p> {
     open_groups: usize,
     /// The name of each capture group so far, empty where it has none.
     groups: Vec<&'p str>,
-    /// The names that were handed on to the `regex` crate.
+    /// The names that were passed to the `regex` crate.
     group_names: HashSet<&'p str>,
     /// The pattern from the last item on, if that was `*`, `+`, `?` or `{n,m}`: Go forbids to repeat
     /// those again.

@@ -1,4 +1,4 @@
-//! Bodies of integers: what is left of a column when everything predictable is gone.
+//! Bodies of integers: the residuals of a column after prediction.
 //!
 //! ```text
 //! kind u8 = 0: blocks of 128, see `frames`

@@ -53,7 +53,7 @@ impl Encoder {
         let (changes, len) = (self.changes.len(), values.len());
         if changes == 1 || changes > len - len / 8 {
             out.push(DENSE);
-            // A value that never changes makes a constant body, in which the length is not told.
+            // A value that never changes makes a constant body, which does not contain the length.
             let told = if changes == 1 { &values[..1] } else { values };
             self.dense.encode(told, out);
             return;

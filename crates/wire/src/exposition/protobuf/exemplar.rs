@@ -6,7 +6,7 @@
 
 use super::histogram::HistogramMessage;
 use super::value::read_timestamp;
-use crate::exposition::exemplars::{ExposedExemplar, HistogramExemplars, exposed};
+use crate::exposition::exemplars::{ExposedExemplar, HistogramExemplars, finish_exemplar};
 use crate::prometheus::exemplar::ExemplarBuilder;
 use crate::prometheus::protobuf::{Reader, Result, bytes_tag, fixed64_tag, known};
 
@@ -31,7 +31,7 @@ pub(in crate::exposition) fn decode_exemplar(
 ) -> std::result::Result<ExposedExemplar, &'static str> {
     let (builder, timestamp_ms) =
         read(message).map_err(|_| "exemplar is not a protobuf message")?;
-    exposed(builder, timestamp_ms)
+    finish_exemplar(builder, timestamp_ms)
 }
 
 fn read(message: &[u8]) -> Result<(ExemplarBuilder, Option<i64>)> {

@@ -1,4 +1,4 @@
-//! One `Metric` message, handed out as the samples it has in text.
+//! One `Metric` message, returned as the samples it has in text.
 
 use icecore_model::MetricType;
 

@@ -43,7 +43,7 @@ pub(super) struct ProtobufParser<'a> {
     /// What is left of the family's message.
     metrics: Reader<'a>,
     next: Next<'a>,
-    /// The series handed out last.
+    /// The series returned last.
     text: Vec<u8>,
 }
 

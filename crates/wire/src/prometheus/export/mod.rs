@@ -122,7 +122,7 @@ pub fn write_value(out: &mut Vec<u8>, value: f64) {
 
 /// Writes one native histogram, complete. Spans are `[offset, length]`. Integer histograms have
 /// `positive_deltas` and `negative_deltas`, float histograms `positive_counts` and
-/// `negative_counts`; which keys there are tells the two apart.
+/// `negative_counts`; the keys distinguish the two.
 ///
 /// ```text
 /// {"timestamp":…,"schema":3,"reset_hint":"unknown","sum":…,"count":…,"zero_threshold":…,"zero_count":…,

@@ -14,7 +14,7 @@ const PROTOBUF_MESSAGE: &str = "io.prometheus.client.MetricFamily";
 pub enum Escaping {
     /// Other characters become underscores.
     Underscores,
-    /// The same, but dots and underscores can be told apart.
+    /// The same, but dots and underscores stay distinct.
     Dots,
     /// Reversible, see `escaping`.
     Values,
@@ -75,7 +75,7 @@ pub struct FederateFormat {
 }
 
 impl FederateFormat {
-    /// Reads an `Accept` header. What is not known is passed over; text is what is left.
+    /// Reads an `Accept` header. Unknown formats are ignored; the default is text.
     pub fn negotiate(accept: Option<&str>) -> Self {
         let mut format = Self {
             is_text: true,

@@ -87,7 +87,7 @@ impl FederateWriter {
         metric_type: MetricType,
     ) {
         let name = labels.metric_name();
-        if name.is_empty() || !self.has_form(value) {
+        if name.is_empty() || !self.is_supported(value) {
             return;
         }
         let kind = Kind::of(value, metric_type);
@@ -120,7 +120,7 @@ impl FederateWriter {
         self.out
     }
 
-    fn has_form(&self, value: FederatedValue<'_>) -> bool {
+    fn is_supported(&self, value: FederatedValue<'_>) -> bool {
         match value {
             FederatedValue::Float(_) => true,
             // Protobuf has no place for custom bounds.

@@ -268,7 +268,7 @@ fn a_histogram_that_contradicts_itself_is_refused_alone() {
     assert_eq!(outcome.sink.calls, [sample("m", 2, 2.0)]);
 }
 
-/// A text that nobody holds: made as it is read.
+/// The text is generated as it is read.
 #[test]
 fn ten_million_values_go_through_small_batches() {
     const VALUES: usize = 10_000_000;

@@ -78,7 +78,7 @@ pub fn write_query_start(out: &mut Vec<u8>, result_type: ResultType) {
 #[derive(Clone, Debug, Default)]
 pub struct QueryEnd<'a> {
     pub stats: Option<&'a QueryStats>,
-    /// The plan of the query, for people.
+    /// The plan of the query as text.
     pub explain: Option<&'a str>,
     pub warnings: &'a [String],
     pub infos: &'a [String],

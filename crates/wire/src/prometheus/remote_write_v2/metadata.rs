@@ -15,7 +15,7 @@ pub(super) struct MetadataRefs {
 }
 
 impl MetadataRefs {
-    /// Whether it says nothing. Reference 0 is the empty string.
+    /// Whether all fields are empty. Reference 0 is the empty string.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -70,7 +70,7 @@ pub(super) struct LastMetadata<'a> {
 }
 
 impl<'a> LastMetadata<'a> {
-    pub(super) fn hand_over(
+    pub(super) fn emit(
         &mut self,
         family: &'a [u8],
         metadata: MetadataRefs,

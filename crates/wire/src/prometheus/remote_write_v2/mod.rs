@@ -14,9 +14,9 @@
 //! none of its own.
 //!
 //! Holds always:
-//! - A reference is looked up, never trusted. One that points nowhere refuses its series or exemplar
-//!   and not the request.
-//! - Metadata is handed over when it differs from that of the series before, not once per series.
+//! - References are checked. One outside the symbol table rejects its series or exemplar, not the
+//!   request.
+//! - Metadata reaches the sink when it differs from that of the series before, not once per series.
 
 mod metadata;
 mod symbols;
@@ -85,7 +85,7 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
     fn decode_request_field(&mut self, request: &mut Reader<'_>) -> Result<()> {
         match request.tag()? {
             REQUEST_TIMESERIES => self.decode_series(request.bytes()?),
-            // The symbol table's walk has looked at everything else.
+            // The symbol table was read before.
             other => request.skip(other),
         }
     }
@@ -113,7 +113,7 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
             let name = self.symbols.metric_name(&self.refs);
             let family = metadata::family_of(name, &header.metadata, header.has_histograms);
             self.last_metadata
-                .hand_over(family, header.metadata, &self.symbols, self.sink);
+                .emit(family, header.metadata, &self.symbols, self.sink);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::prometheus::protobuf::{ProtobufError, Reader, Result, bytes_tag, know
 const SYMBOLS: u32 = bytes_tag(4);
 const TIMESERIES: u32 = bytes_tag(5);
 const REQUEST_FIELDS: u32 = known(&[4, 5]);
-/// Fields of the 1.0 request: reserved in 2.0 so that the two can be told apart.
+/// Fields of the 1.0 request: reserved in 2.0, which distinguishes the two.
 const V1_FIELDS: std::ops::RangeInclusive<u32> = 1..=3;
 
 /// How many bytes [`Symbols::push_short_label`] copies for a name or a value.

@@ -3,7 +3,7 @@
 use super::ErrorAt;
 
 /// Reads the string at the beginning of `text`: its value and its length with the quotes. `None`
-/// when no quote stands there.
+/// when it does not begin with a quote.
 pub(super) fn parse(text: &str) -> Option<Result<(String, usize), ErrorAt>> {
     let quote = text
         .chars()
