@@ -38,7 +38,7 @@ pub fn parse_duration_ms(text: &str) -> Result<i64, DurationError> {
     loop {
         let (number, tail) = split_leading(rest, |c| c.is_ascii_digit());
         let (unit, tail) = split_leading(tail, |c| !c.is_ascii_digit());
-        // The iterator goes on where it stopped, which keeps the order.
+        // The iterator continues where it stopped, which enforces the order.
         let unit_ms = units.find(|(name, _)| *name == unit).map(|(_, ms)| *ms);
         let unit_ms = unit_ms.filter(|_| !number.is_empty());
         let unit_ms = unit_ms.ok_or(DurationError::Malformed)?;
@@ -59,7 +59,7 @@ fn split_leading(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
 }
 
-/// The short form, in days and smaller units: `14d` says more than `2w`.
+/// The short form, in days and smaller units: `14d` is clearer than `2w`.
 pub fn format_duration_ms(ms: i64) -> String {
     if ms == 0 {
         return "0s".into();

@@ -46,7 +46,7 @@ pub trait SampleSink {
     /// Metadata of a metric family, independent of the series announced.
     fn metadata(&mut self, family: &str, metadata: Metadata);
 
-    /// Something of the current series that the decoder had to refuse, for example a histogram that
-    /// contradicts itself. The rest of the request goes on.
+    /// Something of the current series that the decoder rejects, for example a histogram that
+    /// contradicts itself. The rest of the request is decoded.
     fn reject(&mut self, reason: String);
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::{BoxFuture, SampleSink};
 
-/// Reasons that an answer spells out.
+/// Reasons that a response lists.
 const REASONS_SHOWN: usize = 4;
 
 /// Stores requests.
@@ -31,7 +31,7 @@ pub trait SampleStore: Send + Sync {
 }
 
 impl dyn SampleStore {
-    /// [`SampleStore::append_boxed`] for a `fill` that says why it failed.
+    /// [`SampleStore::append_boxed`] for a `fill` with its own error type.
     pub async fn append<E, F>(
         &self,
         patience: Duration,

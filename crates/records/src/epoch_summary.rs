@@ -10,7 +10,7 @@
 //! - It names every hour with entries that were not in a bucket by then, with the last sequence number
 //!   that touched the hour. What it does not name was covered by a cursor.
 //! - Believing damaged bytes would lose samples, hence the checksum: a summary that cannot be read is
-//!   as good as none.
+//!   ignored.
 
 use std::collections::BTreeMap;
 

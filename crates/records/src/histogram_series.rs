@@ -141,7 +141,7 @@ fn decode_rows(reader: &mut Reader<'_>) -> Result<Vec<HistogramEntry>, DecodeErr
     Ok(entries)
 }
 
-/// The union by timestamp; of equal timestamps the newest entry counts, also where it says "none".
+/// The union by timestamp; of equal timestamps the newest entry counts, also where it is "none".
 pub(crate) fn merge(parts: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
     let mut all = Vec::new();
     for part in parts {

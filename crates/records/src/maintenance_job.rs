@@ -43,7 +43,7 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobSource {
     pub bucket: Bucket,
-    /// XXH3-128 of its BucketMeta when the job began: another one says that it was written to.
+    /// XXH3-128 of its BucketMeta when the job began: a different one means that it was written to.
     pub meta_hash: u128,
 }
 

@@ -4,7 +4,7 @@
 //! version u8 = 1 | varint count | (zigzag timestamp − previous | zigzag start − previous)*
 //! ```
 //!
-//! Stored only where a client says so. A start of 0 means unknown; it replaces an older known one,
+//! Stored only where a client sends them. A start of 0 means unknown; it replaces an older known one,
 //! as the sample it belongs to replaced the older sample.
 
 use icecore_model::varint::{push_varint, push_zigzag};

@@ -9,7 +9,7 @@
 //! - Bitmaps are those of the inverted index. A range has at least one series and begins no earlier
 //!   than the one before it; of ranges that begin together the shorter one comes first, and none comes twice.
 //! - A series that is erased is in no range.
-//! - Version 1 has no journal sequence, which reads as 0: it says nothing about the journal.
+//! - Version 1 has no journal sequence, which reads as 0.
 
 use bytes::Bytes;
 use icecore_model::varint::{push_varint, push_zigzag};

@@ -34,7 +34,7 @@ pub(super) struct Exception {
     pub(super) bits: u64,
 }
 
-/// Fills `numbers` with one integer per value and says which exponent they have. An exception repeats
+/// Fills `numbers` with one integer per value and returns their exponent. An exception repeats
 /// the number before it, so that it does not disturb its neighbours.
 pub(super) fn scale(values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) -> u8 {
     // An odd step, so that what repeats every few samples is not all that is seen.
@@ -71,7 +71,7 @@ fn scale_by(exponent: u8, values: &[f64], numbers: &mut Vec<i64>, exceptions: &m
     }
 }
 
-/// Turns numbers into the values that they stand for; `None` if there is no such exponent.
+/// Turns numbers into values; `None` if there is no such exponent.
 pub(super) fn unscale(exponent: u8, numbers: &[i64], out: &mut Vec<f64>) -> Option<()> {
     match exponent {
         0 => out.extend(numbers.iter().map(|number| *number as f64)),

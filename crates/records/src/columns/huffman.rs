@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Holds always:
-//! - A code is complete: every sequence of bits means symbols, so reading has nothing to decide.
+//! - A code is complete: every sequence of bits means symbols, so reading needs no checks.
 //! - No code is longer than [`MAX_CODE_LEN`].
 //! - Four runs are read side by side, because one alone would wait for each code's length.
 

@@ -6,7 +6,7 @@
 //!
 //! Holds always:
 //! - Timestamps increase strictly. All arithmetic wraps, so any such list has this form.
-//! - A regular list takes no memory beside itself, however long it is.
+//! - A regular list takes no heap memory, however long it is.
 
 use std::fmt;
 use std::ops::Range;
@@ -220,7 +220,7 @@ impl TimeList {
         }
     }
 
-    /// Bytes that it takes beside the value itself.
+    /// Heap memory of the list.
     pub fn heap_bytes(&self) -> usize {
         match &self.offsets {
             Offsets::None => 0,
@@ -247,7 +247,7 @@ impl fmt::Debug for TimeList {
     }
 }
 
-/// Whether timestamps have the same distance throughout, so that they take no room worth sharing.
+/// Whether timestamps are equidistant: too small to be worth sharing.
 pub fn is_regular(timestamps: &[i64]) -> bool {
     timestamps
         .windows(3)

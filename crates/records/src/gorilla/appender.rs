@@ -112,7 +112,7 @@ impl Appender {
         (self.count > 0).then_some(f64::from_bits(self.value))
     }
 
-    /// The stored value for the samples so far; appending may go on.
+    /// The stored value for the samples so far; appending may continue.
     pub fn finish(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(self.bytes.len() + 5 + 18);
         push_varint(&mut value, self.count.into());
@@ -131,7 +131,7 @@ impl Appender {
         value
     }
 
-    /// Memory beside the appender itself.
+    /// Heap memory of the appender.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
     }

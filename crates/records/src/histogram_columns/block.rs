@@ -29,8 +29,8 @@ const DIFFERENCES: u8 = 1;
 /// What histograms may take in memory per byte of their columns.
 const MEMORY_PER_BYTE: usize = 512;
 
-/// What a histogram takes beside its buckets and spans: the value itself, its place in lists, the
-/// heads of its allocations. Part of the format, so it does not follow the type.
+/// Memory of a histogram besides its buckets and spans: the value itself, its list entries, the
+/// headers of its allocations. Part of the format, so it does not follow the type.
 const HISTOGRAM_BYTES: usize = 240;
 
 /// Whether that many bytes of columns may expand to `len` histograms of a layout.

@@ -9,11 +9,11 @@ use crate::reader::Reader;
 /// The largest section before compression that is read.
 pub const MAX_SECTION_BYTES: usize = 256 << 20;
 
-/// How many bytes one stored byte may stand for. Lz4 cannot do more; where zstd would, the section
+/// How many bytes one stored byte may expand to. Lz4 cannot do more; where zstd would, the section
 /// is written with lz4, so that damaged lengths cannot make a reader take much memory.
 pub const MAX_EXPANSION: usize = 255;
 
-/// Sections of a few bytes may stand for this many more than the ratio allows.
+/// Sections of a few bytes may expand to this many more than the ratio allows.
 const EXPANSION_ALLOWANCE: usize = 64;
 
 const ZSTD_LEVEL: i32 = 1;

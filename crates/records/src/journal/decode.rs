@@ -55,7 +55,7 @@ pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
 }
 
 /// The same without label sets: `define` gets each definition as pairs that are sorted by name, and no
-/// section stands for them. A replay has millions of them, and a use for none as a label set.
+/// section holds them. A replay has millions of definitions and needs none as a label set.
 pub fn decode_block_with(
     block: &[u8],
     mut define: impl FnMut(u32, &[(&str, &str)]),

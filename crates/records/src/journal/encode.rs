@@ -94,7 +94,7 @@ impl BlockEncoder {
         }
     }
 
-    /// Says which labels a reference stands for, in this epoch. They must be sorted by name, unique
+    /// Defines the labels of a reference, in this epoch. They must be sorted by name, unique
     /// and without empty values.
     pub fn define<'a>(
         &mut self,
@@ -169,7 +169,7 @@ impl BlockEncoder {
         });
     }
 
-    /// Says that the last so many floats and histograms of the block are running totals of deltas.
+    /// Marks the last so many floats and histograms of the block as running totals of deltas.
     pub fn totals(&mut self, floats: usize, histograms: usize) {
         self.totals.clear();
         if floats + histograms > 0 {

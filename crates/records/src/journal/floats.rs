@@ -8,8 +8,8 @@
 //!             else the byte 0 and 8 bytes
 //! ```
 //!
-//! Values are absolute, not differences to earlier requests: a lost record must not change what
-//! later ones say.
+//! Values are absolute, not differences to earlier requests: a lost record must not change
+//! later ones.
 
 use icecore_model::varint::{push_varint, read_varint, unzigzag, zigzag};
 

@@ -11,7 +11,7 @@
 //!
 //! Holds always:
 //! - A block needs no other block to be read, except for the definitions of the series it refers to:
-//!   a lost record does not poison later ones.
+//!   later records are readable without a lost one.
 //! - A section of a kind that this program does not know is reported, never skipped silently.
 //! - A section expands to at most [`MAX_EXPANSION`] times its stored size, and to at most
 //!   [`MAX_SECTION_BYTES`]. More entries of a kind are written as several sections in a row, and

@@ -21,7 +21,7 @@ use super::openmetrics::split_series;
 
 const SUFFIX: &[u8] = b"_created";
 
-/// What the `_created` lines of the current family say.
+/// The `_created` lines of the current family.
 #[derive(Default)]
 pub(super) struct CreatedIndex<'a> {
     /// By labels as they are written: counters usually have the same ones in both lines.
@@ -70,7 +70,7 @@ impl<'a> CreatedIndex<'a> {
         }
     }
 
-    /// Whether the name of a series says that its value is such a timestamp.
+    /// Whether a series is a `_created` line, by its name.
     #[inline]
     pub(super) fn is_created(&self, text: &[u8]) -> bool {
         match split_name(text) {
@@ -115,7 +115,7 @@ fn sorted_index(
     let mut sorted = HashMap::with_capacity(as_written.len());
     let mut text = Vec::new();
     for (labels, created_ms) in as_written {
-        // A name in quotes stands among the labels; any other was found to be the family's.
+        // A quoted name is among the labels; any other was checked against the family.
         text.clear();
         let quoted = quoted_name_is_created(labels);
         if !quoted {

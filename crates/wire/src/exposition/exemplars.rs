@@ -7,7 +7,7 @@ use super::protobuf::exemplar::{decode_exemplar, next_of_histogram};
 use crate::prometheus::exemplar::ExemplarBuilder;
 use crate::prometheus::protobuf::Reader;
 
-/// One observation beside a sample.
+/// An exemplar as it was exposed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExposedExemplar {
     pub labels: Labels,

@@ -67,7 +67,7 @@ impl Format {
                 )
             }
             _ => fallback.ok_or_else(|| {
-                // A header is as long as its sender likes.
+                // The header has any length.
                 FormatError::Unsupported(content_type.chars().take(200).collect())
             }),
         }

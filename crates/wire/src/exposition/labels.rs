@@ -128,7 +128,7 @@ fn check_unique(pairs: &[Pair<'_>]) -> Result<(), LabelsError> {
 /// What is left of a text.
 pub(super) struct Cursor<'p> {
     pub(super) rest: &'p str,
-    /// Whether blanks may stand between the parts.
+    /// Whether blanks are allowed between the parts.
     pub(super) blanks: bool,
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Holds always:
 //! - What Prometheus refuses is refused, and what it accepts means the same here; where we are more
-//!   lenient, the place says so. No input panics, and memory is in proportion to the body.
+//!   lenient, a comment says so. No input panics, and memory is in proportion to the body.
 //! - The identity of a series (`Series::text`) is found without parsing its labels. Whether they are
 //!   valid is checked by [`Series::labels`], which a cache of known texts never needs to call.
 //! - After an error or the end, the parser returns nothing more.
@@ -84,7 +84,7 @@ pub struct Series<'p> {
     pub text: &'p [u8],
     pub value: SeriesValue,
     pub timestamp_ms: Option<i64>,
-    /// When the counter began to count, where the format and the options say it.
+    /// When the counter began to count, if the format and the options provide it.
     pub created_ms: Option<i64>,
     syntax: Syntax,
     /// The label whose value is a number in this family: `le` or `quantile`.
@@ -116,7 +116,7 @@ impl<'p> Series<'p> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParserOptions {
     /// OpenMetrics: `_created` series of counters, summaries and histograms are no series of their own,
-    /// but say when those began to count. Protobuf always says it.
+    /// but the created timestamps of those. Protobuf always has them.
     pub created_timestamps: bool,
     /// The classic series of a histogram also where there is a native one.
     pub classic_beside_native: bool,

@@ -103,7 +103,7 @@ impl<'a> OpenMetricsParser<'a> {
         }
     }
 
-    /// A sample; `None` for a `_created` line that only says when others began.
+    /// A sample; `None` for a `_created` line.
     #[inline]
     fn series(&mut self, line: &'a [u8]) -> Result<Option<Series<'a>>, Fault> {
         let (text, tail) = split_series(line);
@@ -192,7 +192,7 @@ impl<'a> OpenMetricsParser<'a> {
     }
 }
 
-/// Whether the series of a family may say when they began to count.
+/// Whether a family may have `_created` lines.
 fn has_created(metric_type: MetricType) -> bool {
     matches!(
         metric_type,

@@ -5,7 +5,7 @@
 //! name{a="b"} 1.5 1700000000000            {"any name",a="b"} 1
 //! ```
 //!
-//! As in Prometheus: blanks may stand before, between and after the parts; the last line needs no line
+//! As in Prometheus: blanks are allowed before, between and after the parts; the last line needs no line
 //! end; a carriage return is a character like any other, so `\r\n` ends no valid line; timestamps are
 //! whole milliseconds. More lenient: timestamps before 1970.
 //!
@@ -287,7 +287,7 @@ fn parse_milliseconds(text: &[u8]) -> Option<i64> {
 }
 
 /// How far a series reaches whose labels begin at the first brace: the position after the closing
-/// brace that stands outside of quotes.
+/// brace outside of quotes.
 pub(super) fn closing_brace(text: &[u8]) -> Option<usize> {
     let mut position = memchr(b'{', text)? + 1;
     let mut quoted = false;

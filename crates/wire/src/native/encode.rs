@@ -1,7 +1,8 @@
 //! Series to frames.
 //!
 //! Holds always:
-//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit goes on in the next one.
+//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit continues
+//!   in the next one.
 //! - Nothing is allocated per sample; the buffers stay from frame to frame.
 
 use icecore_model::varint::{push_varint, push_zigzag};
@@ -302,7 +303,7 @@ fn whole(value: f64) -> Option<i64> {
     (same && number.unsigned_abs() <= 1 << 53).then_some(number)
 }
 
-/// One byte that says where the bytes that are not zero lie, and those bytes.
+/// A control byte with the position of the nonzero bytes, and those bytes.
 #[inline]
 fn push_xor(out: &mut Vec<u8>, xor: u64) {
     if xor == 0 {

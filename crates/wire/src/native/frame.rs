@@ -187,7 +187,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// The next frame of `input`, which begins where the last one ended. `at_end` says that nothing
+    /// The next frame of `input`, which begins where the last one ended. `at_end`: nothing
     /// follows the input.
     pub fn next(&mut self, input: &[u8], at_end: bool) -> Result<Step, FrameError> {
         let more = |at_least: usize| {

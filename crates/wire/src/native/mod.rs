@@ -7,8 +7,7 @@
 //!
 //! Holds always:
 //! - A frame is self-contained: none depends on another.
-//! - A stream that is complete ends with a frame of counts. Streams may follow one another, so that
-//!   files can be put together.
+//! - A complete stream ends with a frame of counts. Streams may be concatenated, and so may files.
 //! - The same series give the same columns. (The compressed bytes depend on the version of zstd.)
 //! - Decoding ends in calls or an error, with memory in proportion to the frame.
 //!

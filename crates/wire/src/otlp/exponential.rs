@@ -56,7 +56,7 @@ const ZERO_THRESHOLD_DEFAULT: f64 = 1e-128;
 const SCALE_MAX: i32 = 8;
 const SCALE_MIN: i32 = -4;
 
-/// What a point says beside its buckets.
+/// The fields of a point besides its buckets.
 #[derive(Clone, Copy, Default)]
 struct Values {
     count: u64,

@@ -2,8 +2,8 @@
 
 use super::translation::Translation;
 
-/// The label name for an attribute, or why it cannot be one. What is left of a name may be `key_` alone:
-/// that an attribute was there is worth more than its name.
+/// The label name for an attribute, or why it cannot be one. A name may become `key_` alone rather than
+/// lose its attribute.
 pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String, String> {
     let key = str::from_utf8(key).map_err(|_| "attribute name is not valid UTF-8".to_owned())?;
     if key.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Points of one metric nearly always have the same attribute names in the same order. So what follows
 //! from the names is computed when they change: how they translate, which of them become one label,
-//! which give way to labels of the resource, and in which order all stand. What is left per point is
+//! which are overridden by labels of the resource, and the order of all. What is left per point is
 //! copying values.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!
 //! Holds always:
 //! - Labels are sorted by name, and none is empty: equal label sets are equal bytes.
-//! - A label of the resource or scope that overrides wins over an attribute; a promoted one gives way.
+//! - A label of the resource or scope may override an attribute; a promoted one does not.
 //! - What is written for one request is at most [`LABEL_BYTES_PER_REQUEST_MAX`].
 
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(super) const LABEL_BYTES_PER_REQUEST_MAX: usize = 256 << 20;
 /// Bytes of labels that resource and scope may give to each series.
 const BASE_BYTES_MAX: usize = 64 << 10;
 
-/// The labels that a series of a histogram or summary has beside those of its point.
+/// The labels that a series of a histogram or summary has besides those of its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExtraLabel {
     Le,
@@ -54,7 +54,7 @@ impl ExtraLabel {
 pub(super) struct BaseLabel {
     pub(super) name: String,
     pub(super) value: Vec<u8>,
-    /// Whether it wins over an attribute of the same name.
+    /// Whether it overrides an attribute of the same name.
     pub(super) overrides: bool,
 }
 
@@ -375,7 +375,7 @@ impl<'a> LabelLayout<'a> {
         self.slots.push(Slot::Fixed(start..self.arena.len()));
     }
 
-    /// Notes that the label comes next, for the labels that must stand after it or in its place.
+    /// Notes that the label comes next, for the labels that follow or replace it.
     fn note_position(&mut self, name: &str) {
         let next = self.slots.len();
         for (position, of) in [

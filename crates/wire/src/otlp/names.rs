@@ -154,7 +154,7 @@ fn escape_leading_digit(name: String) -> String {
 /// The unit and what it is per, in words; either may be empty.
 fn unit_suffixes(unit: &str) -> (String, String) {
     let (main, per) = unit.split_once('/').unwrap_or((unit, ""));
-    // What stands in braces is a remark, not a unit.
+    // Text in braces is an annotation, not a unit.
     let plain = |text: &str| match text.trim() {
         remark if remark.contains(['{', '}']) => String::new(),
         plain => plain.into(),

@@ -10,7 +10,7 @@ use crate::prometheus::protobuf::Result;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// The flag that says that the series has ended here.
+/// The flag of a point that marks the end of its series.
 const NO_RECORDED_VALUE: u64 = 1;
 
 /// A data point while its message is read. The buffers are reused.

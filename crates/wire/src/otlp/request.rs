@@ -66,7 +66,7 @@ pub fn decode_metrics(
     })
 }
 
-/// What stands above the points, and buffers that are reused from point to point.
+/// Resource, scope and metric of the current point, and buffers that are reused.
 pub(super) struct Decoder<'a, 't, S> {
     pub(super) translation: &'t Translation,
     pub(super) sink: &'t mut S,

@@ -33,7 +33,7 @@ pub(super) struct Resource<'a> {
 }
 
 /// `InstrumentationScope { string name = 1; string version = 2; KeyValue attributes = 3;
-/// uint32 dropped_attributes_count = 4; }`, and the schema of what stands under it.
+/// uint32 dropped_attributes_count = 4; }`, and its schema URL.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     name: &'a [u8],
@@ -72,7 +72,7 @@ impl<'a> Resource<'a> {
         Ok(Some(text))
     }
 
-    /// `job` and `instance`, as far as the resource says who it is.
+    /// `job` and `instance`, as far as the resource has them.
     fn identity(&self) -> Result<Vec<(&'static str, Vec<u8>)>> {
         let mut labels = Vec::new();
         if let Some(name) = self.text_of(SERVICE_NAME)? {

@@ -1,4 +1,4 @@
-//! Which remote write message a request says it carries.
+//! The remote write message that a request declares.
 
 use thiserror::Error;
 
@@ -59,7 +59,7 @@ impl RemoteWriteVersion {
     }
 }
 
-/// A parameter's value may stand in quotes (RFC 9110, section 5.6.6).
+/// A parameter's value may be quoted (RFC 9110, section 5.6.6).
 fn unquoted(value: &str) -> &str {
     value
         .strip_prefix('"')

@@ -1,7 +1,7 @@
 //! Native histograms of both remote write versions: the message is the same, 2.0 adds the start
 //! timestamp as field 17.
 //!
-//! The count says whether a histogram has integer or float counts, as in Prometheus. Counts of the
+//! The type of the count decides between integer and float counts, as in Prometheus. Counts of the
 //! other kind that are not zero make the histogram contradict itself: it is refused instead of being
 //! stored without them.
 
@@ -94,7 +94,7 @@ pub(super) fn decode_histogram(message: &[u8]) -> Result<SentHistogram> {
             POSITIVE_DELTAS_UNPACKED => sent.positive.deltas.push(reader.zigzag()?),
             POSITIVE_COUNTS => packed_doubles(reader.bytes()?, &mut sent.positive.counts)?,
             POSITIVE_COUNTS_UNPACKED => sent.positive.counts.push(reader.double()?),
-            // A hint that is not known yet says as much as none: compare with the histogram before.
+            // An unknown hint is treated as none.
             RESET_HINT => {
                 sent.reset_hint =
                     CounterResetHint::from_number(reader.varint()?).unwrap_or_default();

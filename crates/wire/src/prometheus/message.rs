@@ -1,7 +1,7 @@
 //! Writing protobuf messages, the counterpart of the reader in `protobuf`.
 //!
 //! Holds always:
-//! - As in proto3, a field that holds zero is left out, unless its presence says something.
+//! - As in proto3, a field that holds zero is left out, unless its presence matters.
 //! - Every length is the shortest varint, so that equal values are equal bytes.
 
 use icecore_model::varint::{push_varint, push_zigzag};
@@ -14,7 +14,7 @@ pub(crate) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
     }
 }
 
-/// The same for a field whose presence says something.
+/// The same for a field whose presence matters.
 #[inline]
 pub(crate) fn put_present_number(out: &mut Vec<u8>, field: u32, value: u64) {
     push_varint(out, u64::from(field << 3));
@@ -29,7 +29,7 @@ pub(crate) fn put_double(out: &mut Vec<u8>, field: u32, value: f64) {
     }
 }
 
-/// The same for a field whose presence says something.
+/// The same for a field whose presence matters.
 #[inline]
 pub(crate) fn put_present_double(out: &mut Vec<u8>, field: u32, value: f64) {
     push_varint(out, u64::from(field << 3 | 1));

@@ -68,7 +68,7 @@ pub(super) fn common_sample(message: &[u8]) -> Option<Sample> {
 fn six_byte_varint(bytes: &[u8; 6]) -> Option<i64> {
     let [a, b, c, d, e, f] = *bytes;
     let word = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-    // Five bytes say that another one follows, the last says that none does.
+    // Five bytes have the continuation bit, the last does not.
     if word & 0x8080_8080_8080 != 0x0080_8080_8080 {
         return None;
     }

@@ -52,7 +52,7 @@ const BUCKET_EXEMPLAR: u32 = bytes_tag(3);
 const BUCKET_COUNT_FLOAT: u32 = fixed64_tag(4);
 const BUCKET_FIELDS: u32 = known(&[1, 2, 3, 4]);
 
-/// What the message says besides its buckets.
+/// The fields of the message besides its buckets.
 pub(super) struct HistogramMessage<'a> {
     pub(super) message: &'a [u8],
     pub(super) count: f64,

@@ -87,7 +87,7 @@ impl<'a> Metric<'a> {
             match reader.tag().map_err(broken)? {
                 TIMESTAMP => timestamp_ms = reader.varint().map_err(broken)? as i64,
                 tag if tag == wanted => content = reader.bytes().map_err(broken)?,
-                // Labels are read when the text is written, other kinds of values are not meant.
+                // Labels are read when the text is written, values of other types are ignored.
                 tag @ (LABEL | GAUGE | COUNTER | SUMMARY | UNTYPED | HISTOGRAM) => {
                     reader.skip(tag).map_err(broken)?;
                 }
@@ -156,7 +156,7 @@ impl<'a> Metric<'a> {
                             ExemplarSource::ClassicHistogram(histogram.message),
                         ),
                     };
-                    // Classic series also where they contradict each other: nothing is dropped.
+                    // Classic series also where they contradict each other: nothing is lost.
                     if with_classic || value.is_none() {
                         self.next = Next::HistogramCount(histogram);
                     }
@@ -202,7 +202,7 @@ impl<'a> Metric<'a> {
                     suffix = "_bucket";
                     let bucket = HistogramMessage::next_bucket(&mut rest).map_err(broken)?;
                     let Some(bucket) = bucket else {
-                        // The last one is not sent where it says no more than the count.
+                        // Clients leave out the last bucket where it equals the count.
                         number_label = Some(("le", f64::INFINITY));
                         break float(histogram.count);
                     };

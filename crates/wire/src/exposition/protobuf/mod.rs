@@ -177,7 +177,7 @@ fn broken(error: ProtobufError) -> String {
     format!("protobuf: {error}")
 }
 
-/// Reads what a family says about all of its metrics, and whether it has any.
+/// Reads the fields of a family besides its metrics, and whether it has any.
 fn read_family(message: &[u8]) -> Result<(Family<'_>, bool), String> {
     let mut family = Family::default();
     let mut type_number = 0;

@@ -1,7 +1,7 @@
 //! OTLP/JSON to protobuf, so that what a request means is decided in one place.
 //!
-//! The schema says which key is which field; the text is walked once and the message is written as it
-//! goes, without a tree in between.
+//! The schema maps keys to fields; the text is read once, and the message is written without a tree in
+//! between.
 //!
 //! Holds always:
 //! - Keys may be in camel case or as in the `.proto` files; keys that are not known are skipped.

@@ -4,7 +4,7 @@
 //! {"metric":{"__name__":"up"},"values":[1,"StaleNaN"],"timestamps":[1700000000000,1700000015000]}
 //! ```
 //!
-//! A value that is a number stands as one, with the shortest digits that read back as the same
+//! A value that is a number is written as one, with the shortest digits that read back as the same
 //! 64 bits; −0 keeps its sign. The rest are strings:
 //!
 //! | string | value |
@@ -32,7 +32,7 @@ use super::api_json::{write_labels, write_list, write_string};
 use super::number::{push_formatted, push_json_number, push_signed, push_unsigned};
 use crate::SeriesContent;
 
-/// The NaN that a Prometheus client means when it says NaN.
+/// The NaN of Prometheus and Go.
 pub(super) const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
 /// Writes one series as a line, with its line end.
@@ -129,7 +129,7 @@ pub fn write_value(out: &mut Vec<u8>, value: f64) {
 ///  "positive_spans":[[0,2]],"positive_deltas":[1,2],"negative_spans":[],"negative_deltas":[]}
 /// ```
 ///
-/// `custom_bounds` stand only in histograms of schema −53.
+/// Only histograms of schema −53 have `custom_bounds`.
 pub fn write_histogram(out: &mut Vec<u8>, sample: &HistogramSample) {
     let histogram = sample.histogram.as_ref();
     out.extend_from_slice(b"{\"timestamp\":");

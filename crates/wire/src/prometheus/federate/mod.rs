@@ -9,7 +9,7 @@
 //!   that the scraper does not put its own there.
 //! - Native histograms have no form in text and are left out of it.
 //!
-//! More than Prometheus: counters and gauges are called so where metadata says it. Histograms and
+//! More than Prometheus: counters and gauges have their type where metadata has it. Histograms and
 //! summaries are not: their series are spread over several names, and half a family is no valid one.
 
 mod format;
@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Writes samples one after the other. Those of one metric stand together when they come together.
+/// Writes samples one after the other. Those of one metric form a family if they are adjacent.
 pub struct FederateWriter {
     format: FederateFormat,
     out: Vec<u8>,

@@ -78,7 +78,7 @@ fn push_histogram(out: &mut Vec<u8>, histogram: &Histogram) {
     push_spans(out, 12, &histogram.positive_spans);
     put_packed_doubles(out, 14, &positive);
     if histogram.positive_spans.is_empty() && histogram.negative_spans.is_empty() {
-        // A span of nothing says that this is a native histogram without buckets, and no classic one.
+        // An empty span marks a native histogram without buckets.
         push_spans(
             out,
             12,

@@ -156,7 +156,7 @@ struct HistogramBuilder {
     custom_bounds: Vec<f64>,
 }
 
-/// A count as it stands there: whole numbers that a float does not hold must not become one.
+/// A count in both forms: large whole numbers would lose digits as a float.
 #[derive(Clone, Copy, Default)]
 struct Count {
     whole: Option<u64>,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What a line holds is described at [`export`](super::export). Keys may come in any order, except
-//! that `metric` is the first of those that are known, and `start_timestamps` stand before `values`
+//! that `metric` is the first of those that are known, and `start_timestamps` precede `values`
 //! and `timestamps` meet. Unknown keys are skipped; `null` among values is NaN.
 //!
 //! Holds always:
@@ -66,7 +66,7 @@ pub struct BatchLimits {
 pub enum Step {
     /// The rest of the input must grow to this many bytes.
     More { at_least: usize },
-    /// The batch is full: store it and go on with an empty one.
+    /// The batch is full: store it and continue with an empty one.
     Full,
     /// A line that cannot be parsed. The next call skips the rest of it.
     Bad { line: u64, reason: String },
@@ -472,7 +472,7 @@ impl LineReader {
     ) -> Result<Option<usize>, Problem> {
         if matches!(list, List::Values | List::Times) {
             let end = input.iter().position(|byte| !is_number_byte(*byte));
-            // Whether a number goes on is known when something follows it.
+            // A number is complete only when something follows it.
             let Some(end) = end else { return Ok(None) };
             if end > 0 {
                 let token = input.get(..end).unwrap_or_default();
@@ -574,7 +574,7 @@ impl LineReader {
         }
     }
 
-    /// The start that goes with a time; 0 when there is none. Times mostly ascend.
+    /// The start timestamp of a sample; 0 when there is none. Times mostly ascend.
     #[inline]
     fn start_of(&mut self, time: i64) -> i64 {
         if self.starts.is_empty() {

@@ -68,7 +68,7 @@ pub(super) fn parse_whole(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// A value that stands as a string: what JSON has no number for, and numbers, too.
+/// A value written as a string: what JSON has no number for, and numbers, too.
 pub(super) fn parse_word(text: &str) -> Option<f64> {
     if let Some(bits) = text.strip_prefix("NaN:0x") {
         let bits = u64::from_str_radix(bits, 16).ok()?;

@@ -109,7 +109,7 @@ fn scientific(written: &[u8]) -> Scientific<'_> {
     Scientific {
         negative,
         first: digits.first().copied().unwrap_or(b'0'),
-        // Behind the first digit stands the point, if there are more.
+        // The point follows the first digit, if there are more.
         rest: digits.get(2..).unwrap_or_default(),
         exponent: exponent
             .ok()

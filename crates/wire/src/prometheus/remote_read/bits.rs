@@ -64,7 +64,7 @@ impl BitWriter {
         self.byte(value as u8);
     }
 
-    /// A signed number in one of nine widths; a run of ones says which.
+    /// A signed number in one of nine widths; selected by a run of ones.
     pub(super) fn varbit_signed(&mut self, value: i64) {
         let width = VARBIT_WIDTHS
             .iter()
@@ -146,7 +146,7 @@ impl XorState {
                 let significant = 64 - leading - trailing;
                 out.bit(true);
                 out.bits(leading.into(), 5);
-                // 64 does not fit and is written as 0, which is never meant.
+                // 64 does not fit and is written as 0, which does not occur.
                 out.bits(u64::from(significant & 63), 6);
                 out.bits(delta >> trailing, significant);
             }

@@ -9,7 +9,7 @@ use super::bits::BitWriter;
 const HEAD_BYTES: [u8; 3] = [0; 3];
 const FLAGS_AT: usize = 2;
 
-/// What a histogram chunk says about counter resets before its first sample. Within the chunk of a
+/// The counter reset header of a histogram chunk, about its first sample. Within the chunk of a
 /// counter there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -103,7 +103,7 @@ fn write_spans(out: &mut BitWriter, spans: &[Span]) {
     }
 }
 
-/// Bounds in whole thousandths take few bits; a zero bit says that all 64 of another one follow.
+/// Bounds in whole thousandths take few bits; a zero bit precedes the 64 bits of any other.
 fn write_custom_bound(out: &mut BitWriter, bound: f64) {
     const THOUSANDTHS_MAX: f64 = 33_554_430.0;
     let thousandths = (bound * 1000.0).round();

@@ -209,8 +209,8 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
     }
 }
 
-/// Appends packed references. Whether one takes one byte or two is as good as random, so these two
-/// are read without a branch between them; a wrong guess of the processor costs more than both.
+/// Appends packed references. Whether one takes one byte or two is unpredictable, so these two are
+/// read without a branch between them: a misprediction costs more than both.
 fn push_refs(packed: &[u8], refs: &mut Vec<u32>) -> Result<()> {
     let mut rest = packed;
     while let [low, high, ..] = *rest {

@@ -87,8 +87,8 @@ impl<'a> Symbols<'a> {
             .unwrap_or_default()
     }
 
-    /// Appends the labels that pairs of references name, encoded as `model::RawLabels`, or says why
-    /// they name none. The words are Prometheus'.
+    /// Appends the labels that pairs of references name, encoded as `model::RawLabels`. The
+    /// errors are Prometheus'.
     pub(super) fn push_labels(
         &self,
         refs: &[u32],
