@@ -12,10 +12,10 @@ use std::ptr;
 /// needs it, and the machine would suffer first.
 const REFUSED_BYTES: usize = 1 << 30;
 
-struct Counting;
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 thread_local! {
     /// Bytes held now, beyond those held when counting began; frees of older memory may make it
@@ -26,7 +26,7 @@ thread_local! {
     static RUNNING: Cell<(&'static str, u64, u64)> = const { Cell::new(("", 0, 0)) };
 }
 
-/// Says what runs next, for the case that it does not come back.
+/// Notes what runs next, for the report of an abort.
 pub(crate) fn announce(target: &'static str, seed: u64, iteration: u64) {
     RUNNING.set((target, seed, iteration));
 }
@@ -67,7 +67,7 @@ fn count(change: isize) {
     reason = "a global allocator cannot be written without it; it only counts"
 )]
 // SAFETY: every call goes to the system allocator unchanged, or is refused with null as allowed.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_refused(layout.size()) {
             return ptr::null_mut();

@@ -5,7 +5,7 @@ use clap::Args;
 use icecore_storage::inspect::{CheckOptions, CheckReport, Inspector};
 use serde_json::{Map, Value, json};
 
-use crate::output::{self, Output, hex, size};
+use crate::output::{self, Output, size};
 use crate::settings::SettingsArgs;
 
 /// Read the whole database and verify that it is sound
@@ -74,7 +74,11 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
         }
     }
     for note in &report.notes {
-        output.line(&format!("Note: {}  [{}]", note.text, hex(&note.key)))?;
+        output.line(&format!(
+            "Note: {}  [{}]",
+            note.text,
+            hex::encode(&note.key)
+        ))?;
     }
     for problem in &report.problems {
         output.line(&format!(
@@ -82,7 +86,7 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
             problem.kind,
             problem.name,
             problem.reason,
-            hex(&problem.key)
+            hex::encode(&problem.key)
         ))?;
     }
     let more = report.problems_total - report.problems.len() as u64;
@@ -140,13 +144,13 @@ fn to_json(report: &CheckReport) -> Value {
     let problems = report.problems.iter().map(|problem| {
         json!({
             "kind": problem.kind.name(),
-            "key": hex(&problem.key),
+            "key": hex::encode(&problem.key),
             "name": problem.name,
             "reason": problem.reason,
         })
     });
     let notes = report.notes.iter();
-    let notes = notes.map(|note| json!({"key": hex(&note.key), "text": note.text}));
+    let notes = notes.map(|note| json!({"key": hex::encode(&note.key), "text": note.text}));
     json!({
         "location": report.location,
         "clean": report.is_clean(),

@@ -117,23 +117,10 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
+/// Hex digits, with spaces and underscores between them where somebody put some.
 pub(crate) fn unhex(text: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = text
-        .bytes()
-        .filter(|byte| !byte.is_ascii_whitespace() && *byte != b'_')
-        .collect();
-    let pairs = digits.chunks(2).map(|pair| {
-        let pair = std::str::from_utf8(pair)
-            .ok()
-            .filter(|pair| pair.len() == 2);
-        pair.and_then(|pair| u8::from_str_radix(pair, 16).ok())
-    });
-    let bytes: Option<Vec<u8>> = pairs.collect();
-    bytes.ok_or_else(|| format!("{text:?} is not pairs of hex digits, as in 0131"))
+    let digits = text.replace(|c: char| c.is_ascii_whitespace() || c == '_', "");
+    hex::decode(digits).map_err(|_| format!("{text:?} is not pairs of hex digits, as in 0131"))
 }
 
 /// Least time between two updates of the line.
@@ -183,7 +170,6 @@ mod tests {
     fn sizes_and_hex() {
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(hex(&[1, 0x31]), "0131");
         assert_eq!(unhex("01 31_ff").unwrap(), [1, 0x31, 0xff]);
         assert!(unhex("013").is_err() && unhex("0g").is_err() && unhex("é").is_err());
     }

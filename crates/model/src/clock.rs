@@ -20,7 +20,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told.
+/// A clock that moves only by [`ManualClock::advance`].
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 

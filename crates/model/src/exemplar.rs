@@ -2,7 +2,7 @@
 
 use crate::Labels;
 
-/// One observation beside a series.
+/// One exemplar of a series.
 #[derive(Clone, Debug)]
 pub struct Exemplar {
     pub labels: Labels,

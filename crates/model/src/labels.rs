@@ -142,7 +142,7 @@ fn pairs_of(inner: &Inner) -> impl ExactSizeIterator<Item = (&str, &str)> + Clon
 }
 
 thread_local! {
-    /// What is hashed. Label sets are made by the million, and each would allocate it anew.
+    /// Input of the hash, reused because label sets are made by the million.
     static HASHED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

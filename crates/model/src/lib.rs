@@ -1,4 +1,4 @@
-//! The words that every crate of Icecore shares, and the traits that join them.
+//! The types that every crate of Icecore shares, and the traits that connect them.
 //!
 //! ```text
 //! wire ────(SampleSink)──► storage ──(SeriesSource)──► promql, server
@@ -11,6 +11,7 @@
 //! - Nothing here knows bytes on disk, HTTP or an async runtime.
 
 mod clock;
+mod duration;
 mod exemplar;
 mod histogram;
 mod labels;
@@ -25,9 +26,11 @@ mod sink;
 mod source;
 mod time;
 mod time_column;
+pub mod varint;
 mod write;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use duration::{DurationError, MAX_DURATION_MS, format_duration_ms, parse_duration_ms};
 pub use exemplar::Exemplar;
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
@@ -48,5 +51,6 @@ pub use source::{
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};
 pub use write::{
-    AppendError, Appended, Commit, Discard, Fill, Rejection, SampleStore, StoreError, WriteOutcome,
+    AppendError, Commit, Discard, Fill, PendingWrite, Rejection, SampleStore, StoreError,
+    WriteOutcome,
 };

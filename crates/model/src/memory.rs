@@ -1,6 +1,6 @@
-//! The memory of one query, counted by everyone who holds something for it.
+//! The memory budget of one query, shared by its operators and its source.
 //!
-//! Holds always: what is reserved is given back when the reservation goes, whoever has it then.
+//! Holds always: what is reserved is released when the reservation is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -15,7 +15,7 @@ pub struct MemoryBudget {
     max: usize,
 }
 
-/// A budget does not suffice.
+/// The budget is exceeded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "the query needs more than {max} bytes of memory (query.max_memory): select fewer series, a shorter range or a larger step"
@@ -33,22 +33,22 @@ impl MemoryBudget {
         })
     }
 
-    /// What may be held at most.
+    /// The most that may be reserved.
     pub fn max(&self) -> usize {
         self.max
     }
 
-    /// What is held now.
+    /// What is reserved now.
     pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
 
-    /// The most that was held at a time.
+    /// The most that was reserved at a time.
     pub fn peak(&self) -> usize {
         self.peak.load(Relaxed)
     }
 
-    /// The error of whoever needs more.
+    /// The error for an allocation beyond the budget.
     pub fn exceeded(&self) -> OutOfMemory {
         OutOfMemory { max: self.max }
     }
@@ -64,7 +64,7 @@ impl MemoryBudget {
     }
 }
 
-/// Memory that is given back when this is dropped.
+/// Memory that is released when this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<MemoryBudget>,
@@ -76,8 +76,8 @@ impl Reservation {
         self.bytes
     }
 
-    /// Takes more. What does not fit is taken all the same until the reservation is dropped, so that
-    /// everyone else who asks meanwhile hears of it, too; an impossible size is not.
+    /// Takes more. What exceeds the budget stays reserved until the reservation is dropped, so that
+    /// other parts of the query fail, too; a size above the whole budget is not taken.
     pub fn grow(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         let budget = &self.budget;
         if bytes > budget.max {
@@ -86,20 +86,20 @@ impl Reservation {
         let used = budget.used.fetch_add(bytes, Relaxed) + bytes;
         self.bytes += bytes;
         budget.peak.fetch_max(used, Relaxed);
-        match used > budget.max {
-            true => Err(budget.exceeded()),
-            false => Ok(()),
+        if used > budget.max {
+            return Err(budget.exceeded());
         }
+        Ok(())
     }
 
-    /// Gives a part back.
+    /// Releases a part.
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.budget.used.fetch_sub(bytes, Relaxed);
     }
 
-    /// Holds as much as is said, no more and no less.
+    /// Grows or shrinks to this size.
     pub fn set(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.grow(more),

@@ -1,4 +1,4 @@
-//! What a client says about a metric: type, unit, help, and how its points relate to one another.
+//! Metric metadata: type, unit, help and temporality.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ impl fmt::Display for MetricType {
     }
 }
 
-/// How the points of a metric relate to one another. Only OpenTelemetry says it.
+/// How the points of a metric relate to each other. Only OpenTelemetry sends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Temporality {
     #[default]
@@ -70,7 +70,7 @@ pub enum Temporality {
 }
 
 /// Type, unit and help of one metric family. It describes series and is not part of their identity:
-/// what was said last counts.
+/// the last one sent counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     pub metric_type: MetricType,

@@ -1,8 +1,8 @@
-//! What the parts of a process count their work with; each part keeps its own numbers.
+//! Counters and duration histograms; each component keeps its own.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number that only grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -21,7 +21,7 @@ pub const DURATION_BOUNDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 ];
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct Durations {
     buckets: [AtomicU64; DURATION_BOUNDS.len() + 1],

@@ -4,11 +4,13 @@
 //! ( 0x0a  varint(entry length)  0x0a varint(len) name  0x12 varint(len) value )*
 //! ```
 //!
-//! Remote write 1.0 requests carry exactly these bytes, so that door hands them on as they arrived
-//! and a known series is found without parsing a label. The other doors build the same bytes.
+//! Remote write 1.0 requests carry exactly these bytes, so that they are passed on as they arrived
+//! and a known series is found without parsing a label. Other protocols build the same bytes.
 //! Nothing about them is trusted: [`RawLabels::parse`] checks everything when a series is new.
 
 use thiserror::Error;
+
+use crate::varint::{push_varint, take_varint, varint_length};
 
 /// The labels of one series, encoded as above, in the order the client sent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,49 +53,28 @@ impl<'a> RawLabels<'a> {
 
 /// Appends one label in the encoding of [`RawLabels`].
 pub fn push_raw_label(buffer: &mut Vec<u8>, name: &str, value: &str) {
-    let entry = 2 + varint_len(name.len()) + name.len() + varint_len(value.len()) + value.len();
+    let length = |text: &str| varint_length(text.len() as u64) + text.len();
     buffer.push(0x0a);
-    push_varint(buffer, entry);
+    push_varint(buffer, (2 + length(name) + length(value)) as u64);
     for (tag, text) in [(0x0a, name), (0x12, value)] {
         buffer.push(tag);
-        push_varint(buffer, text.len());
+        push_varint(buffer, text.len() as u64);
         buffer.extend_from_slice(text.as_bytes());
     }
 }
 
 fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], RawLabelsError> {
-    let len = take_varint(rest)?;
-    if len > rest.len() {
-        return Err(RawLabelsError::Malformed);
-    }
-    let (taken, tail) = rest.split_at(len);
-    *rest = tail;
-    Ok(taken)
-}
-
-fn take_varint(rest: &mut &[u8]) -> Result<usize, RawLabelsError> {
-    let mut value = 0u64;
-    for shift in (0..35).step_by(7) {
-        let (byte, tail) = rest.split_first().ok_or(RawLabelsError::Malformed)?;
-        *rest = tail;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value as usize);
+    let before = rest.len();
+    let length = take_varint(rest).map_err(|_| RawLabelsError::Malformed)?;
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    match rest.split_at_checked(length) {
+        // A length takes at most five bytes, as protobuf's 32-bit numbers do.
+        Some((taken, tail)) if before - rest.len() <= 5 => {
+            *rest = tail;
+            Ok(taken)
         }
+        _ => Err(RawLabelsError::Malformed),
     }
-    Err(RawLabelsError::Malformed)
-}
-
-fn push_varint(buffer: &mut Vec<u8>, mut value: usize) {
-    while value >= 0x80 {
-        buffer.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    buffer.push(value as u8);
-}
-
-fn varint_len(value: usize) -> usize {
-    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{Exemplar, Histogram, Metadata, RawLabels, Sample};
 
-/// What a sink says that cannot accumulate.
+/// The reason given by a sink that keeps no running totals.
 const NO_TOTALS: &str = "delta points cannot be stored here: no running totals are kept";
 
 /// Takes the content of one request, series by series, without copying it into a request object.
@@ -46,7 +46,7 @@ pub trait SampleSink {
     /// Metadata of a metric family, independent of the series announced.
     fn metadata(&mut self, family: &str, metadata: Metadata);
 
-    /// Something of the current series that the decoder had to refuse, for example a histogram that
-    /// contradicts itself. The rest of the request goes on.
+    /// Something of the current series that the decoder rejects, for example a histogram that
+    /// contradicts itself. The rest of the request is decoded.
     fn reject(&mut self, reason: String);
 }

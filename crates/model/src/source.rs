@@ -19,7 +19,7 @@ pub struct Selection {
     pub hints: SelectHints,
 }
 
-/// What the reader knows that can make a selection cheaper. None of it changes the answer.
+/// Hints that can make a selection cheaper. None of them changes the answer.
 #[derive(Clone, Debug, Default)]
 pub struct SelectHints {
     /// Stop after this many series, in label order.
@@ -28,7 +28,7 @@ pub struct SelectHints {
     pub samples_limit: Option<usize>,
     /// Only label sets are wanted, not samples.
     pub labels_only: bool,
-    /// What the source holds for the selection, beside its batches, is taken from this.
+    /// The memory of the selection, besides its batches, is taken from this.
     pub memory: Option<Arc<MemoryBudget>>,
 }
 

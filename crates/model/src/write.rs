@@ -1,4 +1,4 @@
-//! The write side: who stores requests, and what became of one.
+//! The write side: the store that requests are appended to, and the outcome of one.
 //!
 //! ```text
 //! fill ─► sink ─► appended: queries see it ─► commit: durable
@@ -13,13 +13,13 @@ use thiserror::Error;
 
 use crate::{BoxFuture, SampleSink};
 
-/// Reasons that an answer spells out.
+/// Reasons that a response lists.
 const REASONS_SHOWN: usize = 4;
 
-/// Takes requests and keeps them.
+/// Stores requests.
 pub trait SampleStore: Send + Sync {
     /// Appends one request, which queries see from then on, and does not wait until it is durable. It
-    /// becomes so also when nobody waits for the commit; if it cannot, the store has failed as a whole.
+    /// becomes durable even if the commit is not awaited; if it cannot, the store has failed as a whole.
     /// Until then it may wait for others to share its commit with, at most for `patience`.
     ///
     /// `fill` runs on a CPU thread of the store, not on an async worker. Nothing is stored when it fails.
@@ -27,16 +27,16 @@ pub trait SampleStore: Send + Sync {
         &self,
         patience: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<Appended, StoreError>>;
+    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>>;
 }
 
 impl dyn SampleStore {
-    /// [`SampleStore::append_boxed`] for a `fill` that says why it failed.
+    /// [`SampleStore::append_boxed`] for a `fill` with its own error type.
     pub async fn append<E, F>(
         &self,
         patience: Duration,
         fill: F,
-    ) -> Result<Appended, AppendError<E>>
+    ) -> Result<PendingWrite, AppendError<E>>
     where
         E: Send + 'static,
         F: FnOnce(&mut dyn SampleSink) -> Result<(), E> + Send + 'static,
@@ -44,7 +44,7 @@ impl dyn SampleStore {
         let (tell, told) = mpsc::channel();
         let fill = move |sink: &mut dyn SampleSink| {
             fill(sink).map_err(|reason| {
-                // Whoever appends may have gone away.
+                // The caller may have been dropped.
                 let _ = tell.send(reason);
                 Discard
             })
@@ -64,9 +64,9 @@ pub type Fill = Box<dyn FnOnce(&mut dyn SampleSink) -> Result<(), Discard> + Sen
 #[derive(Clone, Copy, Debug)]
 pub struct Discard;
 
-/// A request that queries see and that is on its way to be durable.
+/// A request that queries see and that is not durable yet.
 #[must_use = "whether a request is durable is known by waiting for it"]
-pub struct Appended {
+pub struct PendingWrite {
     pub outcome: WriteOutcome,
     pub commit: Commit,
 }
@@ -77,25 +77,25 @@ pub type Commit = BoxFuture<'static, Result<(), StoreError>>;
 /// Why nothing of a request was appended.
 #[derive(Debug, Error)]
 pub enum AppendError<E> {
-    /// What it was read from is at fault.
+    /// Reading the request failed.
     #[error("{0}")]
     Fill(E),
     #[error(transparent)]
     Store(StoreError),
 }
 
-/// Why a store did not take a request, for people.
+/// Why a store did not accept a request, as a message.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);
 
 impl From<Discard> for StoreError {
     fn from(_: Discard) -> Self {
-        Self("the request was discarded while it was read".into())
+        Self("the request was discarded while it was being read".into())
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOutcome {
     pub samples: u64,
@@ -180,7 +180,7 @@ mod tests {
             &self,
             _: Duration,
             fill: Fill,
-        ) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
             Box::pin(async move {
                 if let Some(reason) = self.0 {
                     return Err(StoreError(reason.into()));
@@ -192,7 +192,7 @@ mod tests {
                     ..WriteOutcome::default()
                 };
                 let commit = Box::pin(async { Ok(()) });
-                Ok(Appended { outcome, commit })
+                Ok(PendingWrite { outcome, commit })
             })
         }
     }

@@ -1,4 +1,4 @@
-//! Names of places: a bucket of time, a series within it.
+//! Identifiers: a bucket of time, a series within it.
 
 use std::fmt;
 use std::ops::Range;

@@ -9,7 +9,9 @@
 //!
 //! Written with put by the bucket's single writer; never merged.
 
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use icecore_model::varint::{push_varint, push_zigzag};
+
+use crate::reader::Reader;
 use crate::{DecodeError, SeriesId};
 
 const RECORD: &str = "BucketMeta";
@@ -53,13 +55,13 @@ pub struct BucketMeta {
 
 pub fn encode(meta: &BucketMeta) -> Vec<u8> {
     let mut value = vec![VERSION, meta.state as u8, flags(meta)];
-    push_uvarint(&mut value, meta.resolution_ms.into());
-    push_uvarint(&mut value, meta.next_series_id.into());
+    push_varint(&mut value, meta.resolution_ms.into());
+    push_varint(&mut value, meta.next_series_id.into());
     push_ascending(&mut value, meta.run_starts.iter().map(|id| id.0));
     push_ascending(&mut value, meta.dirty_hours.iter().copied());
-    push_uvarint(&mut value, meta.float_samples);
-    push_uvarint(&mut value, meta.histogram_samples);
-    push_uvarint(&mut value, meta.exemplars);
+    push_varint(&mut value, meta.float_samples);
+    push_varint(&mut value, meta.histogram_samples);
+    push_varint(&mut value, meta.exemplars);
     push_zigzag(&mut value, meta.min_timestamp_ms);
     push_zigzag(&mut value, meta.max_timestamp_ms);
     value
@@ -78,16 +80,16 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
         state,
         has_histograms: flags & HAS_HISTOGRAMS != 0,
         has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
-        resolution_ms: reader.uvarint32()?,
-        next_series_id: reader.uvarint32()?,
+        resolution_ms: reader.varint32()?,
+        next_series_id: reader.varint32()?,
         run_starts: read_ascending(&mut reader)?
             .into_iter()
             .map(SeriesId)
             .collect(),
         dirty_hours: read_ascending(&mut reader)?,
-        float_samples: reader.uvarint()?,
-        histogram_samples: reader.uvarint()?,
-        exemplars: reader.uvarint()?,
+        float_samples: reader.varint()?,
+        histogram_samples: reader.varint()?,
+        exemplars: reader.varint()?,
         min_timestamp_ms: reader.zigzag()?,
         max_timestamp_ms: reader.zigzag()?,
     };
@@ -110,11 +112,11 @@ fn flags(meta: &BucketMeta) -> u8 {
 }
 
 fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {
-    push_uvarint(buffer, numbers.len() as u64);
+    push_varint(buffer, numbers.len() as u64);
     let mut previous = 0;
     for number in numbers {
         assert!(number >= previous, "numbers must ascend");
-        push_uvarint(buffer, number.wrapping_sub(previous).into());
+        push_varint(buffer, number.wrapping_sub(previous).into());
         previous = number;
     }
 }
@@ -124,7 +126,7 @@ fn read_ascending(reader: &mut Reader<'_>) -> Result<Vec<u32>, DecodeError> {
     let mut numbers = Vec::with_capacity(count);
     let mut previous = 0u32;
     for _ in 0..count {
-        let number = previous.checked_add(reader.uvarint32()?);
+        let number = previous.checked_add(reader.varint32()?);
         previous = number.ok_or_else(|| reader.error("number does not fit 32 bits"))?;
         numbers.push(previous);
     }

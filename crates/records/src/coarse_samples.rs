@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - A late stream is complete in itself; the merge operator only lines parts up. Who reads unites
-//!   them, and of equal timestamps the newest part counts.
+//! - A late stream is complete in itself; the merge operator only concatenates parts. Readers
+//!   merge them; of equal timestamps the newest part wins.
 
 use bytes::Bytes;
 

@@ -9,9 +9,10 @@
 //! version bytes are small. Decoders of merged types report such a value as unmerged.
 
 use bytes::Bytes;
+use icecore_model::varint::push_varint;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const MAGIC: [u8; 8] = [0xff; 8];
 
@@ -19,7 +20,7 @@ pub(crate) fn has_magic(value: &[u8]) -> bool {
     value.starts_with(&MAGIC)
 }
 
-/// Lets every value pass but a container.
+/// An error for a container, which callers cannot read.
 #[inline]
 pub(crate) fn refuse(record: &'static str, value: &[u8]) -> Result<(), DecodeError> {
     if has_magic(value) {
@@ -34,7 +35,7 @@ pub(crate) fn encode(parts: &[Bytes]) -> Bytes {
     let mut value = Vec::with_capacity(MAGIC.len() + len);
     value.extend_from_slice(&MAGIC);
     for part in parts {
-        push_uvarint(&mut value, part.len() as u64);
+        push_varint(&mut value, part.len() as u64);
         value.extend_from_slice(part);
     }
     value.into()

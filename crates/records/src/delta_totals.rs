@@ -17,10 +17,11 @@
 
 use bytes::Bytes;
 use icecore_model::Histogram;
+use icecore_model::varint::{push_varint, push_zigzag};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::forward_index::push_bindings;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, histogram};
 
 const RECORD: &str = "DeltaTotals";
@@ -104,8 +105,8 @@ pub fn encode(totals: &mut [DeltaTotal], saved_s: u32) -> Bytes {
     assert!(!repeated, "two totals of one series");
     let mut value = Vec::with_capacity(16 + 48 * totals.len());
     value.push(VERSION);
-    push_uvarint(&mut value, saved_s.into());
-    push_uvarint(&mut value, totals.len() as u64);
+    push_varint(&mut value, saved_s.into());
+    push_varint(&mut value, totals.len() as u64);
     let mut end_before = 0i64;
     for total in totals {
         value.extend_from_slice(&total.series.fingerprint.to_be_bytes());
@@ -113,7 +114,7 @@ pub fn encode(totals: &mut [DeltaTotal], saved_s: u32) -> Bytes {
         let histogram = matches!(total.value, TotalValue::Histogram(_));
         let has_start = total.start_ms != 0;
         value.push((u8::from(histogram) * HISTOGRAM) | (u8::from(has_start) * HAS_START));
-        push_uvarint(&mut value, saved_s.saturating_sub(total.written_s).into());
+        push_varint(&mut value, saved_s.saturating_sub(total.written_s).into());
         push_zigzag(&mut value, total.end_ms.wrapping_sub(end_before));
         end_before = total.end_ms;
         if has_start {
@@ -130,7 +131,7 @@ pub fn encode(totals: &mut [DeltaTotal], saved_s: u32) -> Bytes {
 pub fn decode(value: &[u8]) -> Result<Vec<DeltaTotal>, DecodeError> {
     let mut reader = Reader::new(RECORD, value);
     reader.version(VERSION)?;
-    let saved_s = reader.uvarint32()?;
+    let saved_s = reader.varint32()?;
     let count = reader.count(MIN_TOTAL_LEN)?;
     let mut totals: Vec<DeltaTotal> = Vec::with_capacity(count);
     let mut end_ms = 0i64;
@@ -146,19 +147,19 @@ pub fn decode(value: &[u8]) -> Result<Vec<DeltaTotal>, DecodeError> {
         if flags & !(HISTOGRAM | HAS_START) != 0 {
             return Err(reader.error("unknown flags"));
         }
-        let idle_s = reader.uvarint32()?;
+        let idle_s = reader.varint32()?;
         end_ms = end_ms.wrapping_add(reader.zigzag()?);
-        let start_ms = match flags & HAS_START != 0 {
-            true => end_ms.wrapping_sub(reader.zigzag()?),
-            false => 0,
+        let start_ms = if flags & HAS_START != 0 {
+            end_ms.wrapping_sub(reader.zigzag()?)
+        } else {
+            0
         };
-        let value = match flags & HISTOGRAM != 0 {
-            true => {
-                let found = histogram::read(&mut reader, None)?;
-                let found = found.ok_or_else(|| reader.error("total without a histogram"))?;
-                TotalValue::Histogram(Box::new(found))
-            }
-            false => TotalValue::Float(reader.f64()?),
+        let value = if flags & HISTOGRAM != 0 {
+            let found = histogram::read(&mut reader, None)?;
+            let found = found.ok_or_else(|| reader.error("total without a histogram"))?;
+            TotalValue::Histogram(Box::new(found))
+        } else {
+            TotalValue::Float(reader.f64()?)
         };
         totals.push(DeltaTotal {
             series,

@@ -1,5 +1,4 @@
-//! What a finished epoch of the journal holds: a start that finds all of it in buckets does not read
-//! the epoch.
+//! What a finished epoch of the journal holds: a start skips an epoch whose samples are all in buckets.
 //!
 //! ```text
 //! version u8 = 1 | xxh3-64 of the rest, u64 LE | first sequence uv | last sequence − first, uv
@@ -12,16 +11,17 @@
 //! - It names every unit with entries that were not in the store by then, with the last sequence number
 //!   that touched it. What it does not name was covered by a cursor.
 //! - Believing damaged bytes would lose samples, hence the checksum: a summary that cannot be read is
-//!   as good as none.
+//!   ignored.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use icecore_model::BucketStart;
+use icecore_model::varint::push_varint;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "EpochSummary";
 const VERSION: u8 = 1;
@@ -85,13 +85,13 @@ pub fn encode(summary: &EpochSummary) -> Bytes {
     let mut value = Vec::with_capacity(CHECKSUM_END + 16 + 8 * summary.units.len());
     value.push(VERSION);
     value.extend_from_slice(&[0; 8]);
-    push_uvarint(&mut value, summary.first_seq);
-    push_uvarint(&mut value, summary.last_seq.wrapping_sub(summary.first_seq));
-    push_uvarint(&mut value, summary.units.len() as u64);
+    push_varint(&mut value, summary.first_seq);
+    push_varint(&mut value, summary.last_seq.wrapping_sub(summary.first_seq));
+    push_varint(&mut value, summary.units.len() as u64);
     let mut before = 0;
     for (unit, last) in &summary.units {
-        push_uvarint(&mut value, u64::from(unit.number() - before));
-        push_uvarint(&mut value, summary.last_seq.wrapping_sub(*last));
+        push_varint(&mut value, u64::from(unit.number() - before));
+        push_varint(&mut value, summary.last_seq.wrapping_sub(*last));
         before = unit.number();
     }
     let checksum = xxh3_64(&value[CHECKSUM_END..]);
@@ -106,17 +106,17 @@ pub fn decode(value: &[u8]) -> Result<EpochSummary, DecodeError> {
     if checksum != xxh3_64(&value[CHECKSUM_END..]) {
         return Err(reader.error("checksum does not match"));
     }
-    let first_seq = reader.uvarint()?;
-    let last_seq = first_seq.checked_add(reader.uvarint()?);
+    let first_seq = reader.varint()?;
+    let last_seq = first_seq.checked_add(reader.varint()?);
     let last_seq = last_seq.ok_or_else(|| reader.error("sequence number"))?;
     let count = reader.count(MIN_UNIT_LEN)?;
     let mut units = BTreeMap::new();
     let mut before = 0u32;
     for i in 0..count {
-        let step = reader.uvarint32()?;
+        let step = reader.varint32()?;
         let number = before.checked_add(step).filter(|_| i == 0 || step > 0);
         let number = number.ok_or_else(|| reader.error("units do not ascend"))?;
-        let last = last_seq.checked_sub(reader.uvarint()?);
+        let last = last_seq.checked_sub(reader.varint()?);
         let last = last.filter(|last| *last >= first_seq);
         let last = last.ok_or_else(|| reader.error("sequence number outside of the epoch"))?;
         units.insert(FlushUnit::from_number(number), last);
@@ -182,7 +182,7 @@ mod tests {
     /// With a checksum that is right.
     fn sealed(rest: &[u64]) -> Vec<u8> {
         let mut value = vec![VERSION, 0, 0, 0, 0, 0, 0, 0, 0];
-        rest.iter().for_each(|n| push_uvarint(&mut value, *n));
+        rest.iter().for_each(|n| push_varint(&mut value, *n));
         let checksum = xxh3_64(&value[CHECKSUM_END..]);
         value[1..CHECKSUM_END].copy_from_slice(&checksum.to_le_bytes());
         value

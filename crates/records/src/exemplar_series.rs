@@ -10,11 +10,12 @@
 use std::cmp::Ordering;
 
 use icecore_model::Exemplar;
+use icecore_model::varint::{push_varint, push_zigzag};
 
 use crate::DecodeError;
 use crate::container;
 use crate::forward_index::{push_bindings, read_bindings};
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 const RECORD: &str = "ExemplarSeries";
 const VERSION: u8 = 1;
@@ -28,7 +29,7 @@ pub fn encode(exemplars: &[Exemplar]) -> Vec<u8> {
     sorted.sort_unstable_by(|a, b| order(a, b));
     sorted.dedup();
     let mut value = vec![VERSION];
-    push_uvarint(&mut value, sorted.len() as u64);
+    push_varint(&mut value, sorted.len() as u64);
     let mut previous = 0i64;
     for exemplar in sorted {
         push_zigzag(&mut value, exemplar.timestamp_ms.wrapping_sub(previous));

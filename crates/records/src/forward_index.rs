@@ -1,4 +1,4 @@
-//! ForwardIndex: what a series is called, and the nearest of five metric types.
+//! ForwardIndex: the labels of a series, and the nearest of five metric types.
 //!
 //! ```text
 //! unit: Utf8 | metric type u8 | flags u8 | label count u16 | (name: Utf8 | value: Utf8)*
@@ -26,7 +26,7 @@ pub const MAX_LABELS: usize = u16::MAX as usize;
 /// The most bytes of a label name, a label value or a unit.
 pub const MAX_TEXT_BYTES: usize = u16::MAX as usize;
 
-/// The metric types that the storage document numbers.
+/// The metric types, numbered as in `docs/storage-format.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StoredType {
     #[default]
@@ -95,11 +95,11 @@ impl MetricMeta {
 }
 
 impl MetricMeta {
-    /// What is stored of a series, by what was said about its metric and by whether it has native
+    /// What is stored of a series, by the metadata of its metric and by whether it has native
     /// histograms with exponential buckets.
     ///
     /// Deltas are stored as running totals, so that series are cumulative where they were sent as
-    /// deltas; the catalog keeps what was said. A gauge with a temporality is what Prometheus makes of
+    /// deltas; the catalog keeps the metadata as sent. A gauge with a temporality is what Prometheus makes of
     /// an OpenTelemetry sum that may fall.
     pub fn of(metadata: &Metadata, exponential: bool) -> Self {
         let mut meta = Self::from(metadata.metric_type);

@@ -18,10 +18,11 @@
 
 use std::sync::Arc;
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{CounterResetHint, Histogram, HistogramCounts, Span};
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 pub(crate) const KIND_NONE: u8 = 0;
 const KIND_SAME_LAYOUT: u8 = 1;
@@ -126,19 +127,19 @@ pub(crate) fn push_layout(buffer: &mut Vec<u8>, histogram: &Histogram) {
     buffer.extend_from_slice(&[histogram.schema as u8, counts]);
     buffer.extend_from_slice(&histogram.zero_threshold.to_bits().to_le_bytes());
     for spans in [&histogram.positive_spans, &histogram.negative_spans] {
-        push_uvarint(buffer, spans.len() as u64);
+        push_varint(buffer, spans.len() as u64);
         for span in spans {
             push_zigzag(buffer, span.offset.into());
-            push_uvarint(buffer, span.length.into());
+            push_varint(buffer, span.length.into());
         }
     }
-    push_uvarint(buffer, histogram.custom_bounds.len() as u64);
+    push_varint(buffer, histogram.custom_bounds.len() as u64);
     for bound in histogram.custom_bounds.iter() {
         buffer.extend_from_slice(&bound.to_bits().to_le_bytes());
     }
     let (positive, negative) = bucket_counts(&histogram.counts);
-    push_uvarint(buffer, positive as u64);
-    push_uvarint(buffer, negative as u64);
+    push_varint(buffer, positive as u64);
+    push_varint(buffer, negative as u64);
 }
 
 /// A histogram of this layout whose counts are all zero.
@@ -188,7 +189,7 @@ fn read_spans(reader: &mut Reader<'_>) -> Result<Vec<Span>, DecodeError> {
         let offset = offset.map_err(|_| reader.error("span offset does not fit 32 bits"))?;
         spans.push(Span {
             offset,
-            length: reader.uvarint32()?,
+            length: reader.varint32()?,
         });
     }
     Ok(spans)

@@ -7,8 +7,8 @@
 //!
 //! Flushes write version 1: a layout (schema, spans, bounds) is written once while it does not
 //! change, counts as differences to the histogram before (see `histogram`). Buckets larger than an
-//! hour are made of version 2, and late flushes line up version 1 behind it: whoever reads unites
-//! the parts, and of equal timestamps the newest part counts.
+//! hour are made of version 2, and late flushes append version 1: readers merge the parts; of equal
+//! timestamps the newest part wins.
 //!
 //! An entry may also say "no histogram here": a float has replaced the one that an older value holds
 //! for this timestamp.
@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::Histogram;
+use icecore_model::varint::{push_varint, push_zigzag};
 
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, columns, container, histogram, histogram_columns, union};
 
 const RECORD: &str = "HistogramSeries";
@@ -42,7 +43,7 @@ pub fn encode(entries: &[HistogramEntry]) -> Vec<u8> {
         "timestamps must increase"
     );
     let mut value = vec![VERSION];
-    push_uvarint(&mut value, entries.len() as u64);
+    push_varint(&mut value, entries.len() as u64);
     let mut previous_timestamp = 0i64;
     let mut previous: Option<&Histogram> = None;
     for entry in entries {
@@ -140,7 +141,7 @@ fn decode_rows(reader: &mut Reader<'_>) -> Result<Vec<HistogramEntry>, DecodeErr
     Ok(entries)
 }
 
-/// The union by timestamp; of equal timestamps the newest entry counts, also where it says "none".
+/// The union by timestamp; of equal timestamps the newest entry counts, also where it is "none".
 pub(crate) fn merge(parts: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
     let mut all = Vec::new();
     for part in parts {

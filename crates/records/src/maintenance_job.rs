@@ -1,4 +1,4 @@
-//! The maintenance job that is under way: what it makes out of what, and how far it has come.
+//! The running maintenance job: its sources, its target and its progress.
 //!
 //! ```text
 //! version u8 = 1 | kind u8 = 1 (coarsen) | target: bucket
@@ -15,9 +15,10 @@
 //! - It is written together with what its cursor covers, so both are there or neither. Losing it is
 //!   harmless: the target is not listed, and what was written of it is dropped.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{BucketSize, BucketStart};
 
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{Bucket, DecodeError};
 
 const RECORD: &str = "MaintenanceJob";
@@ -42,11 +43,11 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobSource {
     pub bucket: Bucket,
-    /// XXH3-128 of its BucketMeta when the job began: another one says that it was written to.
+    /// XXH3-128 of its BucketMeta when the job began: a different one means that it was written to.
     pub meta_hash: u128,
 }
 
-/// What a job is at. Everything before its cursor is written.
+/// Where a job is. Everything before its cursor is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Forward records, by id.
@@ -55,11 +56,11 @@ pub enum Phase {
     Index { after: Vec<u8> },
     /// Samples, histograms, starts and exemplars, by id.
     Samples { next_id: u32 },
-    /// All is written and looked through before the commit.
+    /// All is written; it is verified before the commit.
     Verify,
 }
 
-/// What a job has met so far.
+/// Counts of a job so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub has_start_timestamps: bool,
@@ -103,16 +104,17 @@ impl Default for Counts {
 pub fn encode(job: &Job) -> Vec<u8> {
     let mut value = vec![VERSION, COARSEN];
     push_bucket(&mut value, job.target);
-    push_uvarint(&mut value, job.sources.len() as u64);
+    push_varint(&mut value, job.sources.len() as u64);
     for source in &job.sources {
         push_bucket(&mut value, source.bucket);
         value.extend_from_slice(&source.meta_hash.to_le_bytes());
     }
     push_phase(&mut value, &job.phase);
     let counts = &job.counts;
-    value.push(match counts.has_start_timestamps {
-        true => HAS_START_TIMESTAMPS,
-        false => 0,
+    value.push(if counts.has_start_timestamps {
+        HAS_START_TIMESTAMPS
+    } else {
+        0
     });
     for count in [
         counts.series,
@@ -126,7 +128,7 @@ pub fn encode(job: &Job) -> Vec<u8> {
         counts.bytes_written,
         counts.records,
     ] {
-        push_uvarint(&mut value, count);
+        push_varint(&mut value, count);
     }
     push_zigzag(&mut value, counts.min_timestamp_ms);
     push_zigzag(&mut value, counts.max_timestamp_ms);
@@ -155,16 +157,16 @@ pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
     }
     let counts = Counts {
         has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
-        series: reader.uvarint()?,
-        labels: reader.uvarint()?,
-        postings: reader.uvarint()?,
-        floats_read: reader.uvarint()?,
-        floats: reader.uvarint()?,
-        histograms: reader.uvarint()?,
-        exemplars: reader.uvarint()?,
-        bytes_read: reader.uvarint()?,
-        bytes_written: reader.uvarint()?,
-        records: reader.uvarint()?,
+        series: reader.varint()?,
+        labels: reader.varint()?,
+        postings: reader.varint()?,
+        floats_read: reader.varint()?,
+        floats: reader.varint()?,
+        histograms: reader.varint()?,
+        exemplars: reader.varint()?,
+        bytes_read: reader.varint()?,
+        bytes_written: reader.varint()?,
+        records: reader.varint()?,
         min_timestamp_ms: reader.zigzag()?,
         max_timestamp_ms: reader.zigzag()?,
     };
@@ -181,16 +183,16 @@ fn push_phase(value: &mut Vec<u8>, phase: &Phase) {
     match phase {
         Phase::Series { next_id } => {
             value.push(1);
-            push_uvarint(value, (*next_id).into());
+            push_varint(value, (*next_id).into());
         }
         Phase::Index { after } => {
             value.push(2);
-            push_uvarint(value, after.len() as u64);
+            push_varint(value, after.len() as u64);
             value.extend_from_slice(after);
         }
         Phase::Samples { next_id } => {
             value.push(3);
-            push_uvarint(value, (*next_id).into());
+            push_varint(value, (*next_id).into());
         }
         Phase::Verify => value.push(4),
     }
@@ -199,7 +201,7 @@ fn push_phase(value: &mut Vec<u8>, phase: &Phase) {
 fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, DecodeError> {
     Ok(match reader.u8()? {
         1 => Phase::Series {
-            next_id: reader.uvarint32()?,
+            next_id: reader.varint32()?,
         },
         2 => {
             let len = reader.count(1)?;
@@ -208,7 +210,7 @@ fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, DecodeError> {
             }
         }
         3 => Phase::Samples {
-            next_id: reader.uvarint32()?,
+            next_id: reader.varint32()?,
         },
         4 => Phase::Verify,
         _ => return Err(reader.error("unknown phase")),

@@ -4,15 +4,15 @@
 //! - Associative: however flushes and compactions group the operands, the result is the same.
 //! - Total: it never panics. An operand that cannot be read is not lost and does not stop a
 //!   compaction: it is kept verbatim, in its place in the order, and what is readable before and
-//!   behind it still merges.
+//!   after it still merges.
 //! - One operand without a base comes back as it is, without being read.
 //!
-//! A value is thought of as a list of parts, oldest first. Merging joins the lists and then unites
+//! A value is a list of parts, oldest first. Merging joins the lists and then unites
 //! neighbours that can both be read; a list of one part is stored bare, a longer one as a container.
 //!
-//! Samples and histograms of a bucket larger than an hour are only lined up: their base is columns,
-//! which are dear to write anew for every late sample. Readers unite them, and maintenance does in
-//! its own time.
+//! Samples and histograms of a bucket larger than an hour are only concatenated: their base is columns,
+//! which are expensive to rewrite for every late sample. Readers merge them, and maintenance does
+//! later.
 
 use bytes::Bytes;
 
@@ -46,17 +46,17 @@ pub fn merge(
             None => parts.push(value.clone()),
         }
     }
-    Ok(in_line(kind.unite(parts)))
+    Ok(to_value(kind.unite(parts)))
 }
 
 /// The parts of a value that is not one: operands are kept apart because some could not be read, or
-/// because their type is only lined up. Oldest first; `None` for every other value.
+/// because their type is only concatenated. Oldest first; `None` for every other value.
 pub fn unmerged_parts(value: &Bytes) -> Option<Vec<Bytes>> {
     container::decode(value)
 }
 
 /// The union of what can be read in a value that is unmerged, and how many parts cannot be read. Of a
-/// type that is only lined up: the parts that can be read, in line. For every other value: the value
+/// type that is only concatenated: the parts that can be read. For every other value: the value
 /// itself.
 pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     let (Some(parts), Some(kind)) = (container::decode(value), MergeKind::of(key)) else {
@@ -71,11 +71,11 @@ pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     if good.is_empty() {
         return (None, unreadable);
     }
-    (Some(in_line(kind.unite(good))), unreadable)
+    (Some(to_value(kind.unite(good))), unreadable)
 }
 
 /// A list of parts as a value. A damaged container is not stored bare, so that it stays a part.
-fn in_line(mut parts: Vec<Bytes>) -> Bytes {
+fn to_value(mut parts: Vec<Bytes>) -> Bytes {
     match parts.pop() {
         Some(only) if parts.is_empty() && !container::has_magic(&only) => only,
         last => {
@@ -92,7 +92,7 @@ enum MergeKind {
     SeriesDictionary,
     InvertedIndex,
     HourSamples,
-    /// Only lined up, as coarse histograms are.
+    /// Only concatenated, as coarse histograms are.
     CoarseSamples,
     HourHistograms,
     CoarseHistograms,
@@ -122,13 +122,13 @@ impl MergeKind {
         })
     }
 
-    fn is_only_lined_up(self) -> bool {
+    fn is_concatenated(self) -> bool {
         matches!(self, Self::CoarseSamples | Self::CoarseHistograms)
     }
 
     /// Unites neighbours that can be read, and drops a repetition of a part that stays.
     fn unite(self, mut parts: Vec<Bytes>) -> Vec<Bytes> {
-        if self.is_only_lined_up() {
+        if self.is_concatenated() {
             parts.dedup();
             return parts;
         }
@@ -175,7 +175,7 @@ impl MergeKind {
             Self::HourSamples => gorilla::merge_all(&slices)?,
             Self::HourHistograms => histogram_series::merge(&slices)?,
             Self::CoarseSamples | Self::CoarseHistograms => {
-                return Err(DecodeError::new("merge", 0, "only lined up"));
+                return Err(DecodeError::new("merge", 0, "only concatenated"));
             }
             Self::Exemplars => exemplar_series::merge(&slices)?,
             Self::StartTimestamps => start_timestamps::merge(&slices)?,

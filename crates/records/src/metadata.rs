@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! version u8 = 1 | type u8 | varint length, unit | varint length, help
-//! type    bits 0–3: the metric type; bits 4–5: temporality (0 not said, 1 cumulative, 2 delta);
+//! type    bits 0–3: the metric type; bits 4–5: temporality (0 unspecified, 1 cumulative, 2 delta);
 //!         bit 6: an OpenTelemetry sum that only grows
 //! ```
 //!
-//! Protocols that say nothing about temporality leave the upper bits zero, which is how the byte was
+//! Protocols without temporality leave the upper bits zero, which is how the byte was
 //! before it had them.
 
 use icecore_model::{Metadata, MetricType, Temporality};
@@ -56,7 +56,7 @@ pub(crate) fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, DecodeE
         2 => Temporality::Delta,
         _ => return Err(reader.error("unknown temporality")),
     };
-    // The highest bit is free; who sets it means something that is not known here.
+    // The highest bit is reserved: a value that sets it is from a newer version.
     let metric_type = MetricType::from_number((byte & (TYPE_MASK | 0x80)).into());
     let metric_type = metric_type.ok_or_else(|| reader.error("unknown metric type"))?;
     let unit = reader.text()?.to_owned();

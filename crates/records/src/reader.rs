@@ -1,9 +1,11 @@
-//! A checked walk over the bytes of one value, and the variable-length integers used in values.
+//! A checked walk over the bytes of one value.
 //!
 //! Holds always:
-//! - No read goes past the end, no length is believed before the bytes behind it are there.
+//! - No read goes past the end, no length is used before it is checked against the bytes that follow.
 //! - An integer has one accepted length limit: a varint of more than 10 bytes, or one that does not
 //!   fit its type, is an error.
+
+use icecore_model::varint::{push_varint, read_varint, unzigzag};
 
 use crate::DecodeError;
 
@@ -101,42 +103,42 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(crate) fn uvarint(&mut self) -> Result<u64, DecodeError> {
-        match read_uvarint(self.all, self.position) {
-            Some((value, next)) => {
+    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+        match read_varint(self.all, self.position) {
+            Ok((value, next)) => {
                 self.position = next;
                 Ok(value)
             }
-            None => Err(self.error("truncated or oversized varint")),
+            Err(_) => Err(self.error("truncated or oversized varint")),
         }
     }
 
-    pub(crate) fn uvarint32(&mut self) -> Result<u32, DecodeError> {
-        let value = self.uvarint()?;
+    pub(crate) fn varint32(&mut self) -> Result<u32, DecodeError> {
+        let value = self.varint()?;
         u32::try_from(value).map_err(|_| self.error("number does not fit 32 bits"))
     }
 
     pub(crate) fn zigzag(&mut self) -> Result<i64, DecodeError> {
-        Ok(unzigzag(self.uvarint()?))
+        Ok(unzigzag(self.varint()?))
     }
 
-    /// A number of elements that follow, each of at least `min_bytes`, so that a false number cannot
+    /// A number of elements that follow, each of at least `min_bytes`, so that a false count cannot
     /// reserve memory.
     pub(crate) fn count(&mut self, min_bytes: usize) -> Result<usize, DecodeError> {
-        let count = self.uvarint()?;
+        let count = self.varint()?;
         match usize::try_from(count) {
             Ok(count) if count <= self.remaining() / min_bytes => Ok(count),
             _ => Err(self.error("more elements than bytes")),
         }
     }
 
-    /// Text behind a varint length.
+    /// Text after a varint length.
     pub(crate) fn text(&mut self) -> Result<&'a str, DecodeError> {
         let len = self.count(1)?;
         self.utf8(len)
     }
 
-    /// Text behind a u16 length: the `Utf8` of the storage document.
+    /// Text after a u16 length: `Utf8` in `docs/storage-format.md`.
     pub(crate) fn text16(&mut self) -> Result<&'a str, DecodeError> {
         let len = self.u16()?;
         self.utf8(len.into())
@@ -148,83 +150,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The varint at `position` and the position after it.
-#[inline(always)]
-pub(crate) fn read_uvarint(bytes: &[u8], position: usize) -> Option<(u64, usize)> {
-    let first = *bytes.get(position)?;
-    if first < 0x80 {
-        return Some((first.into(), position + 1));
-    }
-    read_long_uvarint(bytes, position)
-}
-
-fn read_long_uvarint(bytes: &[u8], position: usize) -> Option<(u64, usize)> {
-    let mut value = 0;
-    for (i, &byte) in bytes.get(position..)?.iter().take(10).enumerate() {
-        if i == 9 && byte > 1 {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * i);
-        if byte < 0x80 {
-            return Some((value, position + i + 1));
-        }
-    }
-    None
-}
-
-#[inline(always)]
-pub(crate) fn push_uvarint(buffer: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        buffer.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    buffer.push(value as u8);
-}
-
-pub(crate) fn push_zigzag(buffer: &mut Vec<u8>, value: i64) {
-    push_uvarint(buffer, zigzag(value));
-}
-
 pub(crate) fn push_text(buffer: &mut Vec<u8>, text: &str) {
-    push_uvarint(buffer, text.len() as u64);
+    push_varint(buffer, text.len() as u64);
     buffer.extend_from_slice(text.as_bytes());
-}
-
-/// Small numbers of either sign become small unsigned ones: 0, −1, 1, −2…
-#[inline(always)]
-pub(crate) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-#[inline(always)]
-pub(crate) fn unzigzag(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn varints_round_trip_at_every_length() {
-        for shift in 0..64 {
-            for value in [1u64 << shift, (1 << shift) - 1, u64::MAX >> shift] {
-                let mut bytes = Vec::new();
-                push_uvarint(&mut bytes, value);
-                assert_eq!(read_uvarint(&bytes, 0), Some((value, bytes.len())));
-                assert_eq!(read_uvarint(&bytes[..bytes.len() - 1], 0), None);
-                assert_eq!(unzigzag(zigzag(value as i64)), value as i64);
-            }
-        }
-    }
-
-    #[test]
-    fn a_varint_that_does_not_fit_is_an_error() {
-        let mut bytes = vec![0xff; 9];
-        bytes.push(2);
-        assert_eq!(read_uvarint(&bytes, 0), None);
-        assert_eq!(read_uvarint(&[0x80; 11], 0), None);
-    }
 
     #[test]
     fn a_false_count_is_refused_before_memory_is_taken() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a record is. Numbers 1 to 5 are given by the storage document; none ever changes.
+/// What a record is. The numbers are those of `docs/storage-format.md` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RecordType {

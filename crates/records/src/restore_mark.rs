@@ -1,13 +1,14 @@
-//! How far a restore is: as long as it lies in a database, that is not complete.
+//! Progress of a restore: a database that has one is incomplete.
 //!
 //! ```text
 //! version u8 = 1 | id of the snapshot: text | records uv | bytes uv | the last key that was copied, to the end
 //! ```
 
 use bytes::Bytes;
+use icecore_model::varint::push_varint;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_text, push_uvarint};
+use crate::reader::{Reader, push_text};
 
 const RECORD: &str = "RestoreMark";
 const VERSION: u8 = 1;
@@ -26,8 +27,8 @@ pub struct RestoreMark {
 pub fn encode(mark: &RestoreMark) -> Bytes {
     let mut value = vec![VERSION];
     push_text(&mut value, &mark.snapshot);
-    push_uvarint(&mut value, mark.records);
-    push_uvarint(&mut value, mark.bytes);
+    push_varint(&mut value, mark.records);
+    push_varint(&mut value, mark.bytes);
     value.extend_from_slice(&mark.last_key);
     value.into()
 }
@@ -36,8 +37,8 @@ pub fn decode(value: &[u8]) -> Result<RestoreMark, DecodeError> {
     let mut reader = Reader::new(RECORD, value);
     reader.version(VERSION)?;
     let snapshot = reader.text()?.to_owned();
-    let records = reader.uvarint()?;
-    let bytes = reader.uvarint()?;
+    let records = reader.varint()?;
+    let bytes = reader.varint()?;
     let last_key = Bytes::copy_from_slice(reader.rest());
     Ok(RestoreMark {
         snapshot,

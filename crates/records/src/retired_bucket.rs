@@ -5,9 +5,10 @@
 //! ```
 
 use bytes::Bytes;
+use icecore_model::varint::push_zigzag;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_zigzag};
+use crate::reader::Reader;
 
 const RECORD: &str = "RetiredBucket";
 const VERSION: u8 = 1;

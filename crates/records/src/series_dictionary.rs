@@ -1,5 +1,5 @@
 //! SeriesDictionary: the ids of the label sets that share one fingerprint. Nearly always one; the
-//! forward index tells several apart.
+//! forward index distinguishes several.
 
 use bytes::Bytes;
 

@@ -4,11 +4,13 @@
 //! version u8 = 1 | varint count | (zigzag timestamp − previous | zigzag start − previous)*
 //! ```
 //!
-//! Stored only where a client says so. A start of 0 means unknown; it replaces an older known one,
+//! Stored only where a client sends them. A start of 0 means unknown; it replaces an older known one,
 //! as the sample it belongs to replaced the older sample.
 
+use icecore_model::varint::{push_varint, push_zigzag};
+
 use crate::container;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, union};
 
 const RECORD: &str = "StartTimestamps";
@@ -22,7 +24,7 @@ pub fn encode(starts: &[(i64, i64)]) -> Vec<u8> {
         "timestamps must increase"
     );
     let mut value = vec![VERSION];
-    push_uvarint(&mut value, starts.len() as u64);
+    push_varint(&mut value, starts.len() as u64);
     let mut previous = (0i64, 0i64);
     for &(timestamp, start) in starts {
         push_zigzag(&mut value, timestamp.wrapping_sub(previous.0));

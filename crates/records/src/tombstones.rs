@@ -9,12 +9,13 @@
 //! - Bitmaps are those of the inverted index. A range has at least one series and begins no earlier
 //!   than the one before it; of ranges that begin together the shorter one comes first, and none comes twice.
 //! - A series that is erased is in no range.
-//! - Version 1 has no journal sequence, which reads as 0: it says nothing about the journal.
+//! - Version 1 has no journal sequence, which reads as 0.
 
 use bytes::Bytes;
+use icecore_model::varint::{push_varint, push_zigzag};
 use roaring::RoaringBitmap;
 
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, SeriesId, inverted_index};
 
 const RECORD: &str = "Tombstones";
@@ -128,12 +129,12 @@ pub fn encode(tombstones: &Tombstones) -> Bytes {
 
 fn encode_any(tombstones: &Tombstones) -> Bytes {
     let mut value = vec![VERSION];
-    push_uvarint(&mut value, tombstones.through_seq);
+    push_varint(&mut value, tombstones.through_seq);
     push_series(&mut value, &tombstones.erased);
-    push_uvarint(&mut value, tombstones.ranges.len() as u64);
+    push_varint(&mut value, tombstones.ranges.len() as u64);
     for range in &tombstones.ranges {
         push_zigzag(&mut value, range.first_ms);
-        push_uvarint(
+        push_varint(
             &mut value,
             range.last_ms.wrapping_sub(range.first_ms) as u64,
         );
@@ -144,35 +145,35 @@ fn encode_any(tombstones: &Tombstones) -> Bytes {
 
 fn push_series(value: &mut Vec<u8>, series: &RoaringBitmap) {
     let bitmap = inverted_index::encode(&mut series.clone());
-    push_uvarint(value, bitmap.len() as u64);
+    push_varint(value, bitmap.len() as u64);
     value.extend_from_slice(&bitmap);
 }
 
 pub fn decode(value: &[u8]) -> Result<Tombstones, DecodeError> {
     let mut reader = Reader::new(RECORD, value);
     let through_seq = match reader.u8()? {
-        VERSION => reader.uvarint()?,
+        VERSION => reader.varint()?,
         VERSION_WITHOUT_SEQUENCE => 0,
         _ => return Err(reader.error("unknown version")),
     };
     let erased = series(&mut reader)?;
-    let count = reader.uvarint()?;
+    let count = reader.varint()?;
     let mut ranges: Vec<ErasedRange> = Vec::new();
     for _ in 0..count {
         let first_ms = reader.zigzag()?;
-        let length = i128::from(reader.uvarint()?);
+        let length = i128::from(reader.varint()?);
         let last_ms = i64::try_from(i128::from(first_ms) + length);
-        let last_ms = last_ms.map_err(|_| reader.error("the range ends too late"))?;
+        let last_ms = last_ms.map_err(|_| reader.error("range end out of bounds"))?;
         let before = ranges.last().map(|range| (range.first_ms, range.last_ms));
         if before.is_some_and(|before| before >= (first_ms, last_ms)) {
             return Err(reader.error("ranges are not in order"));
         }
         let series = series(&mut reader)?;
         if series.is_empty() {
-            return Err(reader.error("a range without series"));
+            return Err(reader.error("range without series"));
         }
         if !series.is_disjoint(&erased) {
-            return Err(reader.error("an erased series in a range"));
+            return Err(reader.error("erased series in a range"));
         }
         ranges.push(ErasedRange {
             first_ms,
@@ -189,7 +190,7 @@ pub fn decode(value: &[u8]) -> Result<Tombstones, DecodeError> {
 }
 
 fn series(reader: &mut Reader<'_>) -> Result<RoaringBitmap, DecodeError> {
-    let length = reader.uvarint()?;
+    let length = reader.varint()?;
     let length = usize::try_from(length).map_err(|_| reader.error("truncated"))?;
     let at = reader.position();
     let bitmap = reader.bytes(length)?;

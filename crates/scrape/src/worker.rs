@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use icecore_model::{
-    AppendError, Appended, Clock, SampleSink, SampleStore, StoreError, WriteOutcome,
+    AppendError, Clock, PendingWrite, SampleSink, SampleStore, StoreError, WriteOutcome,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -229,7 +229,7 @@ impl Worker {
             })
             .await;
         match appended {
-            Ok(Appended { commit, .. }) => {
+            Ok(PendingWrite { commit, .. }) => {
                 self.target.series.lock().commit();
                 unfinished.add(began, commit);
             }
@@ -335,7 +335,7 @@ impl Scrape<'_> {
             result
         };
         match self.context.store.append(self.patience(), fill).await {
-            Ok(Appended { outcome, commit }) => {
+            Ok(PendingWrite { outcome, commit }) => {
                 unfinished.add(self.began, commit);
                 self.context.metrics.succeeded.add(1);
                 (false, self.appended(&outcome))
@@ -387,7 +387,7 @@ impl Scrape<'_> {
             Ok::<_, Infallible>(())
         };
         match self.context.store.append(self.patience(), fill).await {
-            Ok(Appended { outcome, commit }) => {
+            Ok(PendingWrite { outcome, commit }) => {
                 unfinished.add(self.began, commit);
                 self.appended(&outcome);
             }

@@ -6,22 +6,12 @@
 
 use std::time::Duration;
 
-use crate::text::{BadValue, whole_number};
+use icecore_model::{DurationError, format_duration_ms, parse_duration_ms};
 
-/// Units from large to small, in milliseconds. Years and weeks are read because Prometheus files
-/// use them, but not printed: `14d` says more than `2w`.
-const UNITS: [(&str, u64); 7] = [
-    ("y", 365 * 86_400_000),
-    ("w", 7 * 86_400_000),
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
-];
+use crate::text::BadValue;
 
 /// A century. Adding a duration to `Instant::now()` panics on overflow; this never gets there.
-const MAX_MS: u64 = 100 * 365 * 86_400_000;
+const MAX_MS: i64 = 100 * 365 * 86_400_000;
 
 const EXPECTED: &str = "a duration such as 100ms, 15s, 5m, 1h30m or 2d";
 
@@ -29,52 +19,22 @@ pub fn parse(text: &str) -> Result<Duration, BadValue> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let malformed = || BadValue::expected(EXPECTED);
-    let mut rest = text;
-    let mut total_ms = 0_u64;
-    // Each unit at most once and from large to small, as in Prometheus: `30m1h` is a typing error.
-    let mut units = UNITS.iter();
-    while !rest.is_empty() {
-        let (number, tail) = split_where(rest, |byte| !byte.is_ascii_digit());
-        let (unit, tail) = split_where(tail, |byte| byte.is_ascii_digit());
-        rest = tail;
-        let (_, unit_ms) = units
-            .find(|(name, _)| *name == unit)
-            .ok_or_else(malformed)?;
-        let number = whole_number(number).ok_or_else(malformed)?;
-        total_ms = number
-            .checked_mul(*unit_ms)
-            .and_then(|part| total_ms.checked_add(part))
-            .filter(|total| *total <= MAX_MS)
-            .ok_or_else(|| BadValue::expected("a duration of at most 100 years"))?;
+    // Leading zeros are refused here as in every other number of a file.
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    if numbers.any(|number| number.len() > 1 && number.starts_with('0')) {
+        return Err(BadValue::expected(EXPECTED));
     }
-    if text.is_empty() {
-        return Err(malformed());
+    match parse_duration_ms(text) {
+        Ok(ms) if ms <= MAX_MS => Ok(Duration::from_millis(ms.unsigned_abs())),
+        Err(DurationError::Malformed) => Err(BadValue::expected(EXPECTED)),
+        Ok(_) | Err(DurationError::Overflow) => {
+            Err(BadValue::expected("a duration of at most 100 years"))
+        }
     }
-    Ok(Duration::from_millis(total_ms))
 }
 
 pub fn show(duration: &Duration) -> String {
-    let mut rest_ms = duration.as_millis();
-    if rest_ms == 0 {
-        return "0s".into();
-    }
-    let mut text = String::new();
-    for (unit, unit_ms) in &UNITS[2..] {
-        let count = rest_ms / u128::from(*unit_ms);
-        rest_ms %= u128::from(*unit_ms);
-        if count > 0 {
-            text.push_str(&format!("{count}{unit}"));
-        }
-    }
-    text
-}
-
-fn split_where(text: &str, stop: impl Fn(u8) -> bool) -> (&str, &str) {
-    let at = text.bytes().position(stop).unwrap_or(text.len());
-    // Both predicates stop at or after ASCII digits, so this is a character boundary; if it ever
-    // were not, the text is malformed and the empty number says so.
-    text.split_at_checked(at).unwrap_or(("", text))
+    format_duration_ms(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -95,7 +55,7 @@ mod tests {
             ("2d", 172_800_000),
             ("1w", 604_800_000),
             ("1y2w3d4h5m6s7ms", 33_019_506_007),
-            ("100y", MAX_MS),
+            ("100y", MAX_MS.unsigned_abs()),
         ] {
             let parsed = parse(text).unwrap_or_else(|bad| panic!("{text}: {bad:?}"));
             assert_eq!(parsed, Duration::from_millis(millis), "{text}");
@@ -155,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printed_durations_read_back(millis in 0..=MAX_MS) {
+        fn printed_durations_read_back(millis in 0..=MAX_MS.unsigned_abs()) {
             let duration = Duration::from_millis(millis);
             prop_assert_eq!(parse(&show(&duration)).unwrap(), duration);
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use icecore_model::{
-    Appended, BoxFuture, BucketSize, Clock, Exemplar, Fill, Labels, Metadata, SampleStore,
+    BoxFuture, BucketSize, Clock, Exemplar, Fill, Labels, Metadata, PendingWrite, SampleStore,
     Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
 };
 use icecore_records::key;
@@ -503,11 +503,11 @@ impl SampleStore for Database {
         &self,
         patience: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<Appended, StoreError>> {
+    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
         Box::pin(async move {
             let (outcome, commit) = self.append(patience, |batch| fill(batch)).await?;
             let commit = Box::pin(async move { Ok(commit.wait().await?) });
-            Ok(Appended { outcome, commit })
+            Ok(PendingWrite { outcome, commit })
         })
     }
 }

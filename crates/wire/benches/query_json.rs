@@ -10,7 +10,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use icecore_model::Labels;
 use icecore_wire::prometheus::query_json::{
-    Bucket, ShownHistogram, TimeTexts, write_matrix_series,
+    Bucket, HistogramPoint, TimeTexts, write_matrix_series,
 };
 
 const SERIES: usize = 1000;
@@ -24,7 +24,7 @@ fn write(out: &mut Vec<u8>, labels: &Labels, values: &[f64]) {
     for row in values.chunks(STEPS) {
         let points = row.iter().enumerate();
         let floats = points.map(|(step, value)| (START_MS + step as i64 * STEP_MS, *value));
-        let histograms = std::iter::empty::<(i64, ShownHistogram<std::iter::Empty<Bucket>>)>();
+        let histograms = std::iter::empty::<(i64, HistogramPoint<std::iter::Empty<Bucket>>)>();
         let flow = |_: &mut Vec<u8>| Ok::<_, Infallible>(());
         let Ok(()) = write_matrix_series(out, &times, labels, floats, histograms, flow);
     }

@@ -6,23 +6,24 @@
 //! bytes ──► otlp::{json, request}                                  ──► model::SampleSink
 //! text  ──► prometheus::{params, selector, escaping}               ──► model values
 //! model values ──► prometheus::{api_json, export, text}, native    ──► bytes
-//! pieces ──► prometheus::import ──► gather::Gathered; native frames ──► model::SampleSink
+//! pieces ──► prometheus::import ──► sample_batch::SampleBatch; native frames ──► model::SampleSink
 //! ```
 //!
 //! Holds always:
 //! - Pure: no sockets, no clock, no storage, no HTTP types. The same bytes give the same calls.
 //! - No input panics; every buffer that input can make grow has a cap given by the caller.
 //! - What is wrong with the whole request is an error; what is wrong with one series, sample or
-//!   histogram is told to the sink, and the rest goes on.
+//!   histogram is rejected at the sink, and the rest is decoded.
 //!
 //! Elsewhere: status codes and headers (`server`), limits on series and labels (`storage`).
 
 mod error;
 pub mod exposition;
-pub mod gather;
+mod json;
 pub mod native;
 pub mod otlp;
 pub mod prometheus;
+pub mod sample_batch;
 mod series_content;
 #[cfg(test)]
 mod testing;

@@ -1,4 +1,4 @@
-//! What an export says about one series, borrowed from where it lies.
+//! The content of one series in an export, borrowed.
 
 use icecore_model::{Exemplar, HistogramSample, Labels, SeriesSamples};
 

@@ -1,4 +1,4 @@
-//! What the tests of exports and imports share: any series, and a sink that remembers.
+//! What the tests of exports and imports share: generated series, and a sink that records its calls.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use proptest::prelude::*;
 
 /// A series, its exemplars, and perhaps what is known about its family.
 #[derive(Clone, Debug)]
-pub(crate) struct Exported {
+pub(crate) struct ExportedSeries {
     pub(crate) series: SeriesSamples,
     pub(crate) exemplars: Vec<Exemplar>,
     pub(crate) metadata: Option<(String, Metadata)>,
 }
 
-/// One thing that a sink was told.
+/// One call of a sink.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum SinkCall {
     /// Series, timestamp, bits of the value, start timestamp.
     Sample(String, i64, u64, i64),
     Histogram(String, i64, i64, Histogram),
@@ -29,12 +29,12 @@ pub(crate) enum Told {
 }
 
 #[derive(Default)]
-pub(crate) struct Remembering {
+pub(crate) struct RecordingSink {
     current: String,
-    pub(crate) told: Vec<Told>,
+    pub(crate) calls: Vec<SinkCall>,
 }
 
-impl SampleSink for Remembering {
+impl SampleSink for RecordingSink {
     fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
         None
     }
@@ -46,47 +46,51 @@ impl SampleSink for Remembering {
     }
 
     fn sample(&mut self, sample: Sample) {
-        let told = Told::Sample(
+        let call = SinkCall::Sample(
             self.current.clone(),
             sample.timestamp_ms,
             sample.value.to_bits(),
             sample.start_timestamp_ms,
         );
-        self.told.push(told);
+        self.calls.push(call);
     }
 
     fn histogram(&mut self, timestamp_ms: i64, start_ms: i64, histogram: Histogram) {
         let series = self.current.clone();
-        self.told
-            .push(Told::Histogram(series, timestamp_ms, start_ms, histogram));
+        self.calls.push(SinkCall::Histogram(
+            series,
+            timestamp_ms,
+            start_ms,
+            histogram,
+        ));
     }
 
     fn exemplar(&mut self, exemplar: Exemplar) {
-        self.told
-            .push(Told::Exemplar(self.current.clone(), exemplar));
+        self.calls
+            .push(SinkCall::Exemplar(self.current.clone(), exemplar));
     }
 
     fn metadata(&mut self, family: &str, metadata: Metadata) {
-        self.told.push(Told::Metadata(family.into(), metadata));
+        self.calls.push(SinkCall::Metadata(family.into(), metadata));
     }
 
     fn reject(&mut self, reason: String) {
-        self.told.push(Told::Rejected(reason));
+        self.calls.push(SinkCall::Rejected(reason));
     }
 }
 
-impl Remembering {
+impl RecordingSink {
     /// Without the order between series and metadata, which no form promises.
-    pub(crate) fn sorted(mut self) -> Vec<Told> {
-        self.told
-            .sort_by_key(|told| matches!(told, Told::Metadata(..)));
-        self.told
+    pub(crate) fn sorted(mut self) -> Vec<SinkCall> {
+        self.calls
+            .sort_by_key(|call| matches!(call, SinkCall::Metadata(..)));
+        self.calls
     }
 }
 
-/// What an export should tell a sink.
-pub(crate) fn expected(all: &[Exported]) -> Vec<Told> {
-    let mut sink = Remembering::default();
+/// The calls that importing an export should make.
+pub(crate) fn expected(all: &[ExportedSeries]) -> Vec<SinkCall> {
+    let mut sink = RecordingSink::default();
     for exported in all {
         let series = &exported.series;
         let start_of = |time: i64| {
@@ -166,35 +170,31 @@ fn histogram() -> impl Strategy<Value = Histogram> {
                 }],
             };
             let total: i64 = buckets.iter().sum();
-            let counts = match float {
-                true => HistogramCounts::Float {
+            let counts = if float {
+                HistogramCounts::Float {
                     count: total as f64 + 0.5,
                     zero_count: 0.5,
                     positive: buckets.iter().map(|n| *n as f64).collect(),
                     negative: vec![],
-                },
-                false => {
-                    let mut last = 0;
-                    HistogramCounts::Integer {
-                        count: total as u64 + 7,
-                        zero_count: 7,
-                        positive_deltas: buckets
-                            .iter()
-                            .map(|n| n - std::mem::replace(&mut last, *n))
-                            .collect(),
-                        negative_deltas: vec![],
-                    }
+                }
+            } else {
+                let mut last = 0;
+                HistogramCounts::Integer {
+                    count: total as u64 + 7,
+                    zero_count: 7,
+                    positive_deltas: buckets
+                        .iter()
+                        .map(|n| n - std::mem::replace(&mut last, *n))
+                        .collect(),
+                    negative_deltas: vec![],
                 }
             };
             Histogram {
                 schema,
                 reset_hint,
                 zero_threshold: 1e-128,
-                sum: match float {
-                    true => sum,
-                    // Of integer histograms a sum that is NaN excuses counts that differ.
-                    false => 12.5,
-                },
+                // Of integer histograms a sum that is NaN excuses counts that differ.
+                sum: if float { sum } else { 12.5 },
                 counts,
                 positive_spans: spans,
                 negative_spans: vec![],
@@ -240,7 +240,7 @@ fn metadata() -> impl Strategy<Value = (String, Metadata)> {
 }
 
 /// One series with anything that a series can have.
-pub(crate) fn exported() -> impl Strategy<Value = Exported> {
+pub(crate) fn exported() -> impl Strategy<Value = ExportedSeries> {
     let floats = times(40).prop_flat_map(|times| {
         let values = prop::collection::vec(value(), times.len());
         (Just(times), values)
@@ -265,7 +265,7 @@ pub(crate) fn exported() -> impl Strategy<Value = Exported> {
                 timestamp_ms,
                 histogram: Arc::new(histogram),
             });
-            Exported {
+            ExportedSeries {
                 series: SeriesSamples {
                     labels,
                     floats: FloatColumns {

@@ -101,9 +101,9 @@ fn import(input: &[u8]) {
             default_timestamp_ms: 1,
             extra_labels: vec![("a".into(), "x".into())],
         };
-        let mut whole = Counting::default();
+        let mut whole = CountingSink::default();
         let imported = import_text([input], options.clone(), &mut whole);
-        let mut cut = Counting::default();
+        let mut cut = CountingSink::default();
         assert_eq!(imported, import_text(input.chunks(7), options, &mut cut));
         assert_eq!(whole, cut);
         assert_eq!(imported.samples, whole.samples);
@@ -111,13 +111,13 @@ fn import(input: &[u8]) {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Counting {
+struct CountingSink {
     series: u64,
     samples: u64,
     others: u64,
 }
 
-impl SampleSink for Counting {
+impl SampleSink for CountingSink {
     fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
         None
     }

@@ -86,9 +86,10 @@ fn add(
             i64::MAX - 300_000,
             i64::MIN + 300_000,
         ];
-        let timestamp_ms = match random.one_in(16) {
-            true => random.pick(&edges),
-            false => usual,
+        let timestamp_ms = if random.one_in(16) {
+            random.pick(&edges)
+        } else {
+            usual
         };
         let start_ms = random
             .one_in(5)
@@ -103,29 +104,35 @@ fn add(
 }
 
 fn counter(random: &mut Random) -> LoadedValue {
-    LoadedValue::Float(match random.one_in(10) {
-        true => random.pick(&VALUES),
-        false => random.within(0..1000) as f64,
+    LoadedValue::Float(if random.one_in(10) {
+        random.pick(&VALUES)
+    } else {
+        random.within(0..1000) as f64
     })
 }
 
 fn wild(random: &mut Random) -> LoadedValue {
-    LoadedValue::Float(match random.one_in(3) {
-        true => f64::from_bits(random.bits()),
-        false => random.pick(&VALUES),
+    LoadedValue::Float(if random.one_in(3) {
+        f64::from_bits(random.bits())
+    } else {
+        random.pick(&VALUES)
     })
 }
 
 /// Mostly well formed; else spans, counts and bounds contradict each other.
 fn histogram(random: &mut Random) -> LoadedValue {
     let sane = random.one_in(2);
-    let schema = match sane {
-        true => random.pick(&[0, 3, CUSTOM_BUCKETS_SCHEMA]),
-        false => random.pick(&[-4, 8, CUSTOM_BUCKETS_SCHEMA, i8::MAX, i8::MIN, 0]),
+    let schema = if sane {
+        random.pick(&[0, 3, CUSTOM_BUCKETS_SCHEMA])
+    } else {
+        random.pick(&[-4, 8, CUSTOM_BUCKETS_SCHEMA, i8::MAX, i8::MIN, 0])
     };
-    let count = |random: &mut Random| match sane || !random.one_in(3) {
-        true => random.below(20) as f64,
-        false => random.pick(&VALUES),
+    let count = |random: &mut Random| {
+        if sane || !random.one_in(3) {
+            random.below(20) as f64
+        } else {
+            random.pick(&VALUES)
+        }
     };
     let buckets = |random: &mut Random| -> Vec<f64> {
         let len = random.below(8);
@@ -150,9 +157,10 @@ fn histogram(random: &mut Random) -> LoadedValue {
         };
         (0..random.below(4)).map(|_| span(random)).collect()
     };
-    let bounds = match random.one_in(3) && !sane {
-        true => (0..random.below(6)).map(|_| random.pick(&VALUES)).collect(),
-        false => [0.5, 1.0, 2.5, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0].to_vec(),
+    let bounds = if random.one_in(3) && !sane {
+        (0..random.below(6)).map(|_| random.pick(&VALUES)).collect()
+    } else {
+        [0.5, 1.0, 2.5, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0].to_vec()
     };
     let hints = [
         CounterResetHint::Unknown,

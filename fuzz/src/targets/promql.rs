@@ -22,7 +22,7 @@ const QUERY_BYTES: usize = 1 << 20;
 /// What it may hold by the allocator's account: batches in flight and text are not in its own.
 const ENGINE_MEMORY: usize = 8 << 20;
 
-/// A query is told to stop after this long…
+/// A query is cancelled after this long…
 const QUERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// …and must have stopped after this long, on a busy machine, too.
@@ -118,7 +118,7 @@ fn answer(query_seed: u64, data: u64, time_seed: u64) {
     });
     let source = &DATA[(data % DATA.len() as u64) as usize];
     if std::env::var_os("FUZZ_INPUT").is_some() {
-        // The input of a finding is numbers; whoever repeats it wants to see the query.
+        // The input of a finding is numbers; print the query, too.
         eprintln!("{request:?}");
     }
     let started = Instant::now();
@@ -148,9 +148,10 @@ fn query_time(random: &mut Random) -> QueryTime {
     }
     let start_ms = random.pick(&edges);
     let step_ms = random.pick(&[1, 15_000, 60_000, i64::MAX, 1000, 0, -1]);
-    let end_ms = match random.one_in(4) {
-        true => random.pick(&edges),
-        false => start_ms.saturating_add(step_ms.saturating_mul(random.within(0..60))),
+    let end_ms = if random.one_in(4) {
+        random.pick(&edges)
+    } else {
+        start_ms.saturating_add(step_ms.saturating_mul(random.within(0..60)))
     };
     QueryTime::Range {
         start_ms,

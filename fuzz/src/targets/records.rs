@@ -119,7 +119,7 @@ pub fn targets() -> Vec<Target> {
             }
         }),
         target("records/journal_block", journal_blocks, |input| {
-            // As the only block of a record, so that what is behind the checksum is reached.
+            // As the only block of a record, so that the fuzzer gets past the checksum.
             let record = journal::encode_record(&[input]);
             let blocks = journal::decode_record(&record).expect("own record");
             assert_eq!(blocks, [input]);
@@ -193,7 +193,7 @@ fn gorilla_round_trip(input: &[u8]) {
     );
 }
 
-/// The input is a selector of the key and then operands behind a length byte each.
+/// The input is a selector of the key and then operands, each after a length byte.
 fn merge_is_associative(input: &[u8]) {
     let Some((selector, mut rest)) = input.split_first() else {
         return;
@@ -481,7 +481,7 @@ fn delta_total_records() -> Vec<Vec<u8>> {
     vec![delta_totals::encode(&mut totals, 1_700_000_060).into()]
 }
 
-fn said() -> Metadata {
+fn metadata() -> Metadata {
     let help = "Requests served.".into();
     Metadata {
         metric_type: MetricType::Counter,
@@ -492,7 +492,7 @@ fn said() -> Metadata {
 }
 
 fn metadata_records() -> Vec<Vec<u8>> {
-    vec![metadata::encode(&said())]
+    vec![metadata::encode(&metadata())]
 }
 
 fn journal_blocks() -> Vec<Vec<u8>> {
@@ -511,7 +511,7 @@ fn journal_blocks() -> Vec<Vec<u8>> {
         encoder.histogram(1, 5, &histogram(12));
         encoder.histogram(2, 5, &float_histogram());
         encoder.exemplar(1, &exemplar(5));
-        encoder.metadata("up", &said());
+        encoder.metadata("up", &metadata());
         encoder.start_timestamp(1, 5, 2);
         encoder.totals(1, 2);
         blocks.push(encoder.finish());

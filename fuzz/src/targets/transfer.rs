@@ -2,14 +2,14 @@
 
 use icecore_model::{FloatColumns, HistogramSample, Labels, SeriesSamples};
 use icecore_wire::SeriesContent;
-use icecore_wire::gather::{Gathered, Window};
 use icecore_wire::native::{
     Encoder, FRAME_RAW_BYTES_MAX, FrameKind, FrameReader, Step as FrameStep, decode_counts,
     decode_metadata, decode_series, frame_head, summary_of,
 };
 use icecore_wire::prometheus::import::{BatchLimits, LineReader, Step};
+use icecore_wire::sample_batch::{SampleBatch, TimeWindow};
 
-use super::wire::Repeating;
+use super::wire::RepeatingSink;
 use crate::{MEMORY_BASE, Target};
 
 const LINES: &str = concat!(
@@ -44,8 +44,8 @@ pub fn targets() -> Vec<Target> {
             name: "wire_native_payload",
             seeds: payloads,
             run: |input| {
-                let _ = decode_series(input, &mut Repeating::default());
-                let _ = decode_metadata(input, &mut Repeating::default());
+                let _ = decode_series(input, &mut RepeatingSink::default());
+                let _ = decode_metadata(input, &mut RepeatingSink::default());
                 let _ = decode_counts(input);
                 let _ = summary_of(input);
             },
@@ -60,7 +60,7 @@ fn read_lines(input: &[u8]) {
         samples: 3,
         bytes: 1 << 20,
     });
-    let mut gathered = Gathered::default();
+    let mut gathered = SampleBatch::default();
     let mut pieces = input.chunks(piece).peekable();
     let mut buffer = Vec::new();
     loop {
@@ -69,15 +69,15 @@ fn read_lines(input: &[u8]) {
         match step {
             Step::More { .. } => buffer.extend_from_slice(pieces.next().unwrap_or_default()),
             Step::Full => {
-                let mut sink = Repeating::default();
-                let mut window = Window::new(&mut sink, 0, 3_600_000, true);
+                let mut sink = RepeatingSink::default();
+                let mut window = TimeWindow::new(&mut sink, 0, 3_600_000, true);
                 std::mem::take(&mut gathered).replay(&mut window);
             }
             Step::Bad { .. } => {}
             Step::End => break,
         }
     }
-    gathered.replay(&mut Repeating::default());
+    gathered.replay(&mut RepeatingSink::default());
 }
 
 fn read_stream(input: &[u8]) {
@@ -86,7 +86,7 @@ fn read_stream(input: &[u8]) {
     let _ = frame_head(input, true);
     while let Ok(FrameStep::Frame { frame, taken }) = reader.next(rest, true) {
         rest = rest.get(taken..).unwrap_or_default();
-        let mut sink = Repeating::default();
+        let mut sink = RepeatingSink::default();
         let _ = match frame.kind {
             FrameKind::Series => decode_series(&frame.payload, &mut sink),
             FrameKind::Metadata => decode_metadata(&frame.payload, &mut sink),
@@ -101,7 +101,7 @@ fn stream() -> Vec<u8> {
         samples: usize::MAX,
         bytes: usize::MAX,
     });
-    let mut batch = Gathered::default();
+    let mut batch = SampleBatch::default();
     reader.advance(LINES.as_bytes(), true, &mut batch);
     batch.replay(&mut gathered);
     let mut out = Vec::new();

@@ -30,7 +30,7 @@ pub fn targets() -> Vec<Target> {
             name: "wire_remote_write_v1",
             seeds: || vec![decompressed(V1), decompressed(METADATA)],
             run: |input| {
-                let _ = decode_v1(input, &mut Repeating::default());
+                let _ = decode_v1(input, &mut RepeatingSink::default());
             },
         },
         Target {
@@ -38,7 +38,7 @@ pub fn targets() -> Vec<Target> {
             name: "wire_remote_write_v2",
             seeds: || vec![decompressed(V2)],
             run: |input| {
-                let _ = decode_v2(input, &mut Repeating::default());
+                let _ = decode_v2(input, &mut RepeatingSink::default());
             },
         },
         Target {
@@ -55,7 +55,7 @@ pub fn targets() -> Vec<Target> {
             seeds: || vec![OTLP.to_vec(), OTLP_DELTA.to_vec()],
             run: |input| {
                 for translation in &translations() {
-                    let _ = decode_metrics(input, translation, &mut Repeating::default());
+                    let _ = decode_metrics(input, translation, &mut RepeatingSink::default());
                 }
             },
         },
@@ -65,8 +65,12 @@ pub fn targets() -> Vec<Target> {
             seeds: || vec![OTLP_JSON.to_vec()],
             run: |input| {
                 if let Ok(message) = json_to_protobuf(input, DECODED_BYTES_MAX) {
-                    decode_metrics(&message, &Translation::default(), &mut Repeating::default())
-                        .expect("what was rewritten is protobuf");
+                    decode_metrics(
+                        &message,
+                        &Translation::default(),
+                        &mut RepeatingSink::default(),
+                    )
+                    .expect("what was rewritten is protobuf");
                 }
             },
         },
@@ -157,11 +161,11 @@ fn on_text(input: &[u8], parse: impl FnOnce(&str)) {
 /// Parses the labels of every series, and guesses that the next series begins with the labels of the
 /// one before, so that right and wrong guesses both occur.
 #[derive(Default)]
-pub(super) struct Repeating {
+pub(super) struct RepeatingSink {
     last: Vec<u8>,
 }
 
-impl SampleSink for Repeating {
+impl SampleSink for RepeatingSink {
     fn guess_series(&mut self, bytes: &[u8]) -> Option<usize> {
         let is_guess = !self.last.is_empty() && bytes.starts_with(&self.last);
         is_guess.then_some(self.last.len())
@@ -185,7 +189,7 @@ impl SampleSink for Repeating {
     fn metadata(&mut self, family: &str, _: Metadata) {
         assert!(
             !family.is_empty(),
-            "the decoder refuses metadata about nothing"
+            "the decoder refuses metadata without a family"
         );
     }
 

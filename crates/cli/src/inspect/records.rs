@@ -5,7 +5,7 @@ use icecore_storage::inspect::{Bucket, Fact, Inspector, RecordSelection, RecordT
 use serde_json::{Map, Value, json};
 
 use super::parse_type;
-use crate::output::{Format, Output, hex, unhex};
+use crate::output::{Format, Output, unhex};
 use crate::utc::format_ms;
 
 #[derive(Args)]
@@ -90,7 +90,7 @@ fn print(record: &RecordView, with_hex: bool, output: &mut Output) -> std::io::R
     let bytes = record.value.len();
     let mut line = format!(
         "{}  {}  {bytes} B  {}",
-        hex(&record.key),
+        hex::encode(&record.key),
         record.name,
         facts.join(" ")
     );
@@ -100,7 +100,7 @@ fn print(record: &RecordView, with_hex: bool, output: &mut Output) -> std::io::R
     let mut more = output.line(line.trim_end())?;
     // What this program cannot read is shown as it is.
     if with_hex || record.problem.is_some() || record.record_type.is_none() {
-        more = output.line(&format!("    value {}", hex(&record.value)))?;
+        more = output.line(&format!("    value {}", hex::encode(&record.value)))?;
     }
     for detail in &record.details {
         more = output.line(&format!("    {detail}"))?;
@@ -131,7 +131,7 @@ fn to_json(record: &RecordView, with_hex: bool) -> Value {
         ((*name).to_owned(), value)
     });
     let mut object = Map::new();
-    object.insert("key".into(), json!(hex(&record.key)));
+    object.insert("key".into(), json!(hex::encode(&record.key)));
     object.insert("name".into(), json!(record.name));
     object.insert(
         "type".into(),
@@ -145,7 +145,7 @@ fn to_json(record: &RecordView, with_hex: bool) -> Value {
         object.insert("details".into(), json!(record.details));
     }
     if with_hex {
-        object.insert("value".into(), json!(hex(&record.value)));
+        object.insert("value".into(), json!(hex::encode(&record.value)));
     }
     Value::Object(object)
 }

@@ -4,16 +4,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{WrongUsage, utc};
 
-const UNITS: [(&str, i64); 7] = [
-    ("ms", 1),
-    ("s", 1000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 24 * 3_600_000),
-    ("w", 7 * 24 * 3_600_000),
-    ("y", 365 * 24 * 3_600_000),
-];
-
 /// Times relative to one moment: all of a command mean the same "now".
 pub(crate) struct Times {
     now_ms: i64,
@@ -80,37 +70,14 @@ impl Times {
 
 /// `15s`, `1h30m`, `500ms`, or seconds.
 pub(crate) fn parse_duration_ms(text: &str) -> Result<i64, String> {
-    let wrong = || format!("{text:?} is no duration: expected 15s, 1h30m or seconds");
-    if let Ok(seconds) = text.parse::<f64>() {
-        let ms = (seconds * 1000.0).round();
-        return match (0.0..1e15).contains(&ms) {
-            true => Ok(ms as i64),
-            false => Err(wrong()),
-        };
-    }
-    let mut total = 0i64;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (digits, tail) = split_before(rest, |c| !c.is_ascii_digit());
-        let (unit, tail) = split_before(tail, |c| c.is_ascii_digit());
-        let unit_ms = UNITS.iter().find(|(name, _)| *name == unit);
-        let number = digits.parse::<i64>().ok();
-        let part = number
-            .zip(unit_ms)
-            .and_then(|(n, (_, ms))| n.checked_mul(*ms));
-        total = part
-            .and_then(|part| total.checked_add(part))
-            .ok_or_else(wrong)?;
-        rest = tail;
-    }
-    match text.is_empty() {
-        true => Err(wrong()),
-        false => Ok(total),
-    }
-}
-
-fn split_before(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
-    text.split_at(text.find(ends).unwrap_or(text.len()))
+    let ms = match text.parse::<f64>() {
+        Ok(seconds) => {
+            let ms = (seconds * 1000.0).round();
+            (0.0..1e15).contains(&ms).then_some(ms as i64)
+        }
+        Err(_) => icecore_model::parse_duration_ms(text).ok(),
+    };
+    ms.ok_or_else(|| format!("{text:?} is no duration: expected 15s, 1h30m or seconds"))
 }
 
 /// A time or a duration as parameters have it.

@@ -115,7 +115,10 @@ fn modules_of_a_crate_have_no_import_ring() {
         let folder = folder.unwrap().path();
         let ring = rings(&imports_of(&folder.join("src")));
         let name = folder.display();
-        assert!(ring.is_empty(), "{name}: these import one another: {ring:?}");
+        assert!(
+            ring.is_empty(),
+            "{name}: these import one another: {ring:?}"
+        );
     }
 }
 

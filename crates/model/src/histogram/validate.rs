@@ -7,7 +7,7 @@ use super::{
 
 impl Histogram {
     /// Checks that the parts fit together. Buckets of float histograms are not added up and compared
-    /// with the count: rounding would refuse honest ones.
+    /// with the count: rounding would refuse valid ones.
     pub fn validate(&self) -> Result<(), HistogramError> {
         self.check_sizes()?;
         let (positive, negative) = self.counts.bucket_counts();

@@ -1,4 +1,4 @@
-//! What the structure of a regex says about the values it accepts.
+//! Which values a regex accepts, derived from its structure.
 //!
 //! It works on the HIR, where case-insensitive letters are already classes of their variants, so a
 //! flag in the pattern cannot be overlooked. Everything here assumes that the whole value has to

@@ -1,4 +1,4 @@
-//! A regex that yields text: what its groups caught, put into a template.
+//! A regex whose captures are expanded into a template.
 //!
 //! Holds always: the pattern means what it means in a matcher (Go's syntax, anchored at both ends, the
 //! dot matches a newline), and templates are those of Go's `Regexp.Expand`.
@@ -68,7 +68,7 @@ impl AnchoredRegex {
     /// In the template, `$name` and `${name}` stand for what a group caught, where the name is as long
     /// as it can be: `$1x` is the group `1x`. A number is the group's number, 0 the whole text. A group
     /// that does not exist or caught nothing is empty, `$$` is a dollar sign, and a dollar sign with
-    /// no name behind it is itself.
+    /// no name after it is itself.
     pub fn expand(&self, text: &str, template: &str) -> Option<String> {
         if !template.contains('$') {
             return self.is_match(text).then(|| template.to_owned());
@@ -125,7 +125,7 @@ fn fill<'t>(template: &str, bytes: usize, captured: impl Fn(&str) -> &'t str) ->
     out
 }
 
-/// The group name that a template has behind a dollar sign, and what follows it.
+/// The group name after a dollar sign of a template, and what follows it.
 fn split_group_name(rest: &str) -> Option<(&str, &str)> {
     let braced = rest.strip_prefix('{');
     let named = braced.unwrap_or(rest);

@@ -18,7 +18,7 @@ const POWERS: [f64; 13] = [
     1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
 ];
 
-/// In how many values an exponent is looked for before all are tried with it.
+/// How many values are sampled for an exponent before all are tried with it.
 const LOOKED_AT: usize = 64;
 
 /// What takes about 3.3 bits: a digit per sample. An exception takes 80 bits, a bit pattern rarely
@@ -34,7 +34,7 @@ pub(super) struct Exception {
     pub(super) bits: u64,
 }
 
-/// Fills `numbers` with one integer per value and says which exponent they have. An exception repeats
+/// Fills `numbers` with one integer per value and returns their exponent. An exception repeats
 /// the number before it, so that it does not disturb its neighbours.
 pub(super) fn scale(values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) -> u8 {
     // An odd step, so that what repeats every few samples is not all that is seen.
@@ -71,7 +71,7 @@ fn scale_by(exponent: u8, values: &[f64], numbers: &mut Vec<i64>, exceptions: &m
     }
 }
 
-/// Turns numbers into the values that they stand for; `None` if there is no such exponent.
+/// Turns numbers into values; `None` if there is no such exponent.
 pub(super) fn unscale(exponent: u8, numbers: &[i64], out: &mut Vec<f64>) -> Option<()> {
     match exponent {
         0 => out.extend(numbers.iter().map(|number| *number as f64)),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Holds always:
-//! - A code is complete: every sequence of bits means symbols, so reading has nothing to decide.
+//! - A code is complete: every sequence of bits means symbols, so reading needs no checks.
 //! - No code is longer than [`MAX_CODE_LEN`].
 //! - Four runs are read side by side, because one alone would wait for each code's length.
 
@@ -151,7 +151,7 @@ impl Table {
         sizes: [usize; STREAMS],
         out: &mut [i64],
     ) -> Option<()> {
-        // Room behind the end, so that a whole word can be loaded from the last byte.
+        // Padding after the end, so that a whole word can be loaded from the last byte.
         let mut padded = Vec::with_capacity(bytes.len() + 8);
         padded.extend_from_slice(bytes);
         padded.extend_from_slice(&[0; 8]);
@@ -222,7 +222,7 @@ impl Cursor {
             .and_then(|bytes| bytes.first_chunk());
         match bytes {
             Some(bytes) => u64::from_le_bytes(*bytes) >> (self.bit % 8),
-            // A stream that goes on behind its end is found when it is done.
+            // A stream that continues after its end is detected when it is done.
             None => 0,
         }
     }

@@ -13,9 +13,9 @@
 //! - Nothing is lost: every bit pattern of a value and every strictly increasing list of timestamps
 //!   comes back.
 //! - Same samples, same bytes.
-//! - Memory follows the input: a chunk and a body of residuals stand for at most [`MAX_CHUNK_LEN`]
-//!   samples, a record for at most [`MAX_SAMPLES`], and regular timestamps are not written out before
-//!   somebody copies them.
+//! - Memory follows the input: a chunk and a body of residuals expand to at most [`MAX_CHUNK_LEN`]
+//!   samples, a record for at most [`MAX_SAMPLES`], and regular timestamps are expanded only when
+//!   they are copied.
 
 mod bitpack;
 mod decimal;

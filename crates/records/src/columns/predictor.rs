@@ -1,14 +1,14 @@
-//! Predictors: what the next number of a column will be, so that only the surprise is stored.
+//! Predictors: what the next number of a column will be, so that only the residual is stored.
 //!
 //! ```text
 //! 0  nothing          the number itself
 //! 1  same             number − previous
 //! 2  same step        step − previous step; the first step is stored
-//! 3…5  damped trend   step − trend, where the trend follows the surprises by a half, quarter, eighth
+//! 3…5  damped trend   step − trend, where the trend follows the residuals by a half, quarter, eighth
 //! ```
 //!
-//! The trend is kept in 64ths; a surprise moves it by at most 2^limit, so that a counter's reset does
-//! not throw it off: `trend += clamp(surprise, ±2^limit) · 64 / 2^k`.
+//! The trend is kept in 64ths; a residual moves it by at most 2^limit, so that a counter's reset does
+//! not throw it off: `trend += clamp(residual, ±2^limit) · 64 / 2^k`.
 //!
 //! Holds always:
 //! - All arithmetic wraps, so every column comes back.
@@ -113,8 +113,8 @@ impl Predictor {
         }
     }
 
-    /// Turns numbers into surprises, in place; the first number stays if the predictor has one.
-    pub(super) fn take_apart(&self, numbers: &mut [i64]) {
+    /// Turns numbers into residuals, in place; the first number stays if the predictor has one.
+    pub(super) fn subtract(&self, numbers: &mut [i64]) {
         let Some((first, rest)) = numbers.split_first_mut() else {
             return;
         };
@@ -142,14 +142,14 @@ impl Predictor {
                 for number in rest {
                     let step = number.wrapping_sub(previous);
                     previous = *number;
-                    *number = trend.surprise(step);
+                    *number = trend.residual(step);
                 }
             }
         }
     }
 
-    /// Undoes [`Predictor::take_apart`].
-    pub(super) fn put_together(&self, numbers: &mut [i64]) {
+    /// Reverses [`Predictor::subtract`].
+    pub(super) fn restore(&self, numbers: &mut [i64]) {
         let Some((first, rest)) = numbers.split_first_mut() else {
             return;
         };
@@ -199,22 +199,22 @@ impl Trend {
     }
 
     #[inline(always)]
-    fn surprise(&mut self, step: i64) -> i64 {
-        let surprise = step.wrapping_sub(self.estimate >> TREND_FRACTION);
-        self.follow(surprise);
-        surprise
+    fn residual(&mut self, step: i64) -> i64 {
+        let residual = step.wrapping_sub(self.estimate >> TREND_FRACTION);
+        self.follow(residual);
+        residual
     }
 
     #[inline(always)]
-    fn step(&mut self, surprise: i64) -> i64 {
-        let step = surprise.wrapping_add(self.estimate >> TREND_FRACTION);
-        self.follow(surprise);
+    fn step(&mut self, residual: i64) -> i64 {
+        let step = residual.wrapping_add(self.estimate >> TREND_FRACTION);
+        self.follow(residual);
         step
     }
 
     #[inline(always)]
-    fn follow(&mut self, surprise: i64) {
-        let bounded = surprise.clamp(-self.bound, self.bound);
+    fn follow(&mut self, residual: i64) {
+        let bounded = residual.clamp(-self.bound, self.bound);
         self.estimate = self.estimate.wrapping_add(bounded << self.gain);
     }
 }
@@ -259,10 +259,10 @@ fn costs(numbers: &[i64], steps: &[i64], trend_step: i64, limit: u8) -> [u64; KI
         trend_header,
         trend_header,
     ];
-    let mut judge = Judge::new(steps[0], trend_step, limit);
+    let mut estimator = CostEstimator::new(steps[0], trend_step, limit);
     if steps.len() < JUDGED_WHOLE {
         for (steps, numbers) in steps.chunks(BLOCK).zip(numbers[1..].chunks(BLOCK)) {
-            judge.add(numbers, steps, &mut costs);
+            estimator.add(numbers, steps, &mut costs);
         }
         return costs;
     }
@@ -270,20 +270,20 @@ fn costs(numbers: &[i64], steps: &[i64], trend_step: i64, limit: u8) -> [u64; KI
         let len = WARM_UP + BLOCK;
         let start = (steps.len() - len) / (WINDOWS - 1) * window;
         let (warm_up, judged) = steps[start..start + len].split_at(WARM_UP);
-        let mut judge = Judge::new(warm_up[WARM_UP - 1], median(warm_up), limit);
+        let mut estimator = CostEstimator::new(warm_up[WARM_UP - 1], median(warm_up), limit);
         let numbers = &numbers[start + WARM_UP + 1..start + len + 1];
-        judge.add(numbers, judged, &mut costs);
+        estimator.add(numbers, judged, &mut costs);
     }
     costs
 }
 
-/// Runs all predictors side by side.
-struct Judge {
+/// Runs all predictors side by side and adds up their costs.
+struct CostEstimator {
     previous_step: i64,
     trends: [Trend; 3],
 }
 
-impl Judge {
+impl CostEstimator {
     fn new(previous_step: i64, trend_step: i64, limit: u8) -> Self {
         let trends = [3, 4, 5].map(|kind| Trend::new(kind, trend_step, limit));
         Self {
@@ -295,19 +295,19 @@ impl Judge {
     /// Adds what a block would cost.
     fn add(&mut self, numbers: &[i64], steps: &[i64], costs: &mut [u64; KINDS]) {
         let len = steps.len().min(BLOCK);
-        let mut surprises = [[0i64; BLOCK]; KINDS];
-        surprises[0][..len].copy_from_slice(&numbers[..len]);
-        surprises[1][..len].copy_from_slice(&steps[..len]);
+        let mut residuals = [[0i64; BLOCK]; KINDS];
+        residuals[0][..len].copy_from_slice(&numbers[..len]);
+        residuals[1][..len].copy_from_slice(&steps[..len]);
         for (i, step) in steps.iter().enumerate().take(len) {
-            surprises[2][i] = step.wrapping_sub(self.previous_step);
+            residuals[2][i] = step.wrapping_sub(self.previous_step);
             self.previous_step = *step;
-            for (trend, surprises) in self.trends.iter_mut().zip(&mut surprises[3..]) {
-                surprises[i] = trend.surprise(*step);
+            for (trend, residuals) in self.trends.iter_mut().zip(&mut residuals[3..]) {
+                residuals[i] = trend.residual(*step);
             }
         }
-        for (cost, surprises) in costs.iter_mut().zip(&surprises) {
+        for (cost, residuals) in costs.iter_mut().zip(&residuals) {
             // A fourth of a unit is added to the mean: below that there is hardly anything to save.
-            let scaled = 16 * deviation(&surprises[..len]) + 4 * len as u64;
+            let scaled = 16 * deviation(&residuals[..len]) + 4 * len as u64;
             *cost += len as u64 * log2_in_16ths(scaled);
         }
     }
@@ -316,18 +316,18 @@ impl Judge {
 /// The sum of the distances to (about) the median, which a frame of reference has for nothing. The
 /// median and not the mean, which a single jump would move. Distances over 2^50 count as that: far is
 /// far, and sums stay in range.
-fn deviation(surprises: &[i64]) -> u64 {
-    let every = surprises.len().div_ceil(WARM_UP).max(1);
+fn deviation(residuals: &[i64]) -> u64 {
+    let every = residuals.len().div_ceil(WARM_UP).max(1);
     let mut some = [0i64; WARM_UP];
     let mut count = 0;
-    for (place, surprise) in some.iter_mut().zip(surprises.iter().step_by(every)) {
-        *place = *surprise;
+    for (place, residual) in some.iter_mut().zip(residuals.iter().step_by(every)) {
+        *place = *residual;
         count += 1;
     }
     let center = median(&some[..count]);
-    let distances = surprises
+    let distances = residuals
         .iter()
-        .map(|surprise| surprise.wrapping_sub(center).unsigned_abs().min(1 << 50));
+        .map(|residual| residual.wrapping_sub(center).unsigned_abs().min(1 << 50));
     distances.sum()
 }
 
@@ -355,8 +355,8 @@ mod tests {
         ) {
             let predictor = Predictor { kind, step, limit };
             let mut column = numbers.clone();
-            predictor.take_apart(&mut column);
-            predictor.put_together(&mut column);
+            predictor.subtract(&mut column);
+            predictor.restore(&mut column);
             prop_assert_eq!(column, numbers);
         }
     }
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn a_reset_does_not_move_the_trend_far() {
         let mut trend = Trend::new(3, 100, 6);
-        trend.surprise(-1_000_000);
+        trend.residual(-1_000_000);
         assert_eq!(trend.estimate >> TREND_FRACTION, 100 - 64 / 2);
     }
 

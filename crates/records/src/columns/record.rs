@@ -10,10 +10,12 @@
 
 use std::ops::Range;
 
+use icecore_model::varint::{push_varint, read_varint};
+
 use super::timestamps::{self, StoredTimes};
 use super::{MAX_CHUNK_LEN, TimeList, values};
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, read_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "TimeSeries";
 const VERSION: u8 = 1;
@@ -50,17 +52,17 @@ pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut 
     );
     timestamps::check_len(values.len());
     out.push(VERSION);
-    push_uvarint(out, values.len() as u64);
+    push_varint(out, values.len() as u64);
     let chunk_len = even_chunk_len(values.len());
-    push_uvarint(out, chunk_len as u64);
+    push_varint(out, chunk_len as u64);
     match times {
         Times::Own(list) => timestamps::encode(bucket_start_ms, list, out),
         Times::Shared { column, first, len } => {
             let end = first.checked_add(len);
-            assert!(end.is_some(), "samples behind the end of any column");
+            assert!(end.is_some(), "samples after the end of any column");
             out.push(SHARED);
-            push_uvarint(out, column.into());
-            push_uvarint(out, first.into());
+            push_varint(out, column.into());
+            push_varint(out, first.into());
         }
     }
     let mut encoder = values::Encoder::default();
@@ -72,7 +74,7 @@ pub fn encode(bucket_start_ms: i64, times: Times<'_>, values: &[f64], out: &mut 
         let start = chunks.len();
         encoder.encode(chunk, &mut chunks);
         if !left.is_empty() {
-            push_uvarint(out, (chunks.len() - start) as u64);
+            push_varint(out, (chunks.len() - start) as u64);
         }
     }
     out.extend_from_slice(&chunks);
@@ -101,9 +103,9 @@ impl<'a> ColumnRecord<'a> {
         let mut reader = Reader::new(RECORD, record);
         reader.version(VERSION)?;
         let len = timestamps::read_len(&mut reader)?;
-        let chunk_len = match usize::try_from(reader.uvarint()?) {
+        let chunk_len = match usize::try_from(reader.varint()?) {
             Ok(chunk_len @ 1..=MAX_CHUNK_LEN) => chunk_len,
-            _ => return Err(reader.error("impossible length of chunks")),
+            _ => return Err(reader.error("impossible chunk length")),
         };
         let mut own = None;
         let times = match reader.u8()? {
@@ -203,7 +205,7 @@ impl<'a> ColumnRecord<'a> {
         let mut left = Some(chunks);
         std::iter::from_fn(move || {
             let all = left?;
-            let Some((len, next)) = read_uvarint(directory, directory_at) else {
+            let Ok((len, next)) = read_varint(directory, directory_at) else {
                 // The directory leaves out the last length.
                 return left.take();
             };
@@ -216,11 +218,11 @@ impl<'a> ColumnRecord<'a> {
 }
 
 fn read_shared(reader: &mut Reader<'_>, len: usize) -> Result<RecordTimes, DecodeError> {
-    let column = reader.uvarint32()?;
-    let first = reader.uvarint32()?;
+    let column = reader.varint32()?;
+    let first = reader.varint32()?;
     // The cap on the length makes it fit, too.
     if first.checked_add(len as u32).is_none() {
-        return Err(reader.error("samples behind the end of any column"));
+        return Err(reader.error("samples after the end of any column"));
     }
     Ok(RecordTimes::Shared { column, first })
 }
@@ -233,14 +235,14 @@ fn read_directory(rest: &[u8], chunks: usize) -> Result<(&[u8], &[u8]), DecodeEr
     }
     let mut total = 0u64;
     for _ in 1..chunks {
-        total = total.saturating_add(reader.uvarint()?);
+        total = total.saturating_add(reader.varint()?);
     }
     let is_whole = match chunks {
         0 => reader.is_empty(),
         _ => total < reader.remaining() as u64,
     };
     if !is_whole {
-        return Err(reader.error("chunks are not where the directory says"));
+        return Err(reader.error("chunks do not match the directory"));
     }
     Ok(rest.split_at(reader.position()))
 }

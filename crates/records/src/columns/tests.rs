@@ -1,11 +1,11 @@
 //! What goes into columns comes out of them, and damage is an error.
 
+use icecore_model::varint::push_varint;
 use proptest::prelude::*;
 
 use super::{
     ColumnRecord, MAX_SAMPLES, RecordTimes, TimeList, Times, encode, is_regular, time_column,
 };
-use crate::reader::push_uvarint;
 
 const BUCKET_MS: i64 = 1_699_948_800_000;
 
@@ -341,9 +341,9 @@ fn samples_that_are_not_there_are_an_error_and_leave_nothing_behind() {
 /// A column of `len` samples of form 0.
 fn regular_column(len: u64, interval: u64) -> Vec<u8> {
     let mut value = vec![1];
-    push_uvarint(&mut value, len);
+    push_varint(&mut value, len);
     value.extend_from_slice(&[0, 0]);
-    push_uvarint(&mut value, interval);
+    push_varint(&mut value, interval);
     value
 }
 
@@ -365,10 +365,10 @@ fn a_few_bytes_do_not_stand_for_much_memory() {
 
     // More chunks than bytes, and a chunk longer than any.
     let mut header = vec![1];
-    push_uvarint(&mut header, MAX_SAMPLES as u64);
+    push_varint(&mut header, MAX_SAMPLES as u64);
     let with_chunks_of = |chunk_len: u64| {
         let mut bytes = header.clone();
-        push_uvarint(&mut bytes, chunk_len);
+        push_varint(&mut bytes, chunk_len);
         bytes.extend_from_slice(&[0, 0, 1, 1, 1, 1, 1, 1, 1]);
         bytes
     };

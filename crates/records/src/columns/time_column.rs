@@ -7,10 +7,12 @@
 //! A record names a column and where in it its samples begin. Columns never change and go with the
 //! bucket.
 
+use icecore_model::varint::push_varint;
+
 use super::TimeList;
 use super::timestamps::{self, StoredTimes};
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "TimeColumn";
 const VERSION: u8 = 1;
@@ -18,7 +20,7 @@ const VERSION: u8 = 1;
 /// Writes a strictly increasing list.
 pub fn encode(bucket_start_ms: i64, timestamps: &[i64]) -> Vec<u8> {
     let mut value = vec![VERSION];
-    push_uvarint(&mut value, timestamps.len() as u64);
+    push_varint(&mut value, timestamps.len() as u64);
     timestamps::encode(bucket_start_ms, timestamps, &mut value);
     value
 }

@@ -6,7 +6,7 @@
 //!
 //! Holds always:
 //! - Timestamps increase strictly. All arithmetic wraps, so any such list has this form.
-//! - A regular list takes no memory beside itself, however long it is.
+//! - A regular list takes no heap memory, however long it is.
 
 use std::fmt;
 use std::ops::Range;
@@ -138,11 +138,11 @@ impl TimeList {
         if time_ms > last {
             return self.len;
         }
-        // From here on the list has two timestamps at least, and the index looked for is not 0.
+        // From here on the list has two timestamps at least, and the result is not 0.
         let distance = time_ms.wrapping_sub(first) as u64;
         let steps = distance / self.interval.max(1);
         if matches!(self.offsets, Offsets::None) {
-            // No step is left over behind the last timestamp, so this is an index.
+            // There is no step after the last timestamp, so this is an index.
             return usize::from(!distance.is_multiple_of(self.interval.max(1))) + steps as usize;
         }
         let guess = usize::try_from(steps).map_or(self.len - 1, |steps| steps.min(self.len - 1));
@@ -192,7 +192,7 @@ impl TimeList {
         from
     }
 
-    /// Appends the timestamps of a range of samples; what lies behind the end is not there.
+    /// Appends the timestamps of a range of samples; the range is clipped to the end.
     pub fn copy_into(&self, range: Range<usize>, out: &mut Vec<i64>) {
         let range = range.start..range.end.min(self.len);
         if range.is_empty() {
@@ -220,7 +220,7 @@ impl TimeList {
         }
     }
 
-    /// Bytes that it takes beside the value itself.
+    /// Heap memory of the list.
     pub fn heap_bytes(&self) -> usize {
         match &self.offsets {
             Offsets::None => 0,
@@ -247,7 +247,7 @@ impl fmt::Debug for TimeList {
     }
 }
 
-/// Whether timestamps have the same distance throughout, so that they take no room worth sharing.
+/// Whether timestamps are equidistant: too small to be worth sharing.
 pub fn is_regular(timestamps: &[i64]) -> bool {
     timestamps
         .windows(3)

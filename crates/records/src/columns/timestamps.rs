@@ -13,10 +13,12 @@
 //! - All arithmetic wraps, so any strictly increasing list is stored; what decodes increases strictly.
 //! - Same list, same bytes: of all ways that promise the same size the first one is taken.
 
+use icecore_model::varint::{push_varint, push_zigzag};
+
 use super::time_list::{TimeList, grid_at, is_regular, likely_intervals, off_grid};
 use super::{MAX_CHUNK_LEN, MAX_SAMPLES, integers};
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 const REGULAR: u8 = 0;
 const RESIDUALS: u8 = 1;
@@ -28,13 +30,13 @@ const ESTIMATE_BLOCK: usize = 128;
 
 /// Appends a strictly increasing list, the form first.
 pub(super) fn encode(bucket_start_ms: i64, timestamps: &[i64], out: &mut Vec<u8>) {
-    assert!(increases(timestamps), "timestamps must increase");
+    assert!(is_increasing(timestamps), "timestamps must increase");
     check_len(timestamps.len());
     let start = timestamps.first().copied().unwrap_or(bucket_start_ms);
     let push_grid = |form: u8, interval: u64, out: &mut Vec<u8>| {
         out.push(form);
         push_zigzag(out, start.wrapping_sub(bucket_start_ms));
-        push_uvarint(out, interval);
+        push_varint(out, interval);
     };
     if is_regular(timestamps) {
         let [interval, _] = likely_intervals(timestamps);
@@ -47,7 +49,7 @@ pub(super) fn encode(bucket_start_ms: i64, timestamps: &[i64], out: &mut Vec<u8>
     for block in best.numbers.chunks(MAX_CHUNK_LEN) {
         integers::encode(block, &mut body);
     }
-    push_uvarint(out, body.len() as u64);
+    push_varint(out, body.len() as u64);
     out.extend_from_slice(&body);
 }
 
@@ -66,7 +68,7 @@ impl<'a> StoredTimes<'a> {
             return Err(reader.error("unknown form of timestamps"));
         }
         let offset = reader.zigzag()?;
-        let interval = reader.uvarint()?;
+        let interval = reader.varint()?;
         let residuals = match form {
             REGULAR => None,
             _ => {
@@ -108,7 +110,7 @@ impl<'a> StoredTimes<'a> {
         for (i, time) in (0u64..).zip(&mut times) {
             *time = time.wrapping_add(grid_at(start, self.interval, i));
         }
-        if !increases(&times) {
+        if !is_increasing(&times) {
             return Err(reader.error("timestamps do not increase"));
         }
         reader.finish()?;
@@ -123,7 +125,7 @@ pub(super) fn check_len(len: usize) {
 
 /// Reads how many samples there are.
 pub(super) fn read_len(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
-    match usize::try_from(reader.uvarint()?) {
+    match usize::try_from(reader.varint()?) {
         Ok(len) if len <= MAX_SAMPLES => Ok(len),
         _ => Err(reader.error("more samples than a bucket can have")),
     }
@@ -205,7 +207,7 @@ fn undo_differences(numbers: &mut [i64]) {
 }
 
 /// Without an early end, so that it runs over several at a time.
-fn increases(times: &[i64]) -> bool {
+fn is_increasing(times: &[i64]) -> bool {
     times
         .windows(2)
         .fold(true, |so_far, pair| so_far & (pair[0] < pair[1]))

@@ -1,9 +1,9 @@
 //! The encoder, which is also the head's open chunk: 64 bytes per series plus the stream itself.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use thiserror::Error;
 
 use super::classes::{CLASS_OF_WIDTH, PAYLOAD_BITS, WIDE_CLASS, payload, width};
-use crate::reader::{push_uvarint, push_zigzag};
 
 /// No sample lies so far before its neighbours that a window of this many leading zeros exists, so
 /// the first XOR always opens a window.
@@ -112,10 +112,10 @@ impl Appender {
         (self.count > 0).then_some(f64::from_bits(self.value))
     }
 
-    /// The stored value for the samples so far; appending may go on.
+    /// The stored value for the samples so far; appending may continue.
     pub fn finish(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(self.bytes.len() + 5 + 18);
-        push_uvarint(&mut value, self.count.into());
+        push_varint(&mut value, self.count.into());
         match self.count {
             0 => {}
             1 => {
@@ -131,7 +131,7 @@ impl Appender {
         value
     }
 
-    /// Memory beside the appender itself.
+    /// Heap memory of the appender.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
     }

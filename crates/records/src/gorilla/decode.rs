@@ -25,14 +25,14 @@ const NO_WINDOW: u32 = 64;
 /// The number of samples, without decoding them.
 pub fn count(value: &[u8]) -> Result<u32, DecodeError> {
     container::refuse(RECORD, value)?;
-    Reader::new(RECORD, value).uvarint32()
+    Reader::new(RECORD, value).varint32()
 }
 
 /// The timestamp of the first sample, without decoding the others; `None` in an empty stream.
 pub fn first_timestamp(value: &[u8]) -> Result<Option<i64>, DecodeError> {
     container::refuse(RECORD, value)?;
     let mut reader = Reader::new(RECORD, value);
-    if reader.uvarint32()? == 0 {
+    if reader.varint32()? == 0 {
         return Ok(None);
     }
     reader.zigzag().map(Some)
@@ -115,7 +115,7 @@ impl<'a> Stream<'a> {
     fn open(value: &'a [u8]) -> Result<Option<Self>, DecodeError> {
         container::refuse(RECORD, value)?;
         let mut reader = Reader::new(RECORD, value);
-        let count = reader.uvarint32()? as usize;
+        let count = reader.varint32()? as usize;
         if count == 0 {
             reader.finish()?;
             return Ok(None);
@@ -151,7 +151,7 @@ impl<'a> Stream<'a> {
             }
             left -= 1;
         }
-        // The last samples are read from a copy with zeros behind it, so that they need no other code.
+        // The last samples are read from a copy padded with zeros, so that they need no other code.
         let tail_start = (position / 8).min(self.bits.len());
         let tail_bytes = &self.bits[tail_start..];
         let mut tail = [0; 2 * SAMPLE_ROOM];
@@ -180,7 +180,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Only the last byte may have bits behind the last sample, and they are zero.
+    /// Only the last byte may have bits after the last sample, and they are zero.
     fn check_padding(&self, position: usize) -> Result<(), DecodeError> {
         if self.bits.len() != position.div_ceil(8) {
             return Err(self.error(position / 8, "bytes after the end"));
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// Reads one sample at a bit position and returns the position behind it. At least
+    /// Reads one sample at a bit position and returns the position after it. At least
     /// [`SAMPLE_ROOM`] bytes must follow.
     #[inline(always)]
     fn next(&mut self, bytes: &[u8], position: usize) -> usize {

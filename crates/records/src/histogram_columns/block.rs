@@ -16,10 +16,11 @@
 
 use std::sync::Arc;
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{CounterResetHint, Histogram, HistogramCounts};
 
 use crate::columns::{integers, values};
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 use crate::{DecodeError, histogram};
 
 const PLAIN: u8 = 0;
@@ -28,11 +29,11 @@ const DIFFERENCES: u8 = 1;
 /// What histograms may take in memory per byte of their columns.
 const MEMORY_PER_BYTE: usize = 512;
 
-/// What a histogram takes beside its buckets and spans: the value itself, its place in lists, the
-/// heads of its allocations. Part of the format, so it does not follow the type.
+/// Memory of a histogram besides its buckets and spans: the value itself, its list entries, the
+/// headers of its allocations. Part of the format, so it does not follow the type.
 const HISTOGRAM_BYTES: usize = 240;
 
-/// Whether `len` histograms of a layout may stand behind that many bytes of columns.
+/// Whether that many bytes of columns may expand to `len` histograms of a layout.
 pub(super) fn is_in_proportion(layout: &Histogram, len: usize, bytes: usize) -> bool {
     let (positive, negative) = histogram::bucket_counts(&layout.counts);
     let spans = layout.positive_spans.len() + layout.negative_spans.len();
@@ -46,7 +47,7 @@ pub(super) fn encode(block: &[&Histogram]) -> Vec<u8> {
     let mut out = Vec::new();
     for run in block.chunk_by(|a, b| a.reset_hint == b.reset_hint) {
         let hint = u64::from(run[0].reset_hint.number());
-        push_uvarint(&mut out, (run.len() as u64 - 1) << 2 | hint);
+        push_varint(&mut out, (run.len() as u64 - 1) << 2 | hint);
     }
     let sums: Vec<f64> = block.iter().map(|histogram| histogram.sum).collect();
     push_values(&mut out, &sums);
@@ -66,7 +67,7 @@ pub(super) fn read(
     stored: &mut Vec<Arc<Histogram>>,
 ) -> Result<(), DecodeError> {
     if !is_in_proportion(layout, len, reader.remaining()) {
-        return Err(reader.error("more histograms than its bytes may stand for"));
+        return Err(reader.error("more histograms than the bytes of a block may expand to"));
     }
     let hints = read_hints(reader, len)?;
     let sums = read_values(reader, len)?;
@@ -99,7 +100,7 @@ pub(super) fn read(
 fn read_hints(reader: &mut Reader<'_>, len: usize) -> Result<Vec<CounterResetHint>, DecodeError> {
     let mut hints = Vec::with_capacity(len);
     while hints.len() < len {
-        let head = reader.uvarint()?;
+        let head = reader.varint()?;
         let run = usize::try_from((head >> 2) + 1).unwrap_or(usize::MAX);
         if run > len - hints.len() {
             return Err(reader.error("more reset hints than histograms"));
@@ -294,7 +295,7 @@ fn read_column(
         _ => return Err(reader.error("unknown kind of column")),
     }
     if column.len() != len {
-        return Err(reader.error("a column of another length"));
+        return Err(reader.error("column of another length"));
     }
     Ok(())
 }
@@ -302,7 +303,7 @@ fn read_column(
 fn push_values(out: &mut Vec<u8>, column: &[f64]) {
     let mut chunk = Vec::new();
     values::encode(column, &mut chunk);
-    push_uvarint(out, chunk.len() as u64);
+    push_varint(out, chunk.len() as u64);
     out.extend_from_slice(&chunk);
 }
 
@@ -312,7 +313,7 @@ fn read_values(reader: &mut Reader<'_>, len: usize) -> Result<Vec<f64>, DecodeEr
     let mut column = Vec::with_capacity(len);
     values::decode_into(chunk, len, &mut column)?;
     if column.len() != len {
-        return Err(reader.error("a column of another length"));
+        return Err(reader.error("column of another length"));
     }
     Ok(column)
 }

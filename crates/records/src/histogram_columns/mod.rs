@@ -23,9 +23,10 @@ mod runs;
 use std::sync::Arc;
 
 use icecore_model::Histogram;
+use icecore_model::varint::push_varint;
 
 use crate::columns::time_column;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 use crate::{DecodeError, HistogramEntry, histogram};
 
 const RECORD: &str = "HistogramSeries";
@@ -48,7 +49,7 @@ pub(crate) fn encode(entries: &[HistogramEntry], out: &mut Vec<u8>) {
     let timestamps: Vec<i64> = entries.iter().map(|entry| entry.timestamp_ms).collect();
     let (runs, stored) = runs::encode(entries);
     for part in [&time_column::encode(0, &timestamps), &runs] {
-        push_uvarint(out, part.len() as u64);
+        push_varint(out, part.len() as u64);
         out.extend_from_slice(part);
     }
     let mut writer = BlockWriter {
@@ -149,8 +150,8 @@ impl<'h> BlockWriter<'_, 'h> {
     }
 
     fn push_block(&mut self, len: usize, kind: u64, parts: &[&[u8]]) {
-        push_uvarint(self.out, (len as u64) << 2 | kind);
-        push_uvarint(self.out, parts.iter().map(|part| part.len() as u64).sum());
+        push_varint(self.out, (len as u64) << 2 | kind);
+        push_varint(self.out, parts.iter().map(|part| part.len() as u64).sum());
         for part in parts {
             self.out.extend_from_slice(part);
         }
@@ -162,10 +163,10 @@ fn read_block(
     layout: &mut Option<Histogram>,
     stored: &mut Vec<Arc<Histogram>>,
 ) -> Result<(), DecodeError> {
-    let head = reader.uvarint()?;
+    let head = reader.varint()?;
     let len = usize::try_from(head >> 2).unwrap_or(usize::MAX);
     if len == 0 || len > BLOCK_LEN {
-        return Err(reader.error("a block without histograms or with too many"));
+        return Err(reader.error("block with no or too many histograms"));
     }
     let bytes = reader.count(1)?;
     let mut body = Reader::new(RECORD, reader.bytes(bytes)?);
@@ -196,7 +197,7 @@ fn read_rows(
     let mut previous: Option<Arc<Histogram>> = None;
     for _ in 0..len {
         let read = histogram::read(body, previous.as_deref())?;
-        let read = read.ok_or_else(|| body.error("no histogram in a block of them"))?;
+        let read = read.ok_or_else(|| body.error("block entry without a histogram"))?;
         let read = Arc::new(read);
         stored.push(Arc::clone(&read));
         previous = Some(read);

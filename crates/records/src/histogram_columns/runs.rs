@@ -12,9 +12,10 @@
 use std::sync::Arc;
 
 use icecore_model::Histogram;
+use icecore_model::varint::push_varint;
 
 use crate::columns::TimeList;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 use crate::{DecodeError, HistogramEntry};
 
 const RECORD: &str = "HistogramSeries";
@@ -43,8 +44,8 @@ pub(super) fn encode(entries: &[HistogramEntry]) -> (Vec<u8>, Vec<&Histogram>) {
     let mut runs = Vec::new();
     for run in kinds.chunk_by(|a, b| a == b) {
         let kind = run[0];
-        for part in run.chunks(longest(kind)) {
-            push_uvarint(&mut runs, (part.len() as u64 - 1) << 2 | u64::from(kind));
+        for part in run.chunks(max_run_len(kind)) {
+            push_varint(&mut runs, (part.len() as u64 - 1) << 2 | u64::from(kind));
         }
     }
     (runs, stored)
@@ -109,18 +110,18 @@ fn check_lengths(runs: &[u8], stored: usize, times: usize) -> Result<(), DecodeE
 }
 
 fn read_run(reader: &mut Reader<'_>) -> Result<(u8, usize), DecodeError> {
-    let head = reader.uvarint()?;
+    let head = reader.varint()?;
     let kind = (head & 0b11) as u8;
     let len = usize::try_from((head >> 2) + 1).unwrap_or(usize::MAX);
     if kind > AGAIN {
         return Err(reader.error("unknown kind of run"));
     }
-    if len > longest(kind) {
+    if len > max_run_len(kind) {
         return Err(reader.error("a run is too long"));
     }
     Ok((kind, len))
 }
 
-fn longest(kind: u8) -> usize {
+fn max_run_len(kind: u8) -> usize {
     if kind == NEXT { usize::MAX } else { FREE_LEN }
 }

@@ -1,18 +1,19 @@
 //! Compression of sections, with bounds on what a stored byte may become.
 
+use icecore_model::varint::push_varint;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
+use crate::DecodeError;
 use crate::reader::Reader;
-use crate::{DecodeError, reader::push_uvarint};
 
 /// The largest section before compression that is read.
 pub const MAX_SECTION_BYTES: usize = 256 << 20;
 
-/// How many bytes one stored byte may stand for. Lz4 cannot do more; where zstd would, the section
+/// How many bytes one stored byte may expand to. Lz4 cannot do more; where zstd would, the section
 /// is written with lz4, so that damaged lengths cannot make a reader take much memory.
 pub const MAX_EXPANSION: usize = 255;
 
-/// Sections of a few bytes may stand for this many more than the ratio allows.
+/// Sections of a few bytes may expand to this many more than the ratio allows.
 const EXPANSION_ALLOWANCE: usize = 64;
 
 const ZSTD_LEVEL: i32 = 1;
@@ -59,8 +60,8 @@ impl Compression {
             &self.stored
         };
         block.extend_from_slice(&[kind, codec as u8]);
-        push_uvarint(block, raw.len() as u64);
-        push_uvarint(block, stored.len() as u64);
+        push_varint(block, raw.len() as u64);
+        push_varint(block, stored.len() as u64);
         block.extend_from_slice(stored);
     }
 
@@ -109,14 +110,14 @@ fn max_raw_len(stored: usize) -> usize {
         .min(MAX_SECTION_BYTES)
 }
 
-/// Reads a section behind its kind into `buffer` (unless it is stored raw) and returns its bytes.
+/// Reads a section after its kind into `buffer` (unless it is stored raw) and returns its bytes.
 pub(super) fn read_section<'b, 'a: 'b>(
     reader: &mut Reader<'a>,
     buffer: &'b mut Vec<u8>,
 ) -> Result<&'b [u8], DecodeError> {
     let codec = Codec::from_number(reader.u8()?);
     let codec = codec.ok_or_else(|| reader.error("unknown codec"))?;
-    let raw_len = reader.uvarint()?;
+    let raw_len = reader.varint()?;
     let stored_len = reader.count(1)?;
     let raw_len = usize::try_from(raw_len)
         .ok()

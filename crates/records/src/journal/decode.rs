@@ -23,7 +23,7 @@ pub enum Section {
     /// Reference, timestamp, histogram.
     Histograms(Vec<(u32, i64, Histogram)>),
     Exemplars(Vec<(u32, Exemplar)>),
-    /// Metric family and what was said about it.
+    /// Metric family and its metadata.
     Metadata(Vec<(String, Metadata)>),
     /// Reference, timestamp of the sample, start timestamp.
     StartTimestamps(Vec<(u32, i64, i64)>),
@@ -44,7 +44,7 @@ pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
     each_section(block, |section_kind, raw| {
         let section = match section_kind {
             kind::DEFINITIONS => Section::Definitions(all(raw, |reader| {
-                Ok((reader.uvarint32()?, read_bindings(reader)?))
+                Ok((reader.varint32()?, read_bindings(reader)?))
             })?),
             other => decode_section(other, raw)?,
         };
@@ -55,7 +55,7 @@ pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
 }
 
 /// The same without label sets: `define` gets each definition as pairs that are sorted by name, and no
-/// section stands for them. A replay has millions of them, and a use for none as a label set.
+/// section holds them. A replay has millions of definitions and needs none as a label set.
 pub fn decode_block_with(
     block: &[u8],
     mut define: impl FnMut(u32, &[(&str, &str)]),
@@ -69,7 +69,7 @@ pub fn decode_block_with(
         let mut reader = Reader::new(RECORD, raw);
         let mut pairs = Vec::new();
         while !reader.is_empty() {
-            let number = reader.uvarint32()?;
+            let number = reader.varint32()?;
             read_pairs(&mut reader, &mut pairs)?;
             define(number, &pairs);
         }
@@ -96,7 +96,7 @@ fn push(sections: &mut Vec<Section>, next: Section) {
     sections.extend(rest);
 }
 
-/// Lays a section behind one of the same kind; gives it back where there is none.
+/// Appends a section to one of the same kind; returns it where the kinds differ.
 fn join(last: Option<&mut Section>, next: Section) -> Option<Section> {
     match (last, next) {
         (Some(Section::Definitions(all)), Section::Definitions(more)) => all.extend(more),
@@ -141,7 +141,7 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
             Ok((reader.text()?.to_owned(), read_metadata(reader)?))
         })?),
         kind::START_TIMESTAMPS => Section::StartTimestamps(all(raw, |reader| {
-            let (series_ref, timestamp) = (reader.uvarint32()?, reader.zigzag()?);
+            let (series_ref, timestamp) = (reader.varint32()?, reader.zigzag()?);
             Ok((
                 series_ref,
                 timestamp,
@@ -150,7 +150,7 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
         })?),
         kind::TOTALS => {
             let mut reader = Reader::new(RECORD, raw);
-            let (floats, histograms) = (reader.uvarint32()?, reader.uvarint32()?);
+            let (floats, histograms) = (reader.varint32()?, reader.varint32()?);
             reader.finish()?;
             Section::Totals {
                 floats: floats as usize,
@@ -175,14 +175,14 @@ fn all<T>(
 }
 
 fn read_histogram(reader: &mut Reader<'_>) -> Result<(u32, i64, Histogram), DecodeError> {
-    let (series_ref, timestamp) = (reader.uvarint32()?, reader.zigzag()?);
+    let (series_ref, timestamp) = (reader.varint32()?, reader.zigzag()?);
     let histogram = histogram::read(reader, None)?;
     let histogram = histogram.ok_or_else(|| reader.error("entry without a histogram"))?;
     Ok((series_ref, timestamp, histogram))
 }
 
 fn read_exemplar(reader: &mut Reader<'_>) -> Result<(u32, Exemplar), DecodeError> {
-    let (series_ref, timestamp_ms) = (reader.uvarint32()?, reader.zigzag()?);
+    let (series_ref, timestamp_ms) = (reader.varint32()?, reader.zigzag()?);
     let value = reader.f64()?;
     let labels = read_bindings(reader)?;
     Ok((

@@ -5,16 +5,17 @@
 //! - Sections of a kind follow one another, so that the last entries of a kind are the last of the block:
 //!   `totals` counts them from there.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{Exemplar, Histogram, Metadata};
 
 use super::compression::{Codec, Compression};
 use super::floats::{FloatColumnsWriter, MAX_SAMPLE_LEN};
 use super::{MAX_BLOCK_BYTES, MAX_SECTION_BYTES, kind};
 use crate::forward_index::push_bindings;
-use crate::reader::{push_text, push_uvarint, push_zigzag};
+use crate::reader::push_text;
 use crate::{histogram, metadata};
 
-/// Sections are cut here: well before the limit, because whoever reads one holds it in memory as a whole.
+/// Sections are cut here: well before the limit, because a reader holds one in memory as a whole.
 const SECTION_BYTES: usize = MAX_SECTION_BYTES / 4;
 
 /// Gathers the content of a request and writes it as one block. Reused, it keeps its buffers.
@@ -93,7 +94,7 @@ impl BlockEncoder {
         }
     }
 
-    /// Says which labels a reference stands for, in this epoch. They must be sorted by name, unique
+    /// Defines the labels of a reference, in this epoch. They must be sorted by name, unique
     /// and without empty values.
     pub fn define<'a>(
         &mut self,
@@ -101,7 +102,7 @@ impl BlockEncoder {
         labels: impl Iterator<Item = (&'a str, &'a str)>,
     ) {
         self.definitions.push(self.section_bytes, |entry| {
-            push_uvarint(entry, series_ref.into());
+            push_varint(entry, series_ref.into());
             push_bindings(entry, labels);
         });
     }
@@ -138,7 +139,7 @@ impl BlockEncoder {
 
     pub fn histogram(&mut self, series_ref: u32, timestamp_ms: i64, histogram: &Histogram) {
         self.histograms.push(self.section_bytes, |entry| {
-            push_uvarint(entry, series_ref.into());
+            push_varint(entry, series_ref.into());
             push_zigzag(entry, timestamp_ms);
             histogram::push(entry, None, histogram);
         });
@@ -146,7 +147,7 @@ impl BlockEncoder {
 
     pub fn exemplar(&mut self, series_ref: u32, exemplar: &Exemplar) {
         self.exemplars.push(self.section_bytes, |entry| {
-            push_uvarint(entry, series_ref.into());
+            push_varint(entry, series_ref.into());
             push_zigzag(entry, exemplar.timestamp_ms);
             entry.extend_from_slice(&exemplar.value.to_bits().to_le_bytes());
             push_bindings(entry, exemplar.labels.iter());
@@ -162,20 +163,20 @@ impl BlockEncoder {
 
     pub fn start_timestamp(&mut self, series_ref: u32, timestamp_ms: i64, start_ms: i64) {
         self.start_timestamps.push(self.section_bytes, |entry| {
-            push_uvarint(entry, series_ref.into());
+            push_varint(entry, series_ref.into());
             push_zigzag(entry, timestamp_ms);
             push_zigzag(entry, start_ms.wrapping_sub(timestamp_ms));
         });
     }
 
-    /// Says that the last so many floats and histograms of the block are running totals of deltas.
+    /// Marks the last so many floats and histograms of the block as running totals of deltas.
     pub fn totals(&mut self, floats: usize, histograms: usize) {
         self.totals.clear();
         if floats + histograms > 0 {
             let fits = |count: usize| u32::try_from(count).is_ok();
             assert!(fits(floats) && fits(histograms), "more totals than 32 bits");
-            push_uvarint(&mut self.totals.bytes, floats as u64);
-            push_uvarint(&mut self.totals.bytes, histograms as u64);
+            push_varint(&mut self.totals.bytes, floats as u64);
+            push_varint(&mut self.totals.bytes, histograms as u64);
         }
     }
 

@@ -11,12 +11,12 @@
 //!
 //! Holds always:
 //! - A block needs no other block to be read, except for the definitions of the series it refers to:
-//!   a lost record does not poison later ones.
-//! - A section of a kind that this program does not know is reported, never skipped in silence.
+//!   later records are readable without a lost one.
+//! - A section of a kind that this program does not know is reported, never skipped silently.
 //! - A section expands to at most [`MAX_EXPANSION`] times its stored size, and to at most
-//!   [`MAX_SECTION_BYTES`]. What has more entries of a kind is written as several sections of the kind, one
-//!   behind the other, and read as one.
-//! - Whoever writes checks what whoever reads insists on, in every build, before the request is
+//!   [`MAX_SECTION_BYTES`]. More entries of a kind are written as several sections in a row, and
+//!   read as one.
+//! - The encoder checks every limit of the decoder, in every build, before the request is
 //!   acknowledged.
 
 mod compression;
@@ -30,16 +30,17 @@ pub use compression::{MAX_EXPANSION, MAX_SECTION_BYTES};
 pub use decode::{Section, decode_block, decode_block_with};
 pub use encode::BlockEncoder;
 
+use icecore_model::varint::push_varint;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "Journal";
 const VERSION: u8 = 1;
 const CHECKSUM_END: usize = 9;
 
-/// The most blocks of a record: so many sequence numbers are not used again behind a record that cannot be
+/// The most blocks of a record: so many sequence numbers are not used again after a record that cannot be
 /// read.
 pub const MAX_BLOCKS: usize = 1 << 20;
 
@@ -68,9 +69,9 @@ pub fn encode_record(blocks: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut value = Vec::with_capacity(CHECKSUM_END + 5 + len);
     value.push(VERSION);
     value.extend_from_slice(&[0; 8]);
-    push_uvarint(&mut value, blocks.len() as u64);
+    push_varint(&mut value, blocks.len() as u64);
     for block in blocks {
-        push_uvarint(&mut value, block.as_ref().len() as u64);
+        push_varint(&mut value, block.as_ref().len() as u64);
         value.extend_from_slice(block.as_ref());
     }
     let checksum = xxh3_64(&value[CHECKSUM_END..]);

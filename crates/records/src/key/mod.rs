@@ -6,7 +6,7 @@
 //!
 //! Holds always:
 //! - A scan over a prefix given here finds exactly the records it names.
-//! - What belongs to a series but is not its stream lies right behind it: its key plus one byte.
+//! - What belongs to a series but is not its stream follows it directly: its key plus one byte.
 //! - The length of a segment prefix depends on version and tag only; prefixes are an antichain.
 
 mod parse;
@@ -209,7 +209,7 @@ pub fn journal_prefix() -> Bytes {
     global(RecordType::Journal, &[])
 }
 
-/// The first key behind all journal records.
+/// The first key after all journal records.
 pub fn journal_end() -> Bytes {
     Bytes::copy_from_slice(&[VERSION, tag(RecordType::Journal) + 1])
 }

@@ -110,11 +110,11 @@ impl ParsedKey {
         }
         let parsed = if record_type.is_bucket_scoped() {
             let bucket = bucket(tag & 0xf, &mut reader)?;
-            in_bucket(record_type, bucket, &mut reader)?
+            parse_bucket_key(record_type, bucket, &mut reader)?
         } else if tag & 0xf != 0 {
             None
         } else {
-            of_database(record_type, &mut reader)?
+            parse_global_key(record_type, &mut reader)?
         };
         let Some(parsed) = parsed else {
             return Ok(unknown);
@@ -124,7 +124,7 @@ impl ParsedKey {
     }
 }
 
-fn in_bucket(
+fn parse_bucket_key(
     record_type: RecordType,
     bucket: Bucket,
     reader: &mut Reader<'_>,
@@ -154,13 +154,13 @@ fn in_bucket(
         RecordType::BucketMeta => return Ok(None),
         _ => {
             let series = SeriesId(u32::from_be_bytes(reader.array()?));
-            return of_series(record_type, bucket, series, reader);
+            return parse_series_key(record_type, bucket, series, reader);
         }
     };
     Ok(Some(parsed))
 }
 
-fn of_series(
+fn parse_series_key(
     record_type: RecordType,
     bucket: Bucket,
     series: SeriesId,
@@ -186,7 +186,7 @@ fn of_series(
     Ok(Some(parsed))
 }
 
-fn of_database(
+fn parse_global_key(
     record_type: RecordType,
     reader: &mut Reader<'_>,
 ) -> Result<Option<ParsedKey>, DecodeError> {
@@ -267,7 +267,7 @@ fn text(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
 }
 
 impl fmt::Display for ParsedKey {
-    /// One line for people, for example `TimeSeries 1h@28333320 series 713`.
+    /// One readable line, for example `TimeSeries 1h@28333320 series 713`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BucketList => f.write_str("BucketList"),

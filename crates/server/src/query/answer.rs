@@ -21,7 +21,7 @@ use icecore_promql::{
     Answer, FloatHistogram, MatrixSeries, QueryTime, QueryValue, SampleValue, Stats, VectorSample,
 };
 use icecore_wire::prometheus::query_json::{
-    Bucket, QueryEnd, QueryStats, ResultType, ShownHistogram, TimeTexts, write_matrix_series,
+    Bucket, HistogramPoint, QueryEnd, QueryStats, ResultType, TimeTexts, write_matrix_series,
     write_query_end, write_query_start, write_scalar, write_text, write_vector_float,
     write_vector_histogram,
 };
@@ -210,8 +210,8 @@ fn write_matrix(
     Ok(())
 }
 
-fn as_shown(histogram: &Arc<FloatHistogram>) -> ShownHistogram<impl Iterator<Item = Bucket>> {
-    ShownHistogram {
+fn as_shown(histogram: &Arc<FloatHistogram>) -> HistogramPoint<impl Iterator<Item = Bucket>> {
+    HistogramPoint {
         count: histogram.count,
         sum: histogram.sum,
         buckets: histogram.all_buckets().map(|bucket| Bucket {

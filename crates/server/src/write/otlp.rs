@@ -19,7 +19,7 @@ use icecore_model::WriteOutcome;
 use icecore_storage::WriteBatch;
 use icecore_wire::WireError;
 use icecore_wire::otlp::{
-    Decoded, JsonError, PartialSuccess, Translation, decode_metrics, json_to_protobuf,
+    DecodeStats, JsonError, PartialSuccess, Translation, decode_metrics, json_to_protobuf,
 };
 
 use crate::app::App;
@@ -77,7 +77,7 @@ impl Request {
         &mut self,
         translation: &Translation,
         batch: &mut WriteBatch<'_>,
-    ) -> Result<Decoded, ApiError> {
+    ) -> Result<DecodeStats, ApiError> {
         let max = self.decompressed_max;
         let mut decompressed = Vec::new();
         let message: &[u8] = match self.encoding {

@@ -20,7 +20,7 @@ use crate::served::Served;
 #[path = "../../../wire/src/prometheus/remote_read/chunks/decoder.rs"]
 mod decoder;
 
-use decoder::{Decoded, Frame, decode, frames};
+use decoder::{ChunkSamples, Frame, decode, frames};
 
 const MINUTE: i64 = 60_000;
 const SAMPLES: &[u8] = &[];
@@ -289,7 +289,7 @@ async fn chunks_hold_what_was_written() {
         .chunks
         .iter()
         .map(|(_, _, encoding, data)| {
-            let Decoded::Floats(samples) = decode(*encoding, data) else {
+            let ChunkSamples::Floats(samples) = decode(*encoding, data) else {
                 panic!("they are floats");
             };
             floats.extend(samples.iter().map(|(t, bits)| (*t, f64::from_bits(*bits))));
@@ -300,7 +300,7 @@ async fn chunks_hold_what_was_written() {
     assert_eq!(floats, minutes(300));
     let mut counts = Vec::new();
     for (_, _, encoding, data) in &frames[4].chunks {
-        let Decoded::Histograms(samples) = decode(*encoding, data) else {
+        let ChunkSamples::Histograms(samples) = decode(*encoding, data) else {
             panic!("they are histograms");
         };
         counts.extend(samples.iter().map(|sample| match &sample.histogram.counts {

@@ -152,10 +152,6 @@ pub(crate) fn has_vanished(error: &Error) -> bool {
     matches!(error, Error::Store { source, .. } if is_vanished(source))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The first key behind all that begin with `prefix`; `None` when there is none.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte != 0xff)?;

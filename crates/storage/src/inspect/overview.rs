@@ -12,9 +12,9 @@ use icecore_records::{
     watermark,
 };
 
+use super::Inspector;
 use super::describe::phase_name;
 use super::still::{Record, StillView};
-use super::{Inspector, hex};
 use crate::error::Result;
 
 /// Problems that are spelled out.
@@ -172,7 +172,7 @@ impl Survey {
             if let Err(cause) = self.note(&record)
                 && self.overview.problems.len() < PROBLEMS_MAX
             {
-                let problem = format!("{}: {cause}", hex(&record.key));
+                let problem = format!("{}: {cause}", hex::encode(&record.key));
                 self.overview.problems.push(problem);
             }
         }

@@ -40,22 +40,15 @@ impl MergeOperator for RecordMergeOperator {
             _ => {}
         }
         icecore_records::merge(key, existing_value.as_ref(), operands).map_err(|cause| {
-            error!(key = %hex(key), %cause, "stored values of one key cannot be merged");
+            error!(key = hex::encode(key), %cause, "stored values of one key cannot be merged");
             MergeOperatorError::Callback {
-                message: format!("values of key {} cannot be merged: {cause}", hex(key)),
+                message: format!(
+                    "values of key {} cannot be merged: {cause}",
+                    hex::encode(key)
+                ),
             }
         })
     }
-}
-
-fn hex(key: &[u8]) -> String {
-    use std::fmt::Write;
-    key.iter()
-        .fold(String::with_capacity(key.len() * 2), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 #[cfg(test)]

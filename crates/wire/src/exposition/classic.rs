@@ -7,7 +7,7 @@ use icecore_model::{
     Span,
 };
 
-/// Gathers the parts of a classic histogram, in any order.
+/// Collects the components of a classic histogram, in any order.
 #[derive(Debug, Default)]
 pub(super) struct ClassicHistogram {
     /// Upper bound and cumulative count.

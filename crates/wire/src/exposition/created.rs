@@ -1,13 +1,12 @@
-//! The `_created` lines of an OpenMetrics family, found before its series are handed out.
+//! The `_created` lines of an OpenMetrics family, found before its series are returned.
 //!
 //! ```text
 //! # TYPE a counter
-//! a_total{x="1"} 5        ◄─ the first line of a family: all its lines are looked through once
+//! a_total{x="1"} 5        ◄─ the first line of a family: all its lines are scanned once
 //! a_created{x="1"} 1.7e9     labels ─► created timestamp
 //! ```
 //!
-//! Holds always: each line is looked at once, so that the cost is in proportion to the body. A family
-//! without such lines pays for nothing else.
+//! Holds always: each line is scanned once, so the cost is linear in the body.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,21 +21,21 @@ use super::openmetrics::split_series;
 
 const SUFFIX: &[u8] = b"_created";
 
-/// What the `_created` lines of the current family say.
+/// The `_created` lines of the current family.
 #[derive(Default)]
 pub(super) struct CreatedIndex<'a> {
     /// By labels as they are written: counters usually have the same ones in both lines.
     as_written: HashMap<&'a [u8], i64>,
     /// By labels without `le` and `quantile`, sorted; made when the first series needs it.
     sorted: Option<HashMap<Box<[u8]>, i64>>,
-    /// Lines before this position of the body have been looked at.
+    /// Lines before this position of the body have been scanned.
     looked_until: usize,
     key: Vec<u8>,
 }
 
 impl<'a> CreatedIndex<'a> {
-    /// Looks through the rest of a family, which begins with the line at `start`, unless that was done
-    /// for a line before.
+    /// Scans the rest of a family, which begins with the line at `start`, unless an earlier line
+    /// did.
     pub(super) fn look_ahead(&mut self, start: usize, rest: &'a [u8], family: &str) {
         if start < self.looked_until {
             return;
@@ -71,7 +70,7 @@ impl<'a> CreatedIndex<'a> {
         }
     }
 
-    /// Whether the name of a series says that its value is such a timestamp.
+    /// Whether a series is a `_created` line, by its name.
     #[inline]
     pub(super) fn is_created(&self, text: &[u8]) -> bool {
         match split_name(text) {
@@ -116,7 +115,7 @@ fn sorted_index(
     let mut sorted = HashMap::with_capacity(as_written.len());
     let mut text = Vec::new();
     for (labels, created_ms) in as_written {
-        // A name in quotes stands among the labels; any other was found to be the family's.
+        // A quoted name is among the labels; any other was checked against the family.
         text.clear();
         let quoted = quoted_name_is_created(labels);
         if !quoted {
@@ -152,7 +151,7 @@ fn name_of<'p>(pairs: &'p [labels::Pair<'_>]) -> &'p str {
     pairs.first().map_or("", |(_, name)| name)
 }
 
-/// Labels in order, without the name and the one that tells the parts of a metric apart.
+/// Labels in order, without the name and without `le` or `quantile`.
 fn write_key(key: &mut Vec<u8>, pairs: &mut [labels::Pair<'_>], number_label: Option<&str>) {
     pairs.sort_unstable();
     key.clear();

@@ -6,8 +6,8 @@
 //! h_sum 2.5 · h_count 3 ┘
 //! ```
 //!
-//! Holds always: only families that `# TYPE` calls histograms are touched. A histogram that contradicts
-//! itself is handed out as the series it came as: nothing is dropped.
+//! Holds always: only families that `# TYPE` calls histograms are converted. A histogram that
+//! contradicts itself is returned as the series it came as: nothing is lost.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -28,36 +28,36 @@ pub(super) struct CustomBounds<'a> {
     keep_classic: bool,
     /// The family, while it is one of histograms.
     family: Option<Cow<'a, str>>,
-    /// What is handed out before anything else is read.
-    ready: VecDeque<Step<'a>>,
+    /// Entries to return before reading on.
+    ready: VecDeque<Output<'a>>,
     classic: ClassicHistogram,
     /// The histogram that is being gathered, as a text; empty when there is none.
     gathering: Vec<u8>,
-    gathered: Gathered<'a>,
+    fields: SharedFields<'a>,
     /// The series that went into it.
     parts: Vec<Series<'a>>,
-    /// The histogram handed out last.
+    /// The histogram returned last.
     text: Vec<u8>,
-    last: Gathered<'a>,
+    last: SharedFields<'a>,
     key: Vec<u8>,
 }
 
-/// What the parts of a histogram say besides their counts.
+/// What the series of a histogram share besides their counts.
 #[derive(Default)]
-struct Gathered<'a> {
+struct SharedFields<'a> {
     timestamp_ms: Option<i64>,
     created_ms: Option<i64>,
     exemplars: Vec<TextExemplar<'a>>,
 }
 
-enum Step<'a> {
+enum Output<'a> {
     Entry(Entry<'a>),
     /// The one in `text` and `last`.
     Histogram(Histogram),
 }
 
-/// Which part of a histogram a series is.
-enum Part {
+/// Which component of a histogram a series is.
+enum Component {
     Bucket(f64),
     Count,
     Sum,
@@ -72,10 +72,10 @@ impl<'a> CustomBounds<'a> {
             ready: VecDeque::new(),
             classic: ClassicHistogram::default(),
             gathering: Vec::new(),
-            gathered: Gathered::default(),
+            fields: SharedFields::default(),
             parts: Vec::new(),
             text: Vec::new(),
-            last: Gathered::default(),
+            last: SharedFields::default(),
             key: Vec::new(),
         }
     }
@@ -89,20 +89,20 @@ impl<'a> CustomBounds<'a> {
             return Ok(None);
         };
         Ok(Some(match step {
-            Step::Entry(entry) => entry,
-            Step::Histogram(histogram) => Entry::Series(Series {
+            Output::Entry(entry) => entry,
+            Output::Histogram(histogram) => Entry::Series(Series {
                 text: &self.text,
                 value: SeriesValue::Histogram(histogram),
                 timestamp_ms: self.last.timestamp_ms,
                 created_ms: self.last.created_ms,
                 syntax: Syntax::Separated,
                 number_label: None,
-                exemplars: ExemplarSource::Gathered(&self.last.exemplars),
+                exemplars: ExemplarSource::TextList(&self.last.exemplars),
             }),
         }))
     }
 
-    fn step(&mut self) -> Result<Option<Step<'a>>, Fault> {
+    fn step(&mut self) -> Result<Option<Output<'a>>, Fault> {
         loop {
             if let Some(step) = self.ready.pop_front() {
                 return Ok(Some(step));
@@ -123,16 +123,16 @@ impl<'a> CustomBounds<'a> {
                         let histogram = *metric_type == MetricType::Histogram;
                         self.family = histogram.then(|| family.clone());
                     }
-                    self.ready.push_back(Step::Entry(other));
+                    self.ready.push_back(Output::Entry(other));
                 }
             }
         }
     }
 
     fn series(&mut self, series: Series<'a>) {
-        let Some(part) = self.part_of(&series) else {
+        let Some(part) = self.component_of(&series) else {
             self.finish();
-            self.ready.push_back(Step::Entry(Entry::Series(series)));
+            self.ready.push_back(Output::Entry(Entry::Series(series)));
             return;
         };
         if self.key != self.gathering {
@@ -141,36 +141,36 @@ impl<'a> CustomBounds<'a> {
         }
         if let SeriesValue::Float(value) = series.value {
             match part {
-                Part::Bucket(bound) => self.classic.add_bucket(bound, value),
-                Part::Count => self.classic.set_count(value),
-                Part::Sum => self.classic.set_sum(value),
+                Component::Bucket(bound) => self.classic.add_bucket(bound, value),
+                Component::Count => self.classic.set_count(value),
+                Component::Sum => self.classic.set_sum(value),
             }
         }
-        let gathered = &mut self.gathered;
-        gathered.timestamp_ms = gathered.timestamp_ms.or(series.timestamp_ms);
-        gathered.created_ms = gathered.created_ms.or(series.created_ms);
+        let fields = &mut self.fields;
+        fields.timestamp_ms = fields.timestamp_ms.or(series.timestamp_ms);
+        fields.created_ms = fields.created_ms.or(series.created_ms);
         if let ExemplarSource::Text(exemplar) = series.exemplars {
-            gathered.exemplars.push(exemplar);
+            fields.exemplars.push(exemplar);
         }
         if self.keep_classic {
-            self.ready.push_back(Step::Entry(Entry::Series(series)));
+            self.ready.push_back(Output::Entry(Entry::Series(series)));
         } else {
             self.parts.push(series);
         }
     }
 
-    /// Which part of a histogram a series is. The name of the histogram and its labels are in `key` then.
-    fn part_of(&mut self, series: &Series<'_>) -> Option<Part> {
+    /// Which component of a histogram a series is. If it is one, `key` holds name and labels.
+    fn component_of(&mut self, series: &Series<'_>) -> Option<Component> {
         let family = self.family.as_deref()?;
         let mut pairs = Vec::new();
         series.labels(&mut pairs).ok()?;
         let (_, name) = pairs.first()?;
         let part = match name.strip_prefix(family)? {
-            "_count" => Part::Count,
-            "_sum" => Part::Sum,
+            "_count" => Component::Count,
+            "_sum" => Component::Sum,
             "_bucket" => {
                 let (_, bound) = pairs.iter().find(|(name, _)| name == LE)?;
-                Part::Bucket(parse_float(bound.as_bytes()).filter(|bound| !bound.is_nan())?)
+                Component::Bucket(parse_float(bound.as_bytes()).filter(|bound| !bound.is_nan())?)
             }
             _ => return None,
         };
@@ -178,7 +178,7 @@ impl<'a> CustomBounds<'a> {
         Some(part)
     }
 
-    /// Makes a histogram of what was gathered.
+    /// Converts what was gathered to a histogram.
     fn finish(&mut self) {
         if self.gathering.is_empty() {
             return;
@@ -186,15 +186,15 @@ impl<'a> CustomBounds<'a> {
         match self.classic.convert() {
             Some(histogram) => {
                 std::mem::swap(&mut self.text, &mut self.gathering);
-                self.last = std::mem::take(&mut self.gathered);
-                self.ready.push_back(Step::Histogram(histogram));
+                self.last = std::mem::take(&mut self.fields);
+                self.ready.push_back(Output::Histogram(histogram));
                 self.parts.clear();
             }
             None => {
                 let parts = self.parts.drain(..);
                 self.ready
-                    .extend(parts.map(|s| Step::Entry(Entry::Series(s))));
-                self.gathered = Gathered::default();
+                    .extend(parts.map(|s| Output::Entry(Entry::Series(s))));
+                self.fields = SharedFields::default();
             }
         }
         self.gathering.clear();

@@ -1,13 +1,13 @@
-//! The exemplars of a sample, read when somebody wants them.
+//! The exemplars of a sample, decoded on demand.
 
 use icecore_model::{Exemplar, Labels};
 
-use super::labels::{Cursor, Part};
+use super::labels::{BraceItem, Cursor};
 use super::protobuf::exemplar::{decode_exemplar, next_of_histogram};
 use crate::prometheus::exemplar::ExemplarBuilder;
 use crate::prometheus::protobuf::Reader;
 
-/// One observation beside a sample.
+/// An exemplar as it was exposed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExposedExemplar {
     pub labels: Labels,
@@ -23,7 +23,7 @@ pub(super) enum ExemplarSource<'p> {
     None,
     Text(TextExemplar<'p>),
     /// Those of the buckets that became one histogram.
-    Gathered(&'p [TextExemplar<'p>]),
+    TextList(&'p [TextExemplar<'p>]),
     /// An `Exemplar` message.
     Message(&'p [u8]),
     /// A `Histogram` message with native buckets.
@@ -32,7 +32,7 @@ pub(super) enum ExemplarSource<'p> {
     ClassicHistogram(&'p [u8]),
 }
 
-/// An exemplar of a text format, found correct.
+/// A checked exemplar of a text format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TextExemplar<'p> {
     /// From the opening brace on, without it.
@@ -43,18 +43,18 @@ pub(super) struct TextExemplar<'p> {
 
 /// The exemplars of one sample. One that cannot be kept is an error with the reason; the others follow.
 pub struct Exemplars<'p> {
-    rest: Rest<'p>,
+    rest: Remaining<'p>,
 }
 
-enum Rest<'p> {
+enum Remaining<'p> {
     One(Option<ExemplarSource<'p>>),
-    Gathered(std::slice::Iter<'p, TextExemplar<'p>>),
-    Histogram(Reader<'p>, HistogramPart),
+    TextList(std::slice::Iter<'p, TextExemplar<'p>>),
+    Histogram(Reader<'p>, HistogramExemplars),
 }
 
-/// Which exemplars of a histogram message are meant.
+/// Which exemplars of a histogram message to read.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum HistogramPart {
+pub(super) enum HistogramExemplars {
     Native,
     /// In the classic buckets: those of a native histogram that has none of its own need a timestamp,
     /// as in Prometheus.
@@ -65,19 +65,19 @@ pub(super) enum HistogramPart {
 impl<'p> Exemplars<'p> {
     pub(super) fn new(source: ExemplarSource<'p>) -> Self {
         let rest = match source {
-            ExemplarSource::Gathered(exemplars) => Rest::Gathered(exemplars.iter()),
+            ExemplarSource::TextList(exemplars) => Remaining::TextList(exemplars.iter()),
             ExemplarSource::NativeHistogram(message) => {
-                let own = next_of_histogram(&mut Reader::new(message), HistogramPart::Native);
+                let own = next_of_histogram(&mut Reader::new(message), HistogramExemplars::Native);
                 let part = match own {
-                    Some(_) => HistogramPart::Native,
-                    None => HistogramPart::BucketsWithTimestamp,
+                    Some(_) => HistogramExemplars::Native,
+                    None => HistogramExemplars::BucketsWithTimestamp,
                 };
-                Rest::Histogram(Reader::new(message), part)
+                Remaining::Histogram(Reader::new(message), part)
             }
             ExemplarSource::ClassicHistogram(message) => {
-                Rest::Histogram(Reader::new(message), HistogramPart::Buckets)
+                Remaining::Histogram(Reader::new(message), HistogramExemplars::Buckets)
             }
-            other => Rest::One(Some(other)),
+            other => Remaining::One(Some(other)),
         };
         Self { rest }
     }
@@ -88,15 +88,15 @@ impl Iterator for Exemplars<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.rest {
-            Rest::One(source) => match source.take()? {
+            Remaining::One(source) => match source.take()? {
                 ExemplarSource::Text(exemplar) => Some(read_text(&exemplar)),
                 ExemplarSource::Message(message) => Some(decode_exemplar(message)),
                 _ => None,
             },
-            Rest::Gathered(exemplars) => exemplars.next().map(read_text),
-            Rest::Histogram(reader, part) => loop {
+            Remaining::TextList(exemplars) => exemplars.next().map(read_text),
+            Remaining::Histogram(reader, part) => loop {
                 let exemplar = decode_exemplar(next_of_histogram(reader, *part)?);
-                let dropped = *part != HistogramPart::Buckets
+                let dropped = *part != HistogramExemplars::Buckets
                     && exemplar.as_ref().is_ok_and(|e| e.timestamp_ms.is_none());
                 if !dropped {
                     return Some(exemplar);
@@ -112,15 +112,15 @@ fn read_text(exemplar: &TextExemplar<'_>) -> Result<ExposedExemplar, &'static st
         rest: exemplar.labels,
         blanks: false,
     };
-    while let Ok(Some(Part::Label(name, value))) = cursor.part() {
+    while let Ok(Some(BraceItem::Label(name, value))) = cursor.next_item() {
         builder.push_label(name.as_bytes(), value.as_bytes());
     }
     builder.value = exemplar.value;
-    exposed(builder, exemplar.timestamp_ms)
+    finish_exemplar(builder, exemplar.timestamp_ms)
 }
 
 /// Finishes an exemplar of any format.
-pub(super) fn exposed(
+pub(super) fn finish_exemplar(
     builder: ExemplarBuilder,
     timestamp_ms: Option<i64>,
 ) -> Result<ExposedExemplar, &'static str> {

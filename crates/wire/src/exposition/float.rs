@@ -1,8 +1,8 @@
 //! Numbers of the text formats: read as Prometheus reads them (Go's `ParseFloat` without its newer
 //! forms), and written as it writes bounds and quantiles.
 //!
-//! Holds always: what is read is the double next to the decimal, to the last bit. The fast way is
-//! taken only where one division of exact numbers gives it.
+//! Holds always: parsing is correctly rounded. The fast path is taken only where one division of exact
+//! numbers gives the same result.
 
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [
@@ -81,7 +81,7 @@ pub(super) fn seconds_to_ms(seconds: f64) -> Option<i64> {
 }
 
 /// A number as OpenMetrics and Prometheus write it in `le` and `quantile`: always with a dot or an
-/// exponent, which has two digits or more and stands from 10^6 on and below 10^−4 (Go's `%g`).
+/// exponent, which has at least two digits and is used from 10^6 on and below 10^−4 (Go's `%g`).
 pub(super) fn format_float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".into();

@@ -27,7 +27,7 @@ pub enum Protocol {
     PrometheusText100,
 }
 
-/// Why nothing can be made of a body.
+/// Why a body cannot be parsed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FormatError {
     #[error(
@@ -67,7 +67,7 @@ impl Format {
                 )
             }
             _ => fallback.ok_or_else(|| {
-                // A header is as long as its sender likes.
+                // The header has any length.
                 FormatError::Unsupported(content_type.chars().take(200).collect())
             }),
         }
@@ -75,7 +75,7 @@ impl Format {
 }
 
 impl Protocol {
-    /// How a body that came by this protocol is read.
+    /// The format of a body sent with this protocol.
     pub fn format(self) -> Format {
         match self {
             Self::PrometheusProto => Format::Protobuf,

@@ -1,4 +1,4 @@
-//! Text expositions with timestamps as a way to bring data in: chunks of a stream, straight into a sink.
+//! Import of text expositions with timestamps: chunks of a stream, straight into a sink.
 //!
 //! ```text
 //! chunks ─► whole lines ─► samples ─► SampleSink
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Holds always:
-//! - A line that cannot be read is told to the sink with its number and skipped; the others go on.
+//! - A line that cannot be parsed is rejected at the sink with its number; the others are imported.
 //! - Where chunks are cut changes nothing. Between them at most [`LINE_BYTES_MAX`] bytes are held.
 //! - A line is a line: line ends between quotes, which a scrape may have, are not read here.
 
@@ -38,9 +38,9 @@ pub struct ImportOptions {
     pub extra_labels: Vec<(String, String)>,
 }
 
-/// What became of an import.
+/// The counts of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportCounts {
     /// Samples handed to the sink.
     pub samples: u64,
     /// Lines that could not be read.
@@ -52,7 +52,7 @@ pub fn import_text<C: AsRef<[u8]>>(
     chunks: impl IntoIterator<Item = C>,
     options: ImportOptions,
     sink: &mut impl SampleSink,
-) -> Imported {
+) -> ImportCounts {
     let mut import = TextImport::new(options);
     for chunk in chunks {
         import.push(chunk.as_ref(), sink);
@@ -63,15 +63,15 @@ pub fn import_text<C: AsRef<[u8]>>(
 /// An import whose chunks come one by one.
 pub struct TextImport {
     options: ImportOptions,
-    imported: Imported,
-    /// Lines before the ones at hand.
+    counts: ImportCounts,
+    /// Lines before the current chunk.
     lines: u64,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
-    /// Whether the line at hand is too long and its rest is skipped.
+    /// Whether the current line is too long and its rest is skipped.
     skipping: bool,
     metric_type: MetricType,
-    /// What was said about a family, until everything has been said.
+    /// Metadata of the current family, until its last line.
     metadata: Option<(String, Metadata)>,
     /// The text of the series announced last; empty when there is none.
     announced: Vec<u8>,
@@ -82,7 +82,7 @@ impl TextImport {
     pub fn new(options: ImportOptions) -> Self {
         Self {
             options,
-            imported: Imported::default(),
+            counts: ImportCounts::default(),
             lines: 0,
             partial: Vec::new(),
             skipping: false,
@@ -93,46 +93,46 @@ impl TextImport {
         }
     }
 
-    /// Reads the lines that end in this chunk. What was handed over so far is in [`Self::imported`].
+    /// Reads the lines that end in this chunk.
     pub fn push(&mut self, chunk: &[u8], sink: &mut impl SampleSink) {
         let mut rest = chunk;
         if self.skipping || !self.partial.is_empty() {
             let Some(end) = memchr(b'\n', rest) else {
-                self.hold(rest, sink);
+                self.keep_partial(rest, sink);
                 return;
             };
             let (head, tail) = rest.split_at_checked(end + 1).unwrap_or((rest, &[]));
             rest = tail;
-            self.hold(head, sink);
+            self.keep_partial(head, sink);
             self.partial_line(sink);
         }
         let whole = memrchr(b'\n', rest).map_or(0, |end| end + 1);
         let (lines, partial) = rest.split_at_checked(whole).unwrap_or((rest, &[]));
         self.read_lines(lines, sink);
-        self.hold(partial, sink);
+        self.keep_partial(partial, sink);
     }
 
     /// Reads a last line without a line end.
-    pub fn finish(mut self, sink: &mut impl SampleSink) -> Imported {
+    pub fn finish(mut self, sink: &mut impl SampleSink) -> ImportCounts {
         if !self.partial.is_empty() {
             self.partial.push(b'\n');
         }
         self.partial_line(sink);
-        self.tell_metadata(sink);
-        self.imported
+        self.flush_metadata(sink);
+        self.counts
     }
 
-    /// From here on the sink is another one, which knows no series yet.
-    pub fn sink_changes(&mut self) {
+    /// Forgets the current series, for a new sink that knows none.
+    pub fn forget_series(&mut self) {
         self.announced.clear();
     }
 
-    /// What became of the import so far.
-    pub fn imported(&self) -> Imported {
-        self.imported
+    /// The counts so far.
+    pub fn counts(&self) -> ImportCounts {
+        self.counts
     }
 
-    fn hold(&mut self, part: &[u8], sink: &mut impl SampleSink) {
+    fn keep_partial(&mut self, part: &[u8], sink: &mut impl SampleSink) {
         if self.skipping {
             return;
         }
@@ -157,7 +157,7 @@ impl TextImport {
         self.partial = line;
     }
 
-    /// Reads lines that are complete. Those that are too long are refused here as they are elsewhere.
+    /// Reads complete lines and refuses those that are too long.
     fn read_lines(&mut self, lines: &[u8], sink: &mut impl SampleSink) {
         let (mut first, mut start) = (0, 0);
         if lines.len() > LINE_BYTES_MAX {
@@ -180,7 +180,7 @@ impl TextImport {
         } else {
             LineParser::Text(TextParser::of_lines(lines, self.metric_type))
         };
-        let mut counted = Counted::default();
+        let mut counter = LineCounter::default();
         let mut pairs = Vec::new();
         loop {
             let problem = match parser.next() {
@@ -193,21 +193,21 @@ impl TextImport {
                     }
                 }
                 Ok(Some(entry)) => {
-                    self.said(entry, sink);
+                    self.metadata_line(entry, sink);
                     continue;
                 }
                 Err(fault) => fault,
             };
-            let line = self.lines + 1 + counted.lines_before(problem.offset, lines);
+            let line = self.lines + 1 + counter.lines_before(problem.offset, lines);
             // The parser is past the line already.
             self.refuse(line, &problem.reason, sink);
         }
         self.metric_type = parser.metric_type();
-        self.lines += counted.lines_before(lines.len(), lines);
+        self.lines += counter.lines_before(lines.len(), lines);
     }
 
     fn refuse(&mut self, line: u64, reason: &str, sink: &mut impl SampleSink) {
-        self.imported.refused_lines += 1;
+        self.counts.refused_lines += 1;
         sink.reject(format!("line {line}: {reason}"));
     }
 
@@ -223,7 +223,7 @@ impl TextImport {
         // Exports have the samples of a series one after the other.
         if self.announced.is_empty() || self.announced != series.text {
             series.labels(pairs).map_err(|error| error.to_string())?;
-            self.tell_metadata(sink);
+            self.flush_metadata(sink);
             self.announce(pairs, sink);
             self.announced.clear();
             self.announced.extend_from_slice(series.text);
@@ -236,7 +236,7 @@ impl TextImport {
             value,
             start_timestamp_ms: 0,
         });
-        self.imported.samples += 1;
+        self.counts.samples += 1;
         for exemplar in series.exemplars() {
             match exemplar {
                 Ok(exemplar) => sink.exemplar(Exemplar {
@@ -265,8 +265,8 @@ impl TextImport {
         sink.series(RawLabels(&self.labels));
     }
 
-    /// Type, unit and help come in lines of their own: they are told together.
-    fn said(&mut self, entry: Entry<'_>, sink: &mut impl SampleSink) {
+    /// Type, unit and help have lines of their own; they reach the sink together.
+    fn metadata_line(&mut self, entry: Entry<'_>, sink: &mut impl SampleSink) {
         let family = match &entry {
             Entry::Type { family, .. }
             | Entry::Help { family, .. }
@@ -278,7 +278,7 @@ impl TextImport {
             .as_ref()
             .is_some_and(|(name, _)| name != family)
         {
-            self.tell_metadata(sink);
+            self.flush_metadata(sink);
         }
         // The same text may mean other labels after another type.
         self.announced.clear();
@@ -292,7 +292,7 @@ impl TextImport {
         }
     }
 
-    fn tell_metadata(&mut self, sink: &mut impl SampleSink) {
+    fn flush_metadata(&mut self, sink: &mut impl SampleSink) {
         if let Some((family, metadata)) = self.metadata.take()
             && !family.is_empty()
         {
@@ -301,14 +301,14 @@ impl TextImport {
     }
 }
 
-/// Counts lines, each once, for places that come in order.
+/// Counts lines up to offsets that ascend, each line once.
 #[derive(Default)]
-struct Counted {
+struct LineCounter {
     offset: usize,
     lines: u64,
 }
 
-impl Counted {
+impl LineCounter {
     fn lines_before(&mut self, offset: usize, lines: &[u8]) -> u64 {
         let between = lines.get(self.offset..offset).unwrap_or_default();
         self.lines += memchr_iter(b'\n', between).count() as u64;

@@ -1,4 +1,4 @@
-//! The labels of a series, parsed from its text when somebody wants them.
+//! The labels of a series, parsed from its text on demand.
 //!
 //! ```text
 //! name   name{a="b",c="d",}   {"any name",a="b","any label"="c"}
@@ -16,7 +16,7 @@ use super::float::{format_float, parse_float};
 /// Separates the parts of a text that was built here rather than found: no UTF-8 contains it.
 pub(super) const SEPARATOR: u8 = 0xff;
 
-/// Up to here names are compared with each other; more of them are sorted.
+/// Up to this many names are compared pairwise; more are sorted.
 const COMPARED_MAX: usize = 24;
 
 /// How the text of a series is written.
@@ -58,7 +58,7 @@ pub(super) fn parse<'p>(
 ) -> Result<(), LabelsError> {
     let first = pairs.len();
     match syntax {
-        Syntax::Separated => separated(text, pairs)?,
+        Syntax::Separated => parse_separated(text, pairs)?,
         Syntax::Prometheus | Syntax::OpenMetrics => {
             let text = str::from_utf8(text).map_err(|_| LabelsError::NotUtf8)?;
             let blanks = syntax == Syntax::Prometheus;
@@ -74,7 +74,7 @@ pub(super) fn parse<'p>(
     check_unique(added)
 }
 
-fn separated<'p>(text: &'p [u8], pairs: &mut Vec<Pair<'p>>) -> Result<(), LabelsError> {
+fn parse_separated<'p>(text: &'p [u8], pairs: &mut Vec<Pair<'p>>) -> Result<(), LabelsError> {
     let mut parts = text.split(|byte| *byte == SEPARATOR);
     let mut next = || -> Result<Option<&'p str>, LabelsError> {
         let part = parts.next().map(str::from_utf8).transpose();
@@ -128,7 +128,7 @@ fn check_unique(pairs: &[Pair<'_>]) -> Result<(), LabelsError> {
 /// What is left of a text.
 pub(super) struct Cursor<'p> {
     pub(super) rest: &'p str,
-    /// Whether blanks may stand between the parts.
+    /// Whether blanks are allowed between the parts.
     pub(super) blanks: bool,
 }
 
@@ -145,12 +145,12 @@ impl<'p> Cursor<'p> {
             }
         }
         self.expect('{', "a metric name or {")?;
-        while let Some(part) = self.part()? {
+        while let Some(part) = self.next_item()? {
             match part {
-                Part::Label(name, value) => pairs.push((name, value)),
-                Part::Name(_) if has_name => return Err(LabelsError::SecondName),
-                Part::Name(name) if name.is_empty() => return Err(LabelsError::NoName),
-                Part::Name(name) => {
+                BraceItem::Label(name, value) => pairs.push((name, value)),
+                BraceItem::Name(_) if has_name => return Err(LabelsError::SecondName),
+                BraceItem::Name(name) if name.is_empty() => return Err(LabelsError::NoName),
+                BraceItem::Name(name) => {
                     has_name = true;
                     pairs.insert(first, (METRIC_NAME.into(), name));
                 }
@@ -166,8 +166,8 @@ impl<'p> Cursor<'p> {
     }
 
     /// The next label between braces, or a metric name in quotes; `None` at the closing brace, which is
-    /// consumed, and so is the comma after a part.
-    pub(super) fn part(&mut self) -> Result<Option<Part<'p>>, LabelsError> {
+    /// consumed, and so is the comma after an item.
+    pub(super) fn next_item(&mut self) -> Result<Option<BraceItem<'p>>, LabelsError> {
         self.skip_blanks();
         if self.take('}') {
             return Ok(None);
@@ -180,7 +180,7 @@ impl<'p> Cursor<'p> {
         self.skip_blanks();
         if quoted && self.rest.starts_with([',', '}']) {
             self.take(',');
-            return Ok(Some(Part::Name(name)));
+            return Ok(Some(BraceItem::Name(name)));
         }
         self.expect('=', "=")?;
         self.skip_blanks();
@@ -189,10 +189,10 @@ impl<'p> Cursor<'p> {
         if !self.take(',') && !self.blanks && !self.rest.starts_with('}') {
             return Err(unexpected("a comma or }", self.rest.chars().next()));
         }
-        Ok(Some(Part::Label(name, value)))
+        Ok(Some(BraceItem::Label(name, value)))
     }
 
-    /// A name of the old kind; those of metrics may have colons.
+    /// A legacy name; those of metrics may have colons.
     pub(super) fn identifier(&mut self, colons: bool) -> Option<&'p str> {
         let is_name =
             |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || (colons && *byte == b':');
@@ -205,7 +205,7 @@ impl<'p> Cursor<'p> {
         Some(name)
     }
 
-    /// A string in quotes, with its escapes undone.
+    /// A quoted string, unescaped.
     pub(super) fn quoted(&mut self, expected: &'static str) -> Result<Cow<'p, str>, LabelsError> {
         self.expect('"', expected)?;
         let bytes = self.rest.as_bytes();
@@ -225,7 +225,7 @@ impl<'p> Cursor<'p> {
                 _ => return Err(unexpected("a closing quote", None)),
             }
         }
-        // Quotes and backslashes are ASCII, so this is a border of characters.
+        // Quotes and backslashes are ASCII, so this is a character boundary.
         let (content, rest) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
         self.rest = rest.get(1..).unwrap_or_default();
         Ok(if escaped {
@@ -259,8 +259,8 @@ impl<'p> Cursor<'p> {
     }
 }
 
-/// One thing between braces.
-pub(super) enum Part<'p> {
+/// An item between braces.
+pub(super) enum BraceItem<'p> {
     Label(Cow<'p, str>, Cow<'p, str>),
     Name(Cow<'p, str>),
 }
@@ -269,7 +269,7 @@ fn unexpected(expected: &'static str, got: Option<char>) -> LabelsError {
     LabelsError::Unexpected { expected, got }
 }
 
-/// Undoes `\\`, `\n` and, where quotes are escaped, `\"`. Any other backslash stays as it is.
+/// Unescapes `\\`, `\n` and, where quotes are escaped, `\"`. Any other backslash stays as it is.
 pub(super) fn unescape(text: &str, quotes: bool) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

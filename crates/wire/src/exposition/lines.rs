@@ -1,4 +1,4 @@
-//! The two formats of lines behind one door. Their entries borrow from the body alone.
+//! One parser for both line formats. Its entries borrow from the body alone.
 
 use icecore_model::MetricType;
 

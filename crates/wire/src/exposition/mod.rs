@@ -8,12 +8,12 @@
 //!
 //! Holds always:
 //! - What Prometheus refuses is refused, and what it accepts means the same here; where we are more
-//!   lenient, the place says so. No input panics, and memory is in proportion to the body.
+//!   lenient, a comment says so. No input panics, and memory is in proportion to the body.
 //! - The identity of a series (`Series::text`) is found without parsing its labels. Whether they are
-//!   labels at all is said by [`Series::labels`], which a cache of known texts never needs to call.
-//! - After an error or the end, the parser has nothing more to say.
+//!   valid is checked by [`Series::labels`], which a cache of known texts never needs to call.
+//! - After an error or the end, the parser returns nothing more.
 //!
-//! Elsewhere: fetching, limits, relabelling and staleness (`server::scrape`).
+//! Elsewhere: fetching, limits, relabelling and staleness (`scrape`).
 
 mod classic;
 mod created;
@@ -37,7 +37,7 @@ use custom_bounds::CustomBounds;
 use exemplars::ExemplarSource;
 pub use exemplars::{Exemplars, ExposedExemplar};
 pub use format::{Escaping, Format, FormatError, Protocol, accept_header};
-pub use import::{ImportOptions, Imported, LINE_BYTES_MAX, TextImport, import_text};
+pub use import::{ImportCounts, ImportOptions, LINE_BYTES_MAX, TextImport, import_text};
 pub use labels::LabelsError;
 use labels::Syntax;
 use lines::LineParser;
@@ -45,7 +45,7 @@ use openmetrics::OpenMetricsParser;
 use protobuf::ProtobufParser;
 use text::TextParser;
 
-/// Why a body, from some line on, is not what its format says.
+/// Where and why a body does not parse.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}{reason}", if *line == 0 { String::new() } else { format!("line {line}: ") })]
 pub struct ExpositionError {
@@ -54,7 +54,7 @@ pub struct ExpositionError {
     pub reason: String,
 }
 
-/// One thing that a body says.
+/// One entry of a body.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -84,7 +84,7 @@ pub struct Series<'p> {
     pub text: &'p [u8],
     pub value: SeriesValue,
     pub timestamp_ms: Option<i64>,
-    /// When the counter began to count, where the format and the options say it.
+    /// When the counter began to count, if the format and the options provide it.
     pub created_ms: Option<i64>,
     syntax: Syntax,
     /// The label whose value is a number in this family: `le` or `quantile`.
@@ -112,11 +112,11 @@ impl<'p> Series<'p> {
     }
 }
 
-/// What a parser makes of what it reads. Nothing is switched on by default.
+/// Options of a parser, all off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParserOptions {
     /// OpenMetrics: `_created` series of counters, summaries and histograms are no series of their own,
-    /// but say when those began to count. Protobuf always says it.
+    /// but the created timestamps of those. Protobuf always has them.
     pub created_timestamps: bool,
     /// The classic series of a histogram also where there is a native one.
     pub classic_beside_native: bool,
@@ -215,7 +215,7 @@ impl Fault {
         }
     }
 
-    /// Lines are counted only now: a body without faults never needs them.
+    /// Lines are counted only for errors.
     fn at_line_of(self, body: &[u8]) -> ExpositionError {
         let before = body.get(..self.offset).unwrap_or(body);
         ExpositionError {
@@ -225,8 +225,8 @@ impl Fault {
     }
 }
 
-/// Bytes from outside in a message: cut short, and readable whatever they are.
-fn shown(bytes: &[u8]) -> String {
+/// An excerpt of input for an error message: short and printable.
+fn excerpt(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 64;
     let cut = bytes.get(..SHOWN_MAX).unwrap_or(bytes);
     let dots = if cut.len() < bytes.len() { "…" } else { "" };

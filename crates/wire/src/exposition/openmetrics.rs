@@ -18,9 +18,9 @@ use memchr::{memchr, memchr2, memrchr};
 use super::created::CreatedIndex;
 use super::exemplars::{ExemplarSource, TextExemplar};
 use super::float::{parse_float, seconds_to_ms};
-use super::labels::{Cursor, Part, Syntax, unescape};
+use super::labels::{BraceItem, Cursor, Syntax, unescape};
 use super::text::{closing_brace, number_label};
-use super::{Entry, Fault, Series, SeriesValue, shown};
+use super::{Entry, Fault, Series, SeriesValue, excerpt};
 
 pub(super) struct OpenMetricsParser<'a> {
     body: &'a [u8],
@@ -103,7 +103,7 @@ impl<'a> OpenMetricsParser<'a> {
         }
     }
 
-    /// A sample; `None` for a `_created` line that only says when others began.
+    /// A sample; `None` for a `_created` line.
     #[inline]
     fn series(&mut self, line: &'a [u8]) -> Result<Option<Series<'a>>, Fault> {
         let (text, tail) = split_series(line);
@@ -142,7 +142,7 @@ impl<'a> OpenMetricsParser<'a> {
             return Err(self.fault("unexpected data after # EOF"));
         }
         if !matches!(keyword, b"HELP " | b"TYPE " | b"UNIT ") {
-            let reason = format!("expected HELP, TYPE, UNIT or EOF, got {}", shown(comment));
+            let reason = format!("expected HELP, TYPE, UNIT or EOF, got {}", excerpt(comment));
             return Err(self.fault(reason));
         }
         let Ok(content) = str::from_utf8(content) else {
@@ -167,7 +167,7 @@ impl<'a> OpenMetricsParser<'a> {
             b"TYPE " => {
                 let named = MetricType::ALL.iter().find(|known| known.name() == text);
                 let Some(metric_type) = named.copied() else {
-                    let text = shown(text.as_bytes());
+                    let text = excerpt(text.as_bytes());
                     return Err(self.fault(format!("invalid metric type {text}")));
                 };
                 self.metric_type = metric_type;
@@ -178,7 +178,7 @@ impl<'a> OpenMetricsParser<'a> {
             }
             _ => {
                 if !has_unit(&family, text) {
-                    let (unit, family) = (shown(text.as_bytes()), shown(family.as_bytes()));
+                    let (unit, family) = (excerpt(text.as_bytes()), excerpt(family.as_bytes()));
                     return Err(self.fault(format!("unit {unit} not a suffix of metric {family}")));
                 }
                 let unit = text.into();
@@ -192,7 +192,7 @@ impl<'a> OpenMetricsParser<'a> {
     }
 }
 
-/// Whether the series of a family may say when they began to count.
+/// Whether a family may have `_created` lines.
 fn has_created(metric_type: MetricType) -> bool {
     matches!(
         metric_type,
@@ -217,8 +217,13 @@ fn family_and_text(content: &str) -> Result<(Cow<'_, str>, &str), String> {
         cursor.quoted("a metric name").map_err(|e| e.to_string())?
     } else {
         let name = cursor.identifier(true);
-        name.ok_or_else(|| format!("expected a metric name, got {}", shown(content.as_bytes())))?
-            .into()
+        name.ok_or_else(|| {
+            format!(
+                "expected a metric name, got {}",
+                excerpt(content.as_bytes())
+            )
+        })?
+        .into()
     };
     match cursor.rest.strip_prefix(' ') {
         Some(text) => Ok((family, text)),
@@ -226,8 +231,8 @@ fn family_and_text(content: &str) -> Result<(Cow<'_, str>, &str), String> {
     }
 }
 
-/// Name and labels, and what follows them. An exemplar has braces, too, so that the last brace says
-/// something only where there is none.
+/// Name and labels, and what follows them. An exemplar has braces, too, so the last brace ends the
+/// labels only where there is none.
 #[inline]
 pub(super) fn split_series(line: &[u8]) -> (&[u8], &[u8]) {
     let end = if memchr(b'#', line).is_none() {
@@ -259,7 +264,7 @@ fn parse_tail(tail: &[u8]) -> Result<Tail<'_>, String> {
         None => {
             return Err(format!(
                 "expected next entry after timestamp, got {}",
-                shown(rest)
+                excerpt(rest)
             ));
         }
     };
@@ -277,8 +282,8 @@ fn parse_exemplar(text: &[u8]) -> Result<TextExemplar<'_>, String> {
         rest: text,
         blanks: false,
     };
-    while let Some(part) = cursor.part().map_err(|error| error.to_string())? {
-        if let Part::Name(_) = part {
+    while let Some(part) = cursor.next_item().map_err(|error| error.to_string())? {
+        if let BraceItem::Name(_) = part {
             return Err("expected a label of the exemplar, got a name without a value".into());
         }
     }
@@ -291,7 +296,7 @@ fn parse_exemplar(text: &[u8]) -> Result<TextExemplar<'_>, String> {
     if !rest.is_empty() {
         return Err(format!(
             "expected next entry after exemplar timestamp, got {}",
-            shown(rest)
+            excerpt(rest)
         ));
     }
     Ok(TextExemplar {
@@ -305,14 +310,14 @@ fn parse_exemplar(text: &[u8]) -> Result<TextExemplar<'_>, String> {
 #[inline]
 fn number(rest: &mut &[u8], what: &str) -> Result<f64, String> {
     let Some(after) = rest.strip_prefix(b" ") else {
-        return Err(format!("expected {what}, got {}", shown(rest)));
+        return Err(format!("expected {what}, got {}", excerpt(rest)));
     };
     let end = after.iter().position(|byte| *byte == b' ');
     let (word, tail) = after
         .split_at_checked(end.unwrap_or(after.len()))
         .unwrap_or((after, &[]));
     *rest = tail;
-    parse_float(word).ok_or_else(|| format!("expected {what}, got {}", shown(word)))
+    parse_float(word).ok_or_else(|| format!("expected {what}, got {}", excerpt(word)))
 }
 
 fn seconds(rest: &mut &[u8], what: &str) -> Result<i64, String> {

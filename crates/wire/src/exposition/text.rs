@@ -5,13 +5,13 @@
 //! name{a="b"} 1.5 1700000000000            {"any name",a="b"} 1
 //! ```
 //!
-//! As in Prometheus: blanks may stand before, between and after the parts; the last line needs no line
+//! As in Prometheus: blanks are allowed before, between and after the parts; the last line needs no line
 //! end; a carriage return is a character like any other, so `\r\n` ends no valid line; timestamps are
 //! whole milliseconds. More lenient: timestamps before 1970.
 //!
 //! A line is not parsed to find where its labels end: its last brace is where they do. What that gets
-//! wrong (a line end between the quotes of a label value) is found out by what follows the brace, or by
-//! [`super::Series::labels`], and such a line is read again with care.
+//! wrong (a line end between the quotes of a label value) is detected by what follows the brace, or by
+//! [`super::Series::labels`], and such a line is parsed again, quote by quote.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use memchr::{memchr, memchr2, memrchr};
 use super::exemplars::ExemplarSource;
 use super::float::parse_float;
 use super::labels::{Cursor, Syntax, unescape};
-use super::{Entry, Fault, Series, SeriesValue, shown};
+use super::{Entry, Fault, Series, SeriesValue, excerpt};
 
 pub(super) struct TextParser<'a> {
     body: &'a [u8],
@@ -107,7 +107,7 @@ impl<'a> TextParser<'a> {
         }
     }
 
-    /// A series whose first line did not make sense: it may have line ends in its label values.
+    /// A series whose first line did not parse: it may have line ends in its label values.
     #[cold]
     fn long_series(&mut self, line: &'a [u8], reason: String) -> Result<Entry<'a>, Fault> {
         let start = self.start;
@@ -140,7 +140,7 @@ impl<'a> TextParser<'a> {
         })
     }
 
-    /// A line that begins with `#`; `None` for one that says nothing.
+    /// A line that begins with `#`; `None` for a plain comment.
     fn comment(&mut self, line: &'a [u8]) -> Result<Option<Entry<'a>>, Fault> {
         let start = self.start;
         let fault = |reason: String| Fault::new(start, reason);
@@ -168,7 +168,7 @@ impl<'a> TextParser<'a> {
             "summary" => MetricType::Summary,
             "untyped" => MetricType::Unknown,
             other => {
-                let other = shown(other.as_bytes());
+                let other = excerpt(other.as_bytes());
                 return Err(fault(format!("invalid metric type {other}")));
             }
         };
@@ -199,8 +199,13 @@ fn family_and_text(content: &str) -> Result<(Cow<'_, str>, &str), String> {
         cursor.quoted("a metric name").map_err(|e| e.to_string())?
     } else {
         let name = cursor.identifier(true);
-        name.ok_or_else(|| format!("expected a metric name, got {}", shown(content.as_bytes())))?
-            .into()
+        name.ok_or_else(|| {
+            format!(
+                "expected a metric name, got {}",
+                excerpt(content.as_bytes())
+            )
+        })?
+        .into()
     };
     let mut text = cursor.rest.chars();
     if text.next().is_some_and(|c| !c.is_ascii()) {
@@ -245,14 +250,14 @@ fn parse_tail(tail: &[u8]) -> Result<Tail, String> {
     let Some(timestamp_ms) = parse_milliseconds(number) else {
         return Err(format!(
             "expected timestamp or new record, got {}",
-            shown(number)
+            excerpt(number)
         ));
     };
     let rest = trim_blanks(rest);
     if !rest.is_empty() {
         return Err(format!(
             "expected next entry after timestamp, got {}",
-            shown(rest)
+            excerpt(rest)
         ));
     }
     Ok(Tail {
@@ -267,9 +272,9 @@ fn bad_value(number: &[u8]) -> String {
         [] => "expected value after metric".into(),
         [.., b'\r'] => format!(
             "expected a number, got {}: lines end with a line feed alone",
-            shown(number)
+            excerpt(number)
         ),
-        _ => format!("expected a number, got {}", shown(number)),
+        _ => format!("expected a number, got {}", excerpt(number)),
     }
 }
 
@@ -282,7 +287,7 @@ fn parse_milliseconds(text: &[u8]) -> Option<i64> {
 }
 
 /// How far a series reaches whose labels begin at the first brace: the position after the closing
-/// brace that stands outside of quotes.
+/// brace outside of quotes.
 pub(super) fn closing_brace(text: &[u8]) -> Option<usize> {
     let mut position = memchr(b'{', text)? + 1;
     let mut quoted = false;

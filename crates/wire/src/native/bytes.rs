@@ -1,22 +1,10 @@
-//! Numbers of frames: varints, zigzag, and floats as bytes.
+//! Numbers and texts of frames.
+
+use icecore_model::varint::{VarintError, push_varint, take_varint, unzigzag};
 
 use super::FrameError;
 
 type Result<T> = std::result::Result<T, FrameError>;
-
-#[inline]
-pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-#[inline]
-pub(super) fn push_zigzag(out: &mut Vec<u8>, value: i64) {
-    push_varint(out, (value << 1 ^ value >> 63) as u64);
-}
 
 pub(super) fn push_float(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(&value.to_bits().to_le_bytes());
@@ -44,35 +32,15 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64> {
-        if let Some((byte, rest)) = self.0.split_first()
-            && *byte < 0x80
-        {
-            self.0 = rest;
-            return Ok(u64::from(*byte));
-        }
-        self.long_varint()
-    }
-
-    fn long_varint(&mut self) -> Result<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(FrameError::Malformed("a number is too long"))
+        take_varint(&mut self.0).map_err(|error| match error {
+            VarintError::Truncated => FrameError::Short,
+            VarintError::Overflow => FrameError::Malformed("oversized varint"),
+        })
     }
 
     #[inline]
     pub(super) fn zigzag(&mut self) -> Result<i64> {
-        let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+        self.varint().map(unzigzag)
     }
 
     pub(super) fn float(&mut self) -> Result<f64> {
@@ -93,7 +61,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// A count of things of which each takes at least `each` bytes: more cannot follow.
+    /// A count of elements that take at least `each` bytes: checked against what follows.
     pub(super) fn count(&mut self, each: usize) -> Result<usize> {
         let count = self.varint()?;
         let most = (self.0.len() / each.max(1)) as u64;

@@ -7,14 +7,15 @@
 //! end:      counts of records, samples, histograms, exemplars, families
 //! ```
 //!
-//! A histogram that contradicts itself is told to the sink as refused; the rest goes on.
+//! A histogram that contradicts itself is rejected at the sink; the rest is decoded.
 
+use icecore_model::varint::push_varint;
 use icecore_model::{
     Exemplar, Labels, Metadata, MetricType, RawLabels, Sample, SampleSink, Temporality,
 };
 
 use super::FrameError;
-use super::bytes::{Reader, push_varint};
+use super::bytes::Reader;
 use super::histogram::read_histogram;
 
 pub(super) const FLOATS: u8 = 0;
@@ -73,13 +74,13 @@ pub fn decode_counts(payload: &[u8]) -> Result<Counts> {
         exemplars: reader.varint()?,
         metadata: reader.varint()?,
     };
-    match reader.is_empty() {
-        true => Ok(counts),
-        false => Err(FrameError::Malformed("bytes behind the counts")),
+    if !reader.is_empty() {
+        return Err(FrameError::Malformed("bytes after the counts"));
     }
+    Ok(counts)
 }
 
-/// What a frame of series says about itself.
+/// The header of a frame of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// First and last time.
@@ -88,7 +89,7 @@ pub struct Summary {
     pub samples: u64,
 }
 
-/// Reads the beginning of a frame of series. Decoding the frame shows whether it is true.
+/// Reads the header of a frame of series. Only decoding the frame verifies it.
 pub fn summary_of(payload: &[u8]) -> Result<Summary> {
     Summary::read(&mut Reader(payload))
 }
@@ -102,24 +103,23 @@ impl Summary {
     }
 }
 
-/// Tells the metadata of a frame to the sink.
+/// Decodes the metadata of a frame into the sink.
 pub fn decode_metadata(payload: &[u8], sink: &mut impl SampleSink) -> Result<Counts> {
     let mut reader = Reader(payload);
     let mut counts = Counts::default();
     while !reader.is_empty() {
         let family = text(reader.text()?)?;
         if family.is_empty() {
-            return Err(FrameError::Malformed("metadata about nothing"));
+            return Err(FrameError::Malformed("metadata without a family"));
         }
         let metric_type = MetricType::from_number(reader.byte()?.into());
-        let metric_type =
-            metric_type.ok_or(FrameError::Malformed("a metric type that is unknown"))?;
+        let metric_type = metric_type.ok_or(FrameError::Malformed("unknown metric type"))?;
         let flags = reader.byte()?;
         let temporality = match flags >> 1 {
             0 => Temporality::Unspecified,
             1 => Temporality::Cumulative,
             2 => Temporality::Delta,
-            _ => return Err(FrameError::Malformed("a temporality that is unknown")),
+            _ => return Err(FrameError::Malformed("unknown temporality")),
         };
         let unit = text(reader.text()?)?;
         let help = text(reader.text()?)?;
@@ -136,7 +136,7 @@ pub fn decode_metadata(payload: &[u8], sink: &mut impl SampleSink) -> Result<Cou
     Ok(counts)
 }
 
-/// Tells the series of a frame to the sink.
+/// Decodes the series of a frame into the sink.
 pub fn decode_series(payload: &[u8], sink: &mut impl SampleSink) -> Result<Counts> {
     let mut reader = Reader(payload);
     let summary = Summary::read(&mut reader)?;
@@ -154,7 +154,7 @@ pub fn decode_series(payload: &[u8], sink: &mut impl SampleSink) -> Result<Count
         if !own.is_empty() {
             labels = own;
         } else if labels.is_empty() {
-            return Err(FrameError::Malformed("a record without labels"));
+            return Err(FrameError::Malformed("record without labels"));
         }
         if !own.is_empty() {
             decoder.announce(labels);
@@ -162,12 +162,11 @@ pub fn decode_series(payload: &[u8], sink: &mut impl SampleSink) -> Result<Count
         decoder.record()?;
     }
     let counts = decoder.counts;
-    match counts.samples + counts.histograms + counts.exemplars == summary.samples {
-        true => Ok(counts),
-        false => Err(FrameError::Malformed(
-            "a frame that holds more or less than it says",
-        )),
+    if counts.samples + counts.histograms + counts.exemplars != summary.samples {
+        let reason = "the frame holds more or fewer samples than its header says";
+        return Err(FrameError::Malformed(reason));
     }
+    Ok(counts)
 }
 
 struct Decoder<'a, 's, S> {
@@ -192,7 +191,7 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
             FLOATS => self.floats(),
             HISTOGRAMS => self.histograms(),
             EXEMPLARS => self.exemplars(),
-            _ => Err(FrameError::Malformed("a record of an unknown kind")),
+            _ => Err(FrameError::Malformed("unknown kind of record")),
         }
     }
 
@@ -203,12 +202,12 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
         match self.reader.byte()? {
             TIMES_OWN => self.read_times(count)?,
             TIMES_SAME if self.times.len() == count => {}
-            _ => return Err(FrameError::Malformed("a column of times that is not there")),
+            _ => return Err(FrameError::Malformed("no column of timestamps to repeat")),
         }
         match self.reader.byte()? {
             VALUES_WHOLE => self.whole_values(),
             VALUES_XOR => self.xor_values(),
-            _ => Err(FrameError::Malformed("a column of values that is unknown")),
+            _ => Err(FrameError::Malformed("unknown encoding of values")),
         }
     }
 
@@ -314,12 +313,11 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
 
     #[inline]
     fn check_time(&self, time: i64) -> Result<()> {
-        match time >= self.span.0 && time <= self.span.1 {
-            true => Ok(()),
-            false => Err(FrameError::Malformed(
-                "a time outside of what the frame says it spans",
-            )),
+        if time < self.span.0 || time > self.span.1 {
+            let reason = "timestamp outside the time range of the frame";
+            return Err(FrameError::Malformed(reason));
         }
+        Ok(())
     }
 }
 
@@ -331,7 +329,7 @@ fn read_xor(reader: &mut Reader<'_>) -> Result<u64> {
     }
     let (trailing, length) = (usize::from(control >> 4), usize::from(control & 15));
     if length == 0 || trailing + length > 8 {
-        return Err(FrameError::Malformed("a value with too many bytes"));
+        return Err(FrameError::Malformed("value with too many bytes"));
     }
     let bytes = reader.take(length as u64)?;
     let mut whole = [0u8; 8];
@@ -343,5 +341,5 @@ fn read_xor(reader: &mut Reader<'_>) -> Result<u64> {
 }
 
 fn text(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| FrameError::Malformed("text that is not UTF-8"))
+    std::str::from_utf8(bytes).map_err(|_| FrameError::Malformed("text is not UTF-8"))
 }

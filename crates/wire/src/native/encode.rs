@@ -1,13 +1,15 @@
 //! Series to frames.
 //!
 //! Holds always:
-//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit goes on in the next one.
+//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit continues
+//!   in the next one.
 //! - Nothing is allocated per sample; the buffers stay from frame to frame.
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{Exemplar, HistogramSample, Labels, Metadata, push_raw_label};
 
 use super::MAGIC;
-use super::bytes::{push_float, push_text, push_varint, push_zigzag};
+use super::bytes::{push_float, push_text};
 use super::decode::{
     Counts, EXEMPLARS, FLOATS, HISTOGRAMS, TIMES_OWN, TIMES_SAME, VALUES_WHOLE, VALUES_XOR,
 };
@@ -15,12 +17,12 @@ use super::frame::{FrameKind, compressor, push_frame};
 use super::histogram::push_histogram;
 use crate::SeriesContent;
 
-/// Where a frame is closed: large enough that compression finds what repeats, small enough that a
-/// few of them in memory are nothing.
+/// Where a frame is closed: large enough that compression finds what repeats, small enough that
+/// several fit in memory.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// Samples of one frame. Columns that repeat take next to nothing, and whoever stores a frame wants
-/// to know how much of it there can be.
+/// Samples of one frame. Columns that repeat take hardly any bytes, so bytes alone would not bound
+/// what a frame holds.
 const FRAME_SAMPLES: u64 = 128 << 10;
 
 /// Floats of one record. At worst they take a third of a frame.
@@ -301,7 +303,7 @@ fn whole(value: f64) -> Option<i64> {
     (same && number.unsigned_abs() <= 1 << 53).then_some(number)
 }
 
-/// One byte that says where the bytes that are not zero lie, and those bytes.
+/// A control byte with the position of the nonzero bytes, and those bytes.
 #[inline]
 fn push_xor(out: &mut Vec<u8>, xor: u64) {
     if xor == 0 {

@@ -1,4 +1,4 @@
-//! Frames: what tells where columns begin and end, and whether they arrived as they were sent.
+//! Frames: they delimit columns and carry their checksum.
 //!
 //! ```text
 //! 0 kind  1 version  2 codec  3 zero  4 stored length u32  8 length u32  12 checksum u64  20 payload
@@ -64,21 +64,21 @@ impl fmt::Debug for Frame {
 /// Why bytes are not a stream of frames.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FrameError {
-    #[error("this is not the native form: it does not begin with its mark")]
+    #[error("this is not the native form: the magic bytes are missing")]
     NotNative,
-    #[error("frame version {0} is newer than this program")]
+    #[error("unsupported frame version {0}")]
     Version(u8),
-    #[error("unknown kind of frame {0}")]
+    #[error("unknown frame kind {0}")]
     Kind(u8),
-    #[error("unknown codec of a frame {0}")]
+    #[error("unknown frame codec {0}")]
     Codec(u8),
     #[error("a frame of {0} bytes is longer than {FRAME_RAW_BYTES_MAX}")]
     TooLong(usize),
     #[error("the checksum of a frame is wrong")]
     Checksum,
-    #[error("a frame does not decompress to the length that it names")]
+    #[error("a frame does not decompress to its stated length")]
     Decompress,
-    #[error("a frame ends too early")]
+    #[error("a frame is truncated")]
     Short,
     #[error("{0}")]
     Malformed(&'static str),
@@ -133,10 +133,10 @@ fn checksum(header: &[u8], payload: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// What reading a stream came to.
+/// The result of one read from a stream.
 #[derive(Debug)]
 pub enum Step {
-    /// The input must hold this many bytes before there is more to say.
+    /// The input must hold at least this many bytes to continue.
     More { at_least: usize },
     /// A frame, and how many bytes of the input it took.
     Frame { frame: Frame, taken: usize },
@@ -144,25 +144,27 @@ pub enum Step {
     End,
 }
 
-/// What begins at a place of a stream, without reading it.
+/// What a stream continues with, without decoding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameHead {
-    /// The mark of a stream.
+    /// The magic bytes of a stream.
     Mark,
     /// A frame of so many bytes in all; the last one of its stream or not.
     Frame { length: usize, last: bool },
-    /// Too little to say, or nothing.
+    /// More input is needed.
     More,
 }
 
-/// Says what `input` begins with. `open` says that the mark of the stream came before.
+/// Identifies what `input` begins with. `open`: the magic bytes of the stream came before.
 pub fn frame_head(input: &[u8], open: bool) -> Result<FrameHead, FrameError> {
     if !open {
         let known = input.len().min(MAGIC.len());
-        return match input.get(..known) == MAGIC.get(..known) {
-            true if known == MAGIC.len() => Ok(FrameHead::Mark),
-            true => Ok(FrameHead::More),
-            false => Err(FrameError::NotNative),
+        return if input.get(..known) != MAGIC.get(..known) {
+            Err(FrameError::NotNative)
+        } else if known < MAGIC.len() {
+            Ok(FrameHead::More)
+        } else {
+            Ok(FrameHead::Mark)
         };
     }
     let Some(header) = input.get(..HEADER_BYTES) else {
@@ -175,29 +177,32 @@ pub fn frame_head(input: &[u8], open: bool) -> Result<FrameHead, FrameError> {
     })
 }
 
-/// Takes a stream apart, however its bytes arrive.
+/// Splits a stream into frames, however its bytes arrive.
 #[derive(Default)]
 pub struct FrameReader {
-    /// Whether the mark of the stream has been read, and no final frame since.
+    /// Whether the magic bytes have been read, and no final frame since.
     open: bool,
     /// Whether anything was read at all.
     begun: bool,
 }
 
 impl FrameReader {
-    /// The next frame of `input`, which begins where the last one ended. `at_end` says that nothing
+    /// The next frame of `input`, which begins where the last one ended. `at_end`: nothing
     /// follows the input.
     pub fn next(&mut self, input: &[u8], at_end: bool) -> Result<Step, FrameError> {
-        let more = |at_least: usize| match at_end {
-            false => Ok(Step::More { at_least }),
-            true => Err(FrameError::Truncated),
+        let more = |at_least: usize| {
+            if at_end {
+                return Err(FrameError::Truncated);
+            }
+            Ok(Step::More { at_least })
         };
         let mut taken = 0;
         if !self.open {
             if input.is_empty() && at_end {
-                return match self.begun {
-                    true => Ok(Step::End),
-                    false => Err(FrameError::NotNative),
+                return if self.begun {
+                    Ok(Step::End)
+                } else {
+                    Err(FrameError::NotNative)
                 };
             }
             let known = input.len().min(MAGIC.len());
@@ -250,15 +255,15 @@ impl<'a> Header<'a> {
         let known = FrameKind::ALL.into_iter().find(|k| k.number() == *kind);
         let kind = known.ok_or(FrameError::Kind(*kind))?;
         if *zero != 0 {
-            return Err(FrameError::Malformed("a byte that must be zero is not"));
+            return Err(FrameError::Malformed("reserved byte is not zero"));
         }
         let length = |at: usize| -> Result<usize, FrameError> {
             let bytes = lengths.get(at..).and_then(|rest| rest.first_chunk());
             let length = u32::from_le_bytes(*bytes.ok_or(FrameError::Short)?) as usize;
-            match length > FRAME_RAW_BYTES_MAX {
-                true => Err(FrameError::TooLong(length)),
-                false => Ok(length),
+            if length > FRAME_RAW_BYTES_MAX {
+                return Err(FrameError::TooLong(length));
             }
+            Ok(length)
         };
         Ok(Self {
             kind,

@@ -7,12 +7,13 @@
 //!
 //! The flags are the reset hint (bits 0–1) and whether counts are floats (bit 2).
 
+use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{
     CounterResetHint, Histogram, HistogramCounts, HistogramSample, MAX_HISTOGRAM_BUCKETS, Span,
 };
 
 use super::FrameError;
-use super::bytes::{Reader, push_float, push_varint, push_zigzag};
+use super::bytes::{Reader, push_float};
 
 const HINT_BITS: u8 = 0b11;
 const FLOAT_COUNTS: u8 = 0b100;
@@ -82,7 +83,7 @@ pub(super) fn read_histogram(reader: &mut Reader<'_>) -> Result<(i64, Histogram)
     }
     let hint = CounterResetHint::from_number(u64::from(flags & HINT_BITS));
     let schema = i8::try_from(reader.zigzag()?);
-    let schema = schema.map_err(|_| FrameError::Malformed("a schema that is no schema"))?;
+    let schema = schema.map_err(|_| FrameError::Malformed("schema out of range"))?;
     let zero_threshold = reader.float()?;
     let sum = reader.float()?;
     let (counts, positive_spans, negative_spans);
@@ -126,7 +127,7 @@ fn read_spans(reader: &mut Reader<'_>) -> Result<Vec<Span>> {
         let length = u32::try_from(reader.varint()?);
         match (offset, length) {
             (Ok(offset), Ok(length)) => Ok(Span { offset, length }),
-            _ => Err(FrameError::Malformed("a span that is out of range")),
+            _ => Err(FrameError::Malformed("span out of range")),
         }
     })
 }
@@ -138,7 +139,7 @@ fn read_list<'a, T>(
 ) -> Result<Vec<T>> {
     let count = reader.count(each_bytes)?;
     if count > MAX_HISTOGRAM_BUCKETS {
-        return Err(FrameError::Malformed("a histogram with too many buckets"));
+        return Err(FrameError::Malformed("histogram with too many buckets"));
     }
     let mut list = Vec::with_capacity(count);
     for _ in 0..count {

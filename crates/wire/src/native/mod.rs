@@ -1,4 +1,4 @@
-//! The native form of exports: frames of columns, from which every bit can be had back.
+//! The native form of exports: frames of columns, lossless to the bit.
 //!
 //! ```text
 //! series ─► encode ─► columns, about 1 MiB ─► zstd ─► frame with its checksum ─► stream
@@ -6,9 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - A frame says all that is needed to read it: none depends on another.
-//! - A stream that is complete ends with a frame of counts. Streams may follow one another, so that
-//!   files can be put together.
+//! - A frame is self-contained: none depends on another.
+//! - A complete stream ends with a frame of counts. Streams may be concatenated, and so may files.
 //! - The same series give the same columns. (The compressed bytes depend on the version of zstd.)
 //! - Decoding ends in calls or an error, with memory in proportion to the frame.
 //!

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::SeriesContent;
-use crate::testing::{Exported, Remembering, Told, expected, exported};
+use crate::testing::{ExportedSeries, RecordingSink, SinkCall, expected, exported};
 
-fn stream(all: &[Exported]) -> Vec<u8> {
+fn stream(all: &[ExportedSeries]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(&mut out);
     for exported in all {
@@ -39,8 +39,8 @@ fn frames(bytes: &[u8], piece: usize) -> Result<Vec<Frame>, FrameError> {
     }
 }
 
-fn decode(bytes: &[u8], piece: usize) -> Result<Vec<Told>, FrameError> {
-    let mut sink = Remembering::default();
+fn decode(bytes: &[u8], piece: usize) -> Result<Vec<SinkCall>, FrameError> {
+    let mut sink = RecordingSink::default();
     let mut counts = Counts::default();
     for frame in frames(bytes, piece)? {
         match frame.kind {
@@ -102,8 +102,8 @@ impl icecore_model::SampleSink for Ignoring {
     fn reject(&mut self, _: String) {}
 }
 
-fn floats(name: &str, count: i64, value: impl Fn(i64) -> f64) -> Exported {
-    Exported {
+fn floats(name: &str, count: i64, value: impl Fn(i64) -> f64) -> ExportedSeries {
+    ExportedSeries {
         series: SeriesSamples {
             labels: Labels::from_pairs([("__name__", name)]),
             floats: FloatColumns {
@@ -131,7 +131,7 @@ fn a_long_series_takes_several_frames() {
 
 #[test]
 fn series_of_one_target_share_their_times() {
-    let all: Vec<Exported> = (0..100)
+    let all: Vec<ExportedSeries> = (0..100)
         .map(|i| floats(&format!("m{i}"), 240, |n| (n * i) as f64))
         .collect();
     let bytes = stream(&all);

@@ -20,7 +20,7 @@ const FIELDS: u32 = known(&[2, 3, 4, 5, 6, 7]);
 /// attributes that do not fit are left out and the ids stay.
 const LABEL_CHARS_MAX: usize = 128;
 
-/// Bytes of the longest id that is one: a trace id has 16.
+/// Bytes of the longest id: a trace id has 16.
 const ID_BYTES_MAX: usize = 16;
 
 /// The inner error is why the exemplar is refused. `otherwise_ms` is the time of one without.
@@ -52,7 +52,7 @@ pub(super) fn decode_exemplar(
             return Ok(Err("trace or span id of an exemplar is too long"));
         }
         if id.iter().any(|byte| *byte != 0) {
-            let hex = hex(id);
+            let hex = hex::encode(id);
             chars_left = chars_left.saturating_sub(name.len() + hex.len());
             labels.set(name, &hex);
         }
@@ -103,12 +103,4 @@ fn attributes_that_fit(message: &[u8], chars_max: usize) -> Result<Vec<(String, 
         pairs.push((name.to_owned(), text));
     }
     Ok(pairs)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)])
-        .collect()
 }

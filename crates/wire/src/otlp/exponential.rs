@@ -14,7 +14,7 @@
 //!
 //! As classic series every point has the same bounds, whatever its scale: 0 and the powers of two of
 //! [`EXPONENTS`], and their negatives once there are negative values. Buckets that are finer are added up,
-//! of coarser ones only the bounds tell something, and values outside fall into the outermost buckets: so
+//! coarser ones count at their bounds, and values outside fall into the outermost buckets: so
 //! a change of scale makes no new series, and running totals of deltas stay right.
 
 use std::ops::RangeInclusive;
@@ -27,9 +27,7 @@ use super::histogram::{HistogramBuffers, sparse};
 use super::metric::Metric;
 use super::request::Decoder;
 use super::translation::Exponential;
-use crate::prometheus::protobuf::{
-    Reader, Result, bytes_tag, fixed64_tag, known, unzigzag, varint_tag,
-};
+use crate::prometheus::protobuf::{Reader, Result, bytes_tag, fixed64_tag, known, varint_tag};
 
 const ATTRIBUTES: u32 = bytes_tag(1);
 const START: u32 = fixed64_tag(2);
@@ -51,14 +49,14 @@ const FIELDS: u32 = known(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
 /// nanoseconds, and 1 TiB when counted in bytes.
 const EXPONENTS: RangeInclusive<i64> = -16..=40;
 
-/// The width of the zero bucket where none is said, as Prometheus has it.
+/// The default width of the zero bucket, as in Prometheus.
 const ZERO_THRESHOLD_DEFAULT: f64 = 1e-128;
 
 /// The finest and the coarsest buckets that a native histogram has.
 const SCALE_MAX: i32 = 8;
 const SCALE_MIN: i32 = -4;
 
-/// What a point says beside its buckets.
+/// The fields of a point besides its buckets.
 #[derive(Clone, Copy, Default)]
 struct Values {
     count: u64,
@@ -151,7 +149,7 @@ fn read_buckets(
     let mut reader = Reader::new(message);
     while !reader.is_empty() {
         match reader.tag()? {
-            OFFSET => *offset = unzigzag(reader.varint()?) as i32,
+            OFFSET => *offset = reader.zigzag()? as i32,
             COUNT_OF_BUCKET => push(reader.varint()?),
             COUNTS => {
                 let mut packed = Reader::new(reader.bytes()?);

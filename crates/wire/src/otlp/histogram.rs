@@ -18,9 +18,9 @@ use icecore_model::{
 };
 
 use super::exemplar::decode_exemplar;
-use super::labels::{Extra, push_label};
+use super::labels::{ExtraLabel, push_label};
 use super::metric::Metric;
-use super::point::When;
+use super::point::PointTime;
 use super::request::Decoder;
 use crate::prometheus::number::push_formatted;
 use crate::prometheus::protobuf::{
@@ -42,7 +42,7 @@ const MIN: u32 = fixed64_tag(11);
 const MAX: u32 = fixed64_tag(12);
 const FIELDS: u32 = known(&[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
-/// Buckets of the current point, and what was worked out about its bounds.
+/// Buckets of the current point, and what is cached for its bounds.
 #[derive(Default)]
 pub(super) struct HistogramBuffers {
     /// Upper bounds without +Inf.
@@ -51,14 +51,14 @@ pub(super) struct HistogramBuffers {
     pub(super) counts: Vec<u64>,
     /// Whether there were more than can be.
     pub(super) too_many: bool,
-    known: KnownBounds,
+    known: BoundsCache,
     pub(super) positive: Vec<u64>,
     pub(super) negative: Vec<u64>,
 }
 
-/// What follows from bounds, for as long as points repeat them.
+/// What was derived from bounds, for as long as points repeat them.
 #[derive(Default)]
-struct KnownBounds {
+struct BoundsCache {
     bounds: Vec<f64>,
     /// Labels `le` one after the other, +Inf last, and where each ends.
     labels: Vec<u8>,
@@ -115,7 +115,7 @@ impl HistogramBuffers {
     }
 }
 
-impl KnownBounds {
+impl BoundsCache {
     fn set(&mut self, bounds: &[f64]) {
         let same = self.bounds.len() == bounds.len()
             && std::iter::zip(&self.bounds, bounds).all(|(a, b)| a.to_bits() == b.to_bits());
@@ -139,7 +139,7 @@ impl KnownBounds {
                 // Prometheus writes all digits and never an exponent here.
                 bound => push_formatted(&mut text, format_args!("{bound}")),
             }
-            push_label(&mut self.labels, Extra::Le.name().as_bytes(), &text);
+            push_label(&mut self.labels, ExtraLabel::Le.name().as_bytes(), &text);
             self.ends.push(self.labels.len());
         }
     }
@@ -191,11 +191,11 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
         self.put_classic(metric, when, count, sum)
     }
 
-    /// Hands over the point as `_bucket`, `_sum` and `_count` series.
+    /// Writes the point as `_bucket`, `_sum` and `_count` series.
     pub(super) fn put_classic(
         &mut self,
         metric: &Metric<'_>,
-        when: When,
+        when: PointTime,
         count: u64,
         sum: Option<f64>,
     ) -> Result<()> {
@@ -215,7 +215,7 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
     fn put_components(
         &mut self,
         metric: &Metric<'_>,
-        when: When,
+        when: PointTime,
         count: u64,
         sum: Option<f64>,
         exemplars: &[(usize, Exemplar)],
@@ -231,7 +231,7 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
             if bound == Some(&f64::INFINITY) || (bucket < last && own.is_none() && !when.stale) {
                 continue;
             }
-            let extra = Some((Extra::Le, self.histogram.known.label(bucket)));
+            let extra = Some((ExtraLabel::Le, self.histogram.known.label(bucket)));
             self.labels
                 .announce(self.sink, &metric.labels.bucket, extra)?;
             let value = if bucket == last { count } else { cumulative };
@@ -251,7 +251,7 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
     }
 
     /// The exemplars of the point with the bucket that each falls into.
-    fn exemplars_by_bucket(&mut self, when: When) -> Result<Vec<(usize, Exemplar)>> {
+    fn exemplars_by_bucket(&mut self, when: PointTime) -> Result<Vec<(usize, Exemplar)>> {
         let mut exemplars = Vec::new();
         let bounds = &self.histogram.bounds;
         let counted = !self.histogram.counts.is_empty();
@@ -259,9 +259,10 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
             match decode_exemplar(message, when.timestamp_ms)? {
                 Ok(exemplar) => {
                     let value = exemplar.value;
-                    let bucket = match value.is_nan() || !counted {
-                        true => bounds.len(),
-                        false => bounds.partition_point(|bound| *bound < value),
+                    let bucket = if value.is_nan() || !counted {
+                        bounds.len()
+                    } else {
+                        bounds.partition_point(|bound| *bound < value)
                     };
                     let at_infinity = bounds.get(bucket) == Some(&f64::INFINITY);
                     let bucket = if at_infinity { bounds.len() } else { bucket };
@@ -273,11 +274,11 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
         Ok(exemplars)
     }
 
-    /// Hands over a native histogram of the current point, or refuses the point.
+    /// Writes a native histogram of the current point, or rejects the point.
     pub(super) fn put_native(
         &mut self,
         metric: &Metric<'_>,
-        when: When,
+        when: PointTime,
         histogram: std::result::Result<Histogram, String>,
     ) -> Result<()> {
         let histogram = if when.stale {

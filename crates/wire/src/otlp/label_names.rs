@@ -2,17 +2,18 @@
 
 use super::translation::Translation;
 
-/// The label name for an attribute, or why it cannot be one. What is left of a name may be `key_` alone:
-/// that an attribute was there is worth more than its name.
+/// The label name for an attribute, or why it cannot be one. A name may become `key_` alone rather than
+/// lose its attribute.
 pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String, String> {
     let key = str::from_utf8(key).map_err(|_| "attribute name is not valid UTF-8".to_owned())?;
     if key.is_empty() {
         return Err("attribute without a name".into());
     }
     if !translation.strategy.escapes() {
-        return match is_underscores(key) {
-            true => Err(format!("attribute name {key:?} says nothing")),
-            false => Ok(key.into()),
+        return if is_underscores(key) {
+            Err(format!("attribute name {key:?} has only underscores"))
+        } else {
+            Ok(key.into())
         };
     }
     let name = escaped(translation, key);
@@ -30,7 +31,7 @@ fn escaped(translation: &Translation, key: &str) -> String {
             .map(|c| if is_label_char(c) { c } else { '_' })
             .collect()
     } else {
-        without_runs(key)
+        collapse_underscores(key)
     };
     let digit_first = name.as_bytes().first().is_some_and(u8::is_ascii_digit);
     let one_underscore_first = name.starts_with('_') && !name.starts_with("__");
@@ -48,7 +49,7 @@ fn is_underscores(name: &str) -> bool {
 }
 
 /// Runs of underscores and of what becomes one are a single one, except around a reserved name.
-fn without_runs(key: &str) -> String {
+fn collapse_underscores(key: &str) -> String {
     let reserved = key
         .strip_prefix("__")
         .and_then(|rest| rest.strip_suffix("__"));

@@ -1,45 +1,46 @@
 //! The label bytes of a data point's series.
 //!
 //! Points of one metric nearly always have the same attribute names in the same order. So what follows
-//! from the names is worked out when they change: how they translate, which of them become one label,
-//! which give way to labels of the resource, and in which order all stand. What is left per point is
-//! copying values into place.
+//! from the names is computed when they change: how they translate, which of them become one label,
+//! which are overridden by labels of the resource, and the order of all. What is left per point is
+//! copying values.
 //!
 //! ```text
-//! attributes, base labels ─► Shape (slots in label order) ─► base bytes ─► + name, + le ─► sink
+//! attributes, base labels ─► LabelLayout (slots in label order) ─► base bytes ─► + name, + le ─► sink
 //!        when names change                     per point              per series
 //! ```
 //!
 //! Holds always:
 //! - Labels are sorted by name, and none is empty: equal label sets are equal bytes.
-//! - A label of the resource or scope that overrides wins over an attribute; a promoted one gives way.
+//! - A label of the resource or scope may override an attribute; a promoted one does not.
 //! - What is written for one request is at most [`LABEL_BYTES_PER_REQUEST_MAX`].
 
 use std::ops::Range;
 
+use icecore_model::varint::{push_varint, varint_length};
 use icecore_model::{METRIC_NAME, RawLabels, SampleSink};
 
 use super::attributes::Attribute;
 use super::label_names::label_name;
 use super::translation::Translation;
 use super::value::{common_string, push_text};
-use crate::prometheus::protobuf::{Result, push_varint, varint_length};
+use crate::prometheus::protobuf::Result;
 
-/// Bytes of labels that one request may spell out. A few bytes of a point repeat all labels of its
-/// resource, so the size of the request is no bound. The storage refuses earlier; this bounds the time.
+/// Bytes of labels that one request may expand to. A few bytes of a point repeat all labels of its
+/// resource, so the size of the request is no bound. Storage refuses earlier; this bounds the time.
 pub(super) const LABEL_BYTES_PER_REQUEST_MAX: usize = 256 << 20;
 
 /// Bytes of labels that resource and scope may give to each series.
 const BASE_BYTES_MAX: usize = 64 << 10;
 
-/// The labels that a series of a histogram or summary has beside those of its point.
+/// The labels that a series of a histogram or summary has besides those of its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extra {
+pub(super) enum ExtraLabel {
     Le,
     Quantile,
 }
 
-impl Extra {
+impl ExtraLabel {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Le => "le",
@@ -53,15 +54,15 @@ impl Extra {
 pub(super) struct BaseLabel {
     pub(super) name: String,
     pub(super) value: Vec<u8>,
-    /// Whether it wins over an attribute of the same name.
+    /// Whether it overrides an attribute of the same name.
     pub(super) overrides: bool,
 }
 
-/// Labels of the current point, and what was worked out about its attribute names.
+/// Labels of the current point, and the layout computed from its attribute names.
 pub(super) struct Labels<'a> {
     /// Sorted by name; of the current scope.
     base: std::result::Result<Vec<BaseLabel>, String>,
-    shape: Shape<'a>,
+    layout: LabelLayout<'a>,
     /// Labels of the point without its name and extra label.
     bytes: Vec<u8>,
     /// Where in `bytes` each slot begins, and where the last one ends.
@@ -73,24 +74,24 @@ pub(super) struct Labels<'a> {
 
 /// What follows from the attribute names of a point and the labels of its scope.
 #[derive(Default)]
-struct Shape<'a> {
+struct LabelLayout<'a> {
     keys: Vec<&'a [u8]>,
-    /// False until it is worked out for the current scope.
+    /// False until it is computed for the current scope.
     valid: bool,
     slots: Vec<Slot>,
-    /// Beginnings of labels, and whole labels of resource and scope.
+    /// Prefixes of labels, and whole labels of resource and scope.
     arena: Vec<u8>,
     /// Attributes that are joined, by position.
     joined: Vec<u32>,
-    name: Place,
-    le: Place,
-    quantile: Place,
+    name: InsertPosition,
+    le: InsertPosition,
+    quantile: InsertPosition,
     problem: Option<String>,
 }
 
 /// Where a label that is not the point's own goes: before a slot, or in its place.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct InsertPosition {
     slot: usize,
     replaces: bool,
 }
@@ -98,9 +99,9 @@ struct Place {
 enum Slot {
     /// A whole label.
     Fixed(Range<usize>),
-    /// The beginning of a label, and the attribute with its value.
+    /// The prefix of a label, and the attribute with its value.
     Attribute(Range<usize>, usize),
-    /// The beginning of a label, and a range of `joined`.
+    /// The prefix of a label, and a range of `joined`.
     Joined(Range<usize>, Range<usize>),
 }
 
@@ -108,7 +109,7 @@ impl<'a> Labels<'a> {
     pub(super) fn new() -> Self {
         Self {
             base: Ok(Vec::new()),
-            shape: Shape::default(),
+            layout: LabelLayout::default(),
             bytes: Vec::new(),
             starts: Vec::new(),
             series: Vec::new(),
@@ -117,7 +118,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Whether anything may still be written. Asked before work whose size the point does not show.
+    /// Takes bytes from the budget of the request; an error when it is used up.
     pub(super) fn spend(&mut self, bytes: usize) -> std::result::Result<(), String> {
         match self.bytes_left.checked_sub(bytes) {
             Some(left) => {
@@ -144,7 +145,7 @@ impl<'a> Labels<'a> {
                 )),
             }
         });
-        self.shape.valid = false;
+        self.layout.valid = false;
     }
 
     /// Takes the attributes of the next point. The inner error is why it is refused.
@@ -156,18 +157,18 @@ impl<'a> Labels<'a> {
         if self.bytes_left == 0 {
             return Ok(self.spend(1));
         }
-        if !self.shape.fits(attributes) {
+        if !self.layout.fits(attributes) {
             let base = match &self.base {
                 Ok(base) => base,
                 Err(reason) => return Ok(Err(reason.clone())),
             };
-            self.shape.work_out(translation, attributes, base);
-            let spent = self.shape.arena.len();
+            self.layout.compute(translation, attributes, base);
+            let spent = self.layout.arena.len();
             if let Err(reason) = self.spend(spent) {
                 return Ok(Err(reason));
             }
         }
-        if let Some(problem) = &self.shape.problem {
+        if let Some(problem) = &self.layout.problem {
             return Ok(Err(problem.clone()));
         }
         self.write_values(attributes)
@@ -177,37 +178,37 @@ impl<'a> Labels<'a> {
         &mut self,
         attributes: &[Attribute<'a>],
     ) -> Result<std::result::Result<(), String>> {
-        let Shape {
+        let LabelLayout {
             slots,
             arena,
             joined,
             ..
-        } = &self.shape;
+        } = &self.layout;
         let value_of = |index: usize| attributes.get(index).map_or(&[][..], |a| a.value);
         self.bytes.clear();
         self.starts.clear();
         for slot in slots {
             self.starts.push(self.bytes.len());
-            let (beginning, indexes) = match slot {
+            let (prefix, indexes) = match slot {
                 Slot::Fixed(label) => {
                     self.bytes.extend_from_slice(slice(arena, label));
                     continue;
                 }
-                Slot::Attribute(beginning, index) => {
-                    let beginning = slice(arena, beginning);
+                Slot::Attribute(prefix, index) => {
+                    let prefix = slice(arena, prefix);
                     if let Some(text) = common_string(value_of(*index)) {
-                        push_with_beginning(&mut self.bytes, beginning, text);
+                        push_with_prefix(&mut self.bytes, prefix, text);
                         continue;
                     }
                     self.text.clear();
                     if !push_text(value_of(*index), &mut self.text)? {
                         return Ok(Err(too_deep()));
                     }
-                    push_with_beginning(&mut self.bytes, beginning, &self.text);
+                    push_with_prefix(&mut self.bytes, prefix, &self.text);
                     continue;
                 }
-                Slot::Joined(beginning, range) => (
-                    slice(arena, beginning),
+                Slot::Joined(prefix, range) => (
+                    slice(arena, prefix),
                     joined.get(range.clone()).unwrap_or_default(),
                 ),
             };
@@ -220,7 +221,7 @@ impl<'a> Labels<'a> {
                     return Ok(Err(too_deep()));
                 }
             }
-            push_with_beginning(&mut self.bytes, beginning, &self.text);
+            push_with_prefix(&mut self.bytes, prefix, &self.text);
         }
         self.starts.push(self.bytes.len());
         Ok(Ok(()))
@@ -231,42 +232,44 @@ impl<'a> Labels<'a> {
         &mut self,
         sink: &mut impl SampleSink,
         name: &[u8],
-        extra: Option<(Extra, &[u8])>,
+        extra: Option<(ExtraLabel, &[u8])>,
     ) -> std::result::Result<(), String> {
-        let name_at = self.bounds(self.shape.name).0;
+        let name_at = self.bounds(self.layout.name).0;
         self.series.clear();
-        self.series.extend_from_slice(part(&self.bytes, 0, name_at));
+        self.series
+            .extend_from_slice(between(&self.bytes, 0, name_at));
         self.series.extend_from_slice(name);
         let end = self.bytes.len();
         match extra {
             None => self
                 .series
-                .extend_from_slice(part(&self.bytes, name_at, end)),
+                .extend_from_slice(between(&self.bytes, name_at, end)),
             Some((extra, label)) => {
                 let (before, after) = self.bounds(match extra {
-                    Extra::Le => self.shape.le,
-                    Extra::Quantile => self.shape.quantile,
+                    ExtraLabel::Le => self.layout.le,
+                    ExtraLabel::Quantile => self.layout.quantile,
                 });
                 self.series
-                    .extend_from_slice(part(&self.bytes, name_at, before));
+                    .extend_from_slice(between(&self.bytes, name_at, before));
                 self.series.extend_from_slice(label);
-                self.series.extend_from_slice(part(&self.bytes, after, end));
+                self.series
+                    .extend_from_slice(between(&self.bytes, after, end));
             }
         }
         self.spend(self.series.len())?;
-        // A known series that is the beginning of this one is not this one.
+        // The guess may be a series whose labels are a prefix of these.
         if sink.guess_series(&self.series) != Some(self.series.len()) {
             sink.series(RawLabels(&self.series));
         }
         Ok(())
     }
 
-    /// Where the bytes before and after a label that goes to `place` end and begin.
-    fn bounds(&self, place: Place) -> (usize, usize) {
+    /// Where the bytes before and after a label that goes to `position` end and begin.
+    fn bounds(&self, position: InsertPosition) -> (usize, usize) {
         let start = |slot: usize| self.starts.get(slot).copied().unwrap_or(self.bytes.len());
-        let before = start(place.slot);
-        let after = if place.replaces {
-            start(place.slot + 1)
+        let before = start(position.slot);
+        let after = if position.replaces {
+            start(position.slot + 1)
         } else {
             before
         };
@@ -274,8 +277,8 @@ impl<'a> Labels<'a> {
     }
 }
 
-impl<'a> Shape<'a> {
-    /// Whether it was worked out for attributes of these names.
+impl<'a> LabelLayout<'a> {
+    /// Whether it was computed for attributes of these names.
     #[inline]
     fn fits(&self, attributes: &[Attribute<'a>]) -> bool {
         self.valid
@@ -283,7 +286,7 @@ impl<'a> Shape<'a> {
             && std::iter::zip(&self.keys, attributes).all(|(key, a)| *key == a.key)
     }
 
-    fn work_out(
+    fn compute(
         &mut self,
         translation: &Translation,
         attributes: &[Attribute<'a>],
@@ -296,7 +299,7 @@ impl<'a> Shape<'a> {
         self.arena.clear();
         self.joined.clear();
         self.problem = None;
-        [self.name, self.le, self.quantile] = [Place::default(); 3];
+        [self.name, self.le, self.quantile] = [InsertPosition::default(); 3];
         let mut names = Vec::with_capacity(attributes.len());
         for (index, attribute) in attributes.iter().enumerate() {
             match label_name(translation, attribute.key) {
@@ -330,10 +333,10 @@ impl<'a> Shape<'a> {
             }
             let Some(label) = base.next() else { continue };
             if attribute_name == Some(label.name.as_str()) {
-                match label.overrides {
-                    true => drop(names.next()),
-                    false => continue,
+                if !label.overrides {
+                    continue;
                 }
+                names.next();
             }
             self.push_base(label);
         }
@@ -343,21 +346,21 @@ impl<'a> Shape<'a> {
         let Some((name, _, index)) = group.first() else {
             return;
         };
-        // The name of the metric is no attribute's to give.
+        // An attribute cannot set the metric name.
         if name == METRIC_NAME {
             return;
         }
-        self.place(name);
+        self.note_position(name);
         let start = self.arena.len();
-        push_beginning(&mut self.arena, name.as_bytes());
-        let beginning = start..self.arena.len();
+        push_prefix(&mut self.arena, name.as_bytes());
+        let prefix = start..self.arena.len();
         self.slots.push(match group.len() {
-            1 => Slot::Attribute(beginning, *index),
+            1 => Slot::Attribute(prefix, *index),
             _ => {
                 let start = self.joined.len();
                 self.joined
                     .extend(group.iter().map(|(_, _, index)| *index as u32));
-                Slot::Joined(beginning, start..self.joined.len())
+                Slot::Joined(prefix, start..self.joined.len())
             }
         });
     }
@@ -366,26 +369,26 @@ impl<'a> Shape<'a> {
         if label.name == METRIC_NAME {
             return;
         }
-        self.place(&label.name);
+        self.note_position(&label.name);
         let start = self.arena.len();
         push_label(&mut self.arena, label.name.as_bytes(), &label.value);
         self.slots.push(Slot::Fixed(start..self.arena.len()));
     }
 
-    /// Notes that the label comes next, for the labels that must stand after it or in its place.
-    fn place(&mut self, name: &str) {
+    /// Notes that the label comes next, for the labels that follow or replace it.
+    fn note_position(&mut self, name: &str) {
         let next = self.slots.len();
-        for (place, of) in [
+        for (position, of) in [
             (&mut self.name, METRIC_NAME),
-            (&mut self.le, Extra::Le.name()),
-            (&mut self.quantile, Extra::Quantile.name()),
+            (&mut self.le, ExtraLabel::Le.name()),
+            (&mut self.quantile, ExtraLabel::Quantile.name()),
         ] {
             if name < of {
-                place.slot = next + 1;
-                place.replaces = false;
+                position.slot = next + 1;
+                position.replaces = false;
             } else if name == of {
-                place.slot = next;
-                place.replaces = true;
+                position.slot = next;
+                position.replaces = true;
             }
         }
     }
@@ -399,36 +402,34 @@ fn slice<'b>(bytes: &'b [u8], range: &Range<usize>) -> &'b [u8] {
     bytes.get(range.clone()).unwrap_or_default()
 }
 
-fn part(bytes: &[u8], start: usize, end: usize) -> &[u8] {
+fn between(bytes: &[u8], start: usize, end: usize) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()
 }
 
 /// Appends a label in the encoding of [`RawLabels`]; nothing when its value is empty.
 pub(super) fn push_label(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    let mut beginning = Vec::with_capacity(name.len() + 4);
-    push_beginning(&mut beginning, name);
-    push_with_beginning(out, &beginning, value);
+    let mut prefix = Vec::with_capacity(name.len() + 4);
+    push_prefix(&mut prefix, name);
+    push_with_prefix(out, &prefix, value);
 }
 
 /// The part of a label's encoding that depends on its name alone.
-fn push_beginning(out: &mut Vec<u8>, name: &[u8]) {
+fn push_prefix(out: &mut Vec<u8>, name: &[u8]) {
     out.push(0x0a);
-    push_varint(out, name.len());
+    push_varint(out, name.len() as u64);
     out.extend_from_slice(name);
     out.push(0x12);
 }
 
 #[inline]
-fn push_with_beginning(out: &mut Vec<u8>, beginning: &[u8], value: &[u8]) {
+fn push_with_prefix(out: &mut Vec<u8>, prefix: &[u8], value: &[u8]) {
     if value.is_empty() {
         return;
     }
     out.push(0x0a);
-    push_varint(
-        out,
-        beginning.len() + varint_length(value.len()) + value.len(),
-    );
-    out.extend_from_slice(beginning);
-    push_varint(out, value.len());
+    let length = prefix.len() + varint_length(value.len() as u64) + value.len();
+    push_varint(out, length as u64);
+    out.extend_from_slice(prefix);
+    push_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }

@@ -238,7 +238,7 @@ impl<'a> Metric<'a> {
         }
     }
 
-    /// How a number of this metric is handed over: the total of a sum that may fall is a gauge.
+    /// The temporality of this metric's numbers: the total of a sum that may fall is a gauge.
     pub(super) fn number_temporality(&self) -> Temporality {
         match self.temporality {
             Temporality::Cumulative if !self.monotonic => Temporality::Unspecified,

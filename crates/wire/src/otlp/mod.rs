@@ -8,12 +8,12 @@
 //!             resource      names           labels (attributes → label bytes)
 //! ```
 //!
-//! Meaning lives in the protobuf decoder alone: JSON is rewritten as protobuf first. Names and labels
+//! Only protobuf is decoded: JSON is rewritten as protobuf first. Names and labels
 //! come out as Prometheus 3 makes them, by [`Translation`].
 //!
 //! Holds always:
-//! - Fields may come in any order: what stands above the points is read before them.
-//! - Every data point is announced by `point`, and is handed over or refused with a reason.
+//! - Fields may come in any order: resource, scope and metric are read before their points.
+//! - Every data point is announced by `point`, then written or rejected with a reason.
 //! - Nothing is allocated per number point; label names are translated when they change, not per point.
 //! - What one request can make the decoder write is bounded (`LABEL_BYTES_PER_REQUEST_MAX`).
 
@@ -36,7 +36,7 @@ mod translation;
 mod value;
 
 pub use json::{JsonError, json_to_protobuf};
-pub use request::{Decoded, decode_metrics};
+pub use request::{DecodeStats, decode_metrics};
 pub use response::{
     PartialSuccess, write_response, write_response_json, write_status, write_status_json,
 };

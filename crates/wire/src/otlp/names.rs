@@ -36,7 +36,7 @@ pub(super) fn metric_name(
     } else {
         let words = name.split(|c: char| !is_name_char(c) && c != '_');
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        not_a_digit_first(words.join("_"))
+        escape_leading_digit(words.join("_"))
     };
     if translated.is_empty() {
         return Err(format!(
@@ -66,7 +66,7 @@ pub(super) fn unit_words(strategy: Strategy, unit: &str) -> String {
     trimmed.strip_suffix('_').unwrap_or(trimmed).into()
 }
 
-/// Words of letters, digits and colons, joined by underscores, with the unit and the type behind them.
+/// Words of letters, digits and colons, joined by underscores, with the unit and the type as suffixes.
 fn normalised(name: &str, unit: &str, kind: NameKind) -> String {
     let mut words: Vec<&str> = name
         .split(|c| !is_name_char(c))
@@ -98,10 +98,10 @@ fn normalised(name: &str, unit: &str, kind: NameKind) -> String {
         words.retain(|word| *word != type_word);
         words.push(type_word);
     }
-    not_a_digit_first(words.join("_"))
+    escape_leading_digit(words.join("_"))
 }
 
-/// The name as it is, with the unit and the type behind it unless they are there.
+/// The name as it is, with the unit and the type as suffixes unless it has them.
 fn with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
     let (main, per) = unit_suffixes(unit);
     let type_word = match kind {
@@ -144,7 +144,7 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == ':'
 }
 
-fn not_a_digit_first(name: String) -> String {
+fn escape_leading_digit(name: String) -> String {
     match name.as_bytes().first() {
         Some(first) if first.is_ascii_digit() => format!("_{name}"),
         _ => name,
@@ -154,7 +154,7 @@ fn not_a_digit_first(name: String) -> String {
 /// The unit and what it is per, in words; either may be empty.
 fn unit_suffixes(unit: &str) -> (String, String) {
     let (main, per) = unit.split_once('/').unwrap_or((unit, ""));
-    // What stands in braces is a remark, not a unit.
+    // Text in braces is an annotation, not a unit.
     let plain = |text: &str| match text.trim() {
         remark if remark.contains(['{', '}']) => String::new(),
         plain => plain.into(),

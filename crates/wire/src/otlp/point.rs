@@ -10,7 +10,7 @@ use crate::prometheus::protobuf::Result;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// The flag that says that the series has ended here.
+/// The flag of a point that marks the end of its series.
 const NO_RECORDED_VALUE: u64 = 1;
 
 /// A data point while its message is read. The buffers are reused.
@@ -43,9 +43,9 @@ impl<'a> Point<'a> {
     }
 }
 
-/// When a point is, and whether it says that its series has ended.
+/// Time of a point, and whether it marks the end of its series.
 #[derive(Clone, Copy)]
-pub(super) struct When {
+pub(super) struct PointTime {
     pub(super) timestamp_ms: i64,
     pub(super) start_timestamp_ms: i64,
     pub(super) stale: bool,
@@ -59,7 +59,7 @@ pub(super) fn to_ms(ns: u64) -> i64 {
 impl<S: SampleSink> Decoder<'_, '_, S> {
     /// Announces the point that was read and prepares its labels. `None` when it is refused.
     #[inline]
-    pub(super) fn begin_point(&mut self, metric: &Metric<'_>) -> Result<Option<When>> {
+    pub(super) fn begin_point(&mut self, metric: &Metric<'_>) -> Result<Option<PointTime>> {
         self.sink.point();
         self.points += 1;
         self.latest_ns = self.latest_ns.max(self.point.time_ns);
@@ -80,16 +80,16 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
             self.sink.reject(format!("{}: {reason}", metric.family));
             return Ok(None);
         }
-        Ok(Some(When {
+        Ok(Some(PointTime {
             timestamp_ms: to_ms(self.point.time_ns),
             start_timestamp_ms: to_ms(self.point.start_ns),
             stale: self.point.is_stale(),
         }))
     }
 
-    /// Hands over one value of the series announced last.
+    /// Writes one value of the series announced last.
     #[inline]
-    pub(super) fn put(&mut self, temporality: Temporality, when: When, value: f64) {
+    pub(super) fn put(&mut self, temporality: Temporality, when: PointTime, value: f64) {
         let mut sample = Sample {
             timestamp_ms: when.timestamp_ms,
             value,
@@ -110,8 +110,8 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
         }
     }
 
-    /// Hands over all exemplars of the point for the series announced last.
-    pub(super) fn put_exemplars(&mut self, when: When) -> Result<()> {
+    /// Writes all exemplars of the point to the series announced last.
+    pub(super) fn put_exemplars(&mut self, when: PointTime) -> Result<()> {
         for message in &self.point.exemplars {
             match decode_exemplar(message, when.timestamp_ms)? {
                 Ok(exemplar) => self.sink.exemplar(exemplar),

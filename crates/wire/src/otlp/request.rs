@@ -28,9 +28,9 @@ const METRICS: u32 = bytes_tag(2);
 const SCHEMA_URL: u32 = bytes_tag(3);
 const SCOPE_FIELDS: u32 = known(&[1, 2, 3]);
 
-/// What a request held, whatever the sink made of it.
+/// What a request contained, accepted or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodeStats {
     pub points: u64,
 }
 
@@ -40,7 +40,7 @@ pub fn decode_metrics(
     body: &[u8],
     translation: &Translation,
     sink: &mut impl SampleSink,
-) -> std::result::Result<Decoded, WireError> {
+) -> std::result::Result<DecodeStats, WireError> {
     let mut decoder = Decoder {
         translation,
         sink,
@@ -61,12 +61,12 @@ pub fn decode_metrics(
             .request_field(&mut request)
             .map_err(|error| WireError::Protobuf { offset, error })?;
     }
-    Ok(Decoded {
+    Ok(DecodeStats {
         points: decoder.points,
     })
 }
 
-/// What stands above the points, and buffers that are reused from point to point.
+/// Resource, scope and metric of the current point, and buffers that are reused.
 pub(super) struct Decoder<'a, 't, S> {
     pub(super) translation: &'t Translation,
     pub(super) sink: &'t mut S,

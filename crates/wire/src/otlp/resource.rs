@@ -33,14 +33,14 @@ pub(super) struct Resource<'a> {
 }
 
 /// `InstrumentationScope { string name = 1; string version = 2; KeyValue attributes = 3;
-/// uint32 dropped_attributes_count = 4; }`, and the schema of what stands under it.
+/// uint32 dropped_attributes_count = 4; }`, and its schema URL.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     name: &'a [u8],
     version: &'a [u8],
     pub(super) schema_url: &'a [u8],
     attributes: Vec<Attribute<'a>>,
-    /// Whether its labels were worked out.
+    /// Whether its labels were computed.
     pub(super) prepared: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Resource<'a> {
         Ok(Some(text))
     }
 
-    /// `job` and `instance`, as far as the resource says who it is.
+    /// `job` and `instance`, as far as the resource has them.
     fn identity(&self) -> Result<Vec<(&'static str, Vec<u8>)>> {
         let mut labels = Vec::new();
         if let Some(name) = self.text_of(SERVICE_NAME)? {
@@ -145,9 +145,10 @@ fn base_labels(
             Err(reason) => return Ok(Err(reason)),
         };
         let mut text = Vec::new();
-        match push_text(value, &mut text)? {
-            true => Ok(Ok((name, text))),
-            false => Ok(Err(format!("attribute {name} is nested too deep"))),
+        if push_text(value, &mut text)? {
+            Ok(Ok((name, text)))
+        } else {
+            Ok(Err(format!("attribute {name} is nested too deep")))
         }
     };
     for attribute in resource.promoted(translation) {
@@ -186,14 +187,14 @@ fn base_labels(
 }
 
 impl<S: SampleSink> Decoder<'_, '_, S> {
-    /// Works out the labels of the current scope when its first point needs them.
+    /// Computes the labels of the current scope when its first point needs them.
     #[inline]
     pub(super) fn prepare_base(&mut self) -> Result<()> {
         if self.scope.prepared {
             return Ok(());
         }
         self.scope.prepared = true;
-        // What a scope of a few bytes repeats is on the budget, too.
+        // A scope of a few bytes can repeat many labels: they count, too.
         let attributes = self
             .resource
             .attributes

@@ -10,7 +10,7 @@ use crate::prometheus::number::push_signed;
 pub struct PartialSuccess {
     /// Data points.
     pub rejected: i64,
-    /// Why, for people.
+    /// The reasons, as a message.
     pub message: String,
 }
 

@@ -8,9 +8,9 @@
 
 use icecore_model::{SampleSink, Temporality};
 
-use super::labels::{Extra, push_label};
+use super::labels::{ExtraLabel, push_label};
 use super::metric::Metric;
-use super::point::When;
+use super::point::PointTime;
 use super::request::Decoder;
 use crate::prometheus::number::push_formatted;
 use crate::prometheus::protobuf::{Reader, Result, bytes_tag, fixed64_tag, known, varint_tag};
@@ -55,7 +55,7 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
         &mut self,
         message: &[u8],
         metric: &Metric<'_>,
-        when: When,
+        when: PointTime,
         count: u64,
         sum: f64,
     ) -> Result<std::result::Result<(), String>> {
@@ -71,8 +71,8 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
             text.clear();
             push_formatted(&mut text, format_args!("{quantile}"));
             label.clear();
-            push_label(&mut label, Extra::Quantile.name().as_bytes(), &text);
-            let extra = Some((Extra::Quantile, &label[..]));
+            push_label(&mut label, ExtraLabel::Quantile.name().as_bytes(), &text);
+            let extra = Some((ExtraLabel::Quantile, &label[..]));
             if let Err(reason) = self.labels.announce(self.sink, &metric.labels.plain, extra) {
                 return Ok(Err(reason));
             }

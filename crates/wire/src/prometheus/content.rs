@@ -1,4 +1,4 @@
-//! Which remote write message a request says it carries.
+//! The remote write message that a request declares.
 
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ pub enum RemoteWriteVersion {
     V2,
 }
 
-/// A content type or encoding that this door does not take; the server answers 415.
+/// An unsupported content type or encoding; the server answers 415.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ContentError {
     #[error("content type {0:?} is not accepted, expected {MEDIA_TYPE}")]
@@ -59,7 +59,7 @@ impl RemoteWriteVersion {
     }
 }
 
-/// A parameter's value may stand in quotes (RFC 9110, section 5.6.6).
+/// A parameter's value may be quoted (RFC 9110, section 5.6.6).
 fn unquoted(value: &str) -> &str {
     value
         .strip_prefix('"')

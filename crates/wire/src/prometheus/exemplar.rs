@@ -1,4 +1,4 @@
-//! Gathers an exemplar from either remote write version.
+//! Builds an exemplar of either remote write version.
 
 use icecore_model::{Exemplar, LabelsBuilder};
 
@@ -30,7 +30,7 @@ impl ExemplarBuilder {
         }
     }
 
-    /// The exemplar cannot be kept; the first reason given is the one told.
+    /// Refuses the exemplar; the first reason is reported.
     pub(crate) fn refuse(&mut self, reason: &'static str) {
         self.problem.get_or_insert(reason);
     }

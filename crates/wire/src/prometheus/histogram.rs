@@ -1,7 +1,7 @@
 //! Native histograms of both remote write versions: the message is the same, 2.0 adds the start
 //! timestamp as field 17.
 //!
-//! The count says whether a histogram has integer or float counts, as in Prometheus. Counts of the
+//! The type of the count decides between integer and float counts, as in Prometheus. Counts of the
 //! other kind that are not zero make the histogram contradict itself: it is refused instead of being
 //! stored without them.
 
@@ -51,14 +51,14 @@ pub(super) struct SentHistogram {
     sum: f64,
     schema: i64,
     zero_threshold: f64,
-    negative: SentBuckets,
-    positive: SentBuckets,
+    negative: BucketFields,
+    positive: BucketFields,
     reset_hint: CounterResetHint,
     custom_bounds: Vec<f64>,
 }
 
 #[derive(Default)]
-struct SentBuckets {
+struct BucketFields {
     spans: Vec<Span>,
     deltas: Vec<i64>,
     counts: Vec<f64>,
@@ -94,7 +94,7 @@ pub(super) fn decode_histogram(message: &[u8]) -> Result<SentHistogram> {
             POSITIVE_DELTAS_UNPACKED => sent.positive.deltas.push(reader.zigzag()?),
             POSITIVE_COUNTS => packed_doubles(reader.bytes()?, &mut sent.positive.counts)?,
             POSITIVE_COUNTS_UNPACKED => sent.positive.counts.push(reader.double()?),
-            // A hint that is not known yet says as much as none: compare with the histogram before.
+            // An unknown hint is treated as none.
             RESET_HINT => {
                 sent.reset_hint =
                     CounterResetHint::from_number(reader.varint()?).unwrap_or_default();

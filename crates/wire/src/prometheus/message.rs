@@ -1,23 +1,10 @@
 //! Writing protobuf messages, the counterpart of the reader in `protobuf`.
 //!
 //! Holds always:
-//! - As in proto3, a field that holds zero is left out, unless its presence says something.
+//! - As in proto3, a field that holds zero is left out, unless its presence matters.
 //! - Every length is the shortest varint, so that equal values are equal bytes.
 
-/// Appends a number in its shortest form.
-#[inline]
-pub(crate) fn push_u64(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-#[inline]
-pub(crate) fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
-}
+use icecore_model::varint::{push_varint, push_zigzag};
 
 /// A `uint64`, `int64` (as its two's complement), `bool` or enum; zero is left out.
 #[inline]
@@ -27,11 +14,11 @@ pub(crate) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
     }
 }
 
-/// The same for a field whose presence says something.
+/// The same for a field whose presence matters.
 #[inline]
 pub(crate) fn put_present_number(out: &mut Vec<u8>, field: u32, value: u64) {
-    push_u64(out, u64::from(field << 3));
-    push_u64(out, value);
+    push_varint(out, u64::from(field << 3));
+    push_varint(out, value);
 }
 
 /// A `double`; positive zero is left out.
@@ -42,18 +29,18 @@ pub(crate) fn put_double(out: &mut Vec<u8>, field: u32, value: f64) {
     }
 }
 
-/// The same for a field whose presence says something.
+/// The same for a field whose presence matters.
 #[inline]
 pub(crate) fn put_present_double(out: &mut Vec<u8>, field: u32, value: f64) {
-    push_u64(out, u64::from(field << 3 | 1));
+    push_varint(out, u64::from(field << 3 | 1));
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// A `string` or `bytes`, also when it is empty.
 #[inline]
 pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
-    push_u64(out, u64::from(field << 3 | 2));
-    push_u64(out, value.len() as u64);
+    push_varint(out, u64::from(field << 3 | 2));
+    push_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }
 
@@ -62,7 +49,7 @@ pub(crate) fn put_packed_zigzag(out: &mut Vec<u8>, field: u32, values: &[i64]) {
     if !values.is_empty() {
         put_message(out, field, |out| {
             for value in values {
-                push_u64(out, zigzag(*value));
+                push_zigzag(out, *value);
             }
         });
     }
@@ -71,8 +58,8 @@ pub(crate) fn put_packed_zigzag(out: &mut Vec<u8>, field: u32, values: &[i64]) {
 /// A `repeated double`, packed; nothing when there are none.
 pub(crate) fn put_packed_doubles(out: &mut Vec<u8>, field: u32, values: &[f64]) {
     if !values.is_empty() {
-        push_u64(out, u64::from(field << 3 | 2));
-        push_u64(out, 8 * values.len() as u64);
+        push_varint(out, u64::from(field << 3 | 2));
+        push_varint(out, 8 * values.len() as u64);
         for value in values {
             out.extend_from_slice(&value.to_le_bytes());
         }
@@ -81,7 +68,7 @@ pub(crate) fn put_packed_doubles(out: &mut Vec<u8>, field: u32, values: &[f64]) 
 
 /// A message whose content `write` appends.
 pub(crate) fn put_message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
-    push_u64(out, u64::from(field << 3 | 2));
+    push_varint(out, u64::from(field << 3 | 2));
     put_length_before(out, write);
 }
 
@@ -97,7 +84,7 @@ pub(crate) fn put_length_before(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u
         return;
     }
     let mut prefix = Vec::with_capacity(10);
-    push_u64(&mut prefix, length as u64);
+    push_varint(&mut prefix, length as u64);
     out.splice(start..=start, prefix);
 }
 
@@ -129,6 +116,5 @@ mod tests {
         assert!(out.is_empty());
         put_double(&mut out, 2, -0.0);
         assert_eq!(out.len(), 9);
-        assert_eq!([0, -1, 1, i64::MIN].map(zigzag), [0, 1, 2, u64::MAX]);
     }
 }

@@ -3,10 +3,11 @@
 //! Holds always:
 //! - No read goes past the message; a length that does is [`ProtobufError::Truncated`].
 //! - A field this crate does not know is skipped, whatever its type; a field it knows with the
-//!   wrong type is an error, because skipping it would lose data in silence.
+//!   wrong type is an error, because skipping it would silently lose data.
 //! - Groups are refused: no message of ours ever had one, and they are the only way to nest without
 //!   stating a length.
 
+use icecore_model::varint::{VarintError, take_varint, unzigzag};
 use thiserror::Error;
 
 /// Why bytes are not a protobuf message.
@@ -28,6 +29,15 @@ pub enum ProtobufError {
     PackedLength,
     #[error("message is longer than 4 GiB")]
     TooLong,
+}
+
+impl From<VarintError> for ProtobufError {
+    fn from(error: VarintError) -> Self {
+        match error {
+            VarintError::Truncated => Self::Truncated,
+            VarintError::Overflow => Self::VarintOverflow,
+        }
+    }
 }
 
 pub(crate) type Result<T> = std::result::Result<T, ProtobufError>;
@@ -91,40 +101,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One and two bytes are read in line: tags, lengths and references have hardly ever more.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64> {
-        match *self.rest {
-            [byte, ref tail @ ..] if byte < 0x80 => {
-                self.rest = tail;
-                Ok(u64::from(byte))
-            }
-            [low, high, ref tail @ ..] if high < 0x80 => {
-                self.rest = tail;
-                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
-            }
-            _ => self.long_varint(),
-        }
-    }
-
-    fn long_varint(&mut self) -> Result<u64> {
-        let mut value = 0u64;
-        for (i, &byte) in self.rest.iter().take(10).enumerate() {
-            value |= u64::from(byte & 0x7f) << (7 * i);
-            if byte < 0x80 {
-                // The tenth byte has room for one bit only.
-                if i == 9 && byte > 1 {
-                    return Err(ProtobufError::VarintOverflow);
-                }
-                self.rest = self.rest.get(i + 1..).ok_or(ProtobufError::Truncated)?;
-                return Ok(value);
-            }
-        }
-        if self.rest.len() < 10 {
-            Err(ProtobufError::Truncated)
-        } else {
-            Err(ProtobufError::VarintOverflow)
-        }
+        Ok(take_varint(&mut self.rest)?)
     }
 
     /// A signed number in zigzag form (`sint32`, `sint64`).
@@ -188,27 +167,6 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.get(length..).ok_or(ProtobufError::Truncated)?;
         Ok(())
     }
-}
-
-#[inline]
-pub(crate) fn unzigzag(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
-}
-
-/// Appends a number in its shortest form.
-#[inline]
-pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: usize) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-/// How many bytes [`push_varint`] appends.
-#[inline]
-pub(crate) fn varint_length(value: usize) -> usize {
-    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 /// Appends the numbers of a packed `repeated sint64`.
@@ -305,11 +263,5 @@ mod tests {
         let mut reader = Reader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0]);
         assert_eq!(reader.bytes(), Err(ProtobufError::Truncated));
         assert_eq!(Reader::new(&[2, 0]).bytes(), Err(ProtobufError::Truncated));
-    }
-
-    #[test]
-    fn zigzag_numbers() {
-        let decoded: Vec<i64> = [0, 1, 2, 3, u64::MAX, u64::MAX - 1].map(unzigzag).to_vec();
-        assert_eq!(decoded, [0, -1, 1, -2, i64::MIN, i64::MAX]);
     }
 }

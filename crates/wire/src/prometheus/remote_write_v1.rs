@@ -14,13 +14,12 @@
 //!   lie at the front of their message, for exemplars and for histograms.
 //! - A series is announced before anything of it, with all its labels, wherever they lie.
 
+use icecore_model::varint::push_varint;
 use icecore_model::{Metadata, MetricType, RawLabels, SampleSink};
 
 use super::exemplar::ExemplarBuilder;
 use super::histogram::decode_histogram;
-use super::protobuf::{
-    ProtobufError, Reader, Result, bytes_tag, fixed64_tag, known, push_varint, varint_tag,
-};
+use super::protobuf::{ProtobufError, Reader, Result, bytes_tag, fixed64_tag, known, varint_tag};
 use super::sample::{common_sample, decode_sample};
 use crate::WireError;
 
@@ -60,7 +59,7 @@ pub fn decode_v1(body: &[u8], sink: &mut impl SampleSink) -> std::result::Result
 }
 
 /// Decodes one top-level field. False when it is one that only 2.0 has: skipping it would
-/// acknowledge samples that nobody stored.
+/// acknowledge samples that were not stored.
 #[inline]
 fn decode_request_field(
     request: &mut Reader<'_>,
@@ -82,7 +81,7 @@ fn decode_series(
     scattered_labels: &mut Vec<u8>,
     sink: &mut impl SampleSink,
 ) -> Result<()> {
-    // A known series that is the beginning of this one is not this one.
+    // The guess may be a series whose labels are a prefix of these.
     let guessed = sink
         .guess_series(message)
         .filter(|length| message.get(*length) != Some(&LABEL_BYTE));
@@ -107,7 +106,7 @@ fn decode_series(
 
     if has_labels(content)? {
         scattered_labels.clear();
-        gather_labels(message, scattered_labels)?;
+        collect_labels(message, scattered_labels)?;
         sink.series(RawLabels(scattered_labels));
     } else if guessed.is_none() {
         sink.series(RawLabels(labels));
@@ -127,8 +126,8 @@ fn leading_labels_length(message: &[u8]) -> Result<usize> {
     Ok(length)
 }
 
-/// Whether labels come after something else. It is asked before anything of the series is handed
-/// over, because the sink must know all labels by then.
+/// Whether labels follow other fields. Checked before anything of the series reaches the sink, which
+/// must know all labels by then.
 fn has_labels(content: &[u8]) -> Result<bool> {
     let mut found = false;
     let mut reader = Reader::new(content);
@@ -140,15 +139,15 @@ fn has_labels(content: &[u8]) -> Result<bool> {
     Ok(found)
 }
 
-/// Brings all labels of a series together, encoded as if they had been.
-fn gather_labels(message: &[u8], labels: &mut Vec<u8>) -> Result<()> {
+/// Collects all labels of a series, encoded as if they were contiguous.
+fn collect_labels(message: &[u8], labels: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(message);
     while !reader.is_empty() {
         match reader.tag()? {
             SERIES_LABELS => {
                 let label = reader.bytes()?;
                 labels.push(LABEL_BYTE);
-                push_varint(labels, label.len());
+                push_varint(labels, label.len() as u64);
                 labels.extend_from_slice(label);
             }
             other => reader.skip(other)?,
@@ -157,7 +156,7 @@ fn gather_labels(message: &[u8], labels: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Hands over everything of a series but its labels.
+/// Decodes everything of a series but its labels.
 fn decode_content(content: &[u8], sink: &mut impl SampleSink) -> Result<()> {
     let mut reader = Reader::new(content);
     while !reader.is_empty() {

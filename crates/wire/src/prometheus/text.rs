@@ -117,7 +117,7 @@ impl TextWriter {
     }
 }
 
-/// The format knows five types; the others are what OpenMetrics says they may be read as.
+/// The format has five types; the others map as in OpenMetrics.
 fn type_name(metric_type: MetricType) -> &'static str {
     match metric_type {
         MetricType::Counter => "counter",

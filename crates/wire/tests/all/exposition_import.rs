@@ -1,7 +1,7 @@
 //! Text with timestamps into a sink, however it is cut into chunks.
 
 use icecore_model::{Exemplar, Labels, Metadata, MetricType};
-use icecore_wire::exposition::{ImportOptions, Imported, LINE_BYTES_MAX, import_text};
+use icecore_wire::exposition::{ImportCounts, ImportOptions, LINE_BYTES_MAX, import_text};
 use proptest::prelude::*;
 
 use crate::sink::{Event, Recorder};
@@ -14,7 +14,7 @@ fn options() -> ImportOptions {
     }
 }
 
-fn imported(chunks: &[&[u8]], options: ImportOptions) -> (Vec<Event>, Imported) {
+fn imported(chunks: &[&[u8]], options: ImportOptions) -> (Vec<Event>, ImportCounts) {
     let mut sink = Recorder::default();
     let imported = import_text(chunks, options, &mut sink);
     (sink.events, imported)
@@ -70,7 +70,7 @@ fn bad_lines_are_told_and_skipped() {
     let refused_lines = 3;
     assert_eq!(
         imported,
-        Imported {
+        ImportCounts {
             samples: 4,
             refused_lines
         }
@@ -151,7 +151,7 @@ fn a_line_that_never_ends_is_skipped() {
     assert_eq!(rejects, [&Event::reject("line 2: it is longer than 1 MiB")]);
     assert_eq!(
         imported,
-        Imported {
+        ImportCounts {
             samples: 3,
             refused_lines: 1
         }

@@ -1,19 +1,19 @@
 //! OTLP metrics, through the public functions.
 
 mod captured;
+mod line_sink;
 mod property;
 mod request;
-mod told;
 
 use icecore_model::STALE_NAN_BITS;
 use icecore_wire::otlp::{Exponential, Strategy, Translation, decode_metrics};
 
+use line_sink::{LineSink, lines, lines_with};
 use request::{
     CUMULATIVE, DELTA, T, attribute, exemplar, exponential_point, gauge, histogram,
     histogram_point, message, number_point, request_of, resource_metrics, scope_metrics, sum,
     summary,
 };
-use told::{Told, lines, lines_with};
 
 /// Checks what becomes of one metric under a resource `service.name = svc`.
 #[track_caller]
@@ -58,14 +58,14 @@ fn gauges_and_sums() {
         ],
     );
     for monotonic in [true, false] {
-        let told = lines(&request_of(&sum("sent", "By", &point, DELTA, monotonic)));
+        let calls = lines(&request_of(&sum("sent", "By", &point, DELTA, monotonic)));
         let name = if monotonic {
             "sent_bytes_total"
         } else {
             "sent_bytes"
         };
         let delta = format!("{name}{{job=\"svc\"}} delta 3 @1700000000000 since 1600000000000");
-        assert_eq!(told[1..], ["point".to_owned(), delta]);
+        assert_eq!(calls[1..], ["point".to_owned(), delta]);
     }
 }
 
@@ -170,21 +170,21 @@ fn by_option_histograms_have_custom_buckets() {
         ..Translation::default()
     };
     let point = histogram_point(&[], &[1.0, 2.0, 4.0], &[0, 3, 0, 2], Some(9.5));
-    let told = lines_with(
+    let calls = lines_with(
         &request_of(&histogram("h", "", &[point], CUMULATIVE)),
         &translation,
     );
     assert_eq!(
-        told[2],
+        calls[2],
         r#"h{job="svc"} histogram schema=-53 sum=9.5 count=5 zero=0/0 +[1:3][3,-3,2] -[][] bounds=[1.0, 2.0, 4.0] @1700000000000 since 1600000000000"#
     );
     let empty = histogram_point(&[], &[], &[], Some(1.0));
-    let told = lines_with(
+    let calls = lines_with(
         &request_of(&histogram("h", "", &[empty], DELTA)),
         &translation,
     );
     assert_eq!(
-        told[2],
+        calls[2],
         r#"h{job="svc"} delta histogram schema=-53 sum=1 count=0 zero=0/0 +[][] -[][] bounds=[] @1700000000000 since 1600000000000"#
     );
 }
@@ -201,24 +201,24 @@ fn exponential_histograms_become_native_ones() {
             r#"e{job="svc"} histogram schema=3 sum=1 count=18 zero=6/1e-128 +[-1:1,3:2][1,4,-3] -[1:1][4] bounds=[] @1700000000000 since 1600000000000"#,
         ],
     );
-    let told = lines(&request_of(&request::exponential("e", &[point], DELTA)));
-    assert!(told[2].starts_with(r#"e{job="svc"} delta histogram"#));
+    let calls = lines(&request_of(&request::exponential("e", &[point], DELTA)));
+    assert!(calls[2].starts_with(r#"e{job="svc"} delta histogram"#));
     // Four buckets of scale 10 are one of scale 8.
     let fine = exponential_point(10, (-3, &[1, 2, 3, 4, 5, 6, 7, 8]), (0, &[]), 0);
-    let told = lines(&request_of(&request::exponential("e", &[fine], CUMULATIVE)));
+    let calls = lines(&request_of(&request::exponential("e", &[fine], CUMULATIVE)));
     assert!(
-        told[2].contains("schema=8 sum=1 count=36 zero=0/1e-128 +[0:3][6,16,-14]"),
+        calls[2].contains("schema=8 sum=1 count=36 zero=0/1e-128 +[0:3][6,16,-14]"),
         "{}",
-        told[2]
+        calls[2]
     );
     let coarse = exponential_point(-5, (0, &[1]), (0, &[]), 0);
-    let told = lines(&request_of(&request::exponential(
+    let calls = lines(&request_of(&request::exponential(
         "e",
         &[coarse],
         CUMULATIVE,
     )));
     assert_eq!(
-        told[2],
+        calls[2],
         "refused e: exponential histogram of scale -5, which is less than -4"
     );
 }
@@ -232,13 +232,13 @@ fn by_option_exponential_histograms_are_classic() {
     let buckets = |scale, positive: (i32, &[u64]), negative: (i32, &[u64]), zero| {
         let point = exponential_point(scale, positive, negative, zero);
         let metric = request::exponential("e", &[point], CUMULATIVE);
-        let told = lines_with(&request_of(&metric), &translation);
+        let calls = lines_with(&request_of(&metric), &translation);
         let bucket = |line: &String| {
             let (_, le) = line.split_once("le=\"")?;
             let (le, rest) = le.split_once("\"} ")?;
             Some((le.to_owned(), rest.split(' ').next()?.parse::<u64>().ok()?))
         };
-        let found: Vec<_> = told.iter().filter_map(bucket).collect();
+        let found: Vec<_> = calls.iter().filter_map(bucket).collect();
         assert!(found.is_sorted_by(|a, b| a.1 <= b.1), "{found:?}");
         found
     };
@@ -322,14 +322,14 @@ fn what_has_no_temporality_is_refused() {
         &sum("s", "", &point, 0, true),
         &["point", reason, "point", reason],
     );
-    let told = lines(&request_of(&histogram(
+    let calls = lines(&request_of(&histogram(
         "h",
         "",
         &[histogram_point(&[], &[], &[], None)],
         7,
     )));
     assert_eq!(
-        told[1],
+        calls[1],
         "refused h: neither cumulative nor delta (aggregation temporality 7)"
     );
 }
@@ -350,10 +350,10 @@ fn exemplars_go_to_their_series() {
         5,
         &[exemplar(2.5, &trace, &[("user.id", "7")])],
     );
-    let told = lines(&request_of(&sum("s", "", &[counter], CUMULATIVE, true)));
+    let calls = lines(&request_of(&sum("s", "", &[counter], CUMULATIVE, true)));
     let trace_id = "ab".repeat(16);
     assert_eq!(
-        told[3],
+        calls[3],
         format!(
             r#"s_total{{job="svc"}} exemplar {{trace_id="{trace_id}",user.id="7"}} 2.5 @1699999999999"#
         )
@@ -368,26 +368,26 @@ fn exemplars_go_to_their_series() {
         8,
         &exemplars,
     );
-    let told = lines(&request_of(&histogram("h", "", &[point], CUMULATIVE)));
+    let calls = lines(&request_of(&histogram("h", "", &[point], CUMULATIVE)));
     // Attributes that do not fit are left out; an id of zeros is none.
     let first = format!(
         r#"h_bucket{{job="svc",le="1"}} exemplar {{trace_id="{trace_id}"}} 1 @1699999999999"#
     );
     let second = r#"h_bucket{job="svc",le="+Inf"} exemplar {} 50 @1699999999999"#;
-    assert_eq!([told[3].as_str(), told[6].as_str()], [&first, second]);
+    assert_eq!([calls[3].as_str(), calls[6].as_str()], [&first, second]);
     let point = with(
         exponential_point(0, (0, &[1]), (0, &[]), 0),
         11,
         &[exemplar(2.0, &trace, &[])],
     );
-    let told = lines(&request_of(&request::exponential(
+    let calls = lines(&request_of(&request::exponential(
         "e",
         &[point],
         CUMULATIVE,
     )));
     assert!(
-        told[3].starts_with(r#"e{job="svc"} exemplar {trace_id="abab"#),
-        "{told:?}"
+        calls[3].starts_with(r#"e{job="svc"} exemplar {trace_id="abab"#),
+        "{calls:?}"
     );
 }
 
@@ -403,9 +403,9 @@ fn the_end_of_a_series_is_a_staleness_marker() {
         .concat()
     };
     let point = ended(histogram_point(&[], &[1.0], &[], None), 10);
-    let told = lines(&request_of(&histogram("h", "", &[point], DELTA)));
+    let calls = lines(&request_of(&histogram("h", "", &[point], DELTA)));
     assert_eq!(
-        told[2..],
+        calls[2..],
         [
             r#"h_bucket{job="svc",le="1"} stale @1700000000000"#,
             r#"h_bucket{job="svc",le="+Inf"} stale @1700000000000"#,
@@ -414,15 +414,15 @@ fn the_end_of_a_series_is_a_staleness_marker() {
         ]
     );
     let point = ended(exponential_point(-7, (0, &[]), (0, &[]), 0), 10);
-    let told = lines(&request_of(&request::exponential(
+    let calls = lines(&request_of(&request::exponential(
         "e",
         &[point],
         CUMULATIVE,
     )));
     let bits = f64::from_bits(STALE_NAN_BITS);
     assert!(
-        told[2].contains(&format!("schema=0 sum={bits} count=0")),
-        "{told:?}"
+        calls[2].contains(&format!("schema=0 sum={bits} count=0")),
+        "{calls:?}"
     );
 }
 
@@ -432,25 +432,25 @@ fn attributes_that_become_one_label_are_joined() {
         &[("a_b", "2"), ("z", ""), ("a.b", "1"), ("__name__", "other")],
         1.0,
     )];
-    let told = lines(&request_of(&gauge("g", "", &points)));
-    assert_eq!(told[2], r#"g{a_b="1;2",job="svc"} 1 @1700000000000"#);
+    let calls = lines(&request_of(&gauge("g", "", &points)));
+    assert_eq!(calls[2], r#"g{a_b="1;2",job="svc"} 1 @1700000000000"#);
     // The resource says who it is, whatever an attribute says.
-    let told = lines(&request_of(&gauge(
+    let calls = lines(&request_of(&gauge(
         "g",
         "",
         &[number_point(&[("job", "x"), ("Z", "z")], 1.0)],
     )));
-    assert_eq!(told[2], r#"g{Z="z",job="svc"} 1 @1700000000000"#);
-    let told = lines(&request_of(&gauge(
+    assert_eq!(calls[2], r#"g{Z="z",job="svc"} 1 @1700000000000"#);
+    let calls = lines(&request_of(&gauge(
         "g",
         "",
         &[number_point(&[("", "x")], 1.0)],
     )));
-    assert_eq!(told[2], "refused g: attribute without a name");
+    assert_eq!(calls[2], "refused g: attribute without a name");
     let point = histogram_point(&[("le", "mine")], &[1.0], &[1, 0], Some(1.0));
-    let told = lines(&request_of(&histogram("h", "", &[point], CUMULATIVE)));
-    assert!(told[2].starts_with(r#"h_bucket{job="svc",le="1"}"#));
-    assert!(told[4].starts_with(r#"h_sum{job="svc",le="mine"}"#));
+    let calls = lines(&request_of(&histogram("h", "", &[point], CUMULATIVE)));
+    assert!(calls[2].starts_with(r#"h_bucket{job="svc",le="1"}"#));
+    assert!(calls[4].starts_with(r#"h_sum{job="svc",le="mine"}"#));
 }
 
 #[test]
@@ -479,8 +479,8 @@ fn resources_and_scopes() {
             )],
         )
     };
-    let told = |translation: &Translation| lines_with(&body(&scope), translation);
-    let plain = told(&Translation::default());
+    let calls = |translation: &Translation| lines_with(&body(&scope), translation);
+    let plain = calls(&Translation::default());
     assert_eq!(
         plain[2..],
         [
@@ -495,7 +495,7 @@ fn resources_and_scopes() {
         keep_identifying_resource_attributes: true,
         ..Translation::default()
     };
-    let promoted = told(&promoting);
+    let promoted = calls(&promoting);
     assert_eq!(
         promoted[2..4],
         [
@@ -510,7 +510,7 @@ fn resources_and_scopes() {
         ..Translation::default()
     };
     assert_eq!(
-        told(&all)[2],
+        calls(&all)[2],
         r#"g{host.name="mine",instance="i-1",job="ns/svc",service.name="svc",service.namespace="ns"} 1 @1700000000000"#
     );
     // A resource that only says who it is has no target_info, and one that does not say it neither.
@@ -575,11 +575,22 @@ fn types_that_are_not_known_are_not_dropped_in_silence() {
 fn what_is_malformed_is_an_error() {
     let body = request_of(&gauge("g", "", &[number_point(&[("a", "b")], 1.0)]));
     for end in 1..body.len() {
-        let result = decode_metrics(&body[..end], &Translation::default(), &mut Told::default());
+        let result = decode_metrics(
+            &body[..end],
+            &Translation::default(),
+            &mut LineSink::default(),
+        );
         assert!(result.is_err(), "cut at {end}");
     }
     let wrong_type = resource_metrics(&[], &[vec![0x08, 1]]);
-    assert!(decode_metrics(&wrong_type, &Translation::default(), &mut Told::default()).is_err());
+    assert!(
+        decode_metrics(
+            &wrong_type,
+            &Translation::default(),
+            &mut LineSink::default()
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -591,16 +602,16 @@ fn labels_that_a_few_bytes_repeat_are_bounded() {
     };
     let points = vec![number_point(&[], 1.0); 2];
     let scope = scope_metrics(&[], "", &[gauge("g", "", &points)]);
-    let told = lines_with(
+    let calls = lines_with(
         &resource_metrics(&[("long", &long)], &[scope]),
         &translation,
     );
-    assert!(told[2].contains("more than 65536"), "{told:?}");
+    assert!(calls[2].contains("more than 65536"), "{calls:?}");
     let long = "x".repeat(60_000);
     let points = vec![number_point(&[], 1.0); 6000];
     let scope = scope_metrics(&[], "", &[gauge("g", "", &points)]);
     let body = resource_metrics(&[("long", &long)], &[scope]);
-    let mut sink = Told::counting();
+    let mut sink = LineSink::counting();
     let decoded = decode_metrics(&body, &translation, &mut sink).unwrap();
     assert_eq!(decoded.points, 6000);
     assert_eq!(sink.samples + sink.refused, 6000);

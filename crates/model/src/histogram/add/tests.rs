@@ -21,7 +21,7 @@ fn histogram(schema: i8, positive: &[(i64, i64)], negative: &[(i64, i64)]) -> Hi
         custom_bounds: Arc::from([]),
     };
     let all = positive.iter().chain(negative).map(|(_, count)| count);
-    let parts = Parts::<i64> {
+    let indexed = IndexedHistogram::<i64> {
         schema,
         zero_threshold: 0.0,
         count: 1 + all.sum::<i64>(),
@@ -29,11 +29,11 @@ fn histogram(schema: i8, positive: &[(i64, i64)], negative: &[(i64, i64)]) -> Hi
         positive: positive.to_vec(),
         negative: negative.to_vec(),
     };
-    parts.into_histogram(&like).unwrap()
+    indexed.into_histogram(&like).unwrap()
 }
 
 fn positive(histogram: &Histogram) -> Vec<(i64, i64)> {
-    Parts::<i64>::of(histogram).unwrap().positive
+    IndexedHistogram::<i64>::of(histogram).unwrap().positive
 }
 
 #[test]

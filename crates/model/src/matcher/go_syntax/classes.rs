@@ -43,7 +43,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// After a backslash: writes a Perl or Unicode class if there is one, or says that there is none.
+    /// After a backslash: writes a Perl or Unicode class; false if there is none.
     fn class_escape(&mut self, start: &'p str, in_class: bool) -> Result<bool, MatcherError> {
         let Some(c) = self.rest.chars().next() else {
             return Ok(false);
@@ -198,7 +198,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// The name between `[:` and `:]`, and what follows. The end is looked for once per pattern, so that
+    /// The name between `[:` and `:]`, and what follows. The end is searched once per pattern, so that
     /// a pattern full of `[:` takes linear time.
     fn posix_class(&self) -> Option<(&'p str, &'p str)> {
         let name = self.rest.strip_prefix("[:")?;

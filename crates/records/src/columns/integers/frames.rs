@@ -12,9 +12,11 @@
 //!   it: a counter's reset is as cheap as a jump.
 //! - The last block has what is left; the others have 128 numbers.
 
+use icecore_model::varint::{push_zigzag, unzigzag, zigzag};
+
 use super::super::bitpack::{BLOCK, Unpacker, pack, packed_len};
 use crate::DecodeError;
-use crate::reader::{Reader, push_zigzag, unzigzag, zigzag};
+use crate::reader::Reader;
 
 const PATCHED: u8 = 0x80;
 
@@ -101,7 +103,7 @@ fn patch(
     unpacker.unpack(packed, high_width, 0, &mut highs);
     for (position, high) in positions.iter().zip(highs) {
         let Some(number) = block.get_mut(usize::from(*position)) else {
-            return Err(reader.error("patch behind the block"));
+            return Err(reader.error("patch after the end of the block"));
         };
         *number = number.wrapping_add(unzigzag(high as u64) << width);
     }

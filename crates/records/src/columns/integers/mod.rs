@@ -1,4 +1,4 @@
-//! Bodies of integers: what is left of a column when everything predictable is gone.
+//! Bodies of integers: the residuals of a column after prediction.
 //!
 //! ```text
 //! kind u8 = 0: blocks of 128, see `frames`
@@ -19,9 +19,11 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
+use icecore_model::varint::push_zigzag;
+
 use super::bitpack::BLOCK;
 use crate::DecodeError;
-use crate::reader::{Reader, push_zigzag};
+use crate::reader::Reader;
 
 const FRAMES: u8 = 0;
 const CONSTANT: u8 = 1;

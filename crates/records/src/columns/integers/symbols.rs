@@ -8,24 +8,26 @@
 //! symbol = (number − lo) >> k; 15 = escape, whose low bits are 0
 //! ```
 //!
-//! Numbers that crowd around a middle take less than their width: the high part is short where they
+//! Numbers that cluster around a middle take less than their width: the high part is short where they
 //! are many, and among 2^k neighbours one is about as likely as the other.
+
+use icecore_model::varint::{push_varint, push_zigzag};
 
 use super::super::bitpack::{BLOCK, Unpacker, pack, packed_len};
 use super::super::huffman::{self, Lengths, MAX_SYMBOLS, STREAMS, Table, Writer};
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 const ESCAPE: u8 = MAX_SYMBOLS as u8 - 1;
 
-/// How many numbers are looked at to find out where most of them are.
+/// Numbers sampled to find the range of most of them.
 const LOOKED_AT: usize = 512;
 
 /// Appends at least [`super::FEWEST_SYMBOLS`] numbers.
 pub(super) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
-    let (lo, k) = crowd(numbers);
-    let parts = Parts::of(numbers, lo, k);
-    let lengths = huffman::code_lengths(&parts.counts);
+    let (lo, k) = dense_range(numbers);
+    let split = SplitNumbers::of(numbers, lo, k);
+    let lengths = huffman::code_lengths(&split.counts);
     out.push(k as u8);
     push_zigzag(out, lo);
     out.extend(
@@ -35,29 +37,29 @@ pub(super) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
             .iter()
             .map(|two| two[0] | two[1] << 4),
     );
-    push_uvarint(out, parts.escapes.len() as u64);
+    push_varint(out, split.escapes.len() as u64);
     let mut next = 0;
-    for (position, distance) in &parts.escapes {
-        push_uvarint(out, (position - next) as u64);
+    for (position, distance) in &split.escapes {
+        push_varint(out, (position - next) as u64);
         push_zigzag(out, *distance);
         next = position + 1;
     }
     let writer = Writer::new(lengths);
     let mut streams = Vec::with_capacity(numbers.len() / 2);
-    for run in parts.symbols.chunks(numbers.len().div_ceil(STREAMS)) {
+    for run in split.symbols.chunks(numbers.len().div_ceil(STREAMS)) {
         let start = streams.len();
         writer.write(run, &mut streams);
-        push_uvarint(out, (streams.len() - start) as u64);
+        push_varint(out, (streams.len() - start) as u64);
     }
     out.extend_from_slice(&streams);
-    for block in parts.lows.chunks(BLOCK) {
+    for block in split.lows.chunks(BLOCK) {
         pack(block, k, out);
     }
 }
 
 /// Where most numbers begin, and how many low bits are to be left out for them to end before the
 /// escape: all but the outermost 1/256 on either side, and an eighth more.
-fn crowd(numbers: &[i64]) -> (i64, u32) {
+fn dense_range(numbers: &[i64]) -> (i64, u32) {
     let every = numbers.len().div_ceil(LOOKED_AT).max(1);
     let mut some = [0i64; LOOKED_AT];
     let mut count = 0;
@@ -78,7 +80,7 @@ fn crowd(numbers: &[i64]) -> (i64, u32) {
     (lo, k)
 }
 
-struct Parts {
+struct SplitNumbers {
     symbols: Vec<u8>,
     counts: [u32; MAX_SYMBOLS],
     lows: Vec<u64>,
@@ -86,9 +88,9 @@ struct Parts {
     escapes: Vec<(usize, i64)>,
 }
 
-impl Parts {
+impl SplitNumbers {
     fn of(numbers: &[i64], lo: i64, k: u32) -> Self {
-        let mut parts = Self {
+        let mut split = Self {
             symbols: Vec::with_capacity(numbers.len()),
             counts: [0; MAX_SYMBOLS],
             lows: Vec::with_capacity(numbers.len()),
@@ -100,14 +102,14 @@ impl Parts {
             let (symbol, low) = if (0..i64::from(ESCAPE)).contains(&high) {
                 (high as u8, distance as u64)
             } else {
-                parts.escapes.push((position, distance));
+                split.escapes.push((position, distance));
                 (ESCAPE, 0)
             };
-            parts.counts[usize::from(symbol)] += 1;
-            parts.symbols.push(symbol);
-            parts.lows.push(low);
+            split.counts[usize::from(symbol)] += 1;
+            split.symbols.push(symbol);
+            split.lows.push(low);
         }
-        parts
+        split
     }
 }
 
@@ -171,11 +173,11 @@ fn read_escapes(reader: &mut Reader<'_>, count: usize) -> Result<Vec<(usize, i64
     let mut escapes = Vec::with_capacity(escape_count);
     let mut next = 0usize;
     for _ in 0..escape_count {
-        let skipped = usize::try_from(reader.uvarint()?).ok();
+        let skipped = usize::try_from(reader.varint()?).ok();
         let position = skipped
             .and_then(|skipped| next.checked_add(skipped))
             .filter(|position| *position < count)
-            .ok_or_else(|| reader.error("escape behind the numbers"))?;
+            .ok_or_else(|| reader.error("escape after the last number"))?;
         next = position + 1;
         escapes.push((position, reader.zigzag()?));
     }

@@ -5,19 +5,21 @@
 //! exponent u8 0..=12, 255 = bit patterns
 //! factor:       varint g | zigzag offset
 //! predictor:    zigzag first number (1…5) | zigzag step (2…5) | limit u8 (3…5)
-//! body of integers: the surprises, one per value (0) or per value after the first (1…5)
+//! body of integers: the residuals, one per value (0) or per value after the first (1…5)
 //! exceptions:   varint count | (varint position − position after the one before | bits u64 LE)*
 //! ```
 //!
 //! ```text
-//! bytes ─ integers ─► surprises ─ predictor ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
+//! bytes ─ integers ─► residuals ─ predictor ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
 //! ```
+
+use icecore_model::varint::{push_varint, push_zigzag};
 
 use super::super::decimal::{self, Exception, Factor};
 use super::super::integers;
 use super::super::predictor::Predictor;
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint, push_zigzag};
+use crate::reader::Reader;
 
 const PREDICTOR: u8 = 0x0f;
 const FACTOR: u8 = 0x10;
@@ -40,7 +42,7 @@ impl Encoder {
             factor.divide(numbers);
         }
         let predictor = Predictor::choose(numbers, &mut self.steps);
-        predictor.take_apart(numbers);
+        predictor.subtract(numbers);
 
         let mut head = predictor.kind();
         head |= if factor.is_some() { FACTOR } else { 0 };
@@ -51,13 +53,13 @@ impl Encoder {
         };
         out.extend_from_slice(&[head, exponent]);
         if let Some(factor) = &factor {
-            push_uvarint(out, factor.factor);
+            push_varint(out, factor.factor);
             push_zigzag(out, factor.offset);
         }
-        let mut surprises = &numbers[..];
+        let mut residuals = &numbers[..];
         if predictor.has_first() {
             push_zigzag(out, numbers[0]);
-            surprises = &numbers[1..];
+            residuals = &numbers[1..];
         }
         if predictor.has_step() {
             push_zigzag(out, predictor.step);
@@ -65,7 +67,7 @@ impl Encoder {
         if predictor.has_limit() {
             out.push(predictor.limit);
         }
-        integers::encode(surprises, out);
+        integers::encode(residuals, out);
         self.push_exceptions(out);
     }
 
@@ -73,10 +75,10 @@ impl Encoder {
         if self.exceptions.is_empty() {
             return;
         }
-        push_uvarint(out, self.exceptions.len() as u64);
+        push_varint(out, self.exceptions.len() as u64);
         let mut next = 0;
         for exception in &self.exceptions {
-            push_uvarint(out, (exception.position - next) as u64);
+            push_varint(out, (exception.position - next) as u64);
             out.extend_from_slice(&exception.bits.to_le_bytes());
             next = exception.position + 1;
         }
@@ -97,14 +99,14 @@ pub(super) fn decode_into(
     let mut factor = None;
     if head & FACTOR != 0 {
         factor = Some(Factor {
-            factor: reader.uvarint()?,
+            factor: reader.varint()?,
             offset: reader.zigzag()?,
         });
     }
     let mut numbers = Vec::new();
     let predictor = read_predictor(reader, head & PREDICTOR, &mut numbers)?;
     integers::decode_into(reader, count - numbers.len(), &mut numbers)?;
-    predictor.put_together(&mut numbers);
+    predictor.restore(&mut numbers);
     if let Some(factor) = factor {
         factor.multiply(&mut numbers);
     }
@@ -140,13 +142,13 @@ fn read_predictor(
 }
 
 fn apply_exceptions(reader: &mut Reader<'_>, values: &mut [f64]) -> Result<(), DecodeError> {
-    let count = reader.uvarint()?;
+    let count = reader.varint()?;
     let mut left = values.iter_mut();
     for _ in 0..count {
-        let skipped = usize::try_from(reader.uvarint()?).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         match left.nth(skipped) {
             Some(value) => *value = reader.f64()?,
-            None => return Err(reader.error("exception behind the values")),
+            None => return Err(reader.error("exception after the last value")),
         }
     }
     Ok(())

@@ -17,8 +17,10 @@ mod dense;
 #[cfg(test)]
 mod tests;
 
+use icecore_model::varint::push_varint;
+
 use crate::DecodeError;
-use crate::reader::{Reader, push_uvarint};
+use crate::reader::Reader;
 
 const RECORD: &str = "TimeSeries";
 
@@ -51,7 +53,7 @@ impl Encoder {
         let (changes, len) = (self.changes.len(), values.len());
         if changes == 1 || changes > len - len / 8 {
             out.push(DENSE);
-            // A value that never changes makes a constant body, in which the length is not told.
+            // A value that never changes makes a constant body, which does not contain the length.
             let told = if changes == 1 { &values[..1] } else { values };
             self.dense.encode(told, out);
             return;
@@ -63,7 +65,7 @@ impl Encoder {
             (BITMAP, &self.bitmap)
         };
         self.sparse.push(form);
-        push_uvarint(&mut self.sparse, changes as u64);
+        push_varint(&mut self.sparse, changes as u64);
         self.sparse.extend_from_slice(positions);
         self.dense.encode(&self.changes, &mut self.sparse);
         if changes >= len / 4 {
@@ -88,7 +90,7 @@ impl Encoder {
             let bits = value.to_bits();
             match last {
                 Some((_, before)) if before == bits => continue,
-                Some((before, _)) => push_uvarint(&mut self.gaps, (i - before) as u64),
+                Some((before, _)) => push_varint(&mut self.gaps, (i - before) as u64),
                 None => {}
             }
             last = Some((i, bits));
@@ -152,7 +154,7 @@ fn decode_gaps(
     let mut gaps = Vec::with_capacity(changes);
     let mut left = count;
     for _ in 1..changes {
-        let gap = usize::try_from(reader.uvarint()?).unwrap_or(usize::MAX);
+        let gap = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         // Every value is there at least once, the last one, too.
         if gap == 0 || gap >= left {
             return Err(reader.error("gap out of range"));
@@ -171,7 +173,7 @@ fn decode_gaps(
 }
 
 fn read_changes(reader: &mut Reader<'_>, count: usize) -> Result<usize, DecodeError> {
-    match usize::try_from(reader.uvarint()?) {
+    match usize::try_from(reader.varint()?) {
         Ok(changes) if changes >= 1 && changes <= count => Ok(changes),
         _ => Err(reader.error("more changes than values")),
     }

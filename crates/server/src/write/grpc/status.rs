@@ -18,6 +18,7 @@ use bytes::Bytes;
 use futures::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
+use icecore_model::varint::push_varint;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::frame::framed;
@@ -136,14 +137,6 @@ fn status_with_retry_info(code: Code, message: &str) -> Bytes {
     status.extend(nested(2, message.as_bytes()));
     status.extend(nested(3, &any));
     status.into()
-}
-
-fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! A piece of an import between the thread that reads and the task that stores.
 
 use icecore_model::SampleSink;
-use icecore_wire::gather::Gathered;
 use icecore_wire::native::{
     Counts, Frame, FrameError, FrameKind, Summary, decode_metadata, decode_series, summary_of,
 };
+use icecore_wire::sample_batch::SampleBatch;
 
 /// Different reasons that an answer spells out; further ones are only counted.
 const REASONS_MAX: usize = 16;
@@ -32,7 +32,7 @@ pub(super) struct Refused {
 }
 
 pub(super) enum Content {
-    Gathered(Box<Gathered>),
+    Gathered(Box<SampleBatch>),
     Frames(Vec<Frame>),
 }
 

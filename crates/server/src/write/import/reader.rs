@@ -7,11 +7,11 @@ use std::io;
 use std::mem;
 
 use icecore_wire::exposition::{ImportOptions as ExpositionOptions, TextImport};
-use icecore_wire::gather::Gathered;
 use icecore_wire::native::{
     Frame, FrameKind, FrameReader, MAGIC, Step as FrameStep, decode_counts,
 };
 use icecore_wire::prometheus::import::{BatchLimits, LineReader, Step};
+use icecore_wire::sample_batch::SampleBatch;
 use tokio::sync::mpsc;
 
 use super::batch::{Batch, Content, Refused, refuse, samples_of};
@@ -71,7 +71,7 @@ impl Reading {
         options: ExpositionOptions,
     ) -> Result<(), Stopped> {
         let mut import = TextImport::new(options);
-        let mut gathered = Gathered::default();
+        let mut gathered = SampleBatch::default();
         let mut lines = 0;
         loop {
             let part = buffer.rest();
@@ -88,7 +88,7 @@ impl Reading {
             if full && !ends {
                 let batch = batch_of(mem::take(&mut gathered), Vec::new(), lines, lines);
                 self.send(batch)?;
-                import.sink_changes();
+                import.forget_series();
             }
             if ends {
                 break;
@@ -97,7 +97,7 @@ impl Reading {
                 && let Err(error) = buffer.fill(EXPOSITION_BYTES)
             {
                 // What is good before the break is stored; the line that it cut is not.
-                let good = lines.saturating_sub(import.imported().refused_lines);
+                let good = lines.saturating_sub(import.counts().refused_lines);
                 self.send(batch_of(gathered, Vec::new(), good, lines))?;
                 return Err(error.into());
             }
@@ -117,13 +117,13 @@ impl Reading {
 
     fn lines(&mut self, buffer: &mut Buffer) -> Result<(), Stopped> {
         let mut reader = LineReader::new(self.limits);
-        let mut gathered = Gathered::default();
+        let mut gathered = SampleBatch::default();
         let mut refused = Vec::new();
         let mut held_bytes = 0;
         loop {
             let (taken, step) = reader.advance(buffer.rest(), buffer.at_end(), &mut gathered);
             buffer.consume(taken);
-            while reader.held_bytes() > held_bytes {
+            while reader.pending_bytes() > held_bytes {
                 self.memory.grow(HELD_STEP_BYTES).map_err(Stopped::Failed)?;
                 held_bytes += HELD_STEP_BYTES;
             }
@@ -242,7 +242,12 @@ impl Reading {
     }
 }
 
-fn batch_of(mut content: Gathered, mut refused: Vec<Refused>, lines: u64, last_line: u64) -> Batch {
+fn batch_of(
+    mut content: SampleBatch,
+    mut refused: Vec<Refused>,
+    lines: u64,
+    last_line: u64,
+) -> Batch {
     let rejected = content.take_rejected().into_iter();
     refused.extend(rejected.map(|(reason, count)| Refused {
         reason,

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use icecore_model::HOUR_MS;
 use icecore_storage::{Database, Error as StorageError, WriteBatch, WriteError, WriteOutcome};
-use icecore_wire::gather::Window;
 use icecore_wire::native::Counts;
 use icecore_wire::prometheus::api_json::{write_list, write_string};
+use icecore_wire::sample_batch::TimeWindow;
 use parking_lot::Mutex;
 
 use super::batch::{BadFrame, Batch, Content, Refused, refuse};
@@ -213,7 +213,7 @@ impl Store {
                     None => told.counts = content.tell(frames, batch)?,
                     Some(part) => {
                         let (start_ms, end_ms) = part.window;
-                        let window = Window::new(batch, start_ms, end_ms, part.first);
+                        let window = TimeWindow::new(batch, start_ms, end_ms, part.first);
                         let mut window = window.part(part.skip, samples_max);
                         told.counts = content.tell(frames, &mut window)?;
                         told.next_ms = window.next_ms();

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use icecore_model::varint::{push_varint, take_varint};
 use icecore_model::{Labels, METRIC_NAME, Matcher, ValueLookup};
 use roaring::RoaringBitmap;
 
@@ -293,9 +294,9 @@ impl LabelPage {
 
     fn insert(&mut self, at: usize, pairs: &[u32]) {
         self.starts[at] = self.lists.len() as u32 + 1;
-        push_varint(&mut self.lists, pairs.len() as u32);
+        push_varint(&mut self.lists, pairs.len() as u64);
         for pair in pairs {
-            push_varint(&mut self.lists, *pair);
+            push_varint(&mut self.lists, (*pair).into());
         }
     }
 
@@ -329,31 +330,8 @@ impl LabelPage {
             0 => &[][..],
             start => &self.lists[start as usize - 1..],
         };
-        let count = if start == 0 {
-            0
-        } else {
-            take_varint(&mut rest)
-        };
-        (0..count).map(move |_| take_varint(&mut rest))
+        // A list is written here alone; one that is empty has no bytes and ends at once.
+        let mut next = move || take_varint(&mut rest).map_or(0, |number| number as u32);
+        (0..next()).map(move |_| next())
     }
-}
-
-fn push_varint(list: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        list.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    list.push(value as u8);
-}
-
-fn take_varint(rest: &mut &[u8]) -> u32 {
-    let mut value = 0;
-    for (i, byte) in rest.iter().enumerate() {
-        value |= u32::from(byte & 0x7f) << (7 * i);
-        if byte & 0x80 == 0 {
-            *rest = &rest[i + 1..];
-            break;
-        }
-    }
-    value
 }

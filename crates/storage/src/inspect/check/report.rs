@@ -5,8 +5,6 @@ use std::fmt;
 
 use icecore_records::{DecodeError, ParsedKey, RecordType};
 
-use super::super::hex;
-
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemKind {
@@ -253,7 +251,7 @@ impl Findings {
             let name = match ParsedKey::parse(key) {
                 Ok(parsed) => parsed.to_string(),
                 Err(_) if key.is_empty() => "the database".into(),
-                Err(_) => format!("key {}", hex(key)),
+                Err(_) => format!("key {}", hex::encode(key)),
             };
             self.problems.push(Problem {
                 kind,

@@ -6,7 +6,7 @@
 
 use super::histogram::HistogramMessage;
 use super::value::read_timestamp;
-use crate::exposition::exemplars::{ExposedExemplar, HistogramPart, exposed};
+use crate::exposition::exemplars::{ExposedExemplar, HistogramExemplars, finish_exemplar};
 use crate::prometheus::exemplar::ExemplarBuilder;
 use crate::prometheus::protobuf::{Reader, Result, bytes_tag, fixed64_tag, known};
 
@@ -21,7 +21,7 @@ const PAIR_VALUE: u32 = bytes_tag(2);
 /// The next exemplar in what is left of a histogram, which was read before and is not broken.
 pub(in crate::exposition) fn next_of_histogram<'a>(
     rest: &mut Reader<'a>,
-    part: HistogramPart,
+    part: HistogramExemplars,
 ) -> Option<&'a [u8]> {
     HistogramMessage::next_exemplar(rest, part).ok().flatten()
 }
@@ -31,7 +31,7 @@ pub(in crate::exposition) fn decode_exemplar(
 ) -> std::result::Result<ExposedExemplar, &'static str> {
     let (builder, timestamp_ms) =
         read(message).map_err(|_| "exemplar is not a protobuf message")?;
-    exposed(builder, timestamp_ms)
+    finish_exemplar(builder, timestamp_ms)
 }
 
 fn read(message: &[u8]) -> Result<(ExemplarBuilder, Option<i64>)> {

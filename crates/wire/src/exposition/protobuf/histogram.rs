@@ -18,7 +18,7 @@ use icecore_model::{CounterResetHint, Histogram, HistogramCounts, HistogramError
 use super::broken;
 use super::value::read_timestamp;
 use crate::exposition::classic::ClassicHistogram;
-use crate::exposition::exemplars::HistogramPart;
+use crate::exposition::exemplars::HistogramExemplars;
 use crate::prometheus::histogram::decode_span;
 use crate::prometheus::protobuf::{
     Reader, Result, bytes_tag, fixed64_tag, known, packed_doubles, packed_zigzag, varint_tag,
@@ -52,7 +52,7 @@ const BUCKET_EXEMPLAR: u32 = bytes_tag(3);
 const BUCKET_COUNT_FLOAT: u32 = fixed64_tag(4);
 const BUCKET_FIELDS: u32 = known(&[1, 2, 3, 4]);
 
-/// What the message says besides its buckets.
+/// The fields of the message besides its buckets.
 pub(super) struct HistogramMessage<'a> {
     pub(super) message: &'a [u8],
     pub(super) count: f64,
@@ -180,12 +180,12 @@ impl<'a> HistogramMessage<'a> {
     /// The next message of an exemplar in what is left of a message.
     pub(super) fn next_exemplar(
         rest: &mut Reader<'a>,
-        part: HistogramPart,
+        part: HistogramExemplars,
     ) -> Result<Option<&'a [u8]>> {
         while !rest.is_empty() {
             match rest.tag()? {
-                EXEMPLARS if part == HistogramPart::Native => return rest.bytes().map(Some),
-                BUCKET if part != HistogramPart::Native => {
+                EXEMPLARS if part == HistogramExemplars::Native => return rest.bytes().map(Some),
+                BUCKET if part != HistogramExemplars::Native => {
                     if let Some(exemplar) = read_bucket(rest.bytes()?)?.exemplar {
                         return Ok(Some(exemplar));
                     }
@@ -277,7 +277,7 @@ impl NativeBuckets {
     }
 }
 
-/// Spans of nothing only say that there are no buckets; their distance goes to the span after them.
+/// Drops empty spans; their offset is added to the next span.
 fn without_empty(mut spans: Vec<Span>) -> Vec<Span> {
     let mut skipped = 0i32;
     spans.retain_mut(|span| {

@@ -1,4 +1,4 @@
-//! One `Metric` message, handed out as the samples it has in text.
+//! One `Metric` message, returned as the samples it has in text.
 
 use icecore_model::MetricType;
 
@@ -7,7 +7,7 @@ use super::value::{CounterMessage, SummaryMessage, read_value};
 use super::{ExemplarSource, ParserOptions, broken};
 use crate::exposition::float::format_float;
 use crate::exposition::labels::SEPARATOR;
-use crate::exposition::{SeriesValue, shown};
+use crate::exposition::{SeriesValue, excerpt};
 use crate::prometheus::protobuf::{Reader, bytes_tag, known, varint_tag};
 
 const LABEL: u32 = bytes_tag(1);
@@ -43,7 +43,7 @@ pub(super) struct Metric<'a> {
 enum Next<'a> {
     /// A gauge, a counter or neither.
     Plain(f64, ExemplarSource<'a>),
-    Native(HistogramMessage<'a>, AsNative, bool),
+    Native(HistogramMessage<'a>, NativeSource, bool),
     SummaryCount(SummaryMessage<'a>),
     SummarySum(SummaryMessage<'a>),
     Quantiles(Reader<'a>),
@@ -56,7 +56,7 @@ enum Next<'a> {
 
 /// Where a native histogram comes from.
 #[derive(Clone, Copy)]
-enum AsNative {
+enum NativeSource {
     Sent,
     FromClassic,
 }
@@ -87,7 +87,7 @@ impl<'a> Metric<'a> {
             match reader.tag().map_err(broken)? {
                 TIMESTAMP => timestamp_ms = reader.varint().map_err(broken)? as i64,
                 tag if tag == wanted => content = reader.bytes().map_err(broken)?,
-                // Labels are read when the text is written, other kinds of values are not meant.
+                // Labels are read when the text is written, values of other types are ignored.
                 tag @ (LABEL | GAUGE | COUNTER | SUMMARY | UNTYPED | HISTOGRAM) => {
                     reader.skip(tag).map_err(broken)?;
                 }
@@ -147,16 +147,16 @@ impl<'a> Metric<'a> {
                 Next::Native(histogram, kind, with_classic) => {
                     let gauge = family.metric_type == MetricType::GaugeHistogram;
                     let (value, exemplars) = match kind {
-                        AsNative::Sent => (
+                        NativeSource::Sent => (
                             Some(histogram.native(gauge)?),
                             ExemplarSource::NativeHistogram(histogram.message),
                         ),
-                        AsNative::FromClassic => (
+                        NativeSource::FromClassic => (
                             histogram.custom_bounds(gauge).map_err(broken)?,
                             ExemplarSource::ClassicHistogram(histogram.message),
                         ),
                     };
-                    // Classic series also where they contradict each other: nothing is dropped.
+                    // Classic series also where they contradict each other: nothing is lost.
                     if with_classic || value.is_none() {
                         self.next = Next::HistogramCount(histogram);
                     }
@@ -202,7 +202,7 @@ impl<'a> Metric<'a> {
                     suffix = "_bucket";
                     let bucket = HistogramMessage::next_bucket(&mut rest).map_err(broken)?;
                     let Some(bucket) = bucket else {
-                        // The last one is not sent where it says no more than the count.
+                        // Clients leave out the last bucket where it equals the count.
                         number_label = Some(("le", f64::INFINITY));
                         break float(histogram.count);
                     };
@@ -253,11 +253,11 @@ impl<'a> Metric<'a> {
 fn first_of_histogram(histogram: HistogramMessage<'_>, options: ParserOptions) -> Next<'_> {
     if histogram.is_native {
         let with_classic = options.classic_beside_native && histogram.has_buckets;
-        Next::Native(histogram, AsNative::Sent, with_classic)
+        Next::Native(histogram, NativeSource::Sent, with_classic)
     } else if options.classic_to_custom_bounds {
         Next::Native(
             histogram,
-            AsNative::FromClassic,
+            NativeSource::FromClassic,
             options.classic_beside_native,
         )
     } else {
@@ -278,7 +278,7 @@ fn write_label(text: &mut Vec<u8>, pair: &[u8]) -> Result<(), String> {
     for piece in [name, value] {
         // What is not UTF-8 otherwise is found when the text is parsed; this would be parsed wrongly.
         if memchr::memchr(SEPARATOR, piece).is_some() {
-            return Err(format!("label is not valid UTF-8: {}", shown(piece)));
+            return Err(format!("label is not valid UTF-8: {}", excerpt(piece)));
         }
         text.push(SEPARATOR);
         text.extend_from_slice(piece);

@@ -8,10 +8,10 @@
 //!
 //! A metric becomes the series it has in text: `_count`, `_sum` and quantiles or buckets; a histogram
 //! with native buckets becomes one of those. Prometheus' reading holds here, too: a timestamp of 0 is
-//! none, a missing value is 0, families without metrics say nothing.
+//! none, a missing value is 0, families without metrics are skipped.
 //!
-//! Holds always: nothing is copied but the text of the series at hand, and nothing is read that was not
-//! asked for: the parts of a metric are found again in its message.
+//! Holds always: only the text of the current series is copied; the parts of a metric are decoded from
+//! its message on demand.
 
 pub(super) mod exemplar;
 mod histogram;
@@ -23,7 +23,7 @@ use icecore_model::MetricType;
 use super::exemplars::ExemplarSource;
 use super::labels::Syntax;
 use super::openmetrics::has_unit;
-use super::{Entry, ExpositionError, ParserOptions, Series, shown};
+use super::{Entry, ExpositionError, ParserOptions, Series, excerpt};
 use crate::prometheus::protobuf::{ProtobufError, Reader, bytes_tag, known, varint_tag};
 use metric::{Family, Metric};
 
@@ -43,7 +43,7 @@ pub(super) struct ProtobufParser<'a> {
     /// What is left of the family's message.
     metrics: Reader<'a>,
     next: Next<'a>,
-    /// The series handed out last.
+    /// The series returned last.
     text: Vec<u8>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> ProtobufParser<'a> {
         let name = if name.is_empty() {
             String::new()
         } else {
-            format!(" ({})", shown(name.as_bytes()))
+            format!(" ({})", excerpt(name.as_bytes()))
         };
         ExpositionError {
             line: 0,
@@ -177,7 +177,7 @@ fn broken(error: ProtobufError) -> String {
     format!("protobuf: {error}")
 }
 
-/// Reads what a family says about all of its metrics, and whether it has any.
+/// Reads the fields of a family besides its metrics, and whether it has any.
 fn read_family(message: &[u8]) -> Result<(Family<'_>, bool), String> {
     let mut family = Family::default();
     let mut type_number = 0;
@@ -216,12 +216,15 @@ fn read_family(message: &[u8]) -> Result<(Family<'_>, bool), String> {
         _ => family.name,
     };
     if !has_unit(without_total, family.unit) {
-        let (unit, name) = (shown(family.unit.as_bytes()), shown(family.name.as_bytes()));
+        let (unit, name) = (
+            excerpt(family.unit.as_bytes()),
+            excerpt(family.name.as_bytes()),
+        );
         return Err(format!("unit {unit} not a suffix of metric {name}"));
     }
     Ok((family, true))
 }
 
 fn utf8<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str, String> {
-    str::from_utf8(bytes).map_err(|_| format!("{what} is not valid UTF-8: {}", shown(bytes)))
+    str::from_utf8(bytes).map_err(|_| format!("{what} is not valid UTF-8: {}", excerpt(bytes)))
 }

@@ -3,17 +3,14 @@
 use super::super::*;
 use super::read;
 use crate::prometheus::federate::{FederateFormat, FederateWriter, FederatedValue};
+use icecore_model::varint::{push_varint, zigzag};
 use icecore_model::{CounterResetHint, HistogramCounts, Labels, Span};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn varint(mut value: u64) -> Vec<u8> {
+fn varint(value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
+    push_varint(&mut bytes, value);
     bytes
 }
 
@@ -22,7 +19,7 @@ fn number(field: u64, value: u64) -> Vec<u8> {
 }
 
 fn signed(field: u64, value: i64) -> Vec<u8> {
-    number(field, (value << 1 ^ value >> 63) as u64)
+    number(field, zigzag(value))
 }
 
 fn double(field: u64, value: f64) -> Vec<u8> {

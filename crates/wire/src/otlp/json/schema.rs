@@ -54,11 +54,14 @@ fn is_name(camel: &str, key: &str) -> bool {
         return true;
     }
     let mut rest = key.bytes();
-    let original = camel.bytes().all(|byte| match byte.is_ascii_uppercase() {
-        true => rest.next() == Some(b'_') && rest.next() == Some(byte.to_ascii_lowercase()),
-        false => rest.next() == Some(byte),
+    let is_snake = camel.bytes().all(|byte| {
+        if byte.is_ascii_uppercase() {
+            rest.next() == Some(b'_') && rest.next() == Some(byte.to_ascii_lowercase())
+        } else {
+            rest.next() == Some(byte)
+        }
     });
-    original && rest.next().is_none()
+    is_snake && rest.next().is_none()
 }
 
 pub(super) static REQUEST: &[Field] = &[many(

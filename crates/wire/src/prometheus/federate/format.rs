@@ -14,7 +14,7 @@ const PROTOBUF_MESSAGE: &str = "io.prometheus.client.MetricFamily";
 pub enum Escaping {
     /// Other characters become underscores.
     Underscores,
-    /// The same, but dots and underscores can be told apart.
+    /// The same, but dots and underscores stay distinct.
     Dots,
     /// Reversible, see `escaping`.
     Values,
@@ -75,16 +75,16 @@ pub struct FederateFormat {
 }
 
 impl FederateFormat {
-    /// Reads an `Accept` header. What is not known is passed over; text is what is left.
+    /// Reads an `Accept` header. Unknown formats are ignored; the default is text.
     pub fn negotiate(accept: Option<&str>) -> Self {
         let mut format = Self {
             is_text: true,
             escaping: Escaping::Underscores,
         };
-        let mut choices: Vec<Choice<'_>> = accept
+        let mut choices: Vec<MediaRange<'_>> = accept
             .unwrap_or_default()
             .split(',')
-            .map(Choice::parse)
+            .map(MediaRange::parse)
             .collect();
         choices.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         for choice in choices {
@@ -111,13 +111,13 @@ impl FederateFormat {
 }
 
 /// One alternative of an `Accept` header.
-struct Choice<'a> {
+struct MediaRange<'a> {
     media_type: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
     weight: f32,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> MediaRange<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();

@@ -10,12 +10,13 @@
 
 use std::borrow::Cow;
 
+use icecore_model::varint::{push_varint, zigzag};
 use icecore_model::{Histogram, HistogramCounts, Span};
 
 use super::{FederatedValue, Kind};
 use crate::prometheus::message::{
-    push_u64, put_bytes, put_length_before, put_message, put_packed_doubles, put_present_double,
-    put_present_number, zigzag,
+    put_bytes, put_length_before, put_message, put_packed_doubles, put_present_double,
+    put_present_number,
 };
 
 pub(super) fn push_family(out: &mut Vec<u8>, name: &str, kind: Kind, metrics: &[u8]) {
@@ -77,7 +78,7 @@ fn push_histogram(out: &mut Vec<u8>, histogram: &Histogram) {
     push_spans(out, 12, &histogram.positive_spans);
     put_packed_doubles(out, 14, &positive);
     if histogram.positive_spans.is_empty() && histogram.negative_spans.is_empty() {
-        // A span of nothing says that this is a native histogram without buckets, and no classic one.
+        // An empty span marks a native histogram without buckets.
         push_spans(
             out,
             12,
@@ -93,8 +94,8 @@ fn push_spans(out: &mut Vec<u8>, field: u32, spans: &[Span]) {
     for span in spans {
         put_message(out, field, |out| {
             put_present_number(out, 1, zigzag(span.offset.into()));
-            push_u64(out, 2 << 3);
-            push_u64(out, span.length.into());
+            push_varint(out, 2 << 3);
+            push_varint(out, span.length.into());
         });
     }
 }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use icecore_model::varint::take_varint;
 use icecore_model::{HistogramCounts, Span};
 
 use super::*;
@@ -134,29 +135,17 @@ fn the_format_is_what_the_scraper_likes_best() {
 
 /// Fields as (number, content), with doubles and varints as their bits.
 fn fields(mut message: &[u8]) -> Vec<(u64, Vec<u8>)> {
-    fn varint(bytes: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = bytes.split_first().unwrap();
-            *bytes = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if *byte < 0x80 {
-                break;
-            }
-        }
-        value
-    }
     let mut found = Vec::new();
     while !message.is_empty() {
-        let tag = varint(&mut message);
+        let tag = take_varint(&mut message).unwrap();
         let length = match tag & 7 {
             0 => {
-                let value = varint(&mut message);
+                let value = take_varint(&mut message).unwrap();
                 found.push((tag >> 3, value.to_le_bytes().to_vec()));
                 continue;
             }
             1 => 8,
-            _ => varint(&mut message) as usize,
+            _ => take_varint(&mut message).unwrap() as usize,
         };
         let (content, rest) = message.split_at(length);
         found.push((tag >> 3, content.to_vec()));
@@ -170,19 +159,11 @@ fn protobuf_has_native_histograms_and_one_message_per_family() {
     let accept = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
                   encoding=delimited; escaping=allow-utf-8";
     let bytes = written(accept);
-    // The length before each message makes it look like fields of a larger one, so it is cut by hand.
     let mut rest = &bytes[..];
     let mut families = Vec::new();
-    while let Some((length, tail)) = rest.split_first() {
-        assert!(*length < 0x80 || families.is_empty());
-        let (length, tail) = match *length {
-            low @ 0x80.. => (
-                usize::from(low & 0x7f) | usize::from(tail[0]) << 7,
-                &tail[1..],
-            ),
-            short => (usize::from(short), tail),
-        };
-        let (message, tail) = tail.split_at(length);
+    while !rest.is_empty() {
+        let length = take_varint(&mut rest).unwrap();
+        let (message, tail) = rest.split_at(length as usize);
         families.push(fields(message));
         rest = tail;
     }

@@ -33,7 +33,7 @@ pub(super) fn push_sample<'a>(
     if is_legacy_name(name) {
         out.extend_from_slice(name.as_bytes());
     } else {
-        // A name with other characters stands among the labels, in quotes.
+        // A name with other characters is quoted among the labels.
         out.push(b'{');
         push_quoted(out, name);
         separator = b',';

@@ -3,26 +3,26 @@ use proptest::prelude::*;
 use super::*;
 use crate::SeriesContent;
 use crate::prometheus::export::write_export_line;
-use crate::testing::{Exported, Remembering, Told, expected, exported};
+use crate::testing::{ExportedSeries, RecordingSink, SinkCall, expected, exported};
 
 const NO_LIMITS: BatchLimits = BatchLimits {
     samples: usize::MAX,
     bytes: usize::MAX,
 };
 
-/// What became of a text: what a sink is told, and the lines that were bad.
+/// What became of a text: the calls of a sink, and the lines that were bad.
 #[derive(Debug, Default)]
 struct Outcome {
-    sink: Remembering,
+    sink: RecordingSink,
     bad: Vec<(u64, String)>,
     lines: u64,
     largest_batch: usize,
     held_max: usize,
 }
 
-impl std::fmt::Debug for Remembering {
+impl std::fmt::Debug for RecordingSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.told.fmt(f)
+        self.calls.fmt(f)
     }
 }
 
@@ -30,10 +30,10 @@ impl std::fmt::Debug for Remembering {
 fn import<'a>(pieces: impl Iterator<Item = &'a [u8]>, limits: BatchLimits) -> Outcome {
     let mut outcome = Outcome::default();
     let mut reader = LineReader::new(limits);
-    let mut batch = Gathered::default();
+    let mut batch = SampleBatch::default();
     let mut pieces = pieces.peekable();
     let mut buffer = Vec::new();
-    let store = |batch: &mut Gathered, outcome: &mut Outcome| {
+    let store = |batch: &mut SampleBatch, outcome: &mut Outcome| {
         outcome.largest_batch = outcome.largest_batch.max(batch.len());
         let batch = std::mem::take(batch);
         batch.replay(&mut outcome.sink);
@@ -42,7 +42,7 @@ fn import<'a>(pieces: impl Iterator<Item = &'a [u8]>, limits: BatchLimits) -> Ou
         let at_end = pieces.peek().is_none();
         let (taken, step) = reader.advance(&buffer, at_end, &mut batch);
         buffer.drain(..taken);
-        outcome.held_max = outcome.held_max.max(reader.held_bytes());
+        outcome.held_max = outcome.held_max.max(reader.pending_bytes());
         match step {
             Step::More { .. } => buffer.extend_from_slice(pieces.next().unwrap()),
             Step::Full => store(&mut batch, &mut outcome),
@@ -59,7 +59,7 @@ fn import_text(text: &str) -> Outcome {
     import([text.as_bytes()].into_iter(), NO_LIMITS)
 }
 
-fn lines(all: &[Exported], samples_max: usize) -> Vec<u8> {
+fn lines(all: &[ExportedSeries], samples_max: usize) -> Vec<u8> {
     let mut out = Vec::new();
     for exported in all {
         let content = SeriesContent::new(&exported.series, &exported.exemplars);
@@ -101,20 +101,20 @@ proptest! {
         let text = lines(std::slice::from_ref(&exported), samples);
         let outcome = import([&text[..]].into_iter(), NO_LIMITS);
         prop_assert_eq!(outcome.bad, vec![]);
-        let by_kind = |mut told: Vec<Told>| {
-            told.sort_by_key(|told| match told {
-                Told::Sample(..) => 0,
-                Told::Histogram(..) => 1,
-                Told::Exemplar(..) => 2,
+        let by_kind = |mut calls: Vec<SinkCall>| {
+            calls.sort_by_key(|call| match call {
+                SinkCall::Sample(..) => 0,
+                SinkCall::Histogram(..) => 1,
+                SinkCall::Exemplar(..) => 2,
                 _ => 3,
             });
-            told
+            calls
         };
-        prop_assert_eq!(by_kind(outcome.sink.told), by_kind(expected(&[exported])));
+        prop_assert_eq!(by_kind(outcome.sink.calls), by_kind(expected(&[exported])));
     }
 
     #[test]
-    fn damage_is_told_with_its_line_and_the_rest_goes_on(
+    fn damage_is_reported_with_its_line_and_other_lines_are_read(
         before in exported(),
         damaged in exported(),
         after in exported(),
@@ -146,8 +146,8 @@ proptest! {
     }
 }
 
-fn sample(series: &str, time: i64, value: f64) -> Told {
-    Told::Sample(series.into(), time, value.to_bits(), 0)
+fn sample(series: &str, time: i64, value: f64) -> SinkCall {
+    SinkCall::Sample(series.into(), time, value.to_bits(), 0)
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn lines_of_victoria_metrics() {
     let foo = r#"foo{job="x"}"#;
     assert_eq!(outcome.bad, [(3, "timestamps before metric".to_owned())]);
     assert_eq!(
-        outcome.sink.told,
+        outcome.sink.calls,
         [
             sample(foo, 1_549_891_472_010, 1.0),
             sample(foo, 1_549_891_487_724, nan),
@@ -182,7 +182,7 @@ fn what_is_wrong_with_a_line() {
         ("7".to_owned(), "expected an object"),
         ("{}".into(), "no metric"),
         (r#"{"values":[1]}"#.into(), "values before metric"),
-        (format!("{{{metric},{metric}}}"), "metric twice"),
+        (format!("{{{metric},{metric}}}"), "duplicate key metric"),
         (
             format!("{{{metric},\"values\":[1],\"timestamps\":[]}}"),
             "1 more values than timestamps",
@@ -219,14 +219,17 @@ fn what_is_wrong_with_a_line() {
             format!("{{{metric},\"values\":[1"),
             "the line ends within a list",
         ),
-        (format!("{{{metric}}} x"), "something follows the object"),
+        (
+            format!("{{{metric}}} x"),
+            "unexpected text after the object",
+        ),
         (
             format!("{{{metric},\"histograms\":[{{\"schema\":0}}]}}"),
-            "a count that is not a whole number",
+            "the count is not a whole number",
         ),
         (
             format!("{{{metric},\"exemplars\":[{{\"value\":0}}]}}"),
-            "an exemplar without a timestamp",
+            "exemplar without a timestamp",
         ),
         (
             format!("{{{metric},\"metadata\":{{\"type\":\"gauge\"}}}}"),
@@ -248,7 +251,7 @@ fn what_is_wrong_with_a_line() {
         let good = format!("{{{metric},\"values\":[1],\"timestamps\":[1]}}");
         let outcome = import_text(&format!("{line}\n{good}\n"));
         assert_eq!(outcome.bad, [(1, reason.to_owned())], "{line}");
-        assert_eq!(outcome.sink.told, [sample("m", 1, 1.0)], "{line}");
+        assert_eq!(outcome.sink.calls, [sample("m", 1, 1.0)], "{line}");
         // The same without a line end is the end of the text in most cases.
         let outcome = import_text(&line);
         assert_eq!((outcome.bad.len(), outcome.lines), (1, 0), "{line}");
@@ -262,10 +265,10 @@ fn a_histogram_that_contradicts_itself_is_refused_alone() {
         r#""positive_spans":[[0,5]],"positive_deltas":[1]}],"values":[2],"timestamps":[2]}"#,
     ));
     assert_eq!(outcome.bad, []);
-    assert_eq!(outcome.sink.told, [sample("m", 2, 2.0)]);
+    assert_eq!(outcome.sink.calls, [sample("m", 2, 2.0)]);
 }
 
-/// A text that nobody holds: made as it is read.
+/// The text is generated as it is read.
 #[test]
 fn ten_million_values_go_through_small_batches() {
     const VALUES: usize = 10_000_000;
@@ -285,7 +288,7 @@ fn ten_million_values_go_through_small_batches() {
         .chain(std::iter::repeat_n(&times[..], VALUES / PIECE))
         .chain([end]);
     let mut pieces = pieces.peekable();
-    let (mut batch, mut buffer) = (Gathered::default(), Vec::new());
+    let (mut batch, mut buffer) = (SampleBatch::default(), Vec::new());
     let (mut stored, mut buffer_max, mut batch_max) = (0, 0, 0);
     loop {
         let at_end = pieces.peek().is_none();
@@ -303,13 +306,13 @@ fn ten_million_values_go_through_small_batches() {
     assert_eq!(stored + batch.len(), VALUES + 1);
     assert!(buffer_max <= times.len() + 64, "{buffer_max}");
     assert!(batch_max <= (1 << 20) + 1024, "{batch_max}");
-    assert_eq!(reader.held_bytes(), "__name__m".len() + 6);
+    assert_eq!(reader.pending_bytes(), "__name__m".len() + 6);
 }
 
 #[test]
 fn a_line_that_holds_too_much_is_refused() {
     let mut reader = LineReader::new(NO_LIMITS);
-    let mut batch = Gathered::default();
+    let mut batch = SampleBatch::default();
     let begin = b"{\"metric\":{\"__name__\":\"m\"},\"values\":[0 ";
     assert!(matches!(
         reader.advance(begin, false, &mut batch).1,
@@ -318,7 +321,7 @@ fn a_line_that_holds_too_much_is_refused() {
     let piece = b",0".repeat(1 << 20);
     let mut steps = (0..17).map(|_| reader.advance(&piece, false, &mut batch).1);
     assert!(steps.any(|step| matches!(step, Step::Bad { line: 1, .. })));
-    assert!(reader.held_bytes() < 64);
+    assert!(reader.pending_bytes() < 64);
     let long = vec![b'x'; ELEMENT_BYTES_MAX + 1];
     let text = [&b"{\"metric\":{\"__name__\":\""[..], &long].concat();
     let mut reader = LineReader::new(NO_LIMITS);

@@ -3,18 +3,13 @@
 use icecore_model::STALE_NAN_BITS;
 
 use super::super::export::NORMAL_NAN_BITS;
+use crate::json::is_number_byte;
 
 /// Powers of ten that a float holds exactly.
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
-
-/// Whether a byte can be part of a number.
-#[inline]
-pub(super) fn is_number_byte(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
-}
 
 /// A number, correctly rounded.
 #[inline]
@@ -25,8 +20,8 @@ pub(super) fn parse_number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Digits with or without a point, as long as they and the power of ten are exact: then one division
-/// rounds once, which is what rounding correctly means.
+/// Digits with or without a point, if they and the power of ten are exact: one division is then
+/// correctly rounded.
 #[inline]
 fn parse_simple(text: &[u8]) -> Option<f64> {
     let (negative, digits) = match text {
@@ -73,7 +68,7 @@ pub(super) fn parse_whole(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// A value that stands as a string: what JSON has no number for, and numbers, too.
+/// A value written as a string: what JSON has no number for, and numbers, too.
 pub(super) fn parse_word(text: &str) -> Option<f64> {
     if let Some(bits) = text.strip_prefix("NaN:0x") {
         let bits = u64::from_str_radix(bits, 16).ok()?;

@@ -169,20 +169,6 @@ proptest! {
         }
     }
 
-    /// Counts the calendar day by day, against the closed form.
-    #[test]
-    fn dates_follow_each_other(year in 0i64..9999, month in 1i64..=12, day in 1i64..=31) {
-        prop_assume!(day <= days_in_month(year, month));
-        let next = if day < days_in_month(year, month) {
-            days_from_epoch(year, month, day + 1)
-        } else if month < 12 {
-            days_from_epoch(year, month + 1, 1)
-        } else {
-            days_from_epoch(year + 1, 1, 1)
-        };
-        prop_assert_eq!(days_from_epoch(year, month, day) + 1, next);
-    }
-
     #[test]
     fn milliseconds_survive_as_seconds(ms in -4_000_000_000_000i64..4_000_000_000_000) {
         let text = format!("{}{}.{:03}", if ms < 0 { "-" } else { "" }, ms.abs() / 1000, ms.abs() % 1000);

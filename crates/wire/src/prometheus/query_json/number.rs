@@ -19,11 +19,13 @@ pub fn push_sample_number(out: &mut Vec<u8>, value: f64) {
     } else {
         let mut buffer = zmij::Buffer::new();
         let written = buffer.format_finite(value).as_bytes();
-        match written.contains(&b'e') {
+        if !written.contains(&b'e') {
             // Without an exponent it has a fraction, except where the number is large and whole.
-            false => out.extend_from_slice(written.strip_suffix(b".0").unwrap_or(written)),
-            true if (1e-6..1e21).contains(&magnitude) => push_plain(out, written),
-            true => push_exponent(out, written),
+            out.extend_from_slice(written.strip_suffix(b".0").unwrap_or(written));
+        } else if (1e-6..1e21).contains(&magnitude) {
+            push_plain(out, written);
+        } else {
+            push_exponent(out, written);
         }
     }
 }
@@ -107,7 +109,7 @@ fn scientific(written: &[u8]) -> Scientific<'_> {
     Scientific {
         negative,
         first: digits.first().copied().unwrap_or(b'0'),
-        // Behind the first digit stands the point, if there are more.
+        // The point follows the first digit, if there are more.
         rest: digits.get(2..).unwrap_or_default(),
         exponent: exponent
             .ok()

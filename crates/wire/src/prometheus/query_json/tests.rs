@@ -27,8 +27,8 @@ fn bucket(lower: f64, upper: f64, inclusive: (bool, bool), count: f64) -> Bucket
 
 fn histogram(
     buckets: &[Bucket],
-) -> ShownHistogram<std::iter::Copied<std::slice::Iter<'_, Bucket>>> {
-    ShownHistogram {
+) -> HistogramPoint<std::iter::Copied<std::slice::Iter<'_, Bucket>>> {
+    HistogramPoint {
         count: 12.0,
         sum: -0.5,
         buckets: buckets.iter().copied(),
@@ -40,7 +40,7 @@ fn series(
     floats: &[(i64, f64)],
     histograms: &[(
         i64,
-        ShownHistogram<std::iter::Copied<std::slice::Iter<'_, Bucket>>>,
+        HistogramPoint<std::iter::Copied<std::slice::Iter<'_, Bucket>>>,
     )],
 ) -> String {
     written(|out| {
@@ -125,7 +125,7 @@ fn long_series_come_in_pieces() {
         &TimeTexts::default(),
         &up(),
         (0..points).map(|t| (t, t as f64)),
-        std::iter::empty::<(i64, ShownHistogram<std::iter::Empty<Bucket>>)>(),
+        std::iter::empty::<(i64, HistogramPoint<std::iter::Empty<Bucket>>)>(),
         |out| {
             largest = largest.max(out.len());
             sent.append(out);
@@ -150,7 +150,7 @@ fn a_flow_that_fails_ends_the_writing() {
         &TimeTexts::default(),
         &up(),
         (0..).map(|t| (t, 0.0)),
-        std::iter::empty::<(i64, ShownHistogram<std::iter::Empty<Bucket>>)>(),
+        std::iter::empty::<(i64, HistogramPoint<std::iter::Empty<Bucket>>)>(),
         |_| Err("gone"),
     );
     assert_eq!(result, Err("gone"));

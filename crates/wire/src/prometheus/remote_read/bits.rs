@@ -1,4 +1,4 @@
-//! Bits one after the other, most significant first, and the numbers that Prometheus' chunks are made of.
+//! A writer of bits, most significant first, and the number codes of Prometheus' chunks.
 
 /// Appends bits to bytes.
 #[derive(Default)]
@@ -17,8 +17,7 @@ impl BitWriter {
         self.bytes
     }
 
-    /// Overwrites bytes that are complete; they are the chunk's head, which knows what follows only
-    /// at the end.
+    /// Overwrites complete bytes: the chunk's header, known only at the end.
     pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
         for (target, byte) in self.bytes.iter_mut().skip(at).zip(bytes) {
             *target = *byte;
@@ -56,7 +55,7 @@ impl BitWriter {
         self.bits(value.to_bits(), 64);
     }
 
-    /// A varint of whole bytes that need not begin at one.
+    /// A varint. Written by hand because it need not begin at a whole byte.
     pub(super) fn uvarint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.byte(value as u8 | 0x80);
@@ -65,7 +64,7 @@ impl BitWriter {
         self.byte(value as u8);
     }
 
-    /// A signed number in one of nine widths; a run of ones says which.
+    /// A signed number in one of nine widths; selected by a run of ones.
     pub(super) fn varbit_signed(&mut self, value: i64) {
         let width = VARBIT_WIDTHS
             .iter()
@@ -147,7 +146,7 @@ impl XorState {
                 let significant = 64 - leading - trailing;
                 out.bit(true);
                 out.bits(leading.into(), 5);
-                // 64 does not fit and is written as 0, which is never meant.
+                // 64 does not fit and is written as 0, which does not occur.
                 out.bits(u64::from(significant & 63), 6);
                 out.bits(delta >> trailing, significant);
             }

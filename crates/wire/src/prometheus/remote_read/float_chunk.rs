@@ -4,6 +4,8 @@
 //! u16 number of samples │ t₀ varint, v₀ 64 bits │ Δt uvarint, v ⊕ │ ΔΔt in 1, 16, 20, 24 or 68 bits, v ⊕ │ …
 //! ```
 
+use icecore_model::varint::zigzag;
+
 use super::bits::{BitWriter, XorState, fits_signed};
 
 /// Encodes samples in time order, at least one and at most 65 535 of them.
@@ -15,7 +17,7 @@ pub(super) fn encode(timestamps: &[i64], values: &[f64]) -> Vec<u8> {
     let Some((mut previous, first)) = samples.next() else {
         return out.into_bytes();
     };
-    out.uvarint(crate::prometheus::message::zigzag(previous));
+    out.uvarint(zigzag(previous));
     out.double(first);
     let mut value_state = XorState::after(first);
     let mut delta_before = None;

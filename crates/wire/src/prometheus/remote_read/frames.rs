@@ -10,12 +10,13 @@
 //! Holds always: a frame ends with the chunk that fills it, so that it is larger than asked for by at
 //! most one chunk; a series that does not fit continues in the next frame, with its labels again.
 
+use crc_fast::crc32_iscsi;
 use icecore_model::SeriesSamples;
+use icecore_model::varint::push_varint;
 
 use super::chunks::{Chunk, encode_chunks};
-use super::crc32c::crc32c;
 use super::samples::push_labels;
-use crate::prometheus::message::{push_u64, put_bytes, put_message, put_number};
+use crate::prometheus::message::{put_bytes, put_message, put_number};
 
 /// Appends the frames of one series. One without samples, as for those who ask for labels alone, is a frame
 /// without chunks. `frame_bytes_max` is how large a frame should be at most.
@@ -58,12 +59,13 @@ fn push_chunk(out: &mut Vec<u8>, chunk: &Chunk) {
 
 fn push_frame(out: &mut Vec<u8>, query_index: usize, labels: &[u8], chunks: &[u8]) {
     let mut message = Vec::with_capacity(labels.len() + chunks.len() + 24);
-    push_u64(&mut message, 1 << 3 | 2);
-    push_u64(&mut message, (labels.len() + chunks.len()) as u64);
+    push_varint(&mut message, 1 << 3 | 2);
+    push_varint(&mut message, (labels.len() + chunks.len()) as u64);
     message.extend_from_slice(labels);
     message.extend_from_slice(chunks);
     put_number(&mut message, 2, query_index as u64);
-    push_u64(out, message.len() as u64);
-    out.extend_from_slice(&crc32c(&message).to_be_bytes());
+    push_varint(out, message.len() as u64);
+    // The CRC-32C of RFC 3720, which is iSCSI's.
+    out.extend_from_slice(&crc32_iscsi(&message).to_be_bytes());
     out.extend_from_slice(&message);
 }

@@ -19,14 +19,14 @@ pub(super) struct IntegerSample<'a> {
     pub(super) negative_deltas: &'a [i64],
 }
 
-/// A number and by how much it changed last.
+/// A number and its last delta, for the delta of deltas.
 #[derive(Clone, Copy, Default)]
-struct Moving {
+struct DoubleDelta {
     value: i64,
     delta: i64,
 }
 
-impl Moving {
+impl DoubleDelta {
     fn write(&mut self, out: &mut BitWriter, value: i64) {
         // Wrapping, as Go's arithmetic is: it reads back whatever the numbers are.
         let delta = value.wrapping_sub(self.value);
@@ -36,11 +36,11 @@ impl Moving {
 }
 
 struct State {
-    timestamp: Moving,
-    count: Moving,
-    zero_count: Moving,
+    timestamp: DoubleDelta,
+    count: DoubleDelta,
+    zero_count: DoubleDelta,
     sum: XorState,
-    buckets: Vec<Moving>,
+    buckets: Vec<DoubleDelta>,
 }
 
 /// Encodes histograms in time order, at least one.
@@ -63,27 +63,28 @@ pub(super) fn encode(header: ResetHeader, samples: &[IntegerSample<'_>]) -> Vec<
 }
 
 fn write_first(out: &mut BitWriter, first: &IntegerSample<'_>) -> State {
-    let moving = |value| Moving { value, delta: 0 };
+    let double_delta = |value| DoubleDelta { value, delta: 0 };
     out.varbit_signed(first.timestamp_ms);
     let stale = first.histogram.is_stale();
-    let (count, zero_count) = match stale {
-        true => (0, 0),
-        false => (first.count, first.zero_count),
+    let (count, zero_count) = if stale {
+        (0, 0)
+    } else {
+        (first.count, first.zero_count)
     };
     out.varbit_unsigned(count);
     out.varbit_unsigned(zero_count);
     out.double(first.histogram.sum);
     let mut state = State {
-        timestamp: moving(first.timestamp_ms),
-        count: moving(count as i64),
-        zero_count: moving(zero_count as i64),
+        timestamp: double_delta(first.timestamp_ms),
+        count: double_delta(count as i64),
+        zero_count: double_delta(zero_count as i64),
         sum: XorState::after(first.histogram.sum),
         buckets: Vec::new(),
     };
     if !stale {
         for delta in buckets(first) {
             out.varbit_signed(delta);
-            state.buckets.push(moving(delta));
+            state.buckets.push(double_delta(delta));
         }
     }
     state

@@ -1,5 +1,5 @@
 //! What all histograms of one chunk share: schema, zero bucket, spans and custom bounds. It stands
-//! once, behind the chunk's head.
+//! once, after the chunk's header.
 
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, Span};
 
@@ -9,7 +9,7 @@ use super::bits::BitWriter;
 const HEAD_BYTES: [u8; 3] = [0; 3];
 const FLAGS_AT: usize = 2;
 
-/// What a histogram chunk says about counter resets before its first sample. Within the chunk of a
+/// The counter reset header of a histogram chunk, about its first sample. Within the chunk of a
 /// counter there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -31,7 +31,7 @@ impl ResetHeader {
     }
 }
 
-/// Begins a chunk whose number of samples is told at the end.
+/// Begins a chunk; [`finish`] writes its number of samples.
 pub(super) fn begin(header: ResetHeader, first: &Histogram) -> BitWriter {
     let mut out = BitWriter::new();
     for byte in HEAD_BYTES {
@@ -103,7 +103,7 @@ fn write_spans(out: &mut BitWriter, spans: &[Span]) {
     }
 }
 
-/// Bounds in whole thousandths take few bits; a zero bit says that all 64 of another one follow.
+/// Bounds in whole thousandths take few bits; a zero bit precedes the 64 bits of any other.
 fn write_custom_bound(out: &mut BitWriter, bound: f64) {
     const THOUSANDTHS_MAX: f64 = 33_554_430.0;
     let thousandths = (bound * 1000.0).round();

@@ -5,11 +5,12 @@
 //! TimeSeries   { Label labels = 1; Sample samples = 2; Histogram histograms = 4; }
 //! ```
 
+use icecore_model::varint::{push_varint, zigzag};
 use icecore_model::{Histogram, HistogramCounts, HistogramSample, Labels, SeriesSamples, Span};
 
 use crate::prometheus::message::{
-    push_u64, put_bytes, put_double, put_message, put_number, put_packed_doubles,
-    put_packed_zigzag, put_present_double, put_present_number, zigzag,
+    put_bytes, put_double, put_message, put_number, put_packed_doubles, put_packed_zigzag,
+    put_present_double, put_present_number,
 };
 
 /// Appends one series to the content of a `QueryResult`.
@@ -32,8 +33,8 @@ pub fn push_time_series(out: &mut Vec<u8>, series: &SeriesSamples) {
 /// Appends a whole `QueryResult` to a response, made of series that [`push_time_series`] has written.
 pub fn push_query_result<T: AsRef<[u8]>>(out: &mut Vec<u8>, series: &[T]) {
     let length: usize = series.iter().map(|series| series.as_ref().len()).sum();
-    push_u64(out, 1 << 3 | 2);
-    push_u64(out, length as u64);
+    push_varint(out, 1 << 3 | 2);
+    push_varint(out, length as u64);
     for series in series {
         out.extend_from_slice(series.as_ref());
     }

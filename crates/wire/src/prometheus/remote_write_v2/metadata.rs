@@ -8,20 +8,20 @@ use crate::prometheus::protobuf::{Reader, Result, known, varint_tag};
 
 /// The metadata of one series as references.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct SentMetadata {
+pub(super) struct MetadataRefs {
     metric_type: MetricType,
     help_ref: u32,
     unit_ref: u32,
 }
 
-impl SentMetadata {
-    /// Whether it says nothing. Reference 0 is the empty string.
+impl MetadataRefs {
+    /// Whether all fields are empty. Reference 0 is the empty string.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-pub(super) fn decode_metadata(message: &[u8], metadata: &mut SentMetadata) -> Result<()> {
+pub(super) fn decode_metadata(message: &[u8], metadata: &mut MetadataRefs) -> Result<()> {
     const TYPE: u32 = varint_tag(1);
     const HELP_REF: u32 = varint_tag(3);
     const UNIT_REF: u32 = varint_tag(4);
@@ -41,11 +41,11 @@ pub(super) fn decode_metadata(message: &[u8], metadata: &mut SentMetadata) -> Re
 }
 
 /// The family that a series' metadata is about. 1.0 names it; here it follows from the metric name
-/// and the type, so that a family has one entry whichever version told of it. A native histogram has
+/// and the type, so that a family has one entry in either version. A native histogram has
 /// its family's name already.
 pub(super) fn family_of<'a>(
     metric_name: &'a [u8],
-    metadata: &SentMetadata,
+    metadata: &MetadataRefs,
     has_histograms: bool,
 ) -> &'a [u8] {
     let suffixes: &[&[u8]] = match metadata.metric_type {
@@ -62,18 +62,18 @@ pub(super) fn family_of<'a>(
         .unwrap_or(metric_name)
 }
 
-/// What was handed over last: the series of a family follow each other, and repeat it.
+/// What the sink got last: the series of a family follow each other and repeat it.
 #[derive(Default)]
 pub(super) struct LastMetadata<'a> {
     family: &'a [u8],
-    metadata: SentMetadata,
+    metadata: MetadataRefs,
 }
 
 impl<'a> LastMetadata<'a> {
-    pub(super) fn hand_over(
+    pub(super) fn emit(
         &mut self,
         family: &'a [u8],
-        metadata: SentMetadata,
+        metadata: MetadataRefs,
         symbols: &Symbols<'a>,
         sink: &mut impl SampleSink,
     ) {
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn families_follow_from_name_and_type() {
         let family = |name: &str, metric_type, native| {
-            let metadata = SentMetadata {
+            let metadata = MetadataRefs {
                 metric_type,
-                ..SentMetadata::default()
+                ..MetadataRefs::default()
             };
             String::from_utf8(family_of(name.as_bytes(), &metadata, native).into()).unwrap()
         };

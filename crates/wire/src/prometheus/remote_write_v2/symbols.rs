@@ -1,42 +1,41 @@
 //! The symbol table of a 2.0 request, and label bytes made from it.
 
 use icecore_model::METRIC_NAME;
+use icecore_model::varint::{push_varint, varint_length};
 
 use crate::WireError;
-use crate::prometheus::protobuf::{
-    ProtobufError, Reader, Result, bytes_tag, known, push_varint, varint_length,
-};
+use crate::prometheus::protobuf::{ProtobufError, Reader, Result, bytes_tag, known};
 
 const SYMBOLS: u32 = bytes_tag(4);
 const TIMESERIES: u32 = bytes_tag(5);
 const REQUEST_FIELDS: u32 = known(&[4, 5]);
-/// Fields of the 1.0 request: reserved in 2.0 so that the two can be told apart.
+/// Fields of the 1.0 request: reserved in 2.0, which distinguishes the two.
 const V1_FIELDS: std::ops::RangeInclusive<u32> = 1..=3;
 
 /// How many bytes [`Symbols::push_short_label`] copies for a name or a value.
 const WINDOW: usize = 32;
 
-/// The strings of a request, where they lie in its body. Whether they are UTF-8 is checked where they
-/// are used: a bad one spoils only what refers to it.
+/// The strings of a request, as ranges of its body. They are checked for UTF-8 where they are used: a
+/// bad one affects only what refers to it.
 pub(super) struct Symbols<'a> {
     body: &'a [u8],
     /// Eight bytes each: a hostile body has a symbol in every two.
-    places: Vec<Place>,
+    ranges: Vec<SymbolRange>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct SymbolRange {
     start: u32,
     length: u32,
 }
 
 impl<'a> Symbols<'a> {
-    /// Walks the request for its symbols, which may lie behind the series that use them, and checks
+    /// Walks the request for its symbols, which may follow the series that use them, and checks
     /// that it is a 2.0 request.
     pub(super) fn collect(body: &'a [u8]) -> std::result::Result<Self, WireError> {
         let mut symbols = Self {
             body,
-            places: Vec::new(),
+            ranges: Vec::new(),
         };
         let mut request = Reader::new(body);
         while !request.is_empty() {
@@ -66,7 +65,7 @@ impl<'a> Symbols<'a> {
                 let (Ok(start), Ok(length)) = (start.try_into(), text.len().try_into()) else {
                     return Err(ProtobufError::TooLong);
                 };
-                self.places.push(Place { start, length });
+                self.ranges.push(SymbolRange { start, length });
             }
             TIMESERIES => request.skip(TIMESERIES)?,
             tag if V1_FIELDS.contains(&(tag >> 3)) => return Ok(false),
@@ -76,20 +75,20 @@ impl<'a> Symbols<'a> {
     }
 
     pub(super) fn text(&self, reference: u32) -> Option<&'a [u8]> {
-        self.places
+        self.ranges
             .get(reference as usize)
-            .map(|place| self.text_at(*place))
+            .map(|range| self.text_at(*range))
     }
 
-    fn text_at(&self, place: Place) -> &'a [u8] {
-        let start = place.start as usize;
+    fn text_at(&self, range: SymbolRange) -> &'a [u8] {
+        let start = range.start as usize;
         self.body
-            .get(start..start + place.length as usize)
+            .get(start..start + range.length as usize)
             .unwrap_or_default()
     }
 
-    /// Appends the labels that pairs of references name, encoded as `model::RawLabels`, or says why
-    /// they name none. The words are Prometheus'.
+    /// Appends the labels that pairs of references name, encoded as `model::RawLabels`. The
+    /// errors are Prometheus'.
     pub(super) fn push_labels(
         &self,
         refs: &[u32],
@@ -100,12 +99,12 @@ impl<'a> Symbols<'a> {
             return Err(format!("invalid labelRefs length {}", refs.len()));
         }
         for &[name_ref, value_ref] in pairs {
-            let name = self.places.get(name_ref as usize);
-            let value = self.places.get(value_ref as usize);
+            let name = self.ranges.get(name_ref as usize);
+            let value = self.ranges.get(value_ref as usize);
             let (Some(name), Some(value)) = (name, value) else {
                 return Err(format!(
                     "labelRefs {name_ref} (name) = {value_ref} (value) outside of symbols table (size {})",
-                    self.places.len()
+                    self.ranges.len()
                 ));
             };
             if self.push_short_label(labels, *name, *value).is_none() {
@@ -120,7 +119,12 @@ impl<'a> Symbols<'a> {
     /// unknown size is a call, of which a series would need twenty. Tag and length take the place
     /// of the two bytes.
     #[inline]
-    fn push_short_label(&self, labels: &mut Vec<u8>, name: Place, value: Place) -> Option<()> {
+    fn push_short_label(
+        &self,
+        labels: &mut Vec<u8>,
+        name: SymbolRange,
+        value: SymbolRange,
+    ) -> Option<()> {
         let name_window = self.window(name)?;
         let value_window = self.window(value)?;
         let name_end = 2 + name.length as u8;
@@ -145,12 +149,12 @@ impl<'a> Symbols<'a> {
     /// The text of a short symbol with two bytes before it and whatever follows. Before each text
     /// there are its tag and its length, so there are two bytes.
     #[inline]
-    fn window(&self, place: Place) -> Option<&'a [u8; WINDOW]> {
-        if place.length as usize > WINDOW - 2 {
+    fn window(&self, range: SymbolRange) -> Option<&'a [u8; WINDOW]> {
+        if range.length as usize > WINDOW - 2 {
             return None;
         }
         self.body
-            .get((place.start as usize).checked_sub(2)?..)?
+            .get((range.start as usize).checked_sub(2)?..)?
             .first_chunk()
     }
 
@@ -168,15 +172,15 @@ impl<'a> Symbols<'a> {
 /// `model::push_raw_label` for text that is not known to be UTF-8.
 #[inline]
 fn push_label(labels: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    let name_length = varint_length(name.len()) + name.len();
-    let value_length = varint_length(value.len()) + value.len();
+    let name_length = varint_length(name.len() as u64) + name.len();
+    let value_length = varint_length(value.len() as u64) + value.len();
     labels.push(0x0a);
-    push_varint(labels, 2 + name_length + value_length);
+    push_varint(labels, (2 + name_length + value_length) as u64);
     labels.push(0x0a);
-    push_varint(labels, name.len());
+    push_varint(labels, name.len() as u64);
     labels.extend_from_slice(name);
     labels.push(0x12);
-    push_varint(labels, value.len());
+    push_varint(labels, value.len() as u64);
     labels.extend_from_slice(value);
 }
 
@@ -191,7 +195,7 @@ mod tests {
         let mut body = Vec::new();
         for symbol in symbols {
             body.push(0x22);
-            push_varint(&mut body, symbol.len());
+            push_varint(&mut body, symbol.len() as u64);
             body.extend_from_slice(symbol.as_bytes());
         }
         body

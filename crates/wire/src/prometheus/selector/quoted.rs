@@ -3,7 +3,7 @@
 use super::ErrorAt;
 
 /// Reads the string at the beginning of `text`: its value and its length with the quotes. `None`
-/// when no quote stands there.
+/// when it does not begin with a quote.
 pub(super) fn parse(text: &str) -> Option<Result<(String, usize), ErrorAt>> {
     let quote = text
         .chars()
@@ -50,7 +50,7 @@ fn parse_escaped(inner: &str, quote: char) -> Result<(String, usize), ErrorAt> {
     }
 }
 
-/// Appends what an escape stands for, and says how long it is without its backslash.
+/// Appends the bytes of an escape and returns its length without the backslash.
 fn push_escape(escape: &str, quote: char, value: &mut Vec<u8>) -> Result<usize, &'static str> {
     let Some(c) = escape.chars().next() else {
         return Err("escape sequence not terminated");

@@ -2,7 +2,7 @@
 
 use icecore_wire::otlp::json_to_protobuf;
 
-use super::told::lines;
+use super::line_sink::lines;
 
 macro_rules! testdata {
     ($name:literal) => {
@@ -16,17 +16,17 @@ macro_rules! testdata {
 
 #[track_caller]
 fn check(protobuf: &[u8], json: &[u8], expected: &[u8]) {
-    let told = lines(protobuf);
+    let calls = lines(protobuf);
     let rewritten = json_to_protobuf(json, 1 << 20).expect("it is valid");
-    assert_eq!(lines(&rewritten), told);
-    let exemplars = told
+    assert_eq!(lines(&rewritten), calls);
+    let exemplars = calls
         .iter()
         .filter(|line| line.contains(" exemplar "))
         .count();
     assert_eq!(exemplars, 5);
     let ids = r#"{span_id="0123456789abcdef",trace_id="0123456789abcdef0123456789abcdef"}"#;
-    assert_eq!(told.iter().filter(|line| line.contains(ids)).count(), 5);
-    let values = told.iter().filter(|line| {
+    assert_eq!(calls.iter().filter(|line| line.contains(ids)).count(), 5);
+    let values = calls.iter().filter(|line| {
         *line != "point" && !line.starts_with("meta ") && !line.contains(" exemplar ")
     });
     let mut values: Vec<_> = values.map(|line| with_bucket_map(line)).collect();

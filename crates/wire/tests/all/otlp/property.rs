@@ -6,11 +6,11 @@ use icecore_wire::otlp::{Strategy as Naming, Translation, json_to_protobuf};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::line_sink::lines_with;
 use super::request::{
     CUMULATIVE, DELTA, REQUEST, START, T, gauge, histogram, histogram_point, number_point,
     resource_metrics, reversed, scope_metrics, sum,
 };
-use super::told::lines_with;
 
 #[derive(Clone, Debug)]
 enum Data {
@@ -161,7 +161,7 @@ fn split(buckets: &[(f64, u8)], last: u8) -> (Vec<f64>, Vec<u64>) {
 
 proptest! {
     #[test]
-    fn what_was_sent_is_told(metrics in metrics()) {
+    fn what_was_sent_is_decoded(metrics in metrics()) {
         let translation = Translation {
             strategy: Naming::NoTranslation,
             ..Translation::default()

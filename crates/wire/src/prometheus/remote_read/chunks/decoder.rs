@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use icecore_model::varint::{take_varint, unzigzag};
 use icecore_model::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, HistogramSample, Span,
 };
@@ -17,7 +18,7 @@ pub(crate) struct Frame {
 
 /// What a chunk holds.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Decoded {
+pub(crate) enum ChunkSamples {
     Floats(Vec<(i64, u64)>),
     Histograms(Vec<HistogramSample>),
 }
@@ -25,7 +26,7 @@ pub(crate) enum Decoded {
 pub(crate) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
     while !bytes.is_empty() {
-        let length = varint(&mut bytes) as usize;
+        let length = take_varint(&mut bytes).unwrap() as usize;
         let (sum, rest) = bytes.split_at(4);
         let (message, rest) = rest.split_at(length);
         bytes = rest;
@@ -94,11 +95,11 @@ fn fields(mut message: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
         if message.is_empty() {
             return None;
         }
-        let tag = varint(&mut message);
+        let tag = take_varint(&mut message).unwrap();
         let value = match tag & 7 {
-            0 => Value::Number(varint(&mut message)),
+            0 => Value::Number(take_varint(&mut message).unwrap()),
             2 => {
-                let length = varint(&mut message) as usize;
+                let length = take_varint(&mut message).unwrap() as usize;
                 let (bytes, rest) = message.split_at(length);
                 message = rest;
                 Value::Bytes(bytes)
@@ -107,19 +108,6 @@ fn fields(mut message: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
         };
         Some((tag >> 3, value))
     })
-}
-
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first().unwrap();
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if *byte < 0x80 {
-            return value;
-        }
-    }
-    panic!("a varint without an end")
 }
 
 fn castagnoli(bytes: &[u8]) -> u32 {
@@ -224,11 +212,11 @@ impl Xor {
     }
 }
 
-pub(crate) fn decode(encoding: u64, data: &[u8]) -> Decoded {
+pub(crate) fn decode(encoding: u64, data: &[u8]) -> ChunkSamples {
     let samples = u16::from_be_bytes([data[0], data[1]]);
     match encoding {
-        1 => Decoded::Floats(floats(&data[2..], samples)),
-        2 | 3 => Decoded::Histograms(histograms(data, samples, encoding == 3)),
+        1 => ChunkSamples::Floats(floats(&data[2..], samples)),
+        2 | 3 => ChunkSamples::Histograms(histograms(data, samples, encoding == 3)),
         other => panic!("encoding {other} does not exist"),
     }
 }
@@ -241,8 +229,7 @@ fn floats(data: &[u8], samples: u16) -> Vec<(i64, u64)> {
     for i in 0..samples {
         match i {
             0 => {
-                let zigzag = bits.uvarint();
-                time = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+                time = unzigzag(bits.uvarint());
                 value = Xor::first(bits.bits(64));
                 decoded.push((time, value.bits));
                 continue;

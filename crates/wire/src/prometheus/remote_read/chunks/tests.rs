@@ -9,7 +9,7 @@ use icecore_model::{
 };
 use proptest::prelude::*;
 
-use super::decoder::{self, Decoded, decode, frames};
+use super::decoder::{self, ChunkSamples, decode, frames};
 use super::*;
 use crate::prometheus::remote_read::{push_query_result, push_series_frames, push_time_series};
 use crate::prometheus::{decode_v1, snappy};
@@ -131,14 +131,14 @@ fn chunks_are_those_of_prometheus_bit_by_bit() {
         for (start_ms, end_ms, encoding, data) in &frame.chunks {
             kinds[*encoding as usize] += 1;
             let again = match decode(*encoding, data) {
-                Decoded::Floats(samples) => {
+                ChunkSamples::Floats(samples) => {
                     let timestamps: Vec<i64> = samples.iter().map(|(t, _)| *t).collect();
                     let values: Vec<f64> =
                         samples.iter().map(|(_, v)| f64::from_bits(*v)).collect();
                     floats.extend(samples);
                     float_chunk_of(&timestamps, &values)
                 }
-                Decoded::Histograms(samples) => {
+                ChunkSamples::Histograms(samples) => {
                     let hint = samples[0].histogram.reset_hint;
                     let chunk = histogram_chunk_of(ResetHeader::of(hint), &samples);
                     histograms.extend(samples);
@@ -195,13 +195,13 @@ fn check_round_trip(series: &SeriesSamples, frame_bytes_max: usize) -> Vec<decod
             assert!(last_end < *start && start <= end, "chunks are in order");
             last_end = *end;
             match decode(*encoding, data) {
-                Decoded::Floats(samples) => {
+                ChunkSamples::Floats(samples) => {
                     assert!(samples.len() <= CHUNK_SAMPLES_MAX);
                     assert_eq!(samples.first().unwrap().0, *start);
                     assert_eq!(samples.last().unwrap().0, *end);
                     floats.extend(samples);
                 }
-                Decoded::Histograms(samples) => {
+                ChunkSamples::Histograms(samples) => {
                     assert!(samples.len() <= CHUNK_SAMPLES_MAX);
                     assert_eq!(samples.first().unwrap().timestamp_ms, *start);
                     assert_eq!(samples.last().unwrap().timestamp_ms, *end);
@@ -273,7 +273,7 @@ fn hints_and_sizes(histograms: Vec<Histogram>) -> Vec<(CounterResetHint, usize)>
     check_round_trip(&series, 1 << 20);
     let mut found = Vec::new();
     encode_chunks(&series, |chunk| {
-        let Decoded::Histograms(samples) = decode(chunk.encoding as u64, &chunk.data) else {
+        let ChunkSamples::Histograms(samples) = decode(chunk.encoding as u64, &chunk.data) else {
             panic!("there are histograms only");
         };
         found.push((samples[0].histogram.reset_hint, samples.len()));
@@ -295,9 +295,9 @@ fn histogram_chunks_end_where_a_reader_must_know() {
         hints_and_sizes(growing(121)),
         [(Unknown, 120), (Unknown, 1)]
     );
-    // A reset that was told, and two that can be seen: in the count and in a bucket.
-    let told = vec![h(1, &[1], Unknown), h(2, &[2], Reset), h(3, &[3], NotReset)];
-    assert_eq!(hints_and_sizes(told), [(Unknown, 1), (Reset, 2)]);
+    // A reset that is marked, and two that are detected: in the count and in a bucket.
+    let marked = vec![h(1, &[1], Unknown), h(2, &[2], Reset), h(3, &[3], NotReset)];
+    assert_eq!(hints_and_sizes(marked), [(Unknown, 1), (Reset, 2)]);
     let seen = vec![h(5, &[5], Unknown), h(4, &[4], NotReset)];
     assert_eq!(hints_and_sizes(seen), [(Unknown, 1), (Reset, 1)]);
     let bucket = vec![h(5, &[4, -3], Unknown), h(6, &[3, 0], Unknown)];

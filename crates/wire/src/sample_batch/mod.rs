@@ -1,27 +1,27 @@
-//! A piece of an import, held until the store has taken it.
+//! A batch of an import, kept until the store has taken it.
 //!
 //! ```text
-//! decoder ─► Gathered (columns) ─► replay, as often as the store asks ─► Window ─► sink
+//! decoder ─► SampleBatch (columns) ─► replay, as often as the store asks ─► TimeWindow ─► sink
 //! ```
 //!
 //! Holds always:
-//! - What is replayed is what was told, in the same order; nothing is allocated per sample.
-//! - [`Gathered::rollback`] takes back everything since a mark, so that a line that turns out to be
-//!   bad leaves nothing behind.
-//! - Of all windows that [`Window`] lets through, each sample is in exactly one.
+//! - Calls are replayed in their order; nothing is allocated per sample.
+//! - [`SampleBatch::rollback`] undoes everything since a savepoint, so that a bad line
+//!   leaves nothing in the batch.
+//! - Each sample passes exactly one [`TimeWindow`].
 
 use icecore_model::{
     Exemplar, Histogram, MAX_TIMESTAMP_MS, Metadata, RawLabels, Sample, SampleSink,
 };
 
-/// Different reasons that are kept apart; further ones are only counted.
+/// Distinct reasons that are kept; others are only counted.
 const REASONS_MAX: usize = 8;
 
 /// Content of one or more series, in columns.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct SampleBatch {
     labels: Vec<u8>,
-    series: Vec<Ends>,
+    series: Vec<ColumnEnds>,
     timestamps: Vec<i64>,
     values: Vec<f64>,
     /// `(index into the columns, start timestamp)`.
@@ -39,25 +39,25 @@ pub struct Gathered {
 
 /// Where the parts of a series end; they begin where those of the series before end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ends {
+struct ColumnEnds {
     labels: usize,
     floats: usize,
     histograms: usize,
     exemplars: usize,
 }
 
-/// A place to go back to.
+/// A state to roll back to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Mark {
+pub struct Savepoint {
     series: usize,
-    ends: Ends,
+    ends: ColumnEnds,
     starts: usize,
     metadata: usize,
     span: Option<(i64, i64)>,
     heap_bytes: usize,
 }
 
-impl Gathered {
+impl SampleBatch {
     /// Samples, histograms and exemplars.
     pub fn len(&self) -> usize {
         self.timestamps.len() + self.histograms.len() + self.exemplars.len()
@@ -72,7 +72,7 @@ impl Gathered {
         self.labels.len()
             + self.timestamps.len() * 16
             + self.starts.len() * 16
-            + self.series.len() * size_of::<Ends>()
+            + self.series.len() * size_of::<ColumnEnds>()
             + self.heap_bytes
     }
 
@@ -86,8 +86,8 @@ impl Gathered {
         std::mem::take(&mut self.rejected)
     }
 
-    pub fn mark(&self) -> Mark {
-        Mark {
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
             series: self.series.len(),
             ends: self.ends(),
             starts: self.starts.len(),
@@ -97,30 +97,30 @@ impl Gathered {
         }
     }
 
-    /// Forgets what was told since the mark was made, except what was refused.
-    pub fn rollback(&mut self, mark: Mark) {
-        self.series.truncate(mark.series);
-        // The series that was announced before the mark may have got more since.
+    /// Undoes all calls since the savepoint, except rejections.
+    pub fn rollback(&mut self, savepoint: Savepoint) {
+        self.series.truncate(savepoint.series);
+        // The series announced before the savepoint may have grown since.
         if let Some(last) = self.series.last_mut() {
-            *last = mark.ends;
+            *last = savepoint.ends;
         }
-        self.labels.truncate(mark.ends.labels);
-        self.timestamps.truncate(mark.ends.floats);
-        self.values.truncate(mark.ends.floats);
-        self.histograms.truncate(mark.ends.histograms);
-        self.exemplars.truncate(mark.ends.exemplars);
-        self.starts.truncate(mark.starts);
-        self.metadata.truncate(mark.metadata);
-        self.span = mark.span;
-        self.heap_bytes = mark.heap_bytes;
+        self.labels.truncate(savepoint.ends.labels);
+        self.timestamps.truncate(savepoint.ends.floats);
+        self.values.truncate(savepoint.ends.floats);
+        self.histograms.truncate(savepoint.ends.histograms);
+        self.exemplars.truncate(savepoint.ends.exemplars);
+        self.starts.truncate(savepoint.starts);
+        self.metadata.truncate(savepoint.metadata);
+        self.span = savepoint.span;
+        self.heap_bytes = savepoint.heap_bytes;
     }
 
-    /// Tells everything to `sink`. Series without anything are left out.
+    /// Replays all calls to `sink`. Series without samples are left out.
     pub fn replay(&self, sink: &mut impl SampleSink) {
         for (family, metadata) in &self.metadata {
             sink.metadata(family, metadata.clone());
         }
-        let mut begin = Ends::default();
+        let mut begin = ColumnEnds::default();
         let mut starts = self.starts.iter().peekable();
         for end in &self.series {
             let floats = begin.floats..end.floats;
@@ -153,8 +153,8 @@ impl Gathered {
         }
     }
 
-    fn ends(&self) -> Ends {
-        Ends {
+    fn ends(&self) -> ColumnEnds {
+        ColumnEnds {
             labels: self.labels.len(),
             floats: self.timestamps.len(),
             histograms: self.histograms.len(),
@@ -173,9 +173,9 @@ impl Gathered {
         });
     }
 
-    /// The series that is told about now; without one there is nothing to add to.
+    /// The current series; a sample before any series is rejected.
     #[inline]
-    fn current(&mut self) -> Option<&mut Ends> {
+    fn current(&mut self) -> Option<&mut ColumnEnds> {
         if self.series.is_empty() {
             self.reject("sample before any series".into());
         }
@@ -183,7 +183,7 @@ impl Gathered {
     }
 }
 
-impl SampleSink for Gathered {
+impl SampleSink for SampleBatch {
     fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
         None
     }
@@ -248,24 +248,24 @@ pub(crate) fn can_be_stored(timestamp_ms: i64) -> bool {
     (0..MAX_TIMESTAMP_MS).contains(&timestamp_ms)
 }
 
-/// Lets through what lies in `[start_ms, end_ms)`, and finds where the next window begins. A store
-/// takes only so many hours in one request; what spans more is told to it window by window.
-pub struct Window<'s, S> {
+/// Passes on what lies in `[start_ms, end_ms)`, and finds where the next window begins. A store
+/// takes a limited number of hours per request; a longer batch is replayed window by window.
+pub struct TimeWindow<'s, S> {
     sink: &'s mut S,
     start_ms: i64,
     end_ms: i64,
-    /// Whether this is the first window, to which belongs what has no time.
+    /// Whether this is the first window, which also gets what has no timestamp.
     first: bool,
     labels: Vec<u8>,
     announced: bool,
     next_ms: i64,
-    /// Of what lies in the window: how much is passed over, and how much is let through after that.
+    /// Samples of the window to skip, and how many to pass on after that.
     skip: usize,
     take: usize,
     more: bool,
 }
 
-impl<'s, S: SampleSink> Window<'s, S> {
+impl<'s, S: SampleSink> TimeWindow<'s, S> {
     pub fn new(sink: &'s mut S, start_ms: i64, end_ms: i64, first: bool) -> Self {
         Self {
             sink,
@@ -281,25 +281,25 @@ impl<'s, S: SampleSink> Window<'s, S> {
         }
     }
 
-    /// Lets only a part of the window through: `take` samples after the first `skip`.
+    /// Passes on only `take` samples of the window, after the first `skip`.
     #[must_use]
     pub fn part(self, skip: usize, take: usize) -> Self {
         Self { skip, take, ..self }
     }
 
-    /// Whether samples of the window follow the part that was let through.
+    /// Whether the window has samples beyond that part.
     pub fn has_more(&self) -> bool {
         self.more
     }
 
-    /// The first timestamp behind the window; `i64::MAX` when there is none.
+    /// The first timestamp after the window; `i64::MAX` when there is none.
     pub fn next_ms(&self) -> i64 {
         self.next_ms
     }
 
     #[inline]
-    fn wants(&mut self, timestamp_ms: i64) -> bool {
-        let wanted = if !can_be_stored(timestamp_ms) {
+    fn accepts(&mut self, timestamp_ms: i64) -> bool {
+        let accepted = if !can_be_stored(timestamp_ms) {
             // The sink refuses it, once.
             self.first
         } else if timestamp_ms >= self.end_ms {
@@ -308,7 +308,7 @@ impl<'s, S: SampleSink> Window<'s, S> {
         } else {
             timestamp_ms >= self.start_ms
         };
-        if !wanted {
+        if !accepted {
             return false;
         }
         if self.skip > 0 {
@@ -328,7 +328,7 @@ impl<'s, S: SampleSink> Window<'s, S> {
     }
 }
 
-impl<S: SampleSink> SampleSink for Window<'_, S> {
+impl<S: SampleSink> SampleSink for TimeWindow<'_, S> {
     fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
         None
     }
@@ -341,20 +341,20 @@ impl<S: SampleSink> SampleSink for Window<'_, S> {
 
     #[inline]
     fn sample(&mut self, sample: Sample) {
-        if self.wants(sample.timestamp_ms) {
+        if self.accepts(sample.timestamp_ms) {
             self.sink.sample(sample);
         }
     }
 
     fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram) {
-        if self.wants(timestamp_ms) {
+        if self.accepts(timestamp_ms) {
             self.sink
                 .histogram(timestamp_ms, start_timestamp_ms, histogram);
         }
     }
 
     fn exemplar(&mut self, exemplar: Exemplar) {
-        if self.wants(exemplar.timestamp_ms) {
+        if self.accepts(exemplar.timestamp_ms) {
             self.sink.exemplar(exemplar);
         }
     }

@@ -1,24 +1,24 @@
-//! Values of a line that wait for their timestamps, or the other way round.
+//! Values of a line whose timestamps are not read yet, or the reverse.
 
 use std::collections::VecDeque;
 
-use super::json::Problem;
+use super::Problem;
 
-/// What one line may have waiting: of a series sampled each 15 s, eight years. VictoriaMetrics takes
-/// lines of at most 10 MB, and our export begins a new line long before.
-pub const HELD_MAX: usize = 16 << 20;
+/// Values of one line without timestamps, or the reverse: eight years of a series sampled every 15 s.
+/// VictoriaMetrics takes lines of at most 10 MB, and our export starts a new line long before.
+pub const PENDING_MAX: usize = 16 << 20;
 
 const CHUNK: usize = 4096;
 
-/// First in, first out, in chunks that are given back as they are used up.
-pub(super) struct Held<T> {
+/// A queue in chunks that are freed as they are consumed.
+pub(super) struct PendingQueue<T> {
     chunks: VecDeque<Vec<T>>,
     /// Taken from the first chunk.
     taken: usize,
     len: usize,
 }
 
-impl<T> Default for Held<T> {
+impl<T> Default for PendingQueue<T> {
     fn default() -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -28,7 +28,7 @@ impl<T> Default for Held<T> {
     }
 }
 
-impl<T: Copy> Held<T> {
+impl<T: Copy> PendingQueue<T> {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -39,13 +39,13 @@ impl<T: Copy> Held<T> {
 
     #[inline]
     pub(super) fn push(&mut self, item: T) -> Result<(), Problem> {
-        if self.len >= HELD_MAX {
-            return Err(format!("more than {HELD_MAX} values: split the line").into());
+        if self.len >= PENDING_MAX {
+            return Err(format!("more than {PENDING_MAX} values: split the line").into());
         }
         self.len += 1;
         match self.chunks.back_mut() {
             Some(chunk) if chunk.len() < CHUNK => chunk.push(item),
-            // Most lines are short; only what is long gets chunks of full size at once.
+            // Most lines are short; only further chunks are allocated in full.
             None => self.chunks.push_back(vec![item]),
             Some(_) => {
                 let mut chunk = Vec::with_capacity(CHUNK);
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn first_in_first_out() {
-        let mut held = Held::default();
-        assert_eq!(held.pop(), None::<usize>);
+        let mut pending = PendingQueue::default();
+        assert_eq!(pending.pop(), None::<usize>);
         for round in 0..3 {
             let count = round * CHUNK + 3;
-            (0..count).for_each(|i| held.push(i).unwrap());
-            assert_eq!(held.len(), count);
-            (0..count).for_each(|i| assert_eq!(held.pop(), Some(i)));
-            assert_eq!(held.pop(), None);
+            (0..count).for_each(|i| pending.push(i).unwrap());
+            assert_eq!(pending.len(), count);
+            (0..count).for_each(|i| assert_eq!(pending.pop(), Some(i)));
+            assert_eq!(pending.pop(), None);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Export: one line of JSON per series, from which every bit of a series can be had back.
+//! Export: one line of JSON per series, lossless to the bit.
 //!
 //! ```text
 //! {"metric":{"__name__":"up"},"values":[1,"StaleNaN"],"timestamps":[1700000000000,1700000015000]}
 //! ```
 //!
-//! A value that is a number stands as one, with the shortest digits that read back as the same
+//! A value that is a number is written as one, with the shortest digits that read back as the same
 //! 64 bits; −0 keeps its sign. The rest are strings:
 //!
 //! | string | value |
@@ -14,7 +14,7 @@
 //! | `"StaleNaN"` | the staleness marker, bits 7ff0000000000002 |
 //! | `"NaN:0x7ff8000000000000"` | any other NaN, with its bits |
 //!
-//! Keys that there are when there is something to say:
+//! Optional keys:
 //!
 //! | key | what |
 //! | --- | --- |
@@ -32,7 +32,7 @@ use super::api_json::{write_labels, write_list, write_string};
 use super::number::{push_formatted, push_json_number, push_signed, push_unsigned};
 use crate::SeriesContent;
 
-/// The NaN that a Prometheus client means when it says NaN.
+/// The NaN of Prometheus and Go.
 pub(super) const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
 /// Writes one series as a line, with its line end.
@@ -105,7 +105,7 @@ fn write_values(out: &mut Vec<u8>, values: &[f64]) {
     write_list(out, values, |out, value| write_value(out, *value));
 }
 
-/// Writes any float so that its bits can be had back, see the table above.
+/// Writes any float, lossless to the bit, see the table above.
 pub fn write_value(out: &mut Vec<u8>, value: f64) {
     if value.is_finite() {
         push_json_number(out, value);
@@ -122,14 +122,14 @@ pub fn write_value(out: &mut Vec<u8>, value: f64) {
 
 /// Writes one native histogram, complete. Spans are `[offset, length]`. Integer histograms have
 /// `positive_deltas` and `negative_deltas`, float histograms `positive_counts` and
-/// `negative_counts`; which keys there are tells the two apart.
+/// `negative_counts`; the keys distinguish the two.
 ///
 /// ```text
 /// {"timestamp":…,"schema":3,"reset_hint":"unknown","sum":…,"count":…,"zero_threshold":…,"zero_count":…,
 ///  "positive_spans":[[0,2]],"positive_deltas":[1,2],"negative_spans":[],"negative_deltas":[]}
 /// ```
 ///
-/// `custom_bounds` stand only in histograms of schema −53.
+/// Only histograms of schema −53 have `custom_bounds`.
 pub fn write_histogram(out: &mut Vec<u8>, sample: &HistogramSample) {
     let histogram = sample.histogram.as_ref();
     out.extend_from_slice(b"{\"timestamp\":");

@@ -64,24 +64,27 @@ impl Histogram {
     }
 
     fn coarsened<C: Count>(&self, max: usize) -> Result<Self, HistogramAddError> {
-        let mut parts = Parts::<C>::of(self)?;
-        while parts.positive.len().max(parts.negative.len()) > max && parts.schema > COARSEST_SCHEMA
+        let mut indexed = IndexedHistogram::<C>::of(self)?;
+        while indexed.positive.len().max(indexed.negative.len()) > max
+            && indexed.schema > COARSEST_SCHEMA
         {
-            parts.coarsen(parts.schema - 1)?;
+            indexed.coarsen(indexed.schema - 1)?;
         }
-        parts.into_histogram(self)
+        indexed.into_histogram(self)
     }
 
     fn add_by_index(&mut self, other: &Histogram) -> Result<(), HistogramAddError> {
         let integers = |h: &Histogram| matches!(h.counts, HistogramCounts::Integer { .. });
-        *self = match integers(self) && integers(other) {
-            true => Parts::<i64>::of(self)?
-                .plus(Parts::of(other)?)?
-                .into_histogram(self)?,
-            false => Parts::<f64>::of(self)?
-                .plus(Parts::of(other)?)?
-                .into_histogram(self)?,
+        let sum = if integers(self) && integers(other) {
+            IndexedHistogram::<i64>::of(self)?
+                .plus(IndexedHistogram::of(other)?)?
+                .into_histogram(self)
+        } else {
+            IndexedHistogram::<f64>::of(self)?
+                .plus(IndexedHistogram::of(other)?)?
+                .into_histogram(self)
         };
+        *self = sum?;
         Ok(())
     }
 }
@@ -233,7 +236,7 @@ impl Count for f64 {
 type Entries<C> = Vec<(i64, C)>;
 
 /// A histogram as lists of buckets in the order of their indexes.
-struct Parts<C> {
+struct IndexedHistogram<C> {
     schema: i8,
     zero_threshold: f64,
     count: C,
@@ -242,7 +245,7 @@ struct Parts<C> {
     negative: Entries<C>,
 }
 
-impl<C: Count> Parts<C> {
+impl<C: Count> IndexedHistogram<C> {
     fn of(histogram: &Histogram) -> Result<Self, HistogramAddError> {
         let overflow = HistogramAddError::Overflow;
         let whole = |count: u64| {
@@ -305,8 +308,8 @@ impl<C: Count> Parts<C> {
         let overflow = HistogramAddError::Overflow;
         self.count = self.count.plus(other.count).ok_or(overflow)?;
         self.zero = self.zero.plus(other.zero).ok_or(overflow)?;
-        self.positive = united(self.positive, other.positive).ok_or(overflow)?;
-        self.negative = united(self.negative, other.negative).ok_or(overflow)?;
+        self.positive = merge_entries(self.positive, other.positive).ok_or(overflow)?;
+        self.negative = merge_entries(self.negative, other.negative).ok_or(overflow)?;
         Ok(self)
     }
 
@@ -402,7 +405,7 @@ fn indexed<C: Count>(spans: &[Span], counts: Vec<C>) -> Entries<C> {
     entries
 }
 
-fn united<C: Count>(one: Entries<C>, other: Entries<C>) -> Option<Entries<C>> {
+fn merge_entries<C: Count>(one: Entries<C>, other: Entries<C>) -> Option<Entries<C>> {
     let mut both: Entries<C> = Vec::with_capacity(one.len() + other.len());
     let mut other = other.into_iter().peekable();
     for (index, count) in one {

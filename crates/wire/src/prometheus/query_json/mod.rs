@@ -59,9 +59,9 @@ pub struct Bucket {
     pub count: f64,
 }
 
-/// A native histogram as it is shown: totals and buckets from the lowest to the highest.
+/// A native histogram of a result: totals, and buckets from the lowest to the highest.
 #[derive(Clone, Debug)]
-pub struct ShownHistogram<B> {
+pub struct HistogramPoint<B> {
     pub count: f64,
     pub sum: f64,
     pub buckets: B,
@@ -78,7 +78,7 @@ pub fn write_query_start(out: &mut Vec<u8>, result_type: ResultType) {
 #[derive(Clone, Debug, Default)]
 pub struct QueryEnd<'a> {
     pub stats: Option<&'a QueryStats>,
-    /// The plan of the query, for people.
+    /// The plan of the query as text.
     pub explain: Option<&'a str>,
     pub warnings: &'a [String],
     pub infos: &'a [String],
@@ -139,7 +139,7 @@ pub fn write_vector_histogram(
     out: &mut Vec<u8>,
     labels: &Labels,
     time_ms: i64,
-    histogram: ShownHistogram<impl Iterator<Item = Bucket>>,
+    histogram: HistogramPoint<impl Iterator<Item = Bucket>>,
 ) {
     write_metric(out, labels);
     out.extend_from_slice(b",\"histogram\":");
@@ -153,7 +153,7 @@ pub fn write_matrix_series<E, B: Iterator<Item = Bucket>>(
     times: &TimeTexts,
     labels: &Labels,
     floats: impl Iterator<Item = (i64, f64)>,
-    histograms: impl Iterator<Item = (i64, ShownHistogram<B>)>,
+    histograms: impl Iterator<Item = (i64, HistogramPoint<B>)>,
     mut flow: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
     write_metric(out, labels);
@@ -176,12 +176,11 @@ pub fn write_matrix_series<E, B: Iterator<Item = Bucket>>(
     }
     let mut first = true;
     for (time_ms, histogram) in histograms {
-        match first {
-            true => out.extend_from_slice(b",\"histograms\":["),
-            false => {
-                flow(out)?;
-                out.push(b',');
-            }
+        if first {
+            out.extend_from_slice(b",\"histograms\":[");
+        } else {
+            flow(out)?;
+            out.push(b',');
         }
         first = false;
         write_histogram_point(out, time_ms, histogram);
@@ -201,7 +200,7 @@ fn write_metric(out: &mut Vec<u8>, labels: &Labels) {
 fn write_histogram_point(
     out: &mut Vec<u8>,
     time_ms: i64,
-    histogram: ShownHistogram<impl Iterator<Item = Bucket>>,
+    histogram: HistogramPoint<impl Iterator<Item = Bucket>>,
 ) {
     out.push(b'[');
     push_timestamp(out, time_ms);

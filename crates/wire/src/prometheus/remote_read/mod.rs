@@ -16,7 +16,6 @@
 
 mod bits;
 mod chunks;
-mod crc32c;
 mod float_chunk;
 mod float_histogram_chunk;
 mod frames;

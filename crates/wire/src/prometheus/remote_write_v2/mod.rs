@@ -14,9 +14,9 @@
 //! none of its own.
 //!
 //! Holds always:
-//! - A reference is looked up, never trusted. One that points nowhere refuses its series or exemplar
-//!   and not the request.
-//! - Metadata is handed over when it differs from that of the series before, not once per series.
+//! - References are checked. One outside the symbol table rejects its series or exemplar, not the
+//!   request.
+//! - Metadata reaches the sink when it differs from that of the series before, not once per series.
 
 mod metadata;
 mod symbols;
@@ -28,7 +28,7 @@ use super::histogram::decode_histogram;
 use super::protobuf::{Reader, Result, bytes_tag, fixed64_tag, known, varint_tag};
 use super::sample::decode_sample;
 use crate::WireError;
-use metadata::{LastMetadata, SentMetadata, decode_metadata};
+use metadata::{LastMetadata, MetadataRefs, decode_metadata};
 use symbols::Symbols;
 
 const REQUEST_TIMESERIES: u32 = bytes_tag(5);
@@ -72,11 +72,11 @@ struct Decoder<'a, 's, S> {
     sink: &'s mut S,
 }
 
-/// What has to be known of a series before its samples are handed over.
+/// What must be known of a series before its samples are decoded.
 #[derive(Default)]
-struct Outline {
+struct SeriesHeader {
     created_timestamp_ms: i64,
-    metadata: SentMetadata,
+    metadata: MetadataRefs,
     has_samples: bool,
     has_histograms: bool,
 }
@@ -85,19 +85,19 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
     fn decode_request_field(&mut self, request: &mut Reader<'_>) -> Result<()> {
         match request.tag()? {
             REQUEST_TIMESERIES => self.decode_series(request.bytes()?),
-            // The symbol table's walk has looked at everything else.
+            // The symbol table was read before.
             other => request.skip(other),
         }
     }
 
     fn decode_series(&mut self, message: &[u8]) -> Result<()> {
-        let outline = self.read_outline(message)?;
+        let header = self.read_header(message)?;
         self.labels.clear();
         if let Err(reason) = self.symbols.push_labels(&self.refs, &mut self.labels) {
             self.sink.reject(reason);
             return Ok(());
         }
-        if !outline.has_samples && !outline.has_histograms {
+        if !header.has_samples && !header.has_histograms {
             let name = self.symbols.metric_name(&self.refs);
             self.sink.reject(format!(
                 "TimeSeries must contain at least one sample or histogram for series {:?}",
@@ -108,34 +108,34 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
         if self.sink.guess_series(&self.labels) != Some(self.labels.len()) {
             self.sink.series(RawLabels(&self.labels));
         }
-        self.decode_content(message, outline.created_timestamp_ms)?;
-        if !outline.metadata.is_empty() {
+        self.decode_content(message, header.created_timestamp_ms)?;
+        if !header.metadata.is_empty() {
             let name = self.symbols.metric_name(&self.refs);
-            let family = metadata::family_of(name, &outline.metadata, outline.has_histograms);
+            let family = metadata::family_of(name, &header.metadata, header.has_histograms);
             self.last_metadata
-                .hand_over(family, outline.metadata, &self.symbols, self.sink);
+                .emit(family, header.metadata, &self.symbols, self.sink);
         }
         Ok(())
     }
 
-    fn read_outline(&mut self, message: &[u8]) -> Result<Outline> {
-        let mut outline = Outline::default();
+    fn read_header(&mut self, message: &[u8]) -> Result<SeriesHeader> {
+        let mut header = SeriesHeader::default();
         self.refs.clear();
         let mut reader = Reader::new(message);
         while !reader.is_empty() {
             match reader.tag()? {
                 SERIES_LABELS_REFS => push_refs(reader.bytes()?, &mut self.refs)?,
                 SERIES_LABELS_REFS_UNPACKED => self.refs.push(reference(reader.varint()?)),
-                SERIES_CREATED_TIMESTAMP => outline.created_timestamp_ms = reader.varint()? as i64,
-                SERIES_METADATA => decode_metadata(reader.bytes()?, &mut outline.metadata)?,
+                SERIES_CREATED_TIMESTAMP => header.created_timestamp_ms = reader.varint()? as i64,
+                SERIES_METADATA => decode_metadata(reader.bytes()?, &mut header.metadata)?,
                 other => {
-                    outline.has_samples |= other == SERIES_SAMPLES;
-                    outline.has_histograms |= other == SERIES_HISTOGRAMS;
+                    header.has_samples |= other == SERIES_SAMPLES;
+                    header.has_histograms |= other == SERIES_HISTOGRAMS;
                     reader.skip(other)?;
                 }
             }
         }
-        Ok(outline)
+        Ok(header)
     }
 
     fn decode_content(&mut self, message: &[u8], created_timestamp_ms: i64) -> Result<()> {
@@ -209,8 +209,8 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
     }
 }
 
-/// Appends packed references. Whether one takes one byte or two is as good as random, so these two
-/// are read without a branch between them; a wrong guess of the processor costs more than both.
+/// Appends packed references. Whether one takes one byte or two is unpredictable, so these two are
+/// read without a branch between them: a misprediction costs more than both.
 fn push_refs(packed: &[u8], refs: &mut Vec<u32>) -> Result<()> {
     let mut rest = packed;
     while let [low, high, ..] = *rest {
@@ -236,7 +236,7 @@ fn reference(number: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prometheus::protobuf::push_varint;
+    use icecore_model::varint::push_varint;
     use proptest::prelude::*;
 
     proptest! {
@@ -246,7 +246,7 @@ mod tests {
                 bits.iter().map(|(bits, number)| number.checked_shr(*bits).unwrap_or(0)).collect();
             let mut packed = Vec::new();
             for number in &numbers {
-                push_varint(&mut packed, *number as usize);
+                push_varint(&mut packed, u64::from(*number));
             }
             let mut refs = Vec::new();
             push_refs(&packed, &mut refs).unwrap();

@@ -1,41 +1,58 @@
 //! Import: lines of JSON, one series each, as exports write them and VictoriaMetrics does.
 //!
 //! ```text
-//! pieces of text ─► LineReader ─► Gathered, up to the limits of a batch ─► the caller stores it
+//! pieces of text ─► LineReader ─► SampleBatch, up to its limits ─► the caller stores it
 //!                      └─ values wait for their timestamps
 //! ```
 //!
 //! What a line holds is described at [`export`](super::export). Keys may come in any order, except
-//! that `metric` is the first of those that are known, and `start_timestamps` stand before `values`
-//! and `timestamps` meet. Unknown keys are passed over; `null` among values is NaN.
+//! that `metric` is the first of those that are known, and `start_timestamps` precede `values`
+//! and `timestamps` meet. Unknown keys are skipped; `null` among values is NaN.
 //!
 //! Holds always:
-//! - A text gives the same calls, however it is cut into pieces and batches.
-//! - A line is in memory only as far as its values wait ([`HELD_MAX`]) and a batch is filled; a value
-//!   that is read as a whole (labels, a histogram) is at most [`ELEMENT_BYTES_MAX`] long.
-//! - Of a line that turns out to be bad nothing is left in the batch. What went into earlier batches
-//!   stays: that is the beginning of a line that is longer than a batch.
+//! - The same text gives the same calls, however it is cut into pieces and batches.
+//! - Of a line, only the batch and the values without timestamps ([`PENDING_MAX`]) are in memory; a
+//!   value that is read as a whole (labels, a histogram) is at most [`ELEMENT_BYTES_MAX`] long.
+//! - A bad line leaves nothing in the batch. The beginning of a line that is longer than a batch stays
+//!   in earlier batches.
 
 mod elements;
-mod held;
-mod json;
+mod pending;
+mod scan;
 mod value;
+
+use std::borrow::Cow;
 
 use icecore_model::{RawLabels, Sample, SampleSink};
 
-pub use held::HELD_MAX;
+pub use pending::PENDING_MAX;
 
-use self::elements::{read_exemplar, read_histogram, read_metadata, read_metric, read_pair};
-use self::held::Held;
-use self::json::{Json, Problem, value_end};
-use self::value::{is_number_byte, parse_number, parse_whole};
-use crate::gather::{Gathered, Mark};
+use self::elements::{
+    json_of, read_exemplar, read_histogram, read_metadata, read_metric, read_pair, read_value,
+};
+use self::pending::PendingQueue;
+use self::scan::value_end;
+use self::value::{parse_number, parse_whole};
+use crate::json::{SyntaxError, is_number_byte};
+use crate::sample_batch::{SampleBatch, Savepoint};
 
 /// Bytes of one value that is read as a whole: a histogram of the largest kind as text.
 pub const ELEMENT_BYTES_MAX: usize = 4 << 20;
 
-/// What a reader asks for at least, so that a few bytes are not looked at again and again.
+/// The least that a reader asks for, so that it does not scan a few bytes again and again.
 const MORE_BYTES: usize = 4 << 10;
+
+/// Nesting of objects and arrays.
+const DEPTH_MAX: usize = 64;
+
+/// What is wrong with a line, to be reported with its number.
+type Problem = Cow<'static, str>;
+
+impl From<SyntaxError> for Problem {
+    fn from(error: SyntaxError) -> Self {
+        error.reason.into()
+    }
+}
 
 /// When a batch is full.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +61,14 @@ pub struct BatchLimits {
     pub bytes: usize,
 }
 
-/// What reading came to.
+/// The result of one call of [`LineReader::advance`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// What is left of the input must grow to this many bytes.
+    /// The rest of the input must grow to this many bytes.
     More { at_least: usize },
-    /// The batch is full: store it and go on with an empty one.
+    /// The batch is full: store it and continue with an empty one.
     Full,
-    /// A line that cannot be read. Going on passes over the rest of it.
+    /// A line that cannot be parsed. The next call skips the rest of it.
     Bad { line: u64, reason: String },
     /// Nothing follows.
     End,
@@ -67,10 +84,10 @@ pub struct LineReader {
     labels: Vec<u8>,
     announced: bool,
     /// Where the line begins in the batch.
-    mark: Mark,
-    seen: Seen,
-    values: Held<f64>,
-    times: Held<i64>,
+    savepoint: Savepoint,
+    seen: SeenKeys,
+    values: PendingQueue<f64>,
+    times: PendingQueue<i64>,
     starts: Vec<(i64, i64)>,
     starts_at: usize,
 }
@@ -83,16 +100,16 @@ enum State {
         first: bool,
     },
     /// Before a value that is read as a whole.
-    Value(Whole),
+    Value(WholeValue),
     /// In a list whose elements are read one by one.
-    List(List, Place),
+    List(List, ListPosition),
     LineEnd,
-    /// In a line that is passed over.
+    /// In a line that is skipped.
     BadLine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whole {
+enum WholeValue {
     Metric,
     Metadata,
     Unknown,
@@ -108,15 +125,15 @@ enum List {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ListPosition {
     Open,
     First,
     Later,
 }
 
-/// Which keys the line has had.
+/// The keys that the line has had.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct SeenKeys {
     metric: bool,
     values: bool,
     times: bool,
@@ -125,11 +142,11 @@ struct Seen {
     samples: bool,
 }
 
-/// What became of a part.
-enum Part {
+/// The result of one step.
+enum Progress {
     Taken(usize),
-    /// Not all of it is there.
-    Cut,
+    /// More input is needed.
+    Incomplete,
     /// The batch is full, after so many bytes.
     Full(usize),
 }
@@ -143,10 +160,10 @@ impl LineReader {
             lines_read: 0,
             labels: Vec::new(),
             announced: false,
-            mark: Mark::default(),
-            seen: Seen::default(),
-            values: Held::default(),
-            times: Held::default(),
+            savepoint: Savepoint::default(),
+            seen: SeenKeys::default(),
+            values: PendingQueue::default(),
+            times: PendingQueue::default(),
             starts: Vec::new(),
             starts_at: 0,
         }
@@ -157,43 +174,47 @@ impl LineReader {
         self.line
     }
 
-    /// Lines that were read to their end and are good.
+    /// Good lines, read to their end.
     pub fn lines_read(&self) -> u64 {
         self.lines_read
     }
 
-    /// What waits in memory.
-    pub fn held_bytes(&self) -> usize {
+    /// Bytes of values and labels kept in memory.
+    pub fn pending_bytes(&self) -> usize {
         8 * (self.values.len() + self.times.len()) + 16 * self.starts.len() + self.labels.len()
     }
 
-    /// Reads on. `input` begins where the last call ended, which is the first of what is returned:
-    /// how many bytes are done with. `at_end` says that nothing follows. After [`Step::Full`] the
-    /// batch must be an empty one.
-    pub fn advance(&mut self, input: &[u8], at_end: bool, batch: &mut Gathered) -> (usize, Step) {
+    /// Reads on. `input` begins where the last call ended; how many bytes were consumed is returned.
+    /// `at_end` means that nothing follows. After [`Step::Full`] the batch must be empty.
+    pub fn advance(
+        &mut self,
+        input: &[u8],
+        at_end: bool,
+        batch: &mut SampleBatch,
+    ) -> (usize, Step) {
         let mut at = 0;
         loop {
             let rest = input.get(at..).unwrap_or_default();
             if rest.is_empty() && at_end && self.is_between_lines() {
                 return (at, Step::End);
             }
-            match self.part(rest, at_end, batch) {
-                Ok(Part::Taken(taken)) => {
+            match self.step(rest, at_end, batch) {
+                Ok(Progress::Taken(taken)) => {
                     at += taken;
                     if self.state == State::LineStart && taken > 0 && self.is_full(batch) {
                         return (at, self.full());
                     }
                 }
-                Ok(Part::Full(taken)) => return (at + taken, self.full()),
-                Ok(Part::Cut) if at_end => {
+                Ok(Progress::Full(taken)) => return (at + taken, self.full()),
+                Ok(Progress::Incomplete) if at_end => {
                     let bad = self.bad("the text ends within a line".into(), batch);
                     return (input.len(), bad);
                 }
-                Ok(Part::Cut) if rest.len() >= ELEMENT_BYTES_MAX => {
+                Ok(Progress::Incomplete) if rest.len() >= ELEMENT_BYTES_MAX => {
                     let reason = format!("a value of more than {ELEMENT_BYTES_MAX} bytes");
                     return (at, self.bad(reason.into(), batch));
                 }
-                Ok(Part::Cut) => {
+                Ok(Progress::Incomplete) => {
                     let at_least = (2 * rest.len()).max(MORE_BYTES);
                     return (at, Step::More { at_least });
                 }
@@ -206,18 +227,18 @@ impl LineReader {
         matches!(self.state, State::LineStart | State::BadLine)
     }
 
-    fn is_full(&self, batch: &Gathered) -> bool {
+    fn is_full(&self, batch: &SampleBatch) -> bool {
         batch.len() >= self.limits.samples || batch.bytes() >= self.limits.bytes
     }
 
     fn full(&mut self) -> Step {
         self.announced = false;
-        self.mark = Mark::default();
+        self.savepoint = Savepoint::default();
         Step::Full
     }
 
-    fn bad(&mut self, problem: Problem, batch: &mut Gathered) -> Step {
-        batch.rollback(self.mark);
+    fn bad(&mut self, problem: Problem, batch: &mut SampleBatch) -> Step {
+        batch.rollback(self.savepoint);
         self.state = State::BadLine;
         self.forget_line();
         let line = self.line;
@@ -227,32 +248,37 @@ impl LineReader {
 
     fn forget_line(&mut self) {
         self.announced = false;
-        self.seen = Seen::default();
+        self.seen = SeenKeys::default();
         self.values.clear();
         self.times.clear();
         self.starts.clear();
         self.starts_at = 0;
     }
 
-    fn part(&mut self, input: &[u8], at_end: bool, batch: &mut Gathered) -> Result<Part, Problem> {
+    fn step(
+        &mut self,
+        input: &[u8],
+        at_end: bool,
+        batch: &mut SampleBatch,
+    ) -> Result<Progress, Problem> {
         match self.state {
             State::LineStart => Ok(self.line_start(input, batch)),
             State::BadLine => Ok(self.bad_line(input)),
             State::Member { first } => self.member(input, first),
             State::Value(what) => self.whole_value(input, what, batch),
-            State::List(list, place) => self.list(input, list, place, batch),
+            State::List(list, position) => self.list(input, list, position, batch),
             State::LineEnd => self.line_end(input, at_end),
         }
     }
 
-    fn line_start(&mut self, input: &[u8], batch: &Gathered) -> Part {
+    fn line_start(&mut self, input: &[u8], batch: &SampleBatch) -> Progress {
         let mut taken = 0;
         for byte in input {
             match byte {
                 b'\n' => self.line += 1,
                 b' ' | b'\t' | b'\r' => {}
                 _ => {
-                    self.mark = batch.mark();
+                    self.savepoint = batch.savepoint();
                     self.state = State::Member { first: true };
                     break;
                 }
@@ -260,80 +286,82 @@ impl LineReader {
             taken += 1;
         }
         match self.state {
-            State::LineStart if taken == 0 => Part::Cut,
-            _ => Part::Taken(taken),
+            State::LineStart if taken == 0 => Progress::Incomplete,
+            _ => Progress::Taken(taken),
         }
     }
 
-    fn bad_line(&mut self, input: &[u8]) -> Part {
+    fn bad_line(&mut self, input: &[u8]) -> Progress {
         if input.is_empty() {
-            return Part::Cut;
+            return Progress::Incomplete;
         }
         match input.iter().position(|byte| *byte == b'\n') {
-            None => Part::Taken(input.len()),
+            None => Progress::Taken(input.len()),
             Some(end) => {
                 self.line += 1;
                 self.state = State::LineStart;
-                Part::Taken(end + 1)
+                Progress::Taken(end + 1)
             }
         }
     }
 
     /// A key with its colon, and what comes before it.
-    fn member(&mut self, input: &[u8], first: bool) -> Result<Part, Problem> {
+    fn member(&mut self, input: &[u8], first: bool) -> Result<Progress, Problem> {
         let mut at = spaces(input, 0);
         let Some(byte) = input.get(at) else {
-            return Ok(Part::Cut);
+            return Ok(Progress::Incomplete);
         };
         match byte {
             b'{' if first => {
                 at = spaces(input, at + 1);
-                // An empty object is a line without a series, which its end says.
+                // An empty object lacks `metric`, which the end of the line reports.
                 if input.get(at) == Some(&b'}') {
                     self.state = State::LineEnd;
-                    return Ok(Part::Taken(at + 1));
+                    return Ok(Progress::Taken(at + 1));
                 }
             }
             _ if first => return Err("expected an object".into()),
             b'}' => {
                 self.state = State::LineEnd;
-                return Ok(Part::Taken(at + 1));
+                return Ok(Progress::Taken(at + 1));
             }
             b',' => at = spaces(input, at + 1),
             b'\n' => return Err("the line ends within the object".into()),
             _ => return Err("expected a comma or the end of the object".into()),
         }
         match input.get(at) {
-            None => return Ok(Part::Cut),
+            None => return Ok(Progress::Incomplete),
             Some(b'"') => {}
             Some(_) => return Err("expected a key".into()),
         }
         let key = input.get(at..).unwrap_or_default();
         let Some(length) = value_end(key)? else {
-            return Ok(Part::Cut);
+            return Ok(Progress::Incomplete);
         };
-        let key = Json::new(key.get(..length).unwrap_or_default()).string()?;
+        let key = json_of(key.get(..length).unwrap_or_default())?.string()?;
         at = spaces(input, at + length);
         match input.get(at) {
-            None => return Ok(Part::Cut),
+            None => return Ok(Progress::Incomplete),
             Some(b':') => {}
-            Some(_) => return Err("expected a colon behind a key".into()),
+            Some(_) => return Err("expected a colon after a key".into()),
         }
         self.state = self.enter(&key)?;
-        Ok(Part::Taken(at + 1))
+        Ok(Progress::Taken(at + 1))
     }
 
     fn enter(&mut self, key: &str) -> Result<State, Problem> {
-        let twice = |seen: &mut bool| match std::mem::replace(seen, true) {
-            true => Err(Problem::from(format!("{key} twice"))),
-            false => Ok(()),
+        let twice = |seen: &mut bool| {
+            if std::mem::replace(seen, true) {
+                return Err(Problem::from(format!("duplicate key {key}")));
+            }
+            Ok(())
         };
         let list = match key {
             "metric" => {
                 twice(&mut self.seen.metric)?;
-                return Ok(State::Value(Whole::Metric));
+                return Ok(State::Value(WholeValue::Metric));
             }
-            "metadata" => return Ok(State::Value(Whole::Metadata)),
+            "metadata" => return Ok(State::Value(WholeValue::Metadata)),
             "values" => {
                 twice(&mut self.seen.values)?;
                 List::Values
@@ -351,69 +379,69 @@ impl LineReader {
             }
             "histograms" => List::Histograms,
             "exemplars" => List::Exemplars,
-            _ => return Ok(State::Value(Whole::Unknown)),
+            _ => return Ok(State::Value(WholeValue::Unknown)),
         };
-        match self.seen.metric {
-            true => Ok(State::List(list, Place::Open)),
-            false => Err(format!("{key} before metric").into()),
+        if !self.seen.metric {
+            return Err(format!("{key} before metric").into());
         }
+        Ok(State::List(list, ListPosition::Open))
     }
 
     fn whole_value(
         &mut self,
         input: &[u8],
-        what: Whole,
-        batch: &mut Gathered,
-    ) -> Result<Part, Problem> {
+        what: WholeValue,
+        batch: &mut SampleBatch,
+    ) -> Result<Progress, Problem> {
         let begin = spaces(input, 0);
         let rest = input.get(begin..).unwrap_or_default();
         let Some(length) = value_end(rest)? else {
-            return Ok(Part::Cut);
+            return Ok(Progress::Incomplete);
         };
         let value = rest.get(..length).unwrap_or_default();
         match what {
-            Whole::Metric => read_metric(value, &mut self.labels)?,
-            Whole::Metadata => {
+            WholeValue::Metric => read_metric(value, &mut self.labels)?,
+            WholeValue::Metadata => {
                 let (family, metadata) = read_metadata(value)?;
                 batch.metadata(&family, metadata);
             }
-            Whole::Unknown => {}
+            WholeValue::Unknown => {}
         }
         self.state = State::Member { first: false };
-        Ok(Part::Taken(begin + length))
+        Ok(Progress::Taken(begin + length))
     }
 
     fn list(
         &mut self,
         input: &[u8],
         list: List,
-        place: Place,
-        batch: &mut Gathered,
-    ) -> Result<Part, Problem> {
-        if place == Place::Open {
+        position: ListPosition,
+        batch: &mut SampleBatch,
+    ) -> Result<Progress, Problem> {
+        if position == ListPosition::Open {
             let at = spaces(input, 0);
             return match input.get(at) {
-                None => Ok(Part::Cut),
+                None => Ok(Progress::Incomplete),
                 Some(b'[') => {
-                    self.state = State::List(list, Place::First);
-                    Ok(Part::Taken(at + 1))
+                    self.state = State::List(list, ListPosition::First);
+                    Ok(Progress::Taken(at + 1))
                 }
                 Some(_) => Err("expected a list".into()),
             };
         }
-        let mut place = place;
+        let mut position = position;
         let mut taken = 0;
-        // What is between elements is looked at here, so that the loop is short.
+        // Separators are read here, so that the loop is short.
         loop {
             let mut at = spaces(input, taken);
-            match (input.get(at), place) {
+            match (input.get(at), position) {
                 (None, _) => break,
                 (Some(b']'), _) => {
                     self.list_ends(list);
-                    return Ok(Part::Taken(at + 1));
+                    return Ok(Progress::Taken(at + 1));
                 }
-                (Some(b','), Place::Later) => at = spaces(input, at + 1),
-                (Some(_), Place::First) => {}
+                (Some(b','), ListPosition::Later) => at = spaces(input, at + 1),
+                (Some(_), ListPosition::First) => {}
                 (Some(b'\n'), _) => return Err("the line ends within a list".into()),
                 (Some(_), _) => return Err("expected a comma or the end of the list".into()),
             }
@@ -422,15 +450,15 @@ impl LineReader {
                 break;
             };
             taken = at + length;
-            place = Place::Later;
-            self.state = State::List(list, place);
+            position = ListPosition::Later;
+            self.state = State::List(list, position);
             if self.is_full(batch) {
-                return Ok(Part::Full(taken));
+                return Ok(Progress::Full(taken));
             }
         }
         Ok(match taken {
-            0 => Part::Cut,
-            _ => Part::Taken(taken),
+            0 => Progress::Incomplete,
+            _ => Progress::Taken(taken),
         })
     }
 
@@ -440,11 +468,11 @@ impl LineReader {
         &mut self,
         input: &[u8],
         list: List,
-        batch: &mut Gathered,
+        batch: &mut SampleBatch,
     ) -> Result<Option<usize>, Problem> {
         if matches!(list, List::Values | List::Times) {
             let end = input.iter().position(|byte| !is_number_byte(*byte));
-            // Whether a number goes on is known when something follows it.
+            // A number is complete only when something follows it.
             let Some(end) = end else { return Ok(None) };
             if end > 0 {
                 let token = input.get(..end).unwrap_or_default();
@@ -467,13 +495,13 @@ impl LineReader {
         let element = input.get(..length).unwrap_or_default();
         match list {
             List::Values => {
-                let value = Json::new(element).float();
+                let value = json_of(element).and_then(|mut json| read_value(&mut json));
                 self.value(value.map_err(|_| not_a_value(element))?, batch)?;
             }
             List::Times => return Err(not_a_time(element)),
             List::Starts => {
-                let pair = read_pair(&mut Json::new(element))?;
-                if self.starts.len() >= HELD_MAX / 2 {
+                let pair = read_pair(&mut json_of(element)?)?;
+                if self.starts.len() >= PENDING_MAX / 2 {
                     return Err("too many start timestamps: split the line".into());
                 }
                 self.starts.push(pair);
@@ -501,13 +529,13 @@ impl LineReader {
             self.starts.sort_by_key(|(time, _)| *time);
         }
         if list == List::Starts {
-            // Histograms begin to look from the front.
+            // Histograms search from the front.
             self.starts_at = 0;
         }
     }
 
     #[inline]
-    fn value(&mut self, value: f64, batch: &mut Gathered) -> Result<(), Problem> {
+    fn value(&mut self, value: f64, batch: &mut SampleBatch) -> Result<(), Problem> {
         if !self.seen.times {
             return self.values.push(value);
         }
@@ -517,7 +545,7 @@ impl LineReader {
     }
 
     #[inline]
-    fn time(&mut self, time: i64, batch: &mut Gathered) -> Result<(), Problem> {
+    fn time(&mut self, time: i64, batch: &mut SampleBatch) -> Result<(), Problem> {
         if !self.seen.values {
             return self.times.push(time);
         }
@@ -527,7 +555,7 @@ impl LineReader {
     }
 
     #[inline]
-    fn sample(&mut self, timestamp_ms: i64, value: f64, batch: &mut Gathered) {
+    fn sample(&mut self, timestamp_ms: i64, value: f64, batch: &mut SampleBatch) {
         self.announce(batch);
         let start_timestamp_ms = self.start_of(timestamp_ms);
         batch.sample(Sample {
@@ -538,7 +566,7 @@ impl LineReader {
     }
 
     #[inline]
-    fn announce(&mut self, batch: &mut Gathered) {
+    fn announce(&mut self, batch: &mut SampleBatch) {
         if !self.announced {
             batch.series(RawLabels(&self.labels));
             self.announced = true;
@@ -546,7 +574,7 @@ impl LineReader {
         }
     }
 
-    /// The start that goes with a time; 0 when there is none. Times mostly ascend.
+    /// The start timestamp of a sample; 0 when there is none. Times mostly ascend.
     #[inline]
     fn start_of(&mut self, time: i64) -> i64 {
         if self.starts.is_empty() {
@@ -565,13 +593,13 @@ impl LineReader {
         found.map_or(0, |(_, start)| start)
     }
 
-    fn line_end(&mut self, input: &[u8], at_end: bool) -> Result<Part, Problem> {
+    fn line_end(&mut self, input: &[u8], at_end: bool) -> Result<Progress, Problem> {
         let at = spaces(input, 0);
         let taken = match input.get(at) {
             Some(b'\n') => at + 1,
             None if at_end => at,
-            None => return Ok(Part::Cut),
-            Some(_) => return Err("something follows the object".into()),
+            None => return Ok(Progress::Incomplete),
+            Some(_) => return Err("unexpected text after the object".into()),
         };
         if !self.seen.metric {
             return Err("no metric".into());
@@ -586,11 +614,11 @@ impl LineReader {
         self.line += 1;
         self.lines_read += 1;
         self.state = State::LineStart;
-        Ok(Part::Taken(taken))
+        Ok(Progress::Taken(taken))
     }
 }
 
-/// The first place from `at` on that is no space.
+/// The first position from `at` on that is no space.
 #[inline]
 fn spaces(input: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\r') = input.get(at) {
@@ -600,14 +628,17 @@ fn spaces(input: &[u8], mut at: usize) -> usize {
 }
 
 fn not_a_time(token: &[u8]) -> Problem {
-    json::not_a(
-        "timestamp in whole milliseconds",
-        &String::from_utf8_lossy(token),
-    )
+    let text = String::from_utf8_lossy(token);
+    not_a("timestamp in whole milliseconds", &text)
 }
 
 fn not_a_value(token: &[u8]) -> Problem {
-    json::not_a("value", &String::from_utf8_lossy(token))
+    not_a("value", &String::from_utf8_lossy(token))
+}
+
+fn not_a(what: &str, text: &str) -> Problem {
+    let shown: String = text.chars().take(40).collect();
+    format!("{shown:?} is not a {what}").into()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! Holds always:
 //! - Chunks are in time order and do not overlap; none has more than [`CHUNK_SAMPLES_MAX`] samples.
 //! - A reader takes every histogram of a counter chunk but the first for one without a reset before
-//!   it. So a chunk ends before a reset, told or found, and where the layout changes.
+//!   it. So a chunk ends before a reset, marked or detected, and where the layout changes.
 //! - A staleness marker among histograms is a chunk of its own: it has no layout to share.
 
 use icecore_model::{CounterResetHint, HistogramCounts, HistogramSample, SeriesSamples};
@@ -40,7 +40,7 @@ pub enum ChunkEncoding {
     FloatHistogram = 3,
 }
 
-/// Hands the chunks of a series over, one by one in time order.
+/// Passes on the chunks of a series, one by one in time order.
 pub fn encode_chunks(series: &SeriesSamples, mut push: impl FnMut(Chunk)) {
     let timestamps: &[i64] = &series.floats.timestamps;
     let values = &series.floats.values;
@@ -86,9 +86,10 @@ fn encode_histograms(samples: &[HistogramSample], push: &mut impl FnMut(Chunk)) 
     while let Some(first) = rest.first() {
         let (length, reset_follows) = chunk_length(rest);
         let (chunk, tail) = rest.split_at(length);
-        let header = match after_reset {
-            true => ResetHeader::Reset,
-            false => ResetHeader::of(first.histogram.reset_hint),
+        let header = if after_reset {
+            ResetHeader::Reset
+        } else {
+            ResetHeader::of(first.histogram.reset_hint)
         };
         push(histogram_chunk_of(header, chunk));
         rest = tail;
@@ -96,34 +97,34 @@ fn encode_histograms(samples: &[HistogramSample], push: &mut impl FnMut(Chunk)) 
     }
 }
 
-/// How many histograms the next chunk has, and whether it ends because of a reset that was found.
+/// How many histograms the next chunk has, and whether it ends because a reset was detected.
 fn chunk_length(samples: &[HistogramSample]) -> (usize, bool) {
     let most = samples.len().min(CHUNK_SAMPLES_MAX);
     for (at, pair) in samples.windows(2).enumerate().take(most - 1) {
         let [previous, next] = pair else {
             continue;
         };
-        match follow(previous, next) {
-            Follow::SameChunk => {}
-            Follow::NextChunk => return (at + 1, false),
-            Follow::Reset => return (at + 1, true),
+        match continuation(previous, next) {
+            Continuation::SameChunk => {}
+            Continuation::NextChunk => return (at + 1, false),
+            Continuation::Reset => return (at + 1, true),
         }
     }
-    // Between full chunks nothing says that there was no reset, so that is looked for, too.
+    // The counts are compared across the boundary of full chunks, too.
     let at_the_cut = samples.get(most - 1).zip(samples.get(most));
-    let reset = at_the_cut.is_some_and(|(a, b)| follow(a, b) == Follow::Reset);
+    let reset = at_the_cut.is_some_and(|(a, b)| continuation(a, b) == Continuation::Reset);
     (most, reset)
 }
 
 #[derive(PartialEq, Eq)]
-enum Follow {
+enum Continuation {
     SameChunk,
     NextChunk,
-    /// In the next chunk, because the counter began anew.
+    /// In the next chunk, because the counter was reset.
     Reset,
 }
 
-fn follow(previous: &HistogramSample, next: &HistogramSample) -> Follow {
+fn continuation(previous: &HistogramSample, next: &HistogramSample) -> Continuation {
     let (a, b) = (&*previous.histogram, &*next.histogram);
     let is_gauge = a.reset_hint == CounterResetHint::Gauge;
     let fits = !a.is_stale()
@@ -132,12 +133,12 @@ fn follow(previous: &HistogramSample, next: &HistogramSample) -> Follow {
         && b.reset_hint != CounterResetHint::Reset
         && same_layout(a, b);
     if !fits {
-        return Follow::NextChunk;
+        return Continuation::NextChunk;
     }
     match decreases(&a.counts, &b.counts) {
-        None => Follow::NextChunk,
-        Some(true) if !is_gauge => Follow::Reset,
-        Some(_) => Follow::SameChunk,
+        None => Continuation::NextChunk,
+        Some(true) if !is_gauge => Continuation::Reset,
+        Some(_) => Continuation::SameChunk,
     }
 }
 

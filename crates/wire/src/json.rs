@@ -1,19 +1,32 @@
-//! A reader of JSON text that hands out one token after the other.
+//! A pull reader of JSON text: one token after the other, without a tree.
 //!
-//! Holds always: strings without escapes are borrowed; what is skipped is checked all the same.
+//! OTLP/JSON and the lines of an import are read with it. `serde_json` has no pull interface: it
+//! deserializes into types, and the schema of OTLP is a table.
+//!
+//! Holds always:
+//! - Strings without escapes are borrowed.
+//! - What is skipped is checked all the same.
+//! - Objects and arrays nest no deeper than the caller allows.
 
 use std::borrow::Cow;
 
-use super::{JsonError, Result};
+/// What is wrong with a text, and where.
+#[derive(Debug)]
+pub(crate) struct SyntaxError {
+    pub(crate) offset: usize,
+    pub(crate) reason: &'static str,
+}
 
-pub(super) struct Text<'a> {
+type Result<T, E = SyntaxError> = std::result::Result<T, E>;
+
+pub(crate) struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     depth_left: usize,
 }
 
-impl<'a> Text<'a> {
-    pub(super) fn new(text: &'a str, depth_max: usize) -> Self {
+impl<'a> JsonReader<'a> {
+    pub(crate) fn new(text: &'a str, depth_max: usize) -> Self {
         Self {
             text,
             at: 0,
@@ -21,10 +34,11 @@ impl<'a> Text<'a> {
         }
     }
 
-    pub(super) fn error(&self, reason: &str) -> JsonError {
-        JsonError::Malformed {
+    /// An error at the current position.
+    pub(crate) fn error(&self, reason: &'static str) -> SyntaxError {
+        SyntaxError {
             offset: self.at,
-            reason: reason.into(),
+            reason,
         }
     }
 
@@ -33,22 +47,19 @@ impl<'a> Text<'a> {
     }
 
     /// The next byte that is not blank.
-    pub(super) fn peek(&mut self) -> Result<u8> {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        let rest = self.rest().as_bytes();
-        let blanks = rest.iter().take_while(|byte| blank(byte)).count();
-        self.at += blanks;
-        rest.get(blanks)
-            .copied()
-            .ok_or_else(|| self.error("the text ends too early"))
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<u8> {
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(self.at) {
+            self.at += 1;
+        }
+        let byte = bytes.get(self.at).copied();
+        byte.ok_or_else(|| self.error("the text ends too early"))
     }
 
-    /// Nothing but blanks is left.
-    pub(super) fn end(&mut self) -> Result<()> {
-        match self.peek() {
-            Ok(_) => Err(self.error("text after the request")),
-            Err(_) => Ok(()),
-        }
+    /// Whether nothing but blanks is left.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        self.peek().is_err()
     }
 
     fn word(&mut self, word: &str) -> Result<bool> {
@@ -60,11 +71,12 @@ impl<'a> Text<'a> {
         Ok(found)
     }
 
-    pub(super) fn null(&mut self) -> Result<bool> {
+    /// Steps over `null`, if it is next.
+    pub(crate) fn null(&mut self) -> Result<bool> {
         self.word("null")
     }
 
-    pub(super) fn boolean(&mut self) -> Result<bool> {
+    pub(crate) fn boolean(&mut self) -> Result<bool> {
         if self.word("true")? {
             Ok(true)
         } else if self.word("false")? {
@@ -74,8 +86,39 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Each member of an object: `each` reads the value of the key it is given.
+    pub(crate) fn object<E: From<SyntaxError>>(
+        &mut self,
+        mut each: impl FnMut(&mut Self, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut more = self.open(b'{', b'}')?;
+        while more {
+            let key = self.string()?;
+            if self.peek()? != b':' {
+                return Err(self.error("expected a colon").into());
+            }
+            self.at += 1;
+            each(self, &key)?;
+            more = self.more(b'}')?;
+        }
+        Ok(())
+    }
+
+    /// Each element of an array.
+    pub(crate) fn array<E: From<SyntaxError>>(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut more = self.open(b'[', b']')?;
+        while more {
+            each(self)?;
+            more = self.more(b']')?;
+        }
+        Ok(())
+    }
+
     /// Begins an object or an array. False when it is empty, and then it is over.
-    pub(super) fn open(&mut self, opening: u8, closing: u8) -> Result<bool> {
+    fn open(&mut self, opening: u8, closing: u8) -> Result<bool> {
         if self.peek()? != opening {
             return Err(self.error(match opening {
                 b'{' => "expected an object",
@@ -95,7 +138,7 @@ impl<'a> Text<'a> {
     }
 
     /// Whether another entry follows; otherwise the object or array is over.
-    pub(super) fn more(&mut self, closing: u8) -> Result<bool> {
+    fn more(&mut self, closing: u8) -> Result<bool> {
         match self.peek()? {
             b',' => {
                 self.at += 1;
@@ -114,24 +157,12 @@ impl<'a> Text<'a> {
         self.depth_left += 1;
     }
 
-    /// A key and the colon after it.
-    pub(super) fn key(&mut self) -> Result<Cow<'a, str>> {
-        let key = self.string()?;
-        if self.peek()? != b':' {
-            return Err(self.error("expected a colon"));
-        }
-        self.at += 1;
-        Ok(key)
-    }
-
-    /// The text of a number; whether it is one is found out by whoever reads it.
-    pub(super) fn number(&mut self) -> Result<&'a str> {
+    /// The text of a number; the caller parses it.
+    pub(crate) fn number(&mut self) -> Result<&'a str> {
         self.peek()?;
         let rest = self.rest();
-        let length = rest
-            .bytes()
-            .take_while(|byte| super::is_number_byte(*byte))
-            .count();
+        let end = rest.bytes().position(|byte| !is_number_byte(byte));
+        let length = end.unwrap_or(rest.len());
         if length == 0 {
             return Err(self.error("expected a number"));
         }
@@ -139,7 +170,7 @@ impl<'a> Text<'a> {
         Ok(rest.get(..length).unwrap_or_default())
     }
 
-    pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek()? != b'"' {
             return Err(self.error("expected a string"));
         }
@@ -217,42 +248,26 @@ impl<'a> Text<'a> {
     }
 
     /// Steps over any value.
-    pub(super) fn skip(&mut self) -> Result<()> {
+    pub(crate) fn skip(&mut self) -> Result<()> {
         match self.peek()? {
-            b'{' => {
-                let mut more = self.open(b'{', b'}')?;
-                while more {
-                    self.key()?;
-                    self.skip()?;
-                    more = self.more(b'}')?;
-                }
-                Ok(())
-            }
-            b'[' => {
-                let mut more = self.open(b'[', b']')?;
-                while more {
-                    self.skip()?;
-                    more = self.more(b']')?;
-                }
-                Ok(())
-            }
+            b'{' => self.object(|json, _| json.skip()),
+            b'[' => self.array(Self::skip),
             b'"' => self.string().map(drop),
             b't' | b'f' => self.boolean().map(drop),
-            b'n' => match self.null()? {
-                true => Ok(()),
-                false => Err(self.error("expected a value")),
-            },
             _ => {
-                let at = self.at;
-                let number = self.number()?;
-                match number.parse::<f64>() {
-                    Ok(_) => Ok(()),
-                    Err(_) => {
-                        self.at = at;
-                        Err(self.error("expected a value"))
-                    }
+                let start = self.at;
+                if self.null()? || self.number()?.parse::<f64>().is_ok() {
+                    return Ok(());
                 }
+                self.at = start;
+                Err(self.error("expected a value"))
             }
         }
     }
+}
+
+/// Whether a byte can be part of a number.
+#[inline]
+pub(crate) fn is_number_byte(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }

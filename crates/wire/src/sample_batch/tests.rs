@@ -1,54 +1,56 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Exported, Remembering, Told, expected, exported};
+use crate::testing::{ExportedSeries, RecordingSink, SinkCall, expected, exported};
 
-fn gather(into: &mut Gathered, exported: &Exported) {
+fn gather(into: &mut SampleBatch, exported: &ExportedSeries) {
     let mut raw = Vec::new();
     for (name, value) in exported.series.labels.iter() {
         icecore_model::push_raw_label(&mut raw, name, value);
     }
     into.series(RawLabels(&raw));
-    for told in expected(std::slice::from_ref(exported)) {
-        match told {
-            Told::Sample(_, timestamp_ms, bits, start_timestamp_ms) => into.sample(Sample {
+    for calls in expected(std::slice::from_ref(exported)) {
+        match calls {
+            SinkCall::Sample(_, timestamp_ms, bits, start_timestamp_ms) => into.sample(Sample {
                 timestamp_ms,
                 value: f64::from_bits(bits),
                 start_timestamp_ms,
             }),
-            Told::Histogram(_, time, start, histogram) => into.histogram(time, start, histogram),
-            Told::Exemplar(_, exemplar) => into.exemplar(exemplar),
-            Told::Metadata(family, metadata) => into.metadata(&family, metadata),
-            Told::Rejected(reason) => into.reject(reason),
+            SinkCall::Histogram(_, time, start, histogram) => {
+                into.histogram(time, start, histogram)
+            }
+            SinkCall::Exemplar(_, exemplar) => into.exemplar(exemplar),
+            SinkCall::Metadata(family, metadata) => into.metadata(&family, metadata),
+            SinkCall::Rejected(reason) => into.reject(reason),
         }
     }
 }
 
-fn told(gathered: &Gathered) -> Vec<Told> {
-    let mut sink = Remembering::default();
+fn calls(gathered: &SampleBatch) -> Vec<SinkCall> {
+    let mut sink = RecordingSink::default();
     gathered.replay(&mut sink);
     sink.sorted()
 }
 
 proptest! {
     #[test]
-    fn what_was_told_is_replayed(all in prop::collection::vec(exported(), 0..4)) {
-        let mut gathered = Gathered::default();
+    fn what_was_added_is_replayed(all in prop::collection::vec(exported(), 0..4)) {
+        let mut gathered = SampleBatch::default();
         all.iter().for_each(|exported| gather(&mut gathered, exported));
-        prop_assert_eq!(told(&gathered), expected(&all));
-        prop_assert_eq!(told(&gathered), expected(&all));
+        prop_assert_eq!(calls(&gathered), expected(&all));
+        prop_assert_eq!(calls(&gathered), expected(&all));
     }
 
     #[test]
     fn what_is_taken_back_is_gone(one in exported(), other in exported(), third in exported()) {
-        let mut gathered = Gathered::default();
+        let mut gathered = SampleBatch::default();
         gather(&mut gathered, &one);
-        let (mark, bytes) = (gathered.mark(), gathered.bytes());
+        let (savepoint, bytes) = (gathered.savepoint(), gathered.bytes());
         gather(&mut gathered, &other);
-        gathered.rollback(mark);
+        gathered.rollback(savepoint);
         prop_assert_eq!(gathered.bytes(), bytes);
         gather(&mut gathered, &third);
-        prop_assert_eq!(told(&gathered), expected(&[one, third]));
+        prop_assert_eq!(calls(&gathered), expected(&[one, third]));
     }
 
     #[test]
@@ -57,15 +59,15 @@ proptest! {
         span_ms in 1i64..100_000_000,
         take in 1usize..30,
     ) {
-        let mut gathered = Gathered::default();
+        let mut gathered = SampleBatch::default();
         gather(&mut gathered, &exported);
-        let mut sink = Remembering::default();
+        let mut sink = RecordingSink::default();
         let mut start = gathered.span().map_or(0, |(first, _)| first);
         let mut first = true;
         for _ in 0..1000 {
             let mut skip = 0;
             loop {
-                let window = Window::new(&mut sink, start, start + span_ms, first);
+                let window = TimeWindow::new(&mut sink, start, start + span_ms, first);
                 let mut window = window.part(skip, take);
                 gathered.replay(&mut window);
                 first = false;
@@ -79,8 +81,8 @@ proptest! {
                 break;
             }
         }
-        let key = |told: &Told| format!("{told:?}");
-        let mut all = sink.told;
+        let key = |calls: &SinkCall| format!("{calls:?}");
+        let mut all = sink.calls;
         let mut expected = expected(&[exported]);
         all.sort_by_key(key);
         expected.sort_by_key(key);
@@ -90,7 +92,7 @@ proptest! {
 
 #[test]
 fn samples_without_a_series_and_times_that_nobody_stores() {
-    let mut gathered = Gathered::default();
+    let mut gathered = SampleBatch::default();
     let sample = |timestamp_ms| Sample {
         timestamp_ms,
         value: 1.0,
@@ -106,10 +108,10 @@ fn samples_without_a_series_and_times_that_nobody_stores() {
     assert_eq!(gathered.span(), Some((5, 5)));
     // They go to the first window, so that the sink can say why not.
     for (first, count) in [(true, 3), (false, 1)] {
-        let mut sink = Remembering::default();
-        let mut window = Window::new(&mut sink, 0, 10, first);
+        let mut sink = RecordingSink::default();
+        let mut window = TimeWindow::new(&mut sink, 0, 10, first);
         gathered.replay(&mut window);
         assert_eq!(window.next_ms(), i64::MAX);
-        assert_eq!(sink.told.len(), count);
+        assert_eq!(sink.calls.len(), count);
     }
 }

@@ -93,7 +93,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The histogram that says that its series has ended.
+    /// The staleness marker.
     pub fn stale() -> Self {
         Self {
             schema: 0,

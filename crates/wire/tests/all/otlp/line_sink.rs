@@ -1,4 +1,4 @@
-//! A sink that writes down what it is told, one readable line each.
+//! A sink that records each call as a readable line.
 
 use icecore_model::{
     Exemplar, Histogram, HistogramCounts, Metadata, RawLabels, STALE_NAN_BITS, Sample, SampleSink,
@@ -7,7 +7,7 @@ use icecore_model::{
 use icecore_wire::otlp::{Translation, decode_metrics};
 
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct LineSink {
     pub(crate) lines: Vec<String>,
     pub(crate) samples: usize,
     pub(crate) refused: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Told {
     pub(crate) announced: Vec<Vec<u8>>,
 }
 
-impl Told {
+impl LineSink {
     pub(crate) fn counting() -> Self {
         Self {
             only_counting: true,
@@ -74,7 +74,7 @@ impl Told {
     }
 }
 
-impl SampleSink for Told {
+impl SampleSink for LineSink {
     fn guess_series(&mut self, bytes: &[u8]) -> Option<usize> {
         let known = self.known.get(self.announced.len())?;
         if !bytes.starts_with(known) {
@@ -206,14 +206,14 @@ pub(crate) fn lines(body: &[u8]) -> Vec<String> {
     lines_with(body, &Translation::default())
 }
 
-/// What a sink is told, first when it knows nothing and then when it has seen the request before.
+/// What a sink is sink, first when it knows nothing and then when it has seen the request before.
 #[track_caller]
 pub(crate) fn lines_with(body: &[u8], translation: &Translation) -> Vec<String> {
-    let mut sink = Told::default();
+    let mut sink = LineSink::default();
     let decoded = decode_metrics(body, translation, &mut sink).expect("the request is valid");
     let points = sink.lines.iter().filter(|line| *line == "point").count();
     assert_eq!(decoded.points, points as u64);
-    let mut knowing = Told::knowing(sink.announced.clone());
+    let mut knowing = LineSink::knowing(sink.announced.clone());
     decode_metrics(body, translation, &mut knowing).expect("the request is valid");
     assert_eq!(knowing.lines, sink.lines);
     assert_eq!(knowing.guesses, sink.announced.len());

@@ -9,7 +9,7 @@
 //!   that the scraper does not put its own there.
 //! - Native histograms have no form in text and are left out of it.
 //!
-//! More than Prometheus: counters and gauges are called so where metadata says it. Histograms and
+//! More than Prometheus: counters and gauges have their type where metadata has it. Histograms and
 //! summaries are not: their series are spread over several names, and half a family is no valid one.
 
 mod format;
@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Writes samples one after the other. Those of one metric stand together when they come together.
+/// Writes samples one after the other. Those of one metric form a family if they are adjacent.
 pub struct FederateWriter {
     format: FederateFormat,
     out: Vec<u8>,
@@ -87,7 +87,7 @@ impl FederateWriter {
         metric_type: MetricType,
     ) {
         let name = labels.metric_name();
-        if name.is_empty() || !self.has_form(value) {
+        if name.is_empty() || !self.is_supported(value) {
             return;
         }
         let kind = Kind::of(value, metric_type);
@@ -120,7 +120,7 @@ impl FederateWriter {
         self.out
     }
 
-    fn has_form(&self, value: FederatedValue<'_>) -> bool {
+    fn is_supported(&self, value: FederatedValue<'_>) -> bool {
         match value {
             FederatedValue::Float(_) => true,
             // Protobuf has no place for custom bounds.

@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads what stands between the braces, and the closing one.
+    /// Reads what is between the braces, and the closing one.
     fn braces(&mut self, matchers: &mut Vec<Matcher>) -> Result<(), ErrorAt> {
         loop {
             self.skip_space();

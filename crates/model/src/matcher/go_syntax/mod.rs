@@ -59,7 +59,7 @@ struct Translator<'p> {
     open_groups: usize,
     /// The name of each capture group so far, empty where it has none.
     groups: Vec<&'p str>,
-    /// The names that were handed on to the `regex` crate.
+    /// The names that were passed to the `regex` crate.
     group_names: HashSet<&'p str>,
     /// The pattern from the last item on, if that was `*`, `+`, `?` or `{n,m}`: Go forbids to repeat
     /// those again.
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn go_says_the_same() {
-        let cases = include_str!("../../testdata/go-regexp.txt");
+        let cases = include_str!("../../../testdata/go-regexp.txt");
         let mut checked = 0;
         for line in cases.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.split(' ');
