@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use icecore_settings::yaml::{self, Entry, Node, Position, Value};
+use icecore_settings::yaml::{Entry, Node, Position, Value};
 use icecore_settings::{Fields, Placed, Problem, Secret, SourceFile, quoted, secret_text_of};
 
 use crate::credentials::{CertificateRule, Digest, PasswordHash, digest};
@@ -77,20 +77,15 @@ pub(crate) enum TokenSecret {
 pub(crate) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Problem>> {
     let source = SourceFile::new(path);
     let mut config = WebConfig::default();
-    match yaml::parse(text) {
-        Ok(root) => read(&root, &source, &mut config),
-        Err(error) => source.complain(error.at, "", error.reason),
+    if let Some(root) = source.parse(text) {
+        read(&root, &source, &mut config);
     }
-    let mut problems = source.into_problems();
+    let problems = source.into_problems();
     if problems.is_empty() {
-        return Ok(config);
+        Ok(config)
+    } else {
+        Err(problems)
     }
-    // In the order in which a person goes through the file.
-    problems.sort_by_key(|problem| {
-        let place = problem.place.as_ref();
-        place.map(|(_, at)| (at.line, at.column))
-    });
-    Err(problems)
 }
 
 /// A problem with something in the file at `path`.

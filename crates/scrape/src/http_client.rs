@@ -23,6 +23,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Url, redirect};
 
 use super::config::{Credentials, HttpClientConfig, Secret};
+use icecore_settings::read_bytes;
 use tls::Material;
 
 /// As many as Prometheus follows.
@@ -31,7 +32,7 @@ const REDIRECTS_MAX: usize = 10;
 /// Longer than the usual scrape interval, so that a connection serves more than one scrape.
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
-/// Secrets and certificates are small; this keeps a wrong path from being read into memory.
+/// Secrets and certificates are small.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) struct HttpClient(Arc<Inner>);
@@ -208,15 +209,8 @@ fn text_of(secret: &Secret) -> Result<String, String> {
 }
 
 fn read_small(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    let bytes = std::fs::metadata(path).map_err(failed)?.len();
-    if bytes > FILE_BYTES_MAX {
-        let path = path.display();
-        return Err(format!(
-            "{path} has {bytes} bytes, more than {FILE_BYTES_MAX}"
-        ));
-    }
-    std::fs::read(path).map_err(failed)
+    read_bytes(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// An error with its causes, which say more than the error itself. The URL, which may hold a password, is

@@ -40,6 +40,6 @@ mod testing;
 mod unfinished;
 mod worker;
 
-pub use config::{KEYS, ScrapeSettings, read};
+pub use config::{ScrapeSettings, read};
 pub use info::{MetadataOfTarget, TargetInfo};
 pub use manager::{LoadState, Own, Scraping};

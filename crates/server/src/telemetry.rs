@@ -5,6 +5,7 @@
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
+use icecore_settings::Choice as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogLevel, LogOptions};
@@ -61,8 +62,8 @@ fn filter(level: LogLevel) -> EnvFilter {
 fn directives(level: LogLevel) -> String {
     use crate::config::LogLevel::{Debug, Trace};
     match level {
-        Debug | Trace => level.as_str().into(),
-        _ => format!("{},{QUIET_LIBRARIES}", level.as_str()),
+        Debug | Trace => LogLevel::word(level).into(),
+        _ => format!("{},{QUIET_LIBRARIES}", LogLevel::word(level)),
     }
 }
 

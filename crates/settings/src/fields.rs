@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::duration;
 use crate::problem::{Problem, nearest, quoted};
 use crate::secret::Secret;
-use crate::yaml::{Entry, Node, Position, Value};
+use crate::yaml::{self, Entry, Node, Position, Value};
 
 /// The file that is being read, and what is wrong with it.
 pub struct SourceFile<'f> {
@@ -40,8 +40,32 @@ impl<'f> SourceFile<'f> {
         self.problems.borrow_mut().push(problem.at(self.file, at));
     }
 
+    /// Adds the problems of a file that this one names.
+    pub fn include(&self, other: SourceFile<'_>) {
+        self.problems.borrow_mut().extend(other.into_problems());
+    }
+
+    /// The document in `text`; none, and a problem, where it is not YAML.
+    pub fn parse(&self, text: &str) -> Option<Node> {
+        match yaml::parse(text) {
+            Ok(root) => Some(root),
+            Err(error) => {
+                self.complain(error.at, "", error.reason);
+                None
+            }
+        }
+    }
+
+    /// All problems in the order in which a person goes through the file; those of included files
+    /// come last.
     pub fn into_problems(self) -> Vec<Problem> {
-        self.problems.into_inner()
+        let mut problems = self.problems.into_inner();
+        problems.sort_by_key(|problem| {
+            let (path, at) = problem.place.as_ref()?;
+            let other = (path != self.file).then(|| path.clone());
+            Some((other, at.line, at.column))
+        });
+        problems
     }
 
     /// A path of the file; an empty one stays empty.
@@ -227,11 +251,6 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Numbers for which zero means that they were not given.
-    pub fn limit(&mut self, key: &'static str) -> Option<u64> {
-        self.number(key).filter(|limit| *limit > 0)
-    }
-
     pub fn factor(&mut self, key: &'static str) -> Option<f64> {
         let node = self.node(key)?;
         let value = match &node.value {
@@ -356,26 +375,20 @@ impl<'a> Fields<'a> {
     }
 
     /// Complains about every key that was not asked for. `explain` knows more about some.
-    pub fn finish_with(self, explain: impl Fn(&str) -> Option<String>) {
+    pub fn finish_with(self, explain: impl Fn(&str, Problem) -> Problem) {
         for entry in self.entries {
             if self.asked.contains(&entry.key.as_str()) {
                 continue;
             }
-            let subject = self.path_of(&entry.key);
-            let problem = match explain(&entry.key) {
-                Some(reason) => Problem::new(subject, reason),
-                None => {
-                    let near = nearest(&entry.key, self.asked.iter().copied());
-                    let cure = near.map(|near| format!("did you mean {near}?"));
-                    Problem::new(subject, "unknown key").cure(cure)
-                }
-            };
+            let near = nearest(&entry.key, self.asked.iter().copied());
+            let problem = Problem::unknown_key(self.path_of(&entry.key), near);
+            let problem = explain(&entry.key, problem);
             self.source.complain_of(entry.key_at, problem);
         }
     }
 
     pub fn finish(self) {
-        self.finish_with(|_| None);
+        self.finish_with(|_, problem| problem);
     }
 }
 

@@ -40,13 +40,22 @@ impl Problem {
         }
     }
 
+    pub fn unknown_key(path: impl Into<String>, near: Option<&str>) -> Self {
+        Self::new(path, "unknown key").did_you_mean(near)
+    }
+
     pub fn at(mut self, file: &Path, position: Position) -> Self {
         self.place = Some((file.into(), position));
         self
     }
 
-    pub fn cure(mut self, cure: Option<String>) -> Self {
-        self.cure = cure;
+    pub fn cure(mut self, cure: impl Into<String>) -> Self {
+        self.cure = Some(cure.into());
+        self
+    }
+
+    pub fn did_you_mean(mut self, near: Option<&str>) -> Self {
+        self.cure = near.map(|near| format!("did you mean {near}?"));
         self
     }
 }

@@ -49,18 +49,6 @@ impl Map {
         self.text(key, if value { "true" } else { "false" });
     }
 
-    pub fn if_true(&mut self, key: &str, value: bool) {
-        if value {
-            self.boolean(key, value);
-        }
-    }
-
-    pub fn limit(&mut self, key: &str, limit: u64) {
-        if limit > 0 {
-            self.text(key, limit.to_string());
-        }
-    }
-
     pub fn list(&mut self, key: &str, texts: impl Iterator<Item = String>) {
         let list: Vec<_> = texts.map(Tree::Text).collect();
         if !list.is_empty() {

@@ -6,8 +6,9 @@ use reqwest::Url;
 use super::{
     Credentials, HeaderConfig, HttpClientConfig, ProxyConfig, Secret, TlsClientConfig, TlsVersion,
 };
+use icecore_settings::keys::{Flag, FlagIfTrue, Key, OptionalText, read_keys};
 use icecore_settings::yaml::{Entry, Value};
-use icecore_settings::{Fields, SourceFile, texts_of};
+use icecore_settings::{Fields, SourceFile, key, texts_of};
 
 const NO_SECRET_MANAGER: &str = "secret managers are not supported; give the secret or a file";
 
@@ -33,20 +34,31 @@ const RESERVED_HEADERS: [&str; 18] = [
     "x-amz-content-sha256",
 ];
 
+pub(super) const CLIENT_KEYS: [Key<HttpClientConfig>; 2] = [
+    key!("follow_redirects", Flag, follow_redirects),
+    key!("enable_http2", Flag, enable_http2),
+];
+
+pub(super) const TLS_KEYS: [Key<TlsClientConfig>; 2] = [
+    key!("server_name", OptionalText, server_name),
+    key!("insecure_skip_verify", FlagIfTrue, insecure_skip_verify),
+];
+
+pub(super) const PROXY_KEYS: [Key<ProxyConfig>; 2] = [
+    key!("no_proxy", OptionalText, no_proxy),
+    key!("proxy_from_environment", FlagIfTrue, from_environment),
+];
+
 pub(super) fn read(fields: &mut Fields<'_>) -> HttpClientConfig {
-    let defaults = HttpClientConfig::default();
-    HttpClientConfig {
+    let mut config = HttpClientConfig {
         credentials: credentials(fields),
         tls: fields.map("tls_config").map(tls).unwrap_or_default(),
-        follow_redirects: fields
-            .boolean("follow_redirects")
-            .unwrap_or(defaults.follow_redirects),
-        enable_http2: fields
-            .boolean("enable_http2")
-            .unwrap_or(defaults.enable_http2),
         proxy: proxy(fields),
         headers: headers(fields),
-    }
+        ..HttpClientConfig::default()
+    };
+    read_keys(&CLIENT_KEYS, fields, &mut config);
+    config
 }
 
 fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
@@ -114,15 +126,15 @@ fn is_token(text: &str) -> bool {
 }
 
 fn tls(mut fields: Fields<'_>) -> TlsClientConfig {
-    let config = TlsClientConfig {
+    let mut config = TlsClientConfig {
         ca: fields.secret_or_file("ca", "ca_file").filter(is_there),
         cert: fields.secret_or_file("cert", "cert_file").filter(is_there),
         key: fields.secret_or_file("key", "key_file").filter(is_there),
-        server_name: fields.text("server_name").filter(|name| !name.is_empty()),
-        insecure_skip_verify: fields.boolean("insecure_skip_verify").unwrap_or(false),
         min_version: fields.parsed("min_version", lowest_version).flatten(),
         max_version: fields.parsed("max_version", highest_version),
+        ..TlsClientConfig::default()
     };
+    read_keys(&TLS_KEYS, &mut fields, &mut config);
     for key in ["ca_ref", "cert_ref", "key_ref"] {
         fields.refuse(key, NO_SECRET_MANAGER);
     }
@@ -171,12 +183,12 @@ fn proxy(fields: &mut Fields<'_>) -> ProxyConfig {
     {
         fields.complain("proxy_url", "expected a URL with http, https or socks5");
     }
-    let config = ProxyConfig {
+    let mut config = ProxyConfig {
         url,
-        no_proxy: fields.text("no_proxy").filter(|list| !list.is_empty()),
-        from_environment: fields.boolean("proxy_from_environment").unwrap_or(false),
         connect_headers: connect_headers(fields),
+        ..ProxyConfig::default()
     };
+    read_keys(&PROXY_KEYS, fields, &mut config);
     let has_proxy = config.url.is_some() || config.from_environment;
     if config.from_environment && config.url.is_some() {
         fields.complain("proxy_from_environment", "proxy_url must not be given then");

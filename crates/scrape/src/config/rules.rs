@@ -3,26 +3,12 @@
 use icecore_model::AnchoredRegex;
 
 use super::{NameValidation, RelabelAction, RelabelRule};
-use icecore_settings::Fields;
+use icecore_settings::{Choice as _, Fields};
 
 /// Used where no pattern is given.
 pub(super) const DEFAULT_PATTERN: &str = "(.*)";
 pub(super) const DEFAULT_SEPARATOR: &str = ";";
 pub(super) const DEFAULT_REPLACEMENT: &str = "$1";
-
-pub(super) const ACTIONS: [(&str, RelabelAction); 11] = [
-    ("replace", RelabelAction::Replace),
-    ("keep", RelabelAction::Keep),
-    ("drop", RelabelAction::Drop),
-    ("keepequal", RelabelAction::KeepEqual),
-    ("dropequal", RelabelAction::DropEqual),
-    ("hashmod", RelabelAction::HashMod),
-    ("labelmap", RelabelAction::LabelMap),
-    ("labeldrop", RelabelAction::LabelDrop),
-    ("labelkeep", RelabelAction::LabelKeep),
-    ("lowercase", RelabelAction::Lowercase),
-    ("uppercase", RelabelAction::Uppercase),
-];
 
 /// The rules of a list, those without problems.
 pub(super) fn read_all(
@@ -36,12 +22,7 @@ pub(super) fn read_all(
 
 fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
     let action = fields.parsed("action", |text| {
-        let word = text.to_ascii_lowercase();
-        let known = ACTIONS.iter().find(|(name, _)| *name == word);
-        let words = || ACTIONS.map(|(name, _)| name).join(", ");
-        known
-            .map(|(_, action)| *action)
-            .ok_or_else(|| format!("one of {}", words()))
+        RelabelAction::parse_word(&text.to_ascii_lowercase())
     });
     let sources = fields.texts("source_labels");
     for name in &sources {
@@ -95,7 +76,7 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
         Drop, DropEqual, HashMod, Keep, KeepEqual, LabelDrop, LabelKeep, LabelMap, Lowercase,
         Replace, Uppercase,
     };
-    let action = word_of(rule.action);
+    let action = RelabelAction::word(rule.action);
     let is_default_pattern = rule.regex.pattern() == DEFAULT_PATTERN;
     let is_default_separator = rule.separator == DEFAULT_SEPARATOR;
     let is_default_replacement = rule.replacement == DEFAULT_REPLACEMENT;
@@ -141,11 +122,6 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
         }
         _ => {}
     }
-}
-
-pub(super) fn word_of(action: RelabelAction) -> &'static str {
-    let found = ACTIONS.iter().find(|(_, other)| *other == action);
-    found.map_or("replace", |(word, _)| word)
 }
 
 /// Whether a text can become the name of a label, with groups in it where it is a template.

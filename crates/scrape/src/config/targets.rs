@@ -4,9 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client};
-use icecore_settings::Problem;
-use icecore_settings::yaml::{self, Value};
-use icecore_settings::{Fields, SourceFile};
+use icecore_settings::{Choice as _, Fields, Problem, SourceFile, Value};
 
 const FILE_REFRESH: Duration = Duration::from_secs(300);
 const HTTP_REFRESH: Duration = Duration::from_secs(60);
@@ -48,10 +46,12 @@ const UNSUPPORTED: [&str; 29] = [
 const SUPPORTED: &str = "static_configs, file_sd_configs, http_sd_configs, dns_sd_configs";
 
 /// What is known about a key of a job that nobody asked for.
-pub(super) fn explain_unknown(key: &str) -> Option<String> {
-    UNSUPPORTED
-        .contains(&key)
-        .then(|| format!("{key} is not supported by Icecore; supported: {SUPPORTED}"))
+pub(super) fn explain_unknown(key: &str, unknown: Problem) -> Problem {
+    if UNSUPPORTED.contains(&key) {
+        let reason = format!("{key} is not supported by Icecore; supported: {SUPPORTED}");
+        return Problem::new(unknown.subject, reason);
+    }
+    unknown
 }
 
 /// `relabelled` tells whether rules can still make an address of a target.
@@ -154,13 +154,11 @@ fn dns(mut fields: Fields<'_>) -> Discovery {
     if names.is_empty() {
         fields.complain("names", "expected at least one name");
     }
-    let record = fields.parsed("type", |text| match text.to_ascii_uppercase().as_str() {
-        "A" => Ok(DnsRecord::A),
-        "AAAA" => Ok(DnsRecord::Aaaa),
-        "SRV" | "" => Ok(DnsRecord::Srv),
-        "MX" => Ok(DnsRecord::Mx),
-        "NS" => Ok(DnsRecord::Ns),
-        _ => Err("one of A, AAAA, MX, NS, SRV".into()),
+    let record = fields.parsed("type", |text| {
+        if text.is_empty() {
+            return Ok(DnsRecord::Srv);
+        }
+        DnsRecord::parse_word(&text.to_ascii_uppercase())
     });
     let record_is_known = record.is_some() || !fields.has("type");
     let record = record.unwrap_or(DnsRecord::Srv);
@@ -192,16 +190,13 @@ fn refresh(fields: &mut Fields<'_>, default: Duration) -> Duration {
 
 /// The target groups of a YAML file (JSON is YAML, too), for discovery by files.
 pub(crate) fn read_groups(text: &str, path: &Path) -> Result<Vec<TargetGroup>, String> {
-    let root = yaml::parse(text).map_err(|error| {
-        let problem = Problem::new("", error.reason).at(path, error.at);
-        problem.to_string()
-    })?;
-    let nodes = match &root.value {
-        Value::List(nodes) => nodes.as_slice(),
-        Value::Null => &[],
-        _ => return Err("expected a list of target groups".into()),
-    };
     let source = SourceFile::new(path);
+    let root = source.parse(text);
+    let nodes = match root.as_ref().map(|root| &root.value) {
+        Some(Value::List(nodes)) => nodes.as_slice(),
+        Some(Value::Null) | None => &[],
+        Some(_) => return Err("expected a list of target groups".into()),
+    };
     let mut groups = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
         let fields = Fields::of(node, format!("[{index}]"), &source);

@@ -8,6 +8,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use icecore_settings::read_text;
 use tokio::sync::mpsc;
 
 use super::{Known, groups};
@@ -117,7 +118,7 @@ impl File {
         self.stamp = stamp.filter(Stamp::is_settled);
         let read = metadata
             .map_err(|error| error.to_string())
-            .and_then(|metadata| read(path, &metadata));
+            .and_then(|_| read(path));
         match read {
             Ok(groups) => self.groups.replace(groups),
             Err(reason) => {
@@ -153,12 +154,8 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-fn read(path: &Path, metadata: &Metadata) -> Result<Vec<TargetGroup>, String> {
-    if metadata.len() > FILE_BYTES_MAX {
-        let bytes = metadata.len();
-        return Err(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+fn read(path: &Path) -> Result<Vec<TargetGroup>, String> {
+    let text = read_text(path, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
     let is_json = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use icecore_model::{MatchOp, Matcher, MatcherError};
 use icecore_promql::EngineOptions;
 
-use icecore_settings::{BadValue, Choice, Format, Kind, ListenAddress};
+use icecore_settings::{BadValue, Format, Kind, ListenAddress, choice};
 use icecore_storage::Compression;
 use icecore_wire::otlp::{Exponential, Strategy};
 
@@ -176,74 +176,32 @@ impl Default for ScrapeOptions {
     }
 }
 
-impl LogLevel {
-    /// The word for it, which is also a directive that `tracing_subscriber::EnvFilter` understands.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
-}
+choice!(LogLevel {
+    "error" => Error,
+    "warn" => Warn,
+    "info" => Info,
+    "debug" => Debug,
+    "trace" => Trace,
+});
 
-impl Choice for LogLevel {
-    type Value = Self;
-    const WORDS: &'static [&'static str] = &["error", "warn", "info", "debug", "trace"];
-    const VALUES: &'static [Self] = &[
-        Self::Error,
-        Self::Warn,
-        Self::Info,
-        Self::Debug,
-        Self::Trace,
-    ];
-}
+choice!(LogFormat { "text" => Text, "json" => Json });
 
-impl Choice for LogFormat {
-    type Value = Self;
-    const WORDS: &'static [&'static str] = &["text", "json"];
-    const VALUES: &'static [Self] = &[Self::Text, Self::Json];
-}
+pub(super) struct CompressionWords;
 
-/// The words for a type of another crate.
-pub(super) struct Compressions;
+choice!(CompressionWords for Compression { "none" => None, "lz4" => Lz4, "zstd" => Zstd });
 
-impl Choice for Compressions {
-    type Value = Compression;
-    const WORDS: &'static [&'static str] = &["none", "lz4", "zstd"];
-    const VALUES: &'static [Compression] =
-        &[Compression::None, Compression::Lz4, Compression::Zstd];
-}
+pub(super) struct StrategyWords;
 
-/// The words for a type of another crate.
-pub(super) struct Strategies;
+choice!(StrategyWords for Strategy {
+    "UnderscoreEscapingWithSuffixes" => UnderscoreEscapingWithSuffixes,
+    "UnderscoreEscapingWithoutSuffixes" => UnderscoreEscapingWithoutSuffixes,
+    "NoUTF8EscapingWithSuffixes" => NoUtf8EscapingWithSuffixes,
+    "NoTranslation" => NoTranslation,
+});
 
-impl Choice for Strategies {
-    type Value = Strategy;
-    const WORDS: &'static [&'static str] = &[
-        "UnderscoreEscapingWithSuffixes",
-        "UnderscoreEscapingWithoutSuffixes",
-        "NoUTF8EscapingWithSuffixes",
-        "NoTranslation",
-    ];
-    const VALUES: &'static [Strategy] = &[
-        Strategy::UnderscoreEscapingWithSuffixes,
-        Strategy::UnderscoreEscapingWithoutSuffixes,
-        Strategy::NoUtf8EscapingWithSuffixes,
-        Strategy::NoTranslation,
-    ];
-}
+pub(super) struct ExponentialWords;
 
-/// The words for a type of another crate.
-pub(super) struct Exponentials;
-
-impl Choice for Exponentials {
-    type Value = Exponential;
-    const WORDS: &'static [&'static str] = &["native", "classic"];
-    const VALUES: &'static [Exponential] = &[Exponential::Native, Exponential::Classic];
-}
+choice!(ExponentialWords for Exponential { "native" => Native, "classic" => Classic });
 
 pub(super) struct Origins;
 

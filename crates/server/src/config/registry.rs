@@ -8,11 +8,11 @@
 //! and run the tests of this module once with `UPDATE_DOCS=1`.
 
 use icecore_settings::{
-    Address, AutoSize, AutoTime, Bool, Integer, Location, Names, OneOf, OptionalAddress,
+    Address, AutoSize, AutoTime, Bool, Integer, Location, Names, OneOf, OptionalAddress, Registry,
     SecretText, Size, Text, Time, setting,
 };
 
-use super::options::{Compressions, Exponentials, Origins, Strategies};
+use super::options::{CompressionWords, ExponentialWords, Origins, StrategyWords};
 use super::{Config, LogFormat, LogLevel};
 
 /// A setting of a process.
@@ -33,10 +33,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("maintenance", "Maintenance"),
 ];
 
-/// Where a setting stands in [`SETTINGS`].
-pub(super) fn index_of(key: &str) -> Option<usize> {
-    SETTINGS.iter().position(|setting| setting.key == key)
-}
+pub(super) static REGISTRY: Registry<Config> = Registry {
+    sections: SECTIONS,
+    settings: SETTINGS,
+};
 
 /// Every setting, in the order in which they are documented.
 pub static SETTINGS: &[Setting] = &[
@@ -126,13 +126,13 @@ pub static SETTINGS: &[Setting] = &[
         "Size of stored blocks, a power of two. At 16KiB the index is four times smaller than at 4KiB, and a block is still cheap to fetch for one series."),
     setting!(
         "storage.compression",
-        OneOf<Compressions>,
+        OneOf<CompressionWords>,
         storage.store.compression,
         "Codec of blocks as they are written first, to the journal and by flushes. lz4 is nearly free; zstd saves a fifth of the bytes for a third more CPU in a flush."
     ),
     setting!(
         "storage.compacted_compression",
-        OneOf<Compressions>,
+        OneOf<CompressionWords>,
         storage.store.compacted_compression,
         "Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd pays here."
     ),
@@ -268,7 +268,7 @@ pub static SETTINGS: &[Setting] = &[
         "Where OTLP over gRPC is served beside the HTTP port, which answers it, too; off for nowhere. 4317 is where exporters send to. A default port that is taken is a warning, one given here is an error."),
     setting!(
         "otlp.translation_strategy",
-        OneOf<Strategies>,
+        OneOf<StrategyWords>,
         otlp.strategy,
         "How names become those of Prometheus: underscores for what names could not have before UTF-8, and units and _total at the end, or not. As in Prometheus, and so are the others of this section unless they say otherwise; Prometheus' own section otlp: of the file is taken, too."
     ),
@@ -310,7 +310,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "otlp.exponential_histograms",
-        OneOf<Exponentials>,
+        OneOf<ExponentialWords>,
         otlp.exponential,
         "Whether exponential histograms become native ones, as in Prometheus, or _bucket series whose bounds are powers of two from 2^-16 to 2^40, for dashboards that know no others."
     ),

@@ -75,8 +75,11 @@ impl Config {
             if differs && (setting.write)(&mut config, &text).is_ok() {
                 changes.applied.push(setting.key);
             }
-            if let (Some(to), Some(from)) = (config.sources.get_mut(index), anew.sources.get(index))
-            {
+            let sources = (
+                config.sources.values.get_mut(index),
+                anew.sources.values.get(index),
+            );
+            if let (Some(to), Some(from)) = sources {
                 to.clone_from(from);
             }
         }

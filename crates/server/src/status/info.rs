@@ -125,7 +125,7 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> Result<Response, ApiE
 /// Every setting by the name of its flag.
 pub(crate) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.database()?;
-    let flags = app.config().shown();
+    let flags = app.config().flags();
     let flags = flags.iter().map(|(n, v)| (n.as_str(), v.as_str()));
     let flags: Vec<_> = flags.collect();
     Ok(small_success(|out| write_object(out, &flags)))
