@@ -40,11 +40,10 @@ impl Check {
         };
         let report = runtime.block_on(async {
             let mut inspector = Inspector::open(&options).await?;
-            if let Some(tell) = output::progress_line("checking") {
-                inspector.on_progress(tell);
-            }
+            let progress = output::status_line();
+            inspector.on_progress(output::show_progress(&progress, "checking"));
             let report = inspector.check(limit).await;
-            output::end_progress();
+            progress.finish_and_clear();
             inspector.close().await?;
             report
         })?;

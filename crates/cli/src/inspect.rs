@@ -74,9 +74,8 @@ impl Inspect {
             .context("cannot start the threads that read")?;
         runtime.block_on(async {
             let mut inspector = Inspector::open(&options).await?;
-            if let Some(tell) = output::progress_line("reading") {
-                inspector.on_progress(tell);
-            }
+            let progress = output::status_line();
+            inspector.on_progress(output::show_progress(&progress, "reading"));
             let mut output = Output::new();
             let shown = match self.what {
                 What::Buckets => buckets::show(&mut inspector, self.output, &mut output).await,
@@ -87,10 +86,10 @@ impl Inspect {
                 }
                 What::Stats => {
                     let query = self.stats.query(self.bucket, self.limit);
-                    stats::show(&mut inspector, &query, self.output, &mut output).await
+                    stats::show(&mut inspector, &query, self.output, &mut output, &progress).await
                 }
             };
-            output::end_progress();
+            progress.finish_and_clear();
             shown?;
             output.finish()?;
             Ok(inspector.close().await?)

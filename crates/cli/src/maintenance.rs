@@ -125,7 +125,7 @@ async fn run_on_server(server: &ServerArgs) -> anyhow::Result<Value> {
     loop {
         tokio::select! {
             answer = &mut running => {
-                progress.end();
+                progress.clear();
                 let answer = answer?;
                 answer.tell();
                 return Ok(answer.data);
@@ -133,7 +133,7 @@ async fn run_on_server(server: &ServerArgs) -> anyhow::Result<Value> {
             () = tokio::time::sleep(ASK_EVERY) => {
                 // The run tells whether it fails; progress is a courtesy.
                 if let Ok(status) = status_of_server(server).await {
-                    progress.tell(&status);
+                    progress.update(&status);
                 }
             }
         }
@@ -155,11 +155,11 @@ async fn run_stopped(config: icecore_server::Config) -> anyhow::Result<Value> {
         loop {
             tokio::select! {
                 report = &mut running => break report,
-                () = tokio::time::sleep(ASK_EVERY) => progress.tell(&stopped.status()?),
+                () = tokio::time::sleep(ASK_EVERY) => progress.update(&stopped.status()?),
             }
         }
     };
-    progress.end();
+    progress.clear();
     let closed = stopped.close().await;
     let report = report?;
     closed?;

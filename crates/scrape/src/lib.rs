@@ -24,7 +24,6 @@ mod http_client;
 mod info;
 mod job;
 mod manager;
-mod md5;
 mod metrics;
 mod pool;
 mod relabel;

@@ -181,7 +181,6 @@ impl Export {
                 stepped = step => stepped,
                 _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
             };
-            progress.end();
             stepped.with_context(|| match to_stdout {
                 true => "the export is not complete".into(),
                 false => format!(
@@ -199,6 +198,7 @@ impl Export {
                 .with_context(|| format!("cannot write {}", self.output.display()))?;
             note.remove();
         }
+        progress.clear();
         eprintln!("icecore: exported {}", progress.rates());
         Ok(())
     }
@@ -416,7 +416,7 @@ async fn copy(
         encoder.write_all(&piece).context("cannot write")?;
         plain_bytes += piece.len() as u64;
         progress.bytes += piece.len() as u64;
-        progress.tell("exporting: ", Some(done));
+        progress.update("exporting: ", Some(done));
     }
     encoder.finish().context("cannot write")?;
     Ok(Copied {

@@ -122,7 +122,6 @@ impl Import {
                 stored = self.store(&connection, chunks.form, chunk) => stored,
                 _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
             };
-            progress.end();
             let counts = stored.with_context(|| match from_stdin {
                 true => "the import is not complete".into(),
                 false => format!(
@@ -138,9 +137,9 @@ impl Import {
             if !from_stdin {
                 note.write(&state)?;
             }
-            progress.tell("importing: ", None);
+            progress.update("importing: ", None);
         }
-        progress.end();
+        progress.clear();
         note.remove();
         rejected.tell();
         eprintln!("icecore: imported {}", progress.rates());
