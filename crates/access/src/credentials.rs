@@ -121,9 +121,10 @@ impl CertificateRule {
     }
 
     fn matches(&self, certificate: &PeerCertificate) -> bool {
-        match self.is_san {
-            true => certificate.has_san(&self.name),
-            false => certificate.common_name() == Some(&self.name),
+        if self.is_san {
+            certificate.has_san(&self.name)
+        } else {
+            certificate.common_name() == Some(&self.name)
         }
     }
 }

@@ -41,9 +41,10 @@ impl AccessMetrics {
     }
 
     pub(crate) fn reloaded(&self, successfully: bool) {
-        let count = match successfully {
-            true => &self.reloads,
-            false => &self.failed_reloads,
+        let count = if successfully {
+            &self.reloads
+        } else {
+            &self.failed_reloads
         };
         count.fetch_add(1, Relaxed);
     }

@@ -97,9 +97,10 @@ pub(crate) fn build(
     http.ignore_client_order = section.server_order;
     let mut http2 = http.clone();
     http2.alpn_protocols = vec![b"h2".to_vec()];
-    http.alpn_protocols = match http1_only {
-        true => vec![b"http/1.1".to_vec()],
-        false => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+    http.alpn_protocols = if http1_only {
+        vec![b"http/1.1".to_vec()]
+    } else {
+        vec![b"h2".to_vec(), b"http/1.1".to_vec()]
     };
     let sans = section.client_sans.as_ref().map(|sans| &sans.value);
     let described = format!("{clients:?} {sans:?}").into_bytes();

@@ -48,9 +48,10 @@ impl Check {
             report
         })?;
         let mut output = Output::new();
-        match self.json {
-            true => drop(output.json(&to_json(&report))?),
-            false => print(&report, &mut output)?,
+        if self.json {
+            output.json(&to_json(&report))?;
+        } else {
+            print(&report, &mut output)?;
         }
         output.finish()?;
         match report.problems_total {

@@ -172,9 +172,10 @@ fn print(
     show: fn(&Value, &mut Output) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut output = Output::new();
-    match as_json {
-        true => drop(output.json(data)?),
-        false => show(data, &mut output)?,
+    if as_json {
+        output.json(data)?;
+    } else {
+        show(data, &mut output)?;
     }
     Ok(output.finish()?)
 }

@@ -135,9 +135,10 @@ impl ServerArgs {
     /// Deletes what a path names, which is done at once.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
         let body = self.at_once(Method::DELETE, path).await?;
-        match body.bytes.is_empty() && body.status.is_success() {
-            true => Ok(()),
-            false => Answer::parse(&body, &self.server).map(drop),
+        if body.bytes.is_empty() && body.status.is_success() {
+            Ok(())
+        } else {
+            Answer::parse(&body, &self.server).map(drop)
         }
     }
 

@@ -64,9 +64,10 @@ impl RestoreArgs {
         let report = report?;
         let mut output = Output::new();
         let (records, bytes) = (report.records, size(report.bytes));
-        let resumed = match report.resumed {
-            true => ", going on where an earlier one was cut off",
-            false => "",
+        let resumed = if report.resumed {
+            ", going on where an earlier one was cut off"
+        } else {
+            ""
         };
         let (name, to) = (&report.snapshot.name, &self.to);
         output.line(&format!(

@@ -98,9 +98,10 @@ async fn create(arguments: CreateArgs) -> anyhow::Result<()> {
     let answer = arguments.server.post(path, &params, None).await?;
     answer.tell();
     let mut output = Output::new();
-    match arguments.json {
-        true => output.json(&answer.data)?,
-        false => output.line(text(&answer.data["name"]))?,
+    if arguments.json {
+        output.json(&answer.data)?
+    } else {
+        output.line(text(&answer.data["name"]))?
     };
     Ok(output.finish()?)
 }

@@ -121,9 +121,10 @@ impl Scraping {
     async fn apply(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         let mut pools = self.pools.lock().await;
         let own = itself && settings.jobs.is_empty();
-        let configs: Vec<ScrapeConfig> = match own {
-            true => vec![own_job(settings, &self.own.address)],
-            false => settings.jobs.clone(),
+        let configs: Vec<ScrapeConfig> = if own {
+            vec![own_job(settings, &self.own.address)]
+        } else {
+            settings.jobs.clone()
         };
         // All that can fail first.
         let mut changed = Vec::new();

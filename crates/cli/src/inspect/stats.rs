@@ -69,9 +69,12 @@ fn print(found: &Statistics, output: &mut Output) -> anyhow::Result<()> {
             "{unreadable} records could not be read: see icecore check"
         ))?;
     }
-    let shown = |shown: usize, total: u64, what: &str| match shown as u64 == total {
-        true => format!("\n{total} {what}"),
-        false => format!("\n{shown} of {total} {what}, largest first"),
+    let shown = |shown: usize, total: u64, what: &str| {
+        if shown as u64 == total {
+            format!("\n{total} {what}")
+        } else {
+            format!("\n{shown} of {total} {what}, largest first")
+        }
     };
     output.line(&shown(found.metrics.len(), found.metrics_total, "metrics"))?;
     let mut table = Table::new(1, ["metric", "series", "samples", "exemplars", "bytes"]);

@@ -43,9 +43,10 @@ impl Progress {
 /// What is under way and what waits.
 pub(super) fn line(status: &Value, with_counters: bool) -> String {
     // A run flushes first, and in the end waits for the store.
-    let job = match status["running"].is_object() {
-        true => show::job(&status["running"], with_counters),
-        false => "between jobs".into(),
+    let job = if status["running"].is_object() {
+        show::job(&status["running"], with_counters)
+    } else {
+        "between jobs".into()
     };
     let mut parts = vec![job];
     for (key, what) in [

@@ -85,9 +85,10 @@ fn buckets(sizes: &Value) -> String {
     let sizes = list(sizes);
     let size = |size: &Value| format!("{} of {} h", number(&size["count"]), number(&size["hours"]));
     let sizes: Vec<String> = sizes.iter().map(size).collect();
-    match sizes.is_empty() {
-        true => "none".into(),
-        false => sizes.join(", "),
+    if sizes.is_empty() {
+        "none".into()
+    } else {
+        sizes.join(", ")
     }
 }
 

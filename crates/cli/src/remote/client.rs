@@ -77,11 +77,10 @@ impl Server {
     /// Sends a request and waits for the head of the answer.
     pub(super) async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
         request.send().await.map_err(|error| {
-            let what = match error.is_connect() {
-                true => format!(
-                    "cannot connect to {self}: does a server run there? (--server names another one)"
-                ),
-                false => format!("the connection to {self} broke"),
+            let what = if error.is_connect() {
+                format!("cannot connect to {self}; --server names another address")
+            } else {
+                format!("connection to {self} failed")
             };
             anyhow!(error.without_url()).context(what)
         })
@@ -115,9 +114,10 @@ pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
         .into_iter()
         .find_map(|(scheme, tls, port)| Some((text.strip_prefix(scheme)?, tls, port)));
     let Some((rest, tls, port)) = found else {
-        return Err(match text.contains("://") {
-            true => "only http:// and https:// are spoken here".into(),
-            false => format!("expected http://{text}"),
+        return Err(if text.contains("://") {
+            "only http:// and https:// are spoken here".into()
+        } else {
+            format!("expected http://{text}")
         });
     };
     let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -128,9 +128,10 @@ pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
     let has_port = authority
         .rsplit_once(':')
         .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
-    let authority = match has_port {
-        true => authority.to_owned(),
-        false => format!("{authority}:{port}"),
+    let authority = if has_port {
+        authority.to_owned()
+    } else {
+        format!("{authority}:{port}")
     };
     Ok(Server {
         tls,

@@ -113,9 +113,10 @@ impl Export {
             bail!(WrongUsage("--resume needs a file".into()));
         }
         let slice_ms = self.slice.unwrap_or(if to_stdout { 0 } else { DAY_MS });
-        let selectors = match self.selectors.is_empty() {
-            true => vec!["{__name__!=\"\"}".to_owned()],
-            false => self.selectors.clone(),
+        let selectors = if self.selectors.is_empty() {
+            vec!["{__name__!=\"\"}".to_owned()]
+        } else {
+            self.selectors.clone()
         };
         let times = Times::now();
         let time = |flag: &str, text: &Option<String>| -> Result<Option<i64>, WrongUsage> {
@@ -129,10 +130,7 @@ impl Export {
             "start": self.start, "end": self.end,
         });
         let note = Note::new(beside(&self.output, ".state"), about);
-        let noted = match self.resume {
-            true => note.read()?,
-            false => None,
-        };
+        let noted = if self.resume { note.read()? } else { None };
         let mut slices = match &noted {
             Some(noted) => Slices::noted(noted)?,
             None => {
@@ -147,9 +145,10 @@ impl Export {
                 slices
             }
         };
-        let mut target = match to_stdout {
-            true => Target::Stdout(io::stdout()),
-            false => Target::open(&self.output, self.resume, slices.bytes)?,
+        let mut target = if to_stdout {
+            Target::Stdout(io::stdout())
+        } else {
+            Target::open(&self.output, self.resume, slices.bytes)?
         };
         let mut progress = Progress::new();
         let compression = Compression::of(&self.output);
@@ -181,12 +180,15 @@ impl Export {
                 stepped = step => stepped,
                 _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
             };
-            stepped.with_context(|| match to_stdout {
-                true => "the export is not complete".into(),
-                false => format!(
-                    "the export is not complete (--resume goes on at {})",
-                    utc::format_ms(from)
-                ),
+            stepped.with_context(|| {
+                if to_stdout {
+                    "the export is not complete".into()
+                } else {
+                    format!(
+                        "the export is not complete (--resume goes on at {})",
+                        utc::format_ms(from)
+                    )
+                }
             })?;
             if !to_stdout {
                 target.sync()?;
@@ -349,12 +351,11 @@ impl Search {
         let Some((_, last)) = self.asks() else {
             return;
         };
-        match something {
-            true => self.found_by = Some(last),
-            false => {
-                self.first = last.saturating_add(1);
-                self.width = self.width.saturating_mul(2);
-            }
+        if something {
+            self.found_by = Some(last);
+        } else {
+            self.first = last.saturating_add(1);
+            self.width = self.width.saturating_mul(2);
         }
     }
 

@@ -79,14 +79,13 @@ impl Import {
             bail!(WrongUsage("--resume needs a file".into()));
         }
         let shown = self.file.display();
-        let (source, file_bytes): (Box<dyn Read + Send>, u64) = match from_stdin {
-            true => (Box::new(std::io::stdin()), 0),
-            false => {
-                let file = File::open(&self.file);
-                let file = file.with_context(|| format!("cannot read {shown}"))?;
-                let bytes = file.metadata()?.len();
-                (Box::new(file), bytes)
-            }
+        let (source, file_bytes): (Box<dyn Read + Send>, u64) = if from_stdin {
+            (Box::new(std::io::stdin()), 0)
+        } else {
+            let file = File::open(&self.file);
+            let file = file.with_context(|| format!("cannot read {shown}"))?;
+            let bytes = file.metadata()?.len();
+            (Box::new(file), bytes)
         };
         let plain = plain(source).with_context(|| format!("cannot read {shown}"))?;
         let mut chunks = Chunks::open(plain, self.chunk_bytes)
@@ -122,12 +121,15 @@ impl Import {
                 stored = self.store(&connection, chunks.form, chunk) => stored,
                 _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
             };
-            let counts = stored.with_context(|| match from_stdin {
-                true => "the import is not complete".into(),
-                false => format!(
-                    "the import is not complete (--resume goes on, {} says where)",
-                    note.path().display()
-                ),
+            let counts = stored.with_context(|| {
+                if from_stdin {
+                    "the import is not complete".into()
+                } else {
+                    format!(
+                        "the import is not complete (--resume goes on, {} says where)",
+                        note.path().display()
+                    )
+                }
             })?;
             rejected.add(&counts);
             progress.bytes += bytes;
@@ -155,19 +157,19 @@ impl Import {
     ) -> anyhow::Result<Value> {
         let lines_before = chunk.lines_before;
         let plain = form == Form::Native;
-        let body = match plain {
-            true => chunk.bytes,
-            false => {
-                tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
-            }
+        let body = if plain {
+            chunk.bytes
+        } else {
+            tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
         };
         let body = bytes::Bytes::from(body);
         let began = Instant::now();
         loop {
             let mut request = connection.request(Method::POST, &self.path(form));
-            request = match plain {
-                true => request,
-                false => request.header(CONTENT_ENCODING, "zstd"),
+            request = if plain {
+                request
+            } else {
+                request.header(CONTENT_ENCODING, "zstd")
             };
             if form == Form::Text && self.openmetrics {
                 request = request.header(CONTENT_TYPE, "application/openmetrics-text");

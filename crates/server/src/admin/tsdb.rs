@@ -85,9 +85,10 @@ pub(crate) async fn delete_snapshot(
 ) -> Result<StatusCode, ApiError> {
     let database = app.database()?;
     let Path(name) = name.map_err(|error| ApiError::bad_data(format!("invalid name: {error}")))?;
-    match database.delete_snapshot(&name).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::no_such(format!("there is no snapshot {name:?}"))),
+    if database.delete_snapshot(&name).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::no_such(format!("there is no snapshot {name:?}")))
     }
 }
 

@@ -103,15 +103,16 @@ pub(crate) async fn compressed(mut response: Response, encoding: Option<Encoding
     headers.remove(header::CONTENT_LENGTH);
     let (head, body) = response.into_parts();
     let length = body.size_hint().exact();
-    let body = match length.is_some_and(|length| length <= AT_ONCE_BYTES_MAX) {
-        true => at_once(body, encoding).await,
-        false => Body::from_stream(stream::try_unfold(
+    let body = if length.is_some_and(|length| length <= AT_ONCE_BYTES_MAX) {
+        at_once(body, encoding).await
+    } else {
+        Body::from_stream(stream::try_unfold(
             Some(Compressing {
                 body,
                 encoder: Encoder::new(encoding),
             }),
             next_piece,
-        )),
+        ))
     };
     Response::from_parts(head, body)
 }

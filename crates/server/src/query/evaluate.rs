@@ -129,9 +129,10 @@ async fn run(app: &Arc<App>, mut request: Request, shown: Shown) -> Result<Respo
     let app = Arc::clone(app);
     tokio::task::spawn_blocking(move || {
         let queries = &app.queries;
-        let explained = match shown.explain {
-            true => queries.engine().explain(&request).map(Some),
-            false => Ok(None),
+        let explained = if shown.explain {
+            queries.engine().explain(&request).map(Some)
+        } else {
+            Ok(None)
         };
         let executed = explained.and_then(|explained| {
             let answer = queries.execute(&database, &request, cancellation)?;

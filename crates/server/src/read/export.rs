@@ -51,9 +51,10 @@ pub(crate) async fn export(
     let selectors = params.some_selectors()?;
     let range = params.range()?;
     let slot = app.limits.read_slot().await?;
-    let exemplars = match params.switch_or("exemplars", true)? {
-        true => exemplars(&database, &selectors, range).await?,
-        false => HashMap::new(),
+    let exemplars = if params.switch_or("exemplars", true)? {
+        exemplars(&database, &selectors, range).await?
+    } else {
+        HashMap::new()
     };
     let families = Families::new(params.switch_or("metadata", true)?);
     let mut export = Export {
@@ -139,10 +140,7 @@ impl Export {
             };
             let series = self.next_series().await?;
             let ends = series.is_empty();
-            let series = match ends {
-                true => self.without_samples(),
-                false => series,
-            };
+            let series = if ends { self.without_samples() } else { series };
             let described: Vec<Described> = series
                 .into_iter()
                 .map(|series| Described {
@@ -154,9 +152,10 @@ impl Export {
             let written = tokio::task::spawn_blocking(move || {
                 let mut out = Vec::new();
                 writer.write(&mut out, &described);
-                match ends {
-                    true => writer.finish(&mut out).map(|()| (out, None)),
-                    false => Some((out, Some(writer))),
+                if ends {
+                    writer.finish(&mut out).map(|()| (out, None))
+                } else {
+                    Some((out, Some(writer)))
                 }
             });
             let written = written.await;

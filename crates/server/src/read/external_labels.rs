@@ -30,8 +30,9 @@ pub(crate) fn without_external(matcher: Matcher, external: &[(String, String)]) 
     let named = |(name, value): &(String, String)| {
         matcher.op() == MatchOp::Equal && matcher.name() == name && matcher.value() == value
     };
-    match external.iter().any(named) {
-        true => Matcher::equal(matcher.name(), ""),
-        false => matcher,
+    if external.iter().any(named) {
+        Matcher::equal(matcher.name(), "")
+    } else {
+        matcher
     }
 }

@@ -202,12 +202,11 @@ impl Reader {
                 ..SelectHints::default()
             },
         };
-        let stream: Option<Box<dyn SeriesStream>> = match selection.start_ms <= selection.end_ms {
-            true => {
-                let selected = self.database.select(selection);
-                Some(Box::new(self.in_time(selected).await??))
-            }
-            false => None,
+        let stream: Option<Box<dyn SeriesStream>> = if selection.start_ms <= selection.end_ms {
+            let selected = self.database.select(selection);
+            Some(Box::new(self.in_time(selected).await??))
+        } else {
+            None
         };
         Ok(Batches {
             stream,

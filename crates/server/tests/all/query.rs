@@ -152,9 +152,10 @@ async fn limits_cut_with_a_warning() {
             let json = served.read(path, &params).await.json();
             let found = json["data"]["result"].as_array().unwrap().len();
             assert_eq!(found, count, "{path} {limit}");
-            let warnings = match truncated {
-                true => json!(["results truncated due to limit"]),
-                false => Value::Null,
+            let warnings = if truncated {
+                json!(["results truncated due to limit"])
+            } else {
+                Value::Null
             };
             assert_eq!(json["warnings"], warnings, "{path} {limit}");
         }

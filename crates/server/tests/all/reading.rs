@@ -79,9 +79,10 @@ async fn limits_cut_with_a_warning() {
                 kept,
                 "{path} {limit}"
             );
-            let expected = match kept < total {
-                true => json!(["results truncated due to limit"]),
-                false => Value::Null,
+            let expected = if kept < total {
+                json!(["results truncated due to limit"])
+            } else {
+                Value::Null
             };
             assert_eq!(answer.json()["warnings"], expected, "{path} {limit}");
         }
