@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use icecore_model::MetricType;
 use icecore_wire::prometheus::TextWriter;
 
-use crate::Denied;
+use crate::AuthError;
 
 const REASONS: [&str; 6] = [
     "missing",
@@ -26,14 +26,14 @@ pub struct AccessMetrics {
 }
 
 impl AccessMetrics {
-    pub(crate) fn denied(&self, denied: Denied) {
+    pub(crate) fn denied(&self, denied: AuthError) {
         let reason = match denied {
-            Denied::Missing => 0,
-            Denied::Wrong => 1,
-            Denied::Malformed(_) => 2,
-            Denied::Forbidden(_) => 3,
-            Denied::Busy => 4,
-            Denied::TooMany => 5,
+            AuthError::Missing => 0,
+            AuthError::Wrong => 1,
+            AuthError::Malformed(_) => 2,
+            AuthError::Forbidden(_) => 3,
+            AuthError::Busy => 4,
+            AuthError::TooMany => 5,
         };
         if let Some(count) = self.denied.get::<usize>(reason) {
             count.fetch_add(1, Relaxed);

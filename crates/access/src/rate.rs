@@ -6,14 +6,14 @@ use parking_lot::Mutex;
 
 use crate::file::RateLimit;
 
-pub(crate) struct Rate {
+pub(crate) struct RateLimiter {
     interval: Duration,
     burst: f64,
     /// Places that are left, and when that was.
     places: Mutex<(f64, Instant)>,
 }
 
-impl Rate {
+impl RateLimiter {
     pub(crate) fn new(limit: RateLimit) -> Self {
         // Without a burst nothing would ever pass.
         let burst = f64::from(limit.burst.max(1));
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_one_per_interval() {
         let interval = Duration::from_secs(10);
-        let rate = Rate::new(RateLimit { interval, burst: 3 });
+        let rate = RateLimiter::new(RateLimit { interval, burst: 3 });
         let began = Instant::now();
         let taken: Vec<_> = (0..5).map(|_| rate.take_at(began)).collect();
         assert_eq!(taken, [true, true, true, false, false]);

@@ -34,7 +34,7 @@ impl Check {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that read")?;
+            .context("cannot start the async runtime")?;
         let limit = CheckOptions {
             problems_max: self.limit,
         };

@@ -93,14 +93,14 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            let said = wrong.render().to_string();
-            // Without a subcommand clap answers with the help, which is no complaint.
-            let prefix = if said.starts_with("error:") {
+            let message = wrong.render().to_string();
+            // Without a subcommand clap answers with the help, which is no error.
+            let prefix = if message.starts_with("error:") {
                 "icecore: "
             } else {
                 ""
             };
-            eprint!("{prefix}{said}");
+            eprint!("{prefix}{message}");
             return ExitCode::from(WRONG_USAGE);
         }
     };
@@ -115,16 +115,16 @@ fn main() -> ExitCode {
 
 /// The error and its causes. Some errors say their cause themselves; it is not said again.
 fn with_causes(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.contains(&cause) {
-            told.push_str(": ");
-            told.push_str(&cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
         }
     }
-    told
+    text
 }
 
 /// Arguments that do not go together.

@@ -32,7 +32,7 @@ impl Output {
         }
     }
 
-    /// False when nobody reads any more.
+    /// False when the reader is gone.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<bool> {
         let written = writeln!(self.stdout, "{line}");
         self.note(written)

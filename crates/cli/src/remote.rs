@@ -15,7 +15,7 @@ use reqwest::{Method, RequestBuilder, Response};
 
 pub(crate) use answer::Answer;
 pub(crate) use client::Body;
-use client::{ANSWER_GRACE, Trust, parse_server_url};
+use client::{ANSWER_GRACE, TlsTrust, parse_server_url};
 pub(crate) use client::{Server, path_segment};
 
 use crate::WrongUsage;
@@ -78,9 +78,9 @@ impl ServerArgs {
         };
         let password = self.password_file.as_deref().map(secret).transpose()?;
         Ok(Connection {
-            client: client::client(Trust {
+            client: client::client(TlsTrust {
                 authorities,
-                blindly: self.insecure,
+                insecure: self.insecure,
             })?,
             server: self.server.clone(),
             headers: self.headers()?,

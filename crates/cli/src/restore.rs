@@ -56,7 +56,7 @@ impl RestoreArgs {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that copy")?;
+            .context("cannot start the async runtime")?;
         let line = output::status_line();
         let show = output::show_progress(&line, "restoring");
         let report = runtime.block_on(restore(plan, move |progress| show(&overall(progress))));
@@ -64,11 +64,7 @@ impl RestoreArgs {
         let report = report?;
         let mut output = Output::new();
         let (records, bytes) = (report.records, size(report.bytes));
-        let resumed = if report.resumed {
-            ", going on where an earlier one was cut off"
-        } else {
-            ""
-        };
+        let resumed = if report.resumed { ", resumed" } else { "" };
         let (name, to) = (&report.snapshot.name, &self.to);
         output.line(&format!(
             "Restored {name} into {to}: {records} records, {bytes}, compared{resumed}"

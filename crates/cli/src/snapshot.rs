@@ -16,7 +16,7 @@ use crate::utc::format_ms;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Snapshots {
     #[command(subcommand)]
-    what: What,
+    what: Action,
 }
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,7 @@ Examples:
   icecore restore --from /var/lib/icecore --snapshot nightly --to s3://backup/icecore";
 
 #[derive(Subcommand)]
-enum What {
+enum Action {
     Create(CreateArgs),
     List(ListArgs),
     Delete(DeleteArgs),
@@ -76,12 +76,12 @@ impl Snapshots {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that work")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(async {
             match self.what {
-                What::Create(arguments) => create(arguments).await,
-                What::List(arguments) => list(arguments).await,
-                What::Delete(DeleteArgs { name, server }) => {
+                Action::Create(arguments) => create(arguments).await,
+                Action::List(arguments) => list(arguments).await,
+                Action::Delete(DeleteArgs { name, server }) => {
                     let path = format!("/api/v1/admin/tsdb/snapshot/{}", path_segment(&name));
                     server.delete(&path).await
                 }
@@ -96,7 +96,7 @@ async fn create(arguments: CreateArgs) -> anyhow::Result<()> {
     params.extend(arguments.ttl.map(|ttl| ("ttl", ttl)));
     let path = "/api/v1/admin/tsdb/snapshot";
     let answer = arguments.server.post(path, &params, None).await?;
-    answer.tell();
+    answer.print_notes();
     let mut output = Output::new();
     if arguments.json {
         output.json(&answer.data)?
@@ -108,7 +108,7 @@ async fn create(arguments: CreateArgs) -> anyhow::Result<()> {
 
 async fn list(arguments: ListArgs) -> anyhow::Result<()> {
     let answer = arguments.server.get("/api/v1/admin/tsdb/snapshots").await?;
-    answer.tell();
+    answer.print_notes();
     let mut output = Output::new();
     if arguments.json {
         output.json(&answer.data)?;

@@ -13,5 +13,5 @@
 pub(crate) mod chunks;
 pub(crate) mod export;
 pub(crate) mod import;
-pub(crate) mod note;
 pub(crate) mod progress;
+pub(crate) mod state_file;

@@ -198,7 +198,7 @@ fn secret_value(text: &str, name: &str) -> Result<HeaderValue, String> {
 /// The secret itself. In a file, blanks and newlines around it do not belong to it.
 fn text_of(secret: &Secret) -> Result<String, String> {
     match secret {
-        Secret::Given(text) => Ok(text.clone()),
+        Secret::Inline(text) => Ok(text.clone()),
         Secret::File(path) => {
             let bytes = read_small(path)?;
             let text = String::from_utf8(bytes);

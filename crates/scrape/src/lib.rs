@@ -25,6 +25,7 @@ mod info;
 mod job;
 mod manager;
 mod metrics;
+mod pending_commits;
 mod pool;
 mod relabel;
 mod report;
@@ -36,9 +37,8 @@ mod source;
 mod target;
 #[cfg(test)]
 mod testing;
-mod unfinished;
 mod worker;
 
 pub use config::{ScrapeSettings, read};
-pub use info::{MetadataOfTarget, TargetInfo};
-pub use manager::{LoadState, Own, Scraping};
+pub use info::{TargetInfo, TargetMetadata};
+pub use manager::{LoadState, ScrapeManager, SelfScrape};

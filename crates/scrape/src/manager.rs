@@ -7,7 +7,7 @@
 //!
 //! Holds always:
 //! - A job whose configuration did not change does not notice a reload.
-//! - Without any job of its own, a process scrapes itself, unless it was told not to.
+//! - Without any job, a process scrapes itself, unless that is turned off.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use super::config::{Discovery, ScrapeConfig, ScrapeSettings, TargetGroup};
 use super::http_client::HttpClient;
 use super::job::Job;
 use super::pool::{Pool, PoolView};
-use super::source::{OwnPage, Source};
-use super::worker::{Context, Wish};
+use super::source::{SelfMetricsPage, Source};
+use super::worker::{Context, LoopCommand};
 
-/// The job of a process that scrapes itself, and how often it does.
+/// The job of a process that scrapes itself.
 const OWN_JOB: &str = "icecore";
 const OWN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);
 const OWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Everything that is scraped.
-pub struct Scraping {
+/// Runs all scrape jobs.
+pub struct ScrapeManager {
     context: Arc<Context>,
-    own: Own,
+    own: SelfScrape,
     pools: Mutex<Pools>,
     views: RwLock<Vec<Arc<PoolView>>>,
     state: RwLock<LoadState>,
 }
 
 /// How a process scrapes itself.
-pub struct Own {
+pub struct SelfScrape {
     /// Its own address, which becomes `instance`.
     pub address: String,
-    pub page: OwnPage,
+    pub page: SelfMetricsPage,
 }
 
 #[derive(Default)]
@@ -76,13 +76,13 @@ impl LoadState {
     }
 }
 
-impl Scraping {
+impl ScrapeManager {
     /// Starts scraping: `itself` says whether a process without any job scrapes itself. A job that cannot be started is told in the log, and the others are.
     pub async fn start(
         store: Arc<dyn SampleStore>,
         clock: Arc<dyn Clock>,
         settings: &ScrapeSettings,
-        own: Own,
+        own: SelfScrape,
         itself: bool,
     ) -> Arc<Self> {
         let loaded_ms = clock.now_ms();
@@ -94,10 +94,7 @@ impl Scraping {
             state: RwLock::new(LoadState::loaded(settings, loaded_ms)),
         };
         if let Err(reason) = scraping.apply(settings, itself).await {
-            error!(
-                reason,
-                "nothing is scraped: the configuration cannot be applied"
-            );
+            error!(reason, "not scraping: cannot apply the configuration");
             scraping.state.write().successful = false;
         }
         Arc::new(scraping)
@@ -143,7 +140,7 @@ impl Scraping {
         let kept = |name: &String| configs.iter().any(|config| config.job_name == *name);
         let gone: Vec<String> = pools.by_name.keys().filter(|n| !kept(n)).cloned().collect();
         let gone = gone.iter().filter_map(|name| pools.by_name.remove(name));
-        join_all(gone.map(|pool| pool.stop(Wish::EndSeries))).await;
+        join_all(gone.map(|pool| pool.stop(LoopCommand::StopAndMarkStale))).await;
         for job in changed {
             match pools.by_name.get_mut(&job.config().job_name) {
                 Some(pool) => pool.reload(job).await,
@@ -175,7 +172,7 @@ impl Scraping {
     /// Ends all loops, without markers: after a restart the series go on.
     pub async fn stop(&self) {
         let pools = std::mem::take(&mut self.pools.lock().await.by_name);
-        join_all(pools.into_values().map(|pool| pool.stop(Wish::Leave))).await;
+        join_all(pools.into_values().map(|pool| pool.stop(LoopCommand::Stop))).await;
     }
 
     pub fn load_state(&self) -> LoadState {

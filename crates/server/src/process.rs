@@ -35,7 +35,7 @@ use crate::reload::reload;
 use crate::routes::{ROUTES, grpc_router, router};
 use crate::telemetry;
 use icecore_access::Access;
-use icecore_scrape::{Own, Scraping};
+use icecore_scrape::{ScrapeManager, SelfScrape};
 
 /// Interval at which a long shutdown logs what it is waiting for.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ fn stop_signals() -> Result<mpsc::Receiver<&'static str>, ServeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
     let (sender, receiver) = mpsc::channel(4);
-    // Ends when nobody listens any more.
+    // Ends with the receiver.
     tokio::spawn(async move {
         loop {
             let name = tokio::select! {
@@ -232,10 +232,10 @@ impl Process {
     }
 
     /// Starts scraping what the configuration names, or else this process itself.
-    async fn scrape(&self, database: &Database) -> Arc<Scraping> {
+    async fn scrape(&self, database: &Database) -> Arc<ScrapeManager> {
         let app = Arc::downgrade(&self.app);
         let page_of = database.clone();
-        let own = Own {
+        let own = SelfScrape {
             address: self.own_address(),
             page: Arc::new(move || {
                 Some(crate::status::metrics::render(&page_of, &*app.upgrade()?))
@@ -245,7 +245,7 @@ impl Process {
         let config = &self.config;
         let store = Arc::new(database.clone());
         let itself = config.scraping.itself;
-        let scraping = Scraping::start(store, clock, config.scrape(), own, itself).await;
+        let scraping = ScrapeManager::start(store, clock, config.scrape(), own, itself).await;
         self.app.set_scraping(Arc::clone(&scraping));
         scraping
     }
@@ -311,7 +311,7 @@ impl Process {
                 "  otlp   {url}   (gRPC; OTLP over HTTP is at /v1/metrics above)"
             );
         }
-        // Nobody may be reading it, which is no reason to stop.
+        // A closed standard output is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());
     }
 }
@@ -369,7 +369,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// SIGHUP reloads the configuration, as in Prometheus.
-async fn reload_on_hangup(app: Arc<App>, scraping: Arc<Scraping>) {
+async fn reload_on_hangup(app: Arc<App>, scraping: Arc<ScrapeManager>) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::secret::SECRET_SHOWN;
+use crate::secret::SECRET_PLACEHOLDER;
 use crate::text::{BadValue, whole_number};
 use crate::{duration, size};
 
@@ -32,7 +32,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Words, as a list in the file and separated by commas elsewhere.
     Names,
-    /// Text that is shown to nobody.
+    /// Text that is never shown.
     Secret,
 }
 
@@ -259,7 +259,7 @@ impl Format for SecretText {
     const KIND: Kind = Kind::Secret;
 
     fn parse(text: &str) -> Result<String, BadValue> {
-        if text == SECRET_SHOWN {
+        if text == SECRET_PLACEHOLDER {
             return Err(BadValue::expected(
                 "the secret itself, not the placeholder that is printed for it",
             ));
@@ -271,7 +271,7 @@ impl Format for SecretText {
         if value.is_empty() {
             String::new()
         } else {
-            SECRET_SHOWN.into()
+            SECRET_PLACEHOLDER.into()
         }
     }
 }

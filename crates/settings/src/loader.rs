@@ -77,7 +77,7 @@ impl<C: Default> Loader<C> {
                 let near = self.registry.suggest(key);
                 let near = near.map(|near| format!("{SECTION}.{near}"));
                 let problem = Problem::unknown_key(path, near.as_deref());
-                source.complain_of(entry.key_at, problem);
+                source.report_problem(entry.key_at, problem);
             }
         }
     }
@@ -90,7 +90,7 @@ impl<C: Default> Loader<C> {
             .map_err(|found| format!("expected {}, found {found}", setting.kind))
             .and_then(|text| self.write(index, &text, Source::File(node.at)));
         if let Err(reason) = result {
-            source.complain(node.at, path, reason);
+            source.report(node.at, path, reason);
         }
     }
 
@@ -108,7 +108,7 @@ impl<C: Default> Loader<C> {
                     (Some(value), None) => first = Some((name, value)),
                     (Some(value), Some((other, other_value))) if value != *other_value => {
                         let problem = Problem::new(name, format!("contradicts {other}"));
-                        self.problems.push(problem.cure("set one of them"));
+                        self.problems.push(problem.hint("set one of them"));
                     }
                     _ => {}
                 }

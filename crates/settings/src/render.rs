@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::duration;
-use crate::secret::SECRET_SHOWN;
+use crate::secret::SECRET_PLACEHOLDER;
 
 /// A value of a configuration file.
 pub enum Tree {
@@ -111,7 +111,7 @@ fn write_list(out: &mut String, list: &[Tree], indent: usize) {
     }
 }
 
-/// A URL may carry credentials (`https://user:password@host`), which are nobody's business.
+/// A URL may carry credentials (`https://user:password@host`), which must not be shown.
 pub fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.into();
@@ -121,7 +121,7 @@ pub fn without_password(text: &str) -> String {
         None => (rest, ""),
     };
     match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{SECRET_SHOWN}@{host}{path}"),
+        Some((_, host)) => format!("{scheme}://{SECRET_PLACEHOLDER}@{host}{path}"),
         None => text.into(),
     }
 }

@@ -1,6 +1,6 @@
 //! A database that no server runs on, opened by this process as its writer.
 //!
-//! Holds always: a place without a database is an error, never a new database.
+//! Holds always: a location without a database is an error, never a new database.
 
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -17,7 +17,7 @@ const LOCATION: &str = "storage.location";
 const LOCATION_HELP: &str = "Work on the stopped database there instead of asking a server: a directory, or a URL. \
      It is opened as the writer: a directory that a server has open is refused, on an object store the server stops";
 
-/// The settings of a stopped database; they make no sense without its place.
+/// The settings of a stopped database; they make no sense without its location.
 pub(super) struct StoppedArgs(SettingsArgs);
 
 impl StoppedArgs {
@@ -55,9 +55,9 @@ impl Args for StoppedArgs {
     }
 }
 
-pub(super) struct Stopped(Database);
+pub(super) struct StoppedDatabase(Database);
 
-impl Stopped {
+impl StoppedDatabase {
     pub(super) async fn open(config: &Config) -> anyhow::Result<Self> {
         let mut options = config.storage_options();
         // A writer would make a new database where there is none; a reader says so.

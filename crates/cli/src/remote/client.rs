@@ -38,15 +38,15 @@ pub(crate) struct Body {
 
 /// How to trust the server.
 #[derive(Default)]
-pub(super) struct Trust {
+pub(super) struct TlsTrust {
     /// Certificates in PEM, in place of the system's.
     pub(super) authorities: Option<Vec<u8>>,
     /// Nothing is checked.
-    pub(super) blindly: bool,
+    pub(super) insecure: bool,
 }
 
 /// A client for this server.
-pub(super) fn client(trust: Trust) -> anyhow::Result<reqwest::Client> {
+pub(super) fn client(trust: TlsTrust) -> anyhow::Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("icecore/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
@@ -58,7 +58,7 @@ pub(super) fn client(trust: Trust) -> anyhow::Result<reqwest::Client> {
             .context("--ca-file: expected certificates in PEM")?;
         builder = builder.tls_certs_only(certificates);
     }
-    if trust.blindly {
+    if trust.insecure {
         builder = builder.tls_danger_accept_invalid_certs(true);
     }
     Ok(builder.build()?)
@@ -91,7 +91,7 @@ impl Server {
         let response = self.send(request).await?;
         let status = response.status();
         let bytes = response.bytes().await.map_err(reqwest::Error::without_url);
-        let bytes = bytes.with_context(|| format!("the answer of {self} broke off"))?;
+        let bytes = bytes.with_context(|| format!("response from {self} was cut off"))?;
         Ok(Body { status, bytes })
     }
 }

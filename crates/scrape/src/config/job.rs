@@ -226,11 +226,11 @@ fn read_inherited(fields: &mut Fields<'_>, job: &mut ScrapeConfig) {
     read_keys(&EXTRA_KEYS, fields, job);
 }
 
-/// One job. Its name may be empty, which is then complained about.
+/// One job. Its name may be empty, which is reported.
 pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> ScrapeConfig {
     let name = fields.text("job_name").unwrap_or_default();
     if name.is_empty() {
-        fields.complain("job_name", "every job needs a name");
+        fields.report("job_name", "every job needs a name");
     }
     let mut job = global.job(&name);
     read_inherited(&mut fields, &mut job);
@@ -265,7 +265,7 @@ fn interval_and_timeout(fields: &mut Fields<'_>, job: &mut ScrapeConfig) {
     if timeout.is_some_and(|timeout| timeout > job.scrape_interval) {
         let interval = icecore_settings::duration::show(&job.scrape_interval);
         let reason = format!("must not be above the scrape interval, which is {interval}");
-        fields.complain("scrape_timeout", reason);
+        fields.report("scrape_timeout", reason);
     }
     job.scrape_timeout = timeout.unwrap_or(job.scrape_timeout.min(job.scrape_interval));
 }
@@ -278,14 +278,14 @@ fn protocols(fields: &mut Fields<'_>) -> Option<Vec<ScrapeProtocol>> {
     for word in &words {
         match ScrapeProtocol::parse_word(word) {
             Ok(protocol) if protocols.contains(&protocol) => {
-                fields.complain(KEY, format!("{word} is given twice"));
+                fields.report(KEY, format!("{word} is given twice"));
             }
             Ok(protocol) => protocols.push(protocol),
-            Err(expected) => fields.complain(KEY, format!("expected {expected}, found {word:?}")),
+            Err(expected) => fields.report(KEY, format!("expected {expected}, found {word:?}")),
         }
     }
     if words.is_empty() {
-        fields.complain(KEY, "must not be empty");
+        fields.report(KEY, "must not be empty");
     }
     Some(protocols)
 }
@@ -314,7 +314,7 @@ fn naming(fields: &mut Fields<'_>, global: &Global, job: &mut ScrapeConfig) {
     let escaping = escaping.unwrap_or(default_escaping(names));
     if escaping == NameEscaping::AllowUtf8 && names == NameValidation::Legacy {
         let reason = "allow-utf-8 contradicts metric_name_validation_scheme: legacy";
-        fields.complain("metric_name_escaping_scheme", reason);
+        fields.report("metric_name_escaping_scheme", reason);
     }
     job.metric_name_validation = names;
     job.metric_name_escaping = escaping;
@@ -330,7 +330,7 @@ fn params(fields: &mut Fields<'_>) -> BTreeMap<String, Vec<String>> {
             Value::Null => Vec::new(),
             _ => {
                 let reason = "expected a list of values";
-                fields.source.complain(entry.node.at, &path, reason);
+                fields.source.report(entry.node.at, &path, reason);
                 continue;
             }
         };
@@ -347,7 +347,7 @@ fn external_labels(
     let mut labels = fields.text_map("external_labels");
     for (name, value) in &mut labels {
         if !names.is_label_name(name) {
-            fields.complain("external_labels", format!("{name:?} is no label name"));
+            fields.report("external_labels", format!("{name:?} is no label name"));
         }
         *value = expand_variables(value, variable);
     }

@@ -26,7 +26,7 @@ pub fn read(
     unsupported: &mut Vec<&'static str>,
 ) -> ScrapeSettings {
     let source = top.source;
-    let mut loading = Loading::default();
+    let mut loader = ScrapeLoader::default();
     if let Some(global) = top.map("global") {
         let logs = [
             ("query_log_file", "global.query_log_file"),
@@ -34,10 +34,10 @@ pub fn read(
         ];
         let given = logs.iter().filter(|(key, _)| global.has(key));
         unsupported.extend(given.map(|(_, path)| *path));
-        loading.global = Global::read(global, variable);
+        loader.global = Global::read(global, variable);
     }
-    loading.jobs(top, source.file);
-    let own_jobs = loading.jobs.len();
+    loader.jobs(top, source.file);
+    let own_jobs = loader.jobs.len();
     let patterns = top.texts("scrape_config_files");
     for pattern in &patterns {
         let star_is_last = pattern
@@ -46,22 +46,22 @@ pub fn read(
             .is_none_or(|rest| !rest.contains('/'));
         if !star_is_last {
             let reason = format!("{pattern:?} may have * in its last part only");
-            top.complain("scrape_config_files", reason);
+            top.report("scrape_config_files", reason);
         }
     }
     let patterns: Vec<PathBuf> = patterns.iter().map(|text| source.path(text)).collect();
     for pattern in &patterns {
         let at = top.position("scrape_config_files");
-        loading.files(pattern, source, at);
+        loader.files(pattern, source, at);
     }
-    if loading.failure_logs {
+    if loader.failure_logs {
         unsupported.push("scrape_configs.scrape_failure_log_file");
     }
-    loading.into_settings(own_jobs, patterns)
+    loader.into_settings(own_jobs, patterns)
 }
 
 #[derive(Default)]
-struct Loading {
+struct ScrapeLoader {
     global: Global,
     jobs: Vec<ScrapeConfig>,
     /// Where each name was given first.
@@ -69,7 +69,7 @@ struct Loading {
     failure_logs: bool,
 }
 
-impl Loading {
+impl ScrapeLoader {
     /// `scrape_configs` of one file.
     fn jobs(&mut self, top: &mut Fields<'_>, path: &Path) {
         for fields in top.maps("scrape_configs") {
@@ -86,7 +86,7 @@ impl Loading {
                 };
                 let reason =
                     format!("the job {name:?} is given twice, first at {first}{elsewhere}");
-                source.complain(at, &subject, reason);
+                source.report(at, &subject, reason);
             } else if !job.job_name.is_empty() {
                 self.names.insert(job.job_name.clone(), (path.into(), at));
             }
@@ -98,13 +98,13 @@ impl Loading {
     fn files(&mut self, pattern: &Path, main: &SourceFile<'_>, at: Position) {
         const SUBJECT: &str = "scrape_config_files";
         let Some(text) = pattern.to_str() else {
-            main.complain(at, SUBJECT, "the path is not valid UTF-8");
+            main.report(at, SUBJECT, "the path is not valid UTF-8");
             return;
         };
         let paths = match glob::glob(text) {
             Ok(paths) => paths,
             Err(error) => {
-                main.complain(at, SUBJECT, format!("{text:?}: {}", error.msg));
+                main.report(at, SUBJECT, format!("{text:?}: {}", error.msg));
                 return;
             }
         };
@@ -112,7 +112,7 @@ impl Loading {
             let path = match path {
                 Ok(path) => path,
                 Err(error) => {
-                    main.complain(at, SUBJECT, error.to_string());
+                    main.report(at, SUBJECT, error.to_string());
                     continue;
                 }
             };
@@ -120,7 +120,7 @@ impl Loading {
                 Ok(text) => self.file(&path, &text, main),
                 Err(error) => {
                     let reason = format!("cannot read {}: {error}", path.display());
-                    main.complain(at, SUBJECT, reason);
+                    main.report(at, SUBJECT, reason);
                 }
             }
         }

@@ -17,7 +17,7 @@ use super::{
     TargetGroup, TlsClientConfig, TlsVersion,
 };
 use icecore_settings::keys::{KeyKind as _, Limit, render_keys};
-use icecore_settings::{Choice as _, Map, SECRET_SHOWN, Tree, without_password};
+use icecore_settings::{Choice as _, Map, SECRET_PLACEHOLDER, Tree, without_password};
 
 /// `jobs` are those of the file itself, without those of `files`.
 pub(super) fn file(global: &Global, jobs: &[ScrapeConfig], files: &[PathBuf]) -> String {
@@ -113,7 +113,7 @@ fn client(map: &mut Map, http: &HttpClientConfig) {
             let mut basic = Map::default();
             // Only the password is a secret.
             match username {
-                Secret::Given(name) => basic.text("username", name),
+                Secret::Inline(name) => basic.text("username", name),
                 Secret::File(path) => basic.text("username_file", path_text(path)),
             }
             secret(&mut basic, "password", "password_file", password);
@@ -144,8 +144,8 @@ fn client(map: &mut Map, http: &HttpClientConfig) {
 
 fn secret(map: &mut Map, key: &str, file_key: &str, secret: &Secret) {
     match secret {
-        Secret::Given(text) if text.is_empty() => {}
-        Secret::Given(_) => map.text(key, SECRET_SHOWN),
+        Secret::Inline(text) if text.is_empty() => {}
+        Secret::Inline(_) => map.text(key, SECRET_PLACEHOLDER),
         Secret::File(path) => map.text(file_key, path_text(path)),
     }
 }
@@ -156,7 +156,7 @@ fn tls_map(tls: &TlsClientConfig) -> Map {
     for (key, file_key, given) in certificates {
         match given {
             // A certificate is public.
-            Some(Secret::Given(text)) => map.text(key, text),
+            Some(Secret::Inline(text)) => map.text(key, text),
             Some(Secret::File(path)) => map.text(file_key, path_text(path)),
             None => {}
         }
@@ -175,7 +175,7 @@ fn proxy(map: &mut Map, proxy: &ProxyConfig) {
     render_keys(&PROXY_KEYS, proxy, map);
     let mut headers = Map::default();
     for (name, values) in &proxy.connect_headers {
-        headers.list(name, values.iter().map(|_| SECRET_SHOWN.into()));
+        headers.list(name, values.iter().map(|_| SECRET_PLACEHOLDER.into()));
     }
     map.map("proxy_connect_header", headers);
 }
@@ -186,7 +186,7 @@ fn header_map(header: &HeaderConfig) -> Map {
     let (mut given, mut files) = (Vec::new(), Vec::new());
     for secret in &header.secrets {
         match secret {
-            Secret::Given(_) => given.push(SECRET_SHOWN.into()),
+            Secret::Inline(_) => given.push(SECRET_PLACEHOLDER.into()),
             Secret::File(path) => files.push(path_text(path)),
         }
     }

@@ -27,7 +27,7 @@ fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
     let sources = fields.texts("source_labels");
     for name in &sources {
         if !names.is_label_name(name) {
-            fields.complain("source_labels", format!("{name:?} is no label name"));
+            fields.report("source_labels", format!("{name:?} is no label name"));
         }
     }
     let regex = pattern(&mut fields);
@@ -64,7 +64,7 @@ fn pattern(fields: &mut Fields<'_>) -> Option<AnchoredRegex> {
     match AnchoredRegex::new(&text) {
         Ok(regex) => Some(regex),
         Err(error) => {
-            fields.complain("regex", error.to_string());
+            fields.report("regex", error.to_string());
             None
         }
     }
@@ -84,22 +84,22 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
         Replace | HashMod | Lowercase | Uppercase | KeepEqual | DropEqual => {
             let template = rule.action == Replace;
             if rule.target_label.is_empty() {
-                fields.complain("target_label", format!("{action} needs one"));
+                fields.report("target_label", format!("{action} needs one"));
             } else if !is_target(&rule.target_label, template, rule.name_validation) {
                 let found = &rule.target_label;
-                fields.complain("target_label", format!("{found:?} is no label name"));
+                fields.report("target_label", format!("{found:?} is no label name"));
             }
         }
         LabelMap if !is_target(&rule.replacement, true, rule.name_validation) => {
             let found = &rule.replacement;
-            fields.complain("replacement", format!("{found:?} is no label name"));
+            fields.report("replacement", format!("{found:?} is no label name"));
         }
         LabelMap | LabelDrop | LabelKeep | Keep | Drop => {}
     }
     match rule.action {
-        HashMod if rule.modulus == 0 => fields.complain("modulus", "hashmod needs one above 0"),
+        HashMod if rule.modulus == 0 => fields.report("modulus", "hashmod needs one above 0"),
         Lowercase | Uppercase if !is_default_replacement => {
-            fields.complain("replacement", format!("{action} has no use for it"));
+            fields.report("replacement", format!("{action} has no use for it"));
         }
         KeepEqual | DropEqual
             if !(is_default_pattern
@@ -108,7 +108,7 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
                 && rule.modulus == 0) =>
         {
             let reason = format!("{action} takes source_labels and target_label, nothing else");
-            fields.complain("action", reason);
+            fields.report("action", reason);
         }
         LabelDrop | LabelKeep
             if !(rule.source_labels.is_empty()
@@ -118,7 +118,7 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
                 && rule.modulus == 0) =>
         {
             let reason = format!("{action} takes regex, nothing else");
-            fields.complain("action", reason);
+            fields.report("action", reason);
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Targets from files, which are looked at about every second.
+//! Targets from files, which are polled about every second.
 //!
 //! Polled, not watched: it works on every file system, network mounts and Kubernetes' symbolic links included, and a
 //! look at a file that has not changed costs one system call.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use icecore_settings::read_text;
 use tokio::sync::mpsc;
 
-use super::{Known, groups};
+use super::{KnownGroups, groups};
 use crate::config::{TargetGroup, read_groups};
 
 const POLL: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(super) async fn run(
             read_at = Some(Instant::now());
         }
         let looked = tokio::task::spawn_blocking(move || {
-            let changed = files.look(all);
+            let changed = files.poll(all);
             (files, changed)
         });
         // Only a process that ends cancels a task that has begun.
@@ -65,7 +65,7 @@ struct Files {
 
 #[derive(Default)]
 struct File {
-    groups: Known,
+    groups: KnownGroups,
     /// As it was when it was read; `None` when it has to be read again.
     stamp: Option<Stamp>,
 }
@@ -79,7 +79,7 @@ struct Stamp {
 
 impl Files {
     /// The groups that have changed. `all` reads also those files that seem to be what they were.
-    fn look(&mut self, all: bool) -> Vec<TargetGroup> {
+    fn poll(&mut self, all: bool) -> Vec<TargetGroup> {
         let mut changed = Vec::new();
         let paths = self.paths();
         self.known.retain(|path, file| {
@@ -91,7 +91,7 @@ impl Files {
         });
         for path in paths {
             let file = self.known.entry(path.clone()).or_default();
-            changed.extend(file.look(&path, all));
+            changed.extend(file.poll(&path, all));
         }
         changed
     }
@@ -109,7 +109,7 @@ impl Files {
 }
 
 impl File {
-    fn look(&mut self, path: &Path, all: bool) -> Vec<TargetGroup> {
+    fn poll(&mut self, path: &Path, all: bool) -> Vec<TargetGroup> {
         let metadata = std::fs::metadata(path);
         let stamp = metadata.as_ref().ok().map(Stamp::of);
         if !all && stamp.is_some() && stamp == self.stamp {

@@ -9,7 +9,7 @@
 //! - Every setting can be given in each of the three ways, under a name that follows from its key.
 //! - A `Config` knows where each value came from.
 //! - All problems are reported at once, each with where it is and what would be right.
-//! - Secrets appear in no rendering, no complaint and no debug output.
+//! - Secrets appear in no rendering, no message and no debug output.
 //!
 //! Elsewhere: how settings are loaded (`icecore_settings::Loader`), their defaults (`options`,
 //! `icecore_storage::Options`), reading of arguments (`cli`), listening (`process`).
@@ -38,7 +38,7 @@ use registry::REGISTRY;
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use reload::Changes;
 
-/// Everything a process is told before it starts.
+/// Everything that configures a process.
 #[derive(Clone)]
 pub struct Config {
     pub server: ServerOptions,

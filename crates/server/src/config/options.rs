@@ -14,11 +14,11 @@ use icecore_wire::otlp::{Exponential, Strategy};
 
 const MIB: usize = 1 << 20;
 
-/// The HTTP door and how much it takes on at once.
+/// The HTTP listener and how many requests it serves at once.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: ListenAddress,
-    /// `None`: gRPC is answered at the HTTP door alone.
+    /// `None`: gRPC is served on the HTTP port only.
     pub otlp_grpc_listen: Option<ListenAddress>,
     /// Path of the web configuration file; empty for none.
     pub web_config: String,
@@ -58,7 +58,7 @@ pub struct ScrapeOptions {
     pub start_timestamps: bool,
 }
 
-/// What the process says about itself on standard error.
+/// Logging to standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions {
     pub level: LogLevel,
@@ -116,8 +116,8 @@ impl Default for ServerOptions {
             shutdown_grace: Duration::from_secs(10),
             // As in Prometheus: dashboards on other hosts read the API from the browser.
             cors_origin: OriginPattern { pattern: None },
-            // About 14 million samples, and twenty of these at once fit into a large host. Whoever
-            // wants more asks for the streamed form, which needs no memory for the whole.
+            // About 14 million samples, and twenty of these at once fit into a large host. Larger
+            // results need the streamed form, which holds little in memory.
             remote_read_bytes_max: 256 * MIB,
             // What Prometheus sends, which is what its clients expect.
             remote_read_frame_bytes: MIB,
@@ -169,8 +169,8 @@ impl Default for ScrapeOptions {
         Self {
             // A fresh start has something to look at, and trouble leaves traces.
             itself: true,
-            // As in Prometheus without its feature `st-storage`, so that `_created` series are there
-            // for who uses them.
+            // As in Prometheus without its feature `st-storage`, so that `_created` series stay
+            // available.
             start_timestamps: false,
         }
     }

@@ -1,4 +1,4 @@
-//! HTTP/2 connections: several requests at once, and a watch over clients that leave answers lying.
+//! HTTP/2 connections: several requests at once, and a check for clients that stop reading.
 //!
 //! A client of HTTP/2 can go on talking and still take nothing of an answer: each has a window of its
 //! own, and an empty one looks like any other wait. So each answer notes when its next piece was
@@ -46,8 +46,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// How long it may take to say so.
 const PONG_WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// How often a connection looks after its requests.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between checks of a connection's requests.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a client that has no more requests may take to hang up when it was told to, and to read
 /// the end of its last answer, of which [`SEND_BUFFER_BYTES`] may be on their way.
@@ -89,15 +89,15 @@ where
         .keep_alive_timeout(PONG_WAIT_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut look = tokio::time::interval(LOOK_INTERVAL);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut check = tokio::time::interval(CHECK_INTERVAL);
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut closing_since = None;
     loop {
         let should_close = tokio::select! {
             ended = connection.as_mut() => return Ok(ended?),
             () = close.received(), if closing_since.is_none() => true,
-            now = look.tick() => match (requests.state(now), closing_since) {
-                (State::Stalled, _) => return Err("an answer was left lying".into()),
+            now = check.tick() => match (requests.state(now), closing_since) {
+                (State::Stalled, _) => return Err("client stopped reading a response".into()),
                 (State::Idle(time), Some(since))
                     if time.min(now.duration_since(since)) > HANG_UP_MAX =>
                 {
@@ -133,7 +133,7 @@ where
 {
     fn execute(&self, future: F) {
         let mut tasks = self.0.lock();
-        // Those that have ended are let go of as others come.
+        // Forgets tasks that have ended.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(future);
     }
@@ -146,7 +146,7 @@ struct RequestTable {
     active: usize,
     /// Since when there are none.
     idle_since: Instant,
-    /// Answers whose last piece was handed over then, and whose next one nobody has asked for.
+    /// When the last piece of each answer was handed over, until its next one is requested.
     handed_over: HashMap<u64, Instant>,
     next_id: u64,
 }

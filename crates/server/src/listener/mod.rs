@@ -1,4 +1,4 @@
-//! Sockets: accepting, serving, and letting go of slow clients.
+//! Listening sockets: accepting, serving, and disconnecting slow clients.
 //!
 //! ```text
 //! accept ─► one task per connection ─► TLS, if there is any ─┬► HTTP/1.1 or HTTP/2 ─► router
@@ -14,7 +14,7 @@
 //!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
 //! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all requests.
 //!
-//! Elsewhere: what TLS is made of and who may ask (`access`).
+//! Elsewhere: TLS configuration and access control (`access`).
 
 mod http2;
 mod line;
@@ -135,14 +135,14 @@ async fn accept(
     loop {
         tokio::select! {
             _ = stop.changed() => return connections,
-            // Tasks that have ended are let go of as others come.
+            // Forgets tasks that have ended.
             Some(_) = connections.join_next() => {}
             accepted = socket.accept(), if connections.len() < connections_max => match accepted {
                 Ok((stream, peer)) => {
                     connections.spawn(serve(stream, peer, Arc::clone(&handler), stop.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "cannot accept connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -191,8 +191,8 @@ impl CloseSignal {
 
 impl ConnectionHandler {
     /// Answers with `router`, over TLS whenever `access` has some. Requests carry an
-    /// `Arc<PeerCertificate>` among their extensions where the client showed one. Who may ask is for
-    /// the router to check.
+    /// `Arc<PeerCertificate>` among their extensions where the client showed one. The
+    /// router checks access.
     pub(crate) fn new(router: Router, protocols: Protocols, access: Arc<Access>) -> Self {
         Self {
             router,

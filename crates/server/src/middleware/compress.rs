@@ -107,7 +107,7 @@ pub(crate) async fn compressed(mut response: Response, encoding: Option<Encoding
         at_once(body, encoding).await
     } else {
         Body::from_stream(stream::try_unfold(
-            Some(Compressing {
+            Some(CompressingBody {
                 body,
                 encoder: Encoder::new(encoding),
             }),
@@ -133,22 +133,22 @@ async fn at_once(body: Body, encoding: Encoding) -> Body {
     }
 }
 
-/// A body that breaks the connection off. Compressing in memory does not fail, so nobody sees it.
+/// A body that breaks the connection off. Compression in memory does not fail.
 fn broken(error: io::Error) -> Body {
     Body::from_stream(stream::iter([Err::<Bytes, _>(error)]))
 }
 
 /// A body on its way through an encoder.
-struct Compressing {
+struct CompressingBody {
     body: Body,
     encoder: io::Result<Encoder>,
 }
 
 /// The next compressed piece; the state is `None` after the last one.
 async fn next_piece(
-    state: Option<Compressing>,
-) -> io::Result<Option<(Bytes, Option<Compressing>)>> {
-    let Some(Compressing { mut body, encoder }) = state else {
+    state: Option<CompressingBody>,
+) -> io::Result<Option<(Bytes, Option<CompressingBody>)>> {
+    let Some(CompressingBody { mut body, encoder }) = state else {
         return Ok(None);
     };
     let mut encoder = encoder?;
@@ -170,7 +170,7 @@ async fn next_piece(
         (compressed, encoder) = tokio::task::spawn_blocking(move || add(encoder)).await??;
         if !compressed.is_empty() {
             let encoder = Ok(encoder);
-            let rest = Some(Compressing { body, encoder });
+            let rest = Some(CompressingBody { body, encoder });
             return Ok(Some((compressed.into(), rest)));
         }
     }

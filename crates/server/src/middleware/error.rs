@@ -35,7 +35,7 @@ use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 use crate::middleware::decompress::{DecompressError, EncodingError};
 
 use crate::queries::QueryError;
-use icecore_access::Denied;
+use icecore_access::AuthError;
 
 /// The form of an OTLP request, and so of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl ApiError {
 
     fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(reason = self.message, "a request failed");
+            tracing::error!(reason = self.message, "request failed");
         }
         let mut response = body.into_response();
         *response.status_mut() = self.status;
@@ -318,16 +318,18 @@ impl From<WireError> for ApiError {
     }
 }
 
-impl From<Denied> for ApiError {
-    fn from(denied: Denied) -> Self {
+impl From<AuthError> for ApiError {
+    fn from(denied: AuthError) -> Self {
         let message = denied.to_string();
         match denied {
-            Denied::Missing | Denied::Wrong | Denied::Malformed(_) => {
+            AuthError::Missing | AuthError::Wrong | AuthError::Malformed(_) => {
                 Self::new(StatusCode::UNAUTHORIZED, ErrorType::Unauthorized, message)
             }
-            Denied::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message),
-            Denied::Busy => Self::unavailable(message),
-            Denied::TooMany => Self::quota(message),
+            AuthError::Forbidden(_) => {
+                Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message)
+            }
+            AuthError::Busy => Self::unavailable(message),
+            AuthError::TooMany => Self::quota(message),
         }
     }
 }

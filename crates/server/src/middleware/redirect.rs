@@ -1,4 +1,4 @@
-//! Paths that nearly are one of ours: the client is told where it is.
+//! Redirects from paths that nearly are one of ours.
 //!
 //! | path | answer |
 //! | --- | --- |

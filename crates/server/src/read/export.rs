@@ -36,7 +36,7 @@ use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::{Params, TimeRange};
 use families::Families;
-use writer::{Described, Writer};
+use writer::{ExportedSeries, Writer};
 
 /// Samples that make a chunk: half a megabyte of text or so. A longer series is a chunk by itself.
 const CHUNK_SAMPLES: usize = 32 << 10;
@@ -83,10 +83,10 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
 }
 
-/// What makes the connection break off. The client cannot be told more than that, so the log is.
+/// An error that aborts the connection. The client learns no more than that, so the reason is logged.
 fn broken_off(error: ApiError) -> std::io::Error {
     let reason = error.to_string();
-    tracing::error!(reason, "an export broke off");
+    tracing::error!(reason, "export aborted");
     std::io::Error::other(reason)
 }
 
@@ -141,9 +141,9 @@ impl Export {
             let series = self.next_series().await?;
             let ends = series.is_empty();
             let series = if ends { self.without_samples() } else { series };
-            let described: Vec<Described> = series
+            let described: Vec<ExportedSeries> = series
                 .into_iter()
-                .map(|series| Described {
+                .map(|series| ExportedSeries {
                     exemplars: self.exemplars.remove(&series.labels).unwrap_or_default(),
                     metadata: self.families.first_of(&self.database, &series.labels),
                     series,

@@ -1,4 +1,4 @@
-//! OTLP metrics into the database, whichever door they came through.
+//! OTLP metrics into the database, over HTTP or gRPC.
 //!
 //! ```text
 //! http::otlp, gRPC ─► store_metrics ─► Database::write ─► Partial

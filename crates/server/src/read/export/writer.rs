@@ -13,7 +13,7 @@ use crate::middleware::params::Params;
 const LINE_SAMPLES: usize = 1 << 20;
 
 /// A series and what belongs to it.
-pub(super) struct Described {
+pub(super) struct ExportedSeries {
     pub(super) series: SeriesSamples,
     pub(super) exemplars: Vec<Exemplar>,
     pub(super) metadata: Option<(String, Metadata)>,
@@ -51,7 +51,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, all: &[Described]) {
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, all: &[ExportedSeries]) {
         if let Self::Native { encoder } = self {
             let encoder = encoder.get_or_insert_with(|| Box::new(Encoder::new(out)));
             let families = all
