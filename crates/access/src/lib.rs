@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Holds always:
-//! - Without a file everybody may do everything, as in Prometheus.
+//! - Without a file there is no access control, as in Prometheus.
 //! - Once there is a credential, nothing but [`Role::Open`] is answered without one.
 //! - A file that cannot be used changes nothing while the process runs.
 //! - Secrets are in no log, no error and no `Debug`.
@@ -49,7 +49,7 @@ pub use self::tls::Tls;
 use icecore_settings::ConfigError;
 
 /// Interval between checks for changed files. Renewed certificates are usually there days
-/// before they are needed; a person who mends a file waits for it.
+/// before they are needed; a person who edits a file waits for it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Why a request is refused.
@@ -103,7 +103,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// Everybody may do everything.
+    /// No access control.
     fn none() -> Self {
         Self {
             tls: None,
@@ -123,12 +123,12 @@ pub struct Access {
     watched: Mutex<Vec<(PathBuf, Stamp)>>,
     hashing: HashingPool,
     pub metrics: AccessMetrics,
-    /// Told when clients are checked in another way than before.
+    /// Notified when the way in which clients are verified changes.
     clients_changed: watch::Sender<()>,
 }
 
 impl Access {
-    /// Reads the file; without one, everybody may do everything.
+    /// Reads the file; without one, there is no access control.
     pub fn open(path: Option<PathBuf>) -> Result<Arc<Self>, ConfigError> {
         let (rules, watched) = match &path {
             Some(path) => {
@@ -192,7 +192,7 @@ impl Access {
                 let access = Arc::clone(&access);
                 let looked = tokio::task::spawn_blocking(move || {
                     if access.files_have_changed() {
-                        // It says itself what became of it.
+                        // It logs its result itself.
                         let _ = access.reload();
                     }
                 });
@@ -285,7 +285,7 @@ impl Access {
         Some(Arc::new(PeerCertificate::read(first, verified)))
     }
 
-    /// Told when connections should be made anew, because clients are checked in another way.
+    /// Notified when clients must reconnect, because they are verified in another way.
     pub fn clients_changed(&self) -> watch::Receiver<()> {
         self.clients_changed.subscribe()
     }

@@ -13,7 +13,7 @@ use crate::rate::RateLimiter;
 use crate::roles::Roles;
 use crate::tls;
 
-/// Reads everything. What was seen until an error is kept, because a change there may mend it.
+/// Reads everything. What was seen until an error is kept, because a change there may fix it.
 pub(crate) fn load(files: &mut Files<'_>) -> Result<Rules, ConfigError> {
     let unreadable = |source| ConfigError::Read {
         path: files.main.into(),

@@ -1,4 +1,4 @@
-//! Requests and connections that were not let in, and how the rules were read.
+//! Metrics of refused requests and connections, and of reloads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,7 +16,7 @@ const REASONS: [&str; 6] = [
     "rate_limit",
 ];
 
-/// What access control counts.
+/// Metrics of access control.
 #[derive(Default)]
 pub struct AccessMetrics {
     denied: [AtomicU64; REASONS.len()],

@@ -1,4 +1,4 @@
-//! `rate_limit` of the web configuration file: a bucket of places that fills up steadily.
+//! `rate_limit` of the web configuration file: a token bucket.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use crate::file::RateLimit;
 pub(crate) struct RateLimiter {
     interval: Duration,
     burst: f64,
-    /// Places that are left, and when that was.
-    places: Mutex<(f64, Instant)>,
+    /// Tokens left, and when that was.
+    tokens: Mutex<(f64, Instant)>,
 }
 
 impl RateLimiter {
@@ -20,22 +20,22 @@ impl RateLimiter {
         Self {
             interval: limit.interval,
             burst,
-            places: Mutex::new((burst, Instant::now())),
+            tokens: Mutex::new((burst, Instant::now())),
         }
     }
 
-    /// Takes a place, if there is one.
+    /// Takes a token, if there is one.
     pub(crate) fn take(&self) -> bool {
         self.take_at(Instant::now())
     }
 
     fn take_at(&self, now: Instant) -> bool {
-        let mut state = self.places.lock();
-        let (places, since) = *state;
+        let mut state = self.tokens.lock();
+        let (tokens, since) = *state;
         let passed = now.saturating_duration_since(since).as_secs_f64();
-        let places = (places + passed / self.interval.as_secs_f64()).min(self.burst);
-        let taken = places >= 1.0;
-        *state = (places - f64::from(u8::from(taken)), now.max(since));
+        let tokens = (tokens + passed / self.interval.as_secs_f64()).min(self.burst);
+        let taken = tokens >= 1.0;
+        *state = (tokens - f64::from(u8::from(taken)), now.max(since));
         taken
     }
 }

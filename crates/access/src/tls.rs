@@ -1,7 +1,7 @@
 //! TLS as the web configuration file describes it.
 //!
 //! Holds always:
-//! - Nothing below TLS 1.2 is spoken, whatever the file allows.
+//! - Nothing below TLS 1.2 is supported, whatever the file allows.
 //! - A certificate and a key that do not belong together are an error here, not at a handshake.
 //! - Whether a client's certificate was checked against an authority is known for each connection.
 
@@ -30,7 +30,7 @@ use icecore_settings::{Problem, Secret, Spanned, quoted};
 
 const SECTION: &str = "tls_server_config";
 
-/// What connections are answered with.
+/// The TLS configurations of listeners.
 pub struct Tls {
     /// For listeners with HTTP/1.1, and HTTP/2 unless the file turns it off.
     pub http: Arc<ServerConfig>,

@@ -1,4 +1,4 @@
-//! `icecore inspect`: what lies in the store, read beside a running writer.
+//! `icecore inspect`: the contents of a store, also beside a running writer.
 
 mod buckets;
 mod records;

@@ -1,7 +1,7 @@
 //! The `icecore` binary: arguments in, exit code out.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage (arguments or configuration). What went wrong is
-//! said on standard error as `icecore: error: …`, with the cause and, where it is known, the cure.
+//! said on standard error as `icecore: error: …`, with the cause and, where it is known, a hint.
 //!
 //! To add a subcommand: a module with an `Args` struct and a `run`, and one line in [`Command`] and
 //! in [`Command::run`].
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(answer) if !answer.use_stderr() => {
-            // `--help` and `--version`. A reader that has gone away has seen enough.
+            // `--help` and `--version`. A closed standard output is no error.
             let _ = answer.print();
             return ExitCode::SUCCESS;
         }

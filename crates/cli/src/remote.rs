@@ -1,4 +1,4 @@
-//! A running server that commands ask over HTTP: where it is, who asks, requests, and the shape of its
+//! Requests of commands to a running server over HTTP: its address, credentials, and the shape of its
 //! answers.
 //!
 //! Holds always: secrets come from files, and are in no message.
@@ -45,7 +45,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, conflicts_with = "ca_file")]
     insecure: bool,
 
-    /// Who asks, with basic authentication
+    /// User name for basic authentication
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
 
@@ -58,7 +58,7 @@ pub(crate) struct ServerArgs {
     token_file: Option<PathBuf>,
 }
 
-/// A server and who asks it.
+/// A server and the credentials for it.
 pub(crate) struct Connection {
     client: reqwest::Client,
     server: Server,
@@ -162,7 +162,7 @@ impl Connection {
         &self.server
     }
 
-    /// A request of whoever asks.
+    /// A request with the credentials.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut request = self.server.request(&self.client, method, path);
         request = request.headers(self.headers.clone());

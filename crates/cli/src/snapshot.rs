@@ -8,10 +8,10 @@ use crate::output::{Output, Table};
 use crate::remote::{ServerArgs, path_segment};
 use crate::utc::format_ms;
 
-/// Keep the state of a running server, list what is kept, let it go
+/// Create, list and delete snapshots of a running server
 ///
-/// A snapshot is there at once and takes no room of its own: it keeps files that the database would otherwise
-/// let go. `icecore restore` makes a database of its own out of it.
+/// A snapshot is created at once and takes no space of its own: it keeps files that the database would
+/// otherwise remove. `icecore restore` makes a new database out of it.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Snapshots {
@@ -62,7 +62,7 @@ struct ListArgs {
     server: ServerArgs,
 }
 
-/// Let a snapshot go; its files follow within minutes
+/// Delete a snapshot; its files are removed within minutes
 #[derive(Args)]
 struct DeleteArgs {
     name: String,

@@ -3,7 +3,7 @@
 //! Holds always:
 //! - A body that cannot be read to its end, or that exceeds a limit of its job, is an error, and its
 //!   caller stores nothing of it.
-//! - For a series that the scrape before had, too, nothing is allocated and no label is looked at.
+//! - A series that the previous scrape had allocates nothing and reads no label.
 //! - Of a series that a body has twice at one time, the first sample counts, as in Prometheus.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ use super::resolution;
 use super::resolve::resolve;
 use super::series::TargetSeries;
 
-/// Why nothing of a scrape is stored. The words are Prometheus' where it has them.
+/// Why nothing of a scrape is stored, in Prometheus' words where it has them.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(super) enum BodyError {
     #[error("{0}")]
@@ -136,7 +136,7 @@ impl Appender<'_> {
         }
         self.appended += u64::from(!is_stale(&exposed.value));
         if self.over_limit() {
-            // Reading goes on, so that the report says how many there were.
+            // Reading continues, so that the report has the full count.
             return Ok(());
         }
         announce(sink, self.series.cache.labels(series));

@@ -9,8 +9,8 @@
 //! - A series that was written with the time of its scrape is live until its staleness marker is
 //!   stored. What a scrape changes about that becomes true with `commit`, when the write has succeeded:
 //!   a marker that could not be stored is written with the next scrape.
-//! - Nothing is allocated for a series that the scrape before had, too.
-//! - Texts that did not come again are forgotten: memory follows what the target exposes now.
+//! - A series that the previous scrape had allocates nothing.
+//! - Texts that are no longer exposed are forgotten: memory follows what the target exposes now.
 //!
 //! Elsewhere: how a text becomes labels (`append`, `relabel`).
 
@@ -302,7 +302,7 @@ impl SeriesCache {
             if text.seen != self.scrape {
                 continue;
             }
-            // A text whose series is gone is read anew when it comes.
+            // A text whose series is forgotten is parsed again.
             if text.series != NONE {
                 text.series = moved.get(text.series as usize).copied().unwrap_or(NONE);
                 if text.series == NONE {

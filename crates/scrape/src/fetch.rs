@@ -183,7 +183,7 @@ async fn ask(
     })
 }
 
-/// An error with what caused it, which is what a person needs; the URL stands in front already.
+/// An error with its causes; the URL is already in front.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

@@ -1,11 +1,11 @@
 //! The client that speaks to targets and discovery servers, made from [`HttpClientConfig`].
 //!
 //! Holds always:
-//! - What a file holds, secret or certificate, is read anew for every request: a rotated one counts at once.
+//! - What a file holds, secret or certificate, is read for every request: a rotated one takes effect at once.
 //! - Credentials go to the host they are meant for, never to another one that it redirects to.
 //! - No error repeats a secret.
 //!
-//! Elsewhere: what is asked for, limits and timeouts (`fetch`, `discovery`).
+//! Elsewhere: requests, limits and timeouts (`fetch`, `discovery`).
 
 mod proxy;
 #[cfg(test)]
@@ -40,12 +40,12 @@ pub(super) struct HttpClient(Arc<Inner>);
 struct Inner {
     config: HttpClientConfig,
     environment: fn(&str) -> Option<String>,
-    /// The client, with the certificates it was made of. Made anew when those change.
+    /// The client, with the certificates it was made of. Rebuilt when those change.
     built: Mutex<Option<(reqwest::Client, Material)>>,
 }
 
 impl HttpClient {
-    /// What is given in the configuration itself must be right; files are looked at with each request.
+    /// Checks what the configuration itself gives; files are read with each request.
     pub(super) fn new(config: &HttpClientConfig) -> Result<Self, String> {
         Self::with_environment(config, |name| std::env::var(name).ok())
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! configuration, read and checked ─► clients made ─► pools: new, changed, gone
-//!                                       └── wrong: everything stays as it is, and says why
+//!                                       └── invalid: everything stays as it is, with an error
 //! ```
 //!
 //! Holds always:
@@ -53,7 +53,7 @@ struct Pools {
     rules_number: u64,
 }
 
-/// What came of the last attempt to load the configuration.
+/// The result of the last attempt to load the configuration.
 #[derive(Clone, Debug)]
 pub struct LoadState {
     pub successful: bool,
@@ -77,7 +77,8 @@ impl LoadState {
 }
 
 impl ScrapeManager {
-    /// Starts scraping: `itself` says whether a process without any job scrapes itself. A job that cannot be started is told in the log, and the others are.
+    /// Starts scraping; `itself`: a process without any job scrapes itself. A job that cannot be
+    /// started is logged, and the others are started.
     pub async fn start(
         store: Arc<dyn SampleStore>,
         clock: Arc<dyn Clock>,
@@ -100,7 +101,7 @@ impl ScrapeManager {
         Arc::new(scraping)
     }
 
-    /// Goes on by a configuration that was read anew. On an error everything goes on as it was.
+    /// Applies a reloaded configuration. On an error nothing changes.
     pub async fn reload(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         self.apply(settings, itself).await?;
         let loaded_ms = self.context.clock.now_ms();
@@ -113,7 +114,7 @@ impl ScrapeManager {
         self.state.write().successful = false;
     }
 
-    /// Makes the pools those of the settings; on an error nothing has changed. Without any job the process
+    /// Replaces the pools by those of the settings; on an error nothing has changed. Without any job the process
     /// scrapes itself, if it is to.
     async fn apply(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         let mut pools = self.pools.lock().await;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - A store that takes longer than an interval delays no tick: a commit is waited for beside the ticks.
-//! - There are at most [`PENDING_COMMITS_MAX`] of them. A tick that finds so many is left out and counted: the
+//! - A store that takes longer than an interval delays no tick: commits are awaited concurrently.
+//! - There are at most [`PENDING_COMMITS_MAX`] of them. A tick that finds so many is skipped and counted: the
 //!   store has not answered for as many intervals, and what is appended must fit into memory.
 
 use std::time::Instant;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! discovery ─► groups by provider and source ─► targets, relabelled ─► compared with the loops there are
-//!                                                  new: a loop   known: goes on   gone: ends its series
+//!                                                  new: a loop   known: continues gone: ends its series
 //! ```
 //!
 //! Holds always:
-//! - A target is known by its labels and URL. One whose series would be called the same as those of a
-//!   target that goes goes on with them, without markers in between.
+//! - A target is known by its labels and URL. A new target with the same series
+//!   labels as a removed one continues its series, without markers in between.
 //! - A reload changes the job between two scrapes; targets that are the same afterwards see no gap.
 
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ use super::worker::{Context, LoopCommand, Worker};
 /// Discovery that changes all the time is followed this often.
 const SYNC_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long targets of replaced discovery go on while the new one has not said anything.
+/// How long targets of replaced discovery are kept until the new one has reported.
 const FIRST_WORD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long loops may go on storing what they have when the process stops.
@@ -64,7 +64,7 @@ pub(super) struct PoolView {
 
 #[derive(Clone, Default)]
 pub(super) struct PoolState {
-    /// In the order of their hashes, which says nothing, but is always the same.
+    /// In the order of their hashes, so that it is always the same.
     pub(super) active: Vec<Arc<Target>>,
     /// Some of those that relabelling dropped.
     pub(super) dropped: Vec<LabelSet>,
@@ -181,7 +181,7 @@ impl PoolTask {
         // At the start there is nothing to keep: what is found first is scraped first.
         let mut patience = Instant::now();
         let mut next_sync = Instant::now();
-        // When to look at the targets again, if there is a reason to.
+        // When to rebuild the targets, if there is a reason to.
         let mut due: Option<Instant> = None;
         loop {
             let at = match due {
@@ -256,7 +256,7 @@ impl PoolTask {
         self.providers.iter().all(|provider| provider.has_reported)
     }
 
-    /// Takes what a provider says; `false` for one that is no longer asked.
+    /// Takes an update of a provider; `false` for one that was removed.
     fn hear(&mut self, number: u64, groups: Vec<TargetGroup>) -> bool {
         let provider = self.providers.iter_mut().find(|p| p.number == number);
         let Some(provider) = provider else {
@@ -323,7 +323,7 @@ impl PoolTask {
             self.start(hash, spec, before);
         }
         for gone in removed.rest() {
-            // A loop that has ended by itself hears nothing.
+            // A loop that has already ended receives nothing.
             let _ = gone.command.send(LoopCommand::StopAndMarkStale);
             self.ending.spawn(async move {
                 let _ = gone.task.await;

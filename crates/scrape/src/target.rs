@@ -37,7 +37,7 @@ const INSTANCE: &str = "instance";
 #[derive(Debug)]
 pub(super) enum RelabelOutcome {
     Target(Box<TargetSpec>),
-    /// Relabelling said so; these are the labels before.
+    /// Dropped by relabelling; these are the labels before it.
     Dropped(LabelSet),
 }
 
@@ -228,7 +228,7 @@ pub(super) struct Target {
     pub(super) discovered: Mutex<LabelSet>,
     pub(super) hash: u64,
     pub(super) health: Mutex<Health>,
-    /// Goes on to the target that takes this one's place, if its series are called the same.
+    /// Passed on to the target that replaces this one, if its series have the same labels.
     pub(super) series: std::sync::Arc<Mutex<TargetSeries>>,
 }
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - One scrape at a time: the next tick is looked for when the last scrape is appended. Its commit is
-//!   waited for beside the ticks (`pending_commits`).
+//! - One scrape at a time: the next tick is computed when the last scrape is appended. Commits are
+//!   awaited concurrently (`pending_commits`).
 //! - What is appended is stored or the process ends, so that what is remembered about series is right
 //!   from the append on.
 //! - Parsing happens on storage's threads, inside of the write, and for a bounded number of bodies at
@@ -46,7 +46,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(250);
 /// The part of an interval that this may take, so that samples are not late by more.
 const PATIENCE_OF_INTERVAL: u32 = 8;
 
-/// Seconds between two words in the log about the same kind of trouble.
+/// Interval between log lines about the same kind of problem.
 const LOG_PAUSE_MS: i64 = 60_000;
 
 /// What the loops of all targets share.
@@ -144,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// One scrape; a command that came while the target was asked ends it.
+    /// One scrape; a command that arrives meanwhile ends it.
     async fn scrape(
         &self,
         schedule: &Schedule,
@@ -191,7 +191,7 @@ impl Worker {
         None
     }
 
-    /// A tick that is not served, because the store has not taken what was scraped long before.
+    /// Skips a tick, because the store has not committed earlier scrapes.
     fn leave_out(&self) {
         let metrics = &self.context.metrics;
         metrics.missed_by_commit.add(1);
@@ -297,7 +297,7 @@ impl Scrape<'_> {
         PATIENCE_MAX.min(self.target.spec.interval / PATIENCE_OF_INTERVAL)
     }
 
-    /// Appends what a body says; gives back whether the target is down, and what was not taken and why.
+    /// Appends a body; returns whether the target is down, and what was rejected and why.
     async fn store(
         &self,
         body: Body,
@@ -410,7 +410,7 @@ impl Scrape<'_> {
         }
     }
 
-    /// Counts and logs what storage refused for what it is, and says it.
+    /// Counts and logs what storage rejected, and returns it as text.
     fn appended(&self, outcome: &WriteOutcome) -> Option<String> {
         self.target.series.lock().commit();
         let first = outcome.rejected.first()?;

@@ -76,7 +76,7 @@ impl Queries {
         MemoryBudget::new(self.engine().options().memory_max)
     }
 
-    /// What a selection is told that is not part of a query.
+    /// Options of a selection that is not part of a query.
     pub(crate) fn hints(&self) -> SelectHints {
         SelectHints {
             memory: Some(self.memory()),
@@ -157,7 +157,7 @@ impl Queries {
     }
 }
 
-/// A place in the queue, given back when dropped.
+/// A slot in the queue, released when dropped.
 struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl<'a> QueueSlot<'a> {
@@ -208,7 +208,7 @@ pub(crate) struct CancelOnDrop {
     _gone: oneshot::Sender<Infallible>,
 }
 
-/// Given to [`Queries::execute`].
+/// Passed to [`Queries::execute`].
 pub(crate) struct Cancellation {
     flag: Arc<AtomicBool>,
     gone: oneshot::Receiver<Infallible>,

@@ -40,7 +40,7 @@ use crate::read::{exemplars, export, federate, labels, remote_read};
 use crate::status::{health, info, targets};
 use crate::write::{grpc, import, otlp_http, remote_write};
 
-/// A route and who answers it.
+/// A route and its handler.
 struct Endpoint {
     route: Route,
     handler: fn() -> MethodRouter<Arc<App>>,

@@ -21,7 +21,7 @@ const LOCATION_HELP: &str = "Work on the stopped database there instead of askin
 pub(super) struct StoppedArgs(SettingsArgs);
 
 impl StoppedArgs {
-    /// The settings, if a stopped database is meant.
+    /// The settings, if a stopped database was named.
     pub(super) fn settings(self) -> Option<SettingsArgs> {
         self.0.gives(LOCATION).then_some(self.0)
     }
@@ -62,7 +62,7 @@ impl StoppedDatabase {
         let mut options = config.storage_options();
         // A writer would make a new database where there is none; a reader says so.
         Inspector::open(&options.store).await?.close().await?;
-        // What is done here is done because somebody asked for it.
+        // Only the requested run, no automatic ones.
         options.maintenance.enabled = false;
         let location = options.store.location.clone();
         let opened = Database::open(options, Environment::default()).await;

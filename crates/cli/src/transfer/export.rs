@@ -34,15 +34,15 @@ pub(crate) struct Export {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Series to export; all unless given; may be repeated
+    /// Series to export (default: all); may be repeated
     #[arg(short = 'm', long = "match", value_name = "SELECTOR")]
     selectors: Vec<String>,
 
-    /// From when on; from the first sample unless given
+    /// Start time (default: the first sample)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     start: Option<String>,
 
-    /// Until when; until now unless given
+    /// End time (default: now)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     end: Option<String>,
 
@@ -124,7 +124,7 @@ impl Export {
             parsed.map_err(|problem| WrongUsage(format!("{flag}: {problem}")))
         };
         let (start, end) = (time("--start", &self.start)?, time("--end", &self.end)?);
-        // What is relative to now means something else when it is given again.
+        // Times relative to now would differ in a resumed export.
         let about = json!({
             "match": selectors, "format": self.format.name(), "slice_ms": slice_ms,
             "start": self.start, "end": self.end,
@@ -323,7 +323,7 @@ impl Slices {
 struct Search {
     /// Slices before it have nothing.
     first: i64,
-    /// Something is in `first` or behind it, up to this slice, if that is known.
+    /// There is data between `first` and this slice, if that is known.
     found_by: Option<i64>,
     end: i64,
     width: i64,

@@ -17,7 +17,7 @@ use super::state_file::{StateFile, sibling_path};
 use crate::WrongUsage;
 use crate::remote::{Body, Connection, ServerArgs};
 
-/// How long a server that is busy or gone is asked again.
+/// How long requests to a server that is busy or gone are retried.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(2);
 

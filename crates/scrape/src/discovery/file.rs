@@ -16,7 +16,7 @@ use crate::config::{TargetGroup, read_groups};
 
 const POLL: Duration = Duration::from_secs(1);
 
-/// A file changed this recently may change again without its time telling.
+/// A file changed this recently may change again within the resolution of its modification time.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// Above any list of targets, below what a wrong path could hold.

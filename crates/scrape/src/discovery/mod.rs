@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use super::config::{Discovery, TargetGroup};
 
-/// Starts to look for targets.
+/// Starts discovery.
 pub(super) fn spawn(
     discovery: &Discovery,
     updates: mpsc::Sender<Vec<TargetGroup>>,
@@ -66,7 +66,7 @@ pub(super) fn spawn(
     }
 }
 
-/// How long an answer may take: as long as it is worth waiting for, but not less than a slow server needs.
+/// Timeout of a discovery request: the refresh interval, but not less than a slow server needs.
 fn patience(refresh: Duration) -> Duration {
     refresh.max(Duration::from_secs(10))
 }

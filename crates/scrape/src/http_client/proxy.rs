@@ -1,7 +1,7 @@
-//! Through which proxy a request goes, if any.
+//! Selection of the proxy for a request.
 //!
 //! As in Go, which Prometheus leaves this to: where exceptions can be given (`no_proxy`, the environment), addresses
-//! of this very machine are never proxied.
+//! of this machine are never proxied.
 
 use std::net::IpAddr;
 

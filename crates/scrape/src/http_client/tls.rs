@@ -1,4 +1,4 @@
-//! TLS of a client: whom it believes, and who it says it is.
+//! TLS of a client: trusted authorities and its own certificate.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ pub struct Config {
     scrape: ScrapeSettings,
     sources: Sources,
     warnings: Vec<String>,
-    /// What it was put together from, for reading it anew.
+    /// What it was loaded from, for reloading it.
     inputs: Inputs,
 }
 
@@ -91,8 +91,8 @@ impl Config {
         &self.scrape
     }
 
-    /// Whether somebody asked for this very address: then failing to listen there is an error,
-    /// while a default that is taken is only a warning.
+    /// Whether this address was configured: then failing to listen there is an error, while a
+    /// default port that is in use is only a warning.
     pub fn listen_is_explicit(&self) -> bool {
         self.is_explicit("server.listen")
     }

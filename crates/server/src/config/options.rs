@@ -103,7 +103,7 @@ impl Default for ServerOptions {
             // Prometheus sends about 2 MiB at most per request, backfilling tools send more.
             write_body_bytes_max: 32 * MIB,
             // Snappy shrinks remote write by four to ten times; what claims more than this is
-            // refused before memory is taken for it.
+            // refused before memory is allocated for it.
             write_decompressed_bytes_max: 128 * MIB,
             // Five Prometheus servers with their default of 50 shards each. Most of them wait for
             // the commit and hold little memory meanwhile.
@@ -158,7 +158,7 @@ impl Default for QueryOptions {
             // As many as Prometheus runs: more would share the same cores and each take longer.
             max_concurrency: 20,
             // A few dashboards with dozens of panels each, opened at once. Beyond that the answer
-            // would come after its reader has gone.
+            // would come after its client timed out.
             max_queue: 200,
         }
     }
@@ -167,7 +167,7 @@ impl Default for QueryOptions {
 impl Default for ScrapeOptions {
     fn default() -> Self {
         Self {
-            // A fresh start has something to look at, and trouble leaves traces.
+            // A new installation has data to look at, and problems leave traces.
             itself: true,
             // As in Prometheus without its feature `st-storage`, so that `_created` series stay
             // available.

@@ -1,8 +1,8 @@
 //! HTTP/2 connections: several requests at once, and a check for clients that stop reading.
 //!
 //! A client of HTTP/2 can go on talking and still take nothing of an answer: each has a window of its
-//! own, and an empty one looks like any other wait. So each answer notes when its next piece was
-//! handed over, and the connection looks after them all.
+//! own, and an empty one looks like any other wait. So each answer records when its last piece was
+//! handed over, and the connection checks them all.
 //!
 //! Holds always: tasks of requests end with their connection.
 

@@ -72,7 +72,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The versions of HTTP that a listener speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocols {
-    /// Whichever the client begins with; over TLS it is told that both are there. The web
+    /// Whichever the client begins with; over TLS both are offered. The web
     /// configuration file can turn HTTP/2 off.
     Http1And2,
     /// gRPC, with TLS or without.

@@ -133,7 +133,7 @@ async fn at_once(body: Body, encoding: Encoding) -> Body {
     }
 }
 
-/// A body that breaks the connection off. Compression in memory does not fail.
+/// A body that aborts the connection. Compression in memory does not fail.
 fn broken(error: io::Error) -> Body {
     Body::from_stream(stream::iter([Err::<Bytes, _>(error)]))
 }
@@ -216,7 +216,7 @@ impl Encoder {
     }
 }
 
-/// Whether compression can be worth it for anybody.
+/// Whether compression is worth it.
 fn may_shrink(response: &Response) -> bool {
     let headers = response.headers();
     let content_type = headers.get(header::CONTENT_TYPE);

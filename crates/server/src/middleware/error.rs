@@ -6,7 +6,7 @@
 //! | no credential, or a wrong one | 401 and `WWW-Authenticate` | unauthorized |
 //! | a credential without the role | 403 | forbidden |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
-//! | too large, or in a form that is not taken | 413, 415 | bad_data |
+//! | too large, or in an unsupported format | 413, 415 | bad_data |
 //! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
 //! | a quota of writing | 429 and `Retry-After` | unavailable |
 //! | memory, the store, or not open (yet, or any more) | 503 and `Retry-After` | unavailable |
@@ -60,7 +60,7 @@ pub(crate) struct ApiError {
     status: StatusCode,
     error_type: ErrorType,
     message: String,
-    /// JSON that says what was done nevertheless; empty for nothing.
+    /// JSON about what was done in spite of the error; empty for nothing.
     data: Vec<u8>,
 }
 
@@ -154,7 +154,7 @@ impl ApiError {
         self.error_type.name()
     }
 
-    /// The same, with JSON that says what was done nevertheless.
+    /// The same, with JSON about what was done in spite of the error.
     pub(crate) fn with_data(self, data: Vec<u8>) -> Self {
         Self { data, ..self }
     }

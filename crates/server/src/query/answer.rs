@@ -233,7 +233,7 @@ fn shorten(notes: &mut Vec<String>, kind: &str) {
     }
 }
 
-/// Where an answer goes: first a head, with which the handler answers, then pieces.
+/// The sending half of a streamed answer: first a head, with which the handler answers, then chunks.
 pub(crate) struct AnswerSender {
     /// Until it is sent.
     head: Option<oneshot::Sender<Result<Response, ApiError>>>,

@@ -1,5 +1,5 @@
-//! `global.external_labels`: what series are given that leave for another server, so that it can tell
-//! where they came from. They are not stored.
+//! `global.external_labels`: added to series that other servers read, to identify their origin. They
+//! are not stored.
 
 use icecore_model::{Labels, LabelsBuilder, MatchOp, Matcher};
 

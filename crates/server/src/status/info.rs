@@ -14,7 +14,7 @@ use crate::middleware::json::{small_success, success};
 use crate::middleware::params::Params;
 use crate::middleware::rfc3339;
 
-/// Entries of each ranking, unless told.
+/// Default number of entries of each ranking.
 const RANKING_DEFAULT: i64 = 10;
 const RANKING_MAX: i64 = 10_000;
 

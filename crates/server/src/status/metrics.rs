@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `icecore_http_…`, `icecore_write_…` | requests (`metrics::http`, `middleware::limits`) |
 //! | `icecore_scrape…`, `icecore_config_…` | scraping (`scrape::metrics`, `scrape::manager`) |
-//! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`icecore_access`) |
+//! | `icecore_access_…`, `icecore_tls_…` | refused requests and connections (`icecore_access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |

@@ -46,7 +46,7 @@ pub(crate) async fn export(State(app): State<Arc<App>>, request: Request) -> Res
     }
 }
 
-/// Whatever else somebody calls.
+/// Any other method.
 pub(crate) async fn unknown(uri: Uri) -> Response<Body> {
     status::unimplemented(uri.path())
 }

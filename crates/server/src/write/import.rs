@@ -51,7 +51,7 @@ const IMPORT_BYTES: usize = 32 << 20;
 /// How an import is to be read.
 struct ImportOptions {
     format: Format,
-    /// Goes on behind lines that cannot be read.
+    /// Continues after lines that cannot be parsed.
     skip_errors: bool,
     /// A part of a native stream, which ends without its final frame.
     partial: bool,

@@ -8,7 +8,7 @@ use icecore_wire::prometheus::export::write_export_line;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 
-/// Samples of one line: a series that has more takes several lines, so that who reads them can do so
+/// Samples of one line: a series that has more takes several lines, so that clients can read them
 /// with little memory. Twenty megabytes of text or so; two months of a sample every five seconds.
 const LINE_SAMPLES: usize = 1 << 20;
 

@@ -57,7 +57,7 @@ impl Content {
             Self::Gathered(gathered) => return gathered.span(),
             Self::Frames(frames) => frames,
         };
-        // One that does not say has more that is wrong, which reading it tells.
+        // A frame without a summary is invalid, which decoding it reports.
         let spans = frames
             .iter()
             .filter_map(summary)
@@ -73,7 +73,7 @@ impl Content {
         }
     }
 
-    /// Tells everything to a sink; of frames, `frames` of them.
+    /// Writes everything to a sink; of frames, `frames` of them.
     pub(super) fn write_to(
         &self,
         frames: usize,

@@ -64,7 +64,7 @@ impl BatchReader {
         }
     }
 
-    /// Lines that cannot be read are told to the batch; what is good is stored whatever else there is.
+    /// Lines that cannot be parsed are reported with the batch; the others are stored.
     fn exposition(
         &mut self,
         buffer: &mut Buffer,
