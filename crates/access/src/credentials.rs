@@ -1,13 +1,13 @@
-//! Who may ask: users with passwords, bearer tokens, and names in client certificates.
+//! Credentials: users with passwords, bearer tokens, and names in client certificates.
 //!
 //! ```text
 //! Authorization ─┬─ Bearer ─► digest ─► compared with every token ──────────────────► roles
-//!                └─ Basic ─► seen before? ─► wait for a place ─► bcrypt, on a thread ─► roles
+//!                └─ Basic ─► seen before? ─► wait for a permit ─► bcrypt, on a thread ─► roles
 //! ```
 //!
 //! Holds always:
 //! - Secrets are compared in constant time, and a user who does not exist costs as much as one who does.
-//! - At most [`Hashing`]'s places compute bcrypt at once, and a bounded number of requests waits for one:
+//! - At most [`HashingPool`]'s permits compute bcrypt at once, and a bounded number of requests waits for one:
 //!   guessing passwords cannot take the machine.
 //! - Nothing here has a `Debug` that shows a secret.
 
@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderValue, header};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::Denied;
+use crate::AuthError;
 use crate::cache::{Cache, Fingerprint, Fingerprints};
 use crate::certificate::PeerCertificate;
 use crate::roles::Roles;
@@ -38,7 +38,7 @@ const COST_USUAL: u32 = 10;
 /// Longer headers are no credential of ours. Tokens and passwords together with names are far shorter.
 const AUTHORIZATION_BYTES_MAX: usize = 8 << 10;
 
-/// Requests that may wait for a place to compute bcrypt: a few dozen senders that begin at once.
+/// Requests that may wait for a permit to compute bcrypt: a few dozen senders that begin at once.
 const WAITING_MAX: usize = 128;
 
 /// SHA-256.
@@ -121,9 +121,10 @@ impl CertificateRule {
     }
 
     fn matches(&self, certificate: &PeerCertificate) -> bool {
-        match self.is_san {
-            true => certificate.has_san(&self.name),
-            false => certificate.common_name() == Some(&self.name),
+        if self.is_san {
+            certificate.has_san(&self.name)
+        } else {
+            certificate.common_name() == Some(&self.name)
         }
     }
 }
@@ -140,7 +141,7 @@ pub(crate) struct Credentials {
 }
 
 /// What one `Authorization` header says.
-enum Presented<'h> {
+enum AuthHeader<'h> {
     Basic { user: String, password: Vec<u8> },
     Bearer(&'h [u8]),
 }
@@ -166,7 +167,7 @@ impl Credentials {
         }
     }
 
-    /// Whether everybody may do everything.
+    /// Whether there is no access control.
     pub(crate) fn are_none(&self) -> bool {
         self.users.is_empty() && self.tokens.is_empty() && self.certificates.is_empty()
     }
@@ -177,23 +178,23 @@ impl Credentials {
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
-        hashing: &Hashing,
-    ) -> Result<Roles, Denied> {
+        hashing: &HashingPool,
+    ) -> Result<Roles, AuthError> {
         let of_certificate = certificate.map_or(Roles::NONE, |it| self.roles_of_certificate(it));
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let of_header = match (given.next(), given.next()) {
             (Some(header), None) => self.roles_of_header(header, hashing).await?,
             (Some(_), Some(_)) => {
-                return Err(Denied::Malformed("there is more than one Authorization"));
+                return Err(AuthError::Malformed("there is more than one Authorization"));
             }
-            (None, _) if of_certificate == Roles::NONE => return Err(Denied::Missing),
+            (None, _) if of_certificate == Roles::NONE => return Err(AuthError::Missing),
             (None, _) => Roles::NONE,
         };
         Ok(of_certificate.and(of_header))
     }
 
     fn roles_of_certificate(&self, certificate: &PeerCertificate) -> Roles {
-        // One that nobody vouches for says nothing.
+        // The names in an unverified certificate prove nothing.
         let verified = certificate.is_verified();
         let rules = self
             .certificates
@@ -205,11 +206,11 @@ impl Credentials {
     async fn roles_of_header(
         &self,
         header: &HeaderValue,
-        hashing: &Hashing,
-    ) -> Result<Roles, Denied> {
+        hashing: &HashingPool,
+    ) -> Result<Roles, AuthError> {
         match presented(header)? {
-            Presented::Bearer(token) => self.roles_of_token(token),
-            Presented::Basic { user, password } => {
+            AuthHeader::Bearer(token) => self.roles_of_token(token),
+            AuthHeader::Basic { user, password } => {
                 let fingerprint = self.fingerprints.as_ref().map(|key| {
                     // The colon cannot be in a name, so that no two pairs are alike.
                     key.of(&[user.as_bytes(), b":", &password].concat())
@@ -221,7 +222,7 @@ impl Credentials {
     }
 
     /// Compares with every token, so that the time tells nothing about which are there.
-    fn roles_of_token(&self, token: &[u8]) -> Result<Roles, Denied> {
+    fn roles_of_token(&self, token: &[u8]) -> Result<Roles, AuthError> {
         let presented = digest(token);
         let mut index = 0_u64;
         let mut found = Choice::from(0);
@@ -231,10 +232,10 @@ impl Credentials {
             found |= equal;
         }
         if !bool::from(found) {
-            return Err(Denied::Wrong);
+            return Err(AuthError::Wrong);
         }
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let token = self.tokens.get(index).ok_or(Denied::Wrong)?;
+        let token = self.tokens.get(index).ok_or(AuthError::Wrong)?;
         Ok(token.1)
     }
 
@@ -243,17 +244,17 @@ impl Credentials {
         user: &str,
         password: Vec<u8>,
         fingerprint: Option<Fingerprint>,
-        hashing: &Hashing,
-    ) -> Result<Roles, Denied> {
+        hashing: &HashingPool,
+    ) -> Result<Roles, AuthError> {
         let known = || {
             let fingerprint = fingerprint.as_ref()?;
             let right = self.right.get(fingerprint).map(Ok);
-            right.or_else(|| self.wrong.get(fingerprint).map(|()| Err(Denied::Wrong)))
+            right.or_else(|| self.wrong.get(fingerprint).map(|()| Err(AuthError::Wrong)))
         };
         if let Some(known) = known() {
             return known;
         }
-        let place = hashing.place().await?;
+        let permit = hashing.permit().await?;
         // Of many requests with one credential the first has computed it for all.
         if let Some(known) = known() {
             return known;
@@ -262,8 +263,8 @@ impl Credentials {
         let hash = found.map_or(&self.nobody, |(hash, _)| hash).clone();
         let is_right = tokio::task::spawn_blocking(move || {
             let is_right = hash.is_of(&password);
-            // Given back here and not with the request: whoever goes away early frees nothing.
-            drop(place);
+            // Released here and not with the request: a client that disconnects frees nothing.
+            drop(permit);
             is_right
         });
         let is_right = is_right.await.unwrap_or(false);
@@ -273,78 +274,78 @@ impl Credentials {
             (Some(fingerprint), None) => self.wrong.insert(fingerprint, ()),
             (None, _) => {}
         }
-        roles.ok_or(Denied::Wrong)
+        roles.ok_or(AuthError::Wrong)
     }
 }
 
-fn presented(header: &HeaderValue) -> Result<Presented<'_>, Denied> {
+fn presented(header: &HeaderValue) -> Result<AuthHeader<'_>, AuthError> {
     let bytes = header.as_bytes();
     if bytes.len() > AUTHORIZATION_BYTES_MAX {
-        return Err(Denied::Malformed("Authorization is too long"));
+        return Err(AuthError::Malformed("Authorization is too long"));
     }
     let space = bytes.iter().position(|byte| *byte == b' ');
     let (scheme, rest) = match space {
         Some(space) => bytes.split_at(space),
-        None => return Err(Denied::Malformed("Authorization has no credential")),
+        None => return Err(AuthError::Malformed("Authorization has no credential")),
     };
     let rest = rest.trim_ascii();
     if scheme.eq_ignore_ascii_case(b"bearer") {
         return match rest {
-            [] => Err(Denied::Malformed("the bearer token is empty")),
-            token => Ok(Presented::Bearer(token)),
+            [] => Err(AuthError::Malformed("the bearer token is empty")),
+            token => Ok(AuthHeader::Bearer(token)),
         };
     }
     if !scheme.eq_ignore_ascii_case(b"basic") {
-        return Err(Denied::Malformed(
+        return Err(AuthError::Malformed(
             "Authorization is neither Basic nor Bearer",
         ));
     }
     let decoded = BASE64.decode(rest);
-    let decoded = decoded.map_err(|_| Denied::Malformed("Basic is not base64"))?;
+    let decoded = decoded.map_err(|_| AuthError::Malformed("Basic is not base64"))?;
     let colon = decoded.iter().position(|byte| *byte == b':');
-    let colon = colon.ok_or(Denied::Malformed("Basic has no colon"))?;
+    let colon = colon.ok_or(AuthError::Malformed("Basic has no colon"))?;
     let (user, password) = decoded.split_at(colon);
     let user = String::from_utf8(user.into());
-    let user = user.map_err(|_| Denied::Malformed("the user name is not UTF-8"))?;
+    let user = user.map_err(|_| AuthError::Malformed("the user name is not UTF-8"))?;
     let password = password.get(1..).unwrap_or_default().into();
-    Ok(Presented::Basic { user, password })
+    Ok(AuthHeader::Basic { user, password })
 }
 
-/// The places where bcrypt is computed.
-pub(crate) struct Hashing {
-    places: Arc<Semaphore>,
+/// Bounds how many bcrypt hashes are computed at once.
+pub(crate) struct HashingPool {
+    permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-impl Hashing {
+impl HashingPool {
     pub(crate) fn new() -> Self {
-        // Half of the machine, at least one: the rest goes on answering whoever is known already.
+        // Half of the machine, at least one: the rest serves requests whose credentials are cached.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            places: Arc::new(Semaphore::new((cores / 2).max(1))),
+            permits: Arc::new(Semaphore::new((cores / 2).max(1))),
             waiting: AtomicUsize::new(0),
         }
     }
 
-    async fn place(&self) -> Result<OwnedSemaphorePermit, Denied> {
-        let _waits = Waiting::among(&self.waiting).ok_or(Denied::Busy)?;
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        place.map_err(|_| Denied::Busy)
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, AuthError> {
+        let _slot = QueueSlot::enter(&self.waiting).ok_or(AuthError::Busy)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        permit.map_err(|_| AuthError::Busy)
     }
 }
 
 /// One request among those that wait.
-struct Waiting<'a>(&'a AtomicUsize);
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
-    fn among(waiting: &'a AtomicUsize) -> Option<Self> {
+impl<'a> QueueSlot<'a> {
+    fn enter(waiting: &'a AtomicUsize) -> Option<Self> {
         let before = waiting.fetch_add(1, Relaxed);
         let this = Self(waiting);
         (before < WAITING_MAX).then_some(this)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -380,10 +381,12 @@ mod tests {
         format!("Basic {}", BASE64.encode(format!("{user}:{password}")))
     }
 
-    async fn roles(credentials: &Credentials, header: &str) -> Result<Roles, Denied> {
+    async fn roles(credentials: &Credentials, header: &str) -> Result<Roles, AuthError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, header.parse().unwrap());
-        credentials.roles_of(&headers, None, &Hashing::new()).await
+        credentials
+            .roles_of(&headers, None, &HashingPool::new())
+            .await
     }
 
     #[tokio::test]
@@ -395,20 +398,22 @@ mod tests {
             (basic("reader", "right"), Ok(read)),
             (basic("reader", "right"), Ok(read)),
             (basic("all", "right"), Ok(Roles::ALL)),
-            (basic("all", "wrong"), Err(Denied::Wrong)),
-            (basic("all", "wrong"), Err(Denied::Wrong)),
-            (basic("all", ""), Err(Denied::Wrong)),
-            (basic("nobody", "right"), Err(Denied::Wrong)),
-            (basic("", ""), Err(Denied::Wrong)),
+            (basic("all", "wrong"), Err(AuthError::Wrong)),
+            (basic("all", "wrong"), Err(AuthError::Wrong)),
+            (basic("all", ""), Err(AuthError::Wrong)),
+            (basic("nobody", "right"), Err(AuthError::Wrong)),
+            (basic("", ""), Err(AuthError::Wrong)),
             ("Bearer a token for writing".into(), Ok(write)),
             ("bEARER  a token for reading ".into(), Ok(read)),
-            ("Bearer a token for nothing".into(), Err(Denied::Wrong)),
+            ("Bearer a token for nothing".into(), Err(AuthError::Wrong)),
         ] {
             assert_eq!(roles(&credentials, &header).await, expected, "{header}");
         }
         let headers = HeaderMap::new();
-        let missing = credentials.roles_of(&headers, None, &Hashing::new()).await;
-        assert_eq!(missing, Err(Denied::Missing));
+        let missing = credentials
+            .roles_of(&headers, None, &HashingPool::new())
+            .await;
+        assert_eq!(missing, Err(AuthError::Missing));
     }
 
     #[tokio::test]
@@ -425,15 +430,17 @@ mod tests {
             &format!("Bearer {}", "x".repeat(AUTHORIZATION_BYTES_MAX)),
         ] {
             let denied = roles(&credentials, header).await;
-            assert!(matches!(denied, Err(Denied::Malformed(_))), "{header}");
+            assert!(matches!(denied, Err(AuthError::Malformed(_))), "{header}");
         }
         let mut headers = HeaderMap::new();
         for _ in 0..2 {
             let value = basic("all", "right").parse().unwrap();
             headers.append(header::AUTHORIZATION, value);
         }
-        let denied = credentials.roles_of(&headers, None, &Hashing::new()).await;
-        assert!(matches!(denied, Err(Denied::Malformed(_))));
+        let denied = credentials
+            .roles_of(&headers, None, &HashingPool::new())
+            .await;
+        assert!(matches!(denied, Err(AuthError::Malformed(_))));
     }
 
     #[tokio::test]
@@ -441,7 +448,7 @@ mod tests {
         let credentials = credentials();
         let write = Roles::from_word("write").unwrap();
         let check = async |certificate: &PeerCertificate, headers: &HeaderMap| {
-            let hashing = Hashing::new();
+            let hashing = HashingPool::new();
             credentials
                 .roles_of(headers, Some(certificate), &hashing)
                 .await
@@ -450,12 +457,12 @@ mod tests {
         let known = PeerCertificate::for_test(&["agent.example"], true);
         assert_eq!(check(&known, &none).await, Ok(write));
         let unverified = PeerCertificate::for_test(&["agent.example"], false);
-        assert_eq!(check(&unverified, &none).await, Err(Denied::Missing));
+        assert_eq!(check(&unverified, &none).await, Err(AuthError::Missing));
         let other = PeerCertificate::for_test(&["other.example"], true);
-        assert_eq!(check(&other, &none).await, Err(Denied::Missing));
+        assert_eq!(check(&other, &none).await, Err(AuthError::Missing));
         let mut wrong = HeaderMap::new();
         wrong.insert(header::AUTHORIZATION, "Bearer x".parse().unwrap());
-        assert_eq!(check(&known, &wrong).await, Err(Denied::Wrong));
+        assert_eq!(check(&known, &wrong).await, Err(AuthError::Wrong));
         let mut right = HeaderMap::new();
         let token = "Bearer a token for reading".parse().unwrap();
         right.insert(header::AUTHORIZATION, token);
@@ -468,7 +475,7 @@ mod tests {
         let credentials = credentials();
         for number in 0..ENTRIES_MAX + 10 {
             let header = basic("all", &number.to_string());
-            assert_eq!(roles(&credentials, &header).await, Err(Denied::Wrong));
+            assert_eq!(roles(&credentials, &header).await, Err(AuthError::Wrong));
         }
         assert_eq!(credentials.wrong.len(), ENTRIES_MAX);
         roles(&credentials, &basic("all", "right")).await.unwrap();
@@ -477,19 +484,19 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_wait_are_few() {
-        let hashing = Hashing::new();
-        let all = u32::try_from(hashing.places.available_permits()).unwrap();
-        let taken = Arc::clone(&hashing.places).acquire_many_owned(all).await;
+        let hashing = HashingPool::new();
+        let all = u32::try_from(hashing.permits.available_permits()).unwrap();
+        let taken = Arc::clone(&hashing.permits).acquire_many_owned(all).await;
         let mut waiting: Vec<_> = (0..WAITING_MAX)
-            .map(|_| Box::pin(hashing.place()))
+            .map(|_| Box::pin(hashing.permit()))
             .collect();
-        for place in &mut waiting {
-            assert!(futures::poll!(place).is_pending());
+        for permit in &mut waiting {
+            assert!(futures::poll!(permit).is_pending());
         }
-        assert_eq!(hashing.place().await.err(), Some(Denied::Busy));
+        assert_eq!(hashing.permit().await.err(), Some(AuthError::Busy));
         drop(waiting);
         drop(taken);
-        drop(hashing.place().await.unwrap());
+        drop(hashing.permit().await.unwrap());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The web configuration file: Prometheus' own format, and a section `icecore:` with roles.
 //!
 //! Holds always:
-//! - A key that nobody knows is an error with its line and column; all problems are reported at once.
-//! - No complaint shows a password, its hash, a token or a key, and what is kept of a token is its digest.
+//! - An unknown key is an error with its line and column; all problems are reported at once.
+//! - No message shows a password, its hash, a token or a key, and what is kept of a token is its digest.
 //! - Paths are taken from the directory of the file, as Prometheus takes them.
 //!
 //! Elsewhere: what TLS makes of it (`tls`), what requests are checked against (`credentials`).
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use icecore_settings::yaml::{self, Entry, Node, Position, Value};
-use icecore_settings::{Fields, Placed, Problem, Secret, SourceFile, quoted, secret_text_of};
+use icecore_settings::yaml::{Entry, Node, Position, Value};
+use icecore_settings::{Fields, Problem, Secret, SourceFile, Spanned, quoted, secret_text_of};
 
 use crate::credentials::{CertificateRule, Digest, PasswordHash, digest};
 use crate::roles::Roles;
@@ -45,15 +45,15 @@ pub(crate) struct WebConfig {
 pub(crate) struct TlsSection {
     pub(crate) at: Position,
     /// PEM text, or the file that has it.
-    pub(crate) certificate: Option<Placed<Secret>>,
-    pub(crate) key: Option<Placed<Secret>>,
-    pub(crate) client_ca: Option<Placed<Secret>>,
-    pub(crate) client_auth: Option<Placed<String>>,
-    pub(crate) client_sans: Option<Placed<Vec<String>>>,
-    pub(crate) min_version: Option<Placed<String>>,
-    pub(crate) max_version: Option<Placed<String>>,
-    pub(crate) cipher_suites: Vec<Placed<String>>,
-    pub(crate) curves: Vec<Placed<String>>,
+    pub(crate) certificate: Option<Spanned<Secret>>,
+    pub(crate) key: Option<Spanned<Secret>>,
+    pub(crate) client_ca: Option<Spanned<Secret>>,
+    pub(crate) client_auth: Option<Spanned<String>>,
+    pub(crate) client_sans: Option<Spanned<Vec<String>>>,
+    pub(crate) min_version: Option<Spanned<String>>,
+    pub(crate) max_version: Option<Spanned<String>>,
+    pub(crate) cipher_suites: Vec<Spanned<String>>,
+    pub(crate) curves: Vec<Spanned<String>>,
     pub(crate) server_order: bool,
 }
 
@@ -70,27 +70,22 @@ pub(crate) struct Token {
 
 pub(crate) enum TokenSecret {
     Digest(Digest),
-    File(Placed<PathBuf>),
+    File(Spanned<PathBuf>),
 }
 
 /// Reads the text of the file at `path`.
 pub(crate) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Problem>> {
     let source = SourceFile::new(path);
     let mut config = WebConfig::default();
-    match yaml::parse(text) {
-        Ok(root) => read(&root, &source, &mut config),
-        Err(error) => source.complain(error.at, "", error.reason),
+    if let Some(root) = source.parse(text) {
+        read(&root, &source, &mut config);
     }
-    let mut problems = source.into_problems();
+    let problems = source.into_problems();
     if problems.is_empty() {
-        return Ok(config);
+        Ok(config)
+    } else {
+        Err(problems)
     }
-    // In the order in which a person goes through the file.
-    problems.sort_by_key(|problem| {
-        let place = problem.place.as_ref();
-        place.map(|(_, at)| (at.line, at.column))
-    });
-    Err(problems)
 }
 
 /// A problem with something in the file at `path`.
@@ -117,7 +112,7 @@ fn read(root: &Node, source: &SourceFile<'_>, config: &mut WebConfig) {
     names.sort();
     if let Some([twice, _]) = names.array_windows().find(|[one, two]| one == two) {
         let reason = format!("the user {} is also among basic_auth_users", quoted(twice));
-        source.complain(root.at, "icecore.users", reason);
+        source.report(root.at, "icecore.users", reason);
     }
     top.finish();
 }
@@ -128,15 +123,15 @@ fn tls(mut fields: Fields<'_>) -> Option<TlsSection> {
         certificate: pem(&mut fields, "cert", "cert_file"),
         key: pem(&mut fields, "key", "key_file"),
         client_ca: pem(&mut fields, "client_ca", "client_ca_file"),
-        client_auth: fields.placed_text("client_auth_type"),
-        client_sans: fields.node("client_allowed_sans").map(|node| Placed {
+        client_auth: fields.spanned_text("client_auth_type"),
+        client_sans: fields.node("client_allowed_sans").map(|node| Spanned {
             value: fields.texts("client_allowed_sans"),
             at: node.at,
         }),
-        min_version: fields.placed_text("min_version"),
-        max_version: fields.placed_text("max_version"),
-        cipher_suites: fields.placed_texts("cipher_suites"),
-        curves: fields.placed_texts("curve_preferences"),
+        min_version: fields.spanned_text("min_version"),
+        max_version: fields.spanned_text("max_version"),
+        cipher_suites: fields.spanned_texts("cipher_suites"),
+        curves: fields.spanned_texts("curve_preferences"),
         server_order: fields
             .boolean("prefer_server_cipher_suites")
             .unwrap_or(true),
@@ -155,17 +150,17 @@ fn pem(
     fields: &mut Fields<'_>,
     key: &'static str,
     file_key: &'static str,
-) -> Option<Placed<Secret>> {
+) -> Option<Spanned<Secret>> {
     let value = fields.secret_or_file(key, file_key)?;
     // An empty text counts as not given, as it does for Prometheus.
-    if matches!(&value, Secret::Given(text) if text.is_empty()) {
+    if matches!(&value, Secret::Inline(text) if text.is_empty()) {
         return None;
     }
     let at = match value {
-        Secret::Given(_) => fields.position(key),
+        Secret::Inline(_) => fields.position(key),
         Secret::File(_) => fields.position(file_key),
     };
-    Some(Placed { value, at })
+    Some(Spanned { value, at })
 }
 
 fn read_http(mut fields: Fields<'_>, config: &mut WebConfig) {
@@ -184,10 +179,10 @@ fn header(
     name: &'static str,
     allowed: &[&str],
 ) -> Option<(HeaderName, HeaderValue)> {
-    let text = fields.placed_text(name)?.value;
+    let text = fields.spanned_text(name)?.value;
     if !allowed.is_empty() && !allowed.contains(&text.as_str()) {
         let expected = allowed.join(" or ");
-        fields.complain(
+        fields.report(
             name,
             format!("expected {expected}, found {}", quoted(&text)),
         );
@@ -196,7 +191,7 @@ fn header(
     let header = HeaderName::from_bytes(name.as_bytes()).ok();
     let header = header.zip(HeaderValue::from_str(&text).ok());
     if header.is_none() {
-        fields.complain(name, "cannot be sent as a header");
+        fields.report(name, "cannot be sent as a header");
     }
     header
 }
@@ -233,7 +228,7 @@ fn user(entry: &Entry, source: &SourceFile<'_>) -> Option<(String, PasswordHash,
     let hash = match fields.node("password") {
         Some(node) => password(entry, node, section, source),
         None => {
-            source.complain(entry.key_at, &path, "needs a password");
+            source.report(entry.key_at, &path, "needs a password");
             None
         }
     };
@@ -251,31 +246,31 @@ fn password(
 ) -> Option<PasswordHash> {
     if entry.key.contains(':') || entry.key.is_empty() {
         let reason = "a user name must not be empty or contain a colon";
-        source.complain(entry.key_at, section, reason);
+        source.report(entry.key_at, section, reason);
         return None;
     }
     let path = format!("{section}.{}", entry.key);
-    // One that is empty is an error: without it nobody would be asked for a credential.
+    // An empty one is an error: it would otherwise turn access control off.
     if matches!(node.value, Value::Null) {
-        source.complain(node.at, &path, "needs a bcrypt hash");
+        source.report(node.at, &path, "needs a bcrypt hash");
         return None;
     }
     let text = secret_text_of(node, &path, source)?;
     let hash = PasswordHash::parse(&text);
-    hash.map_err(|reason| source.complain(node.at, &path, reason))
+    hash.map_err(|reason| source.report(node.at, &path, reason))
         .ok()
 }
 
 fn token(mut fields: Fields<'_>) -> Option<Token> {
-    // It is there for whoever reads the file.
+    // Only for readers of the file.
     fields.text("name");
     let at = fields.at;
     let roles = roles(&mut fields, at);
     let keys = ["token", "token_file", "token_sha256"];
     let given = keys.iter().filter(|key| fields.has(key)).count();
-    let file = fields.placed_text("token_file").map(|text| {
+    let file = fields.spanned_text("token_file").map(|text| {
         let value = fields.source.path(&text.value);
-        TokenSecret::File(Placed { value, at: text.at })
+        TokenSecret::File(Spanned { value, at: text.at })
     });
     let token = digest_of(&mut fields, "token", token_digest);
     let sum = digest_of(&mut fields, "token_sha256", parse_digest);
@@ -283,11 +278,11 @@ fn token(mut fields: Fields<'_>) -> Option<Token> {
         .text("token_file")
         .is_some_and(|path| path.is_empty())
     {
-        fields.complain("token_file", "needs a path");
+        fields.report("token_file", "needs a path");
     }
     if given != 1 {
         let reason = "needs one of token, token_file and token_sha256";
-        fields.source.complain(fields.at, &fields.path, reason);
+        fields.source.report(fields.at, &fields.path, reason);
     }
     fields.finish();
     Some(Token {
@@ -302,21 +297,21 @@ fn digest_of(
     parse: fn(&str) -> Result<Digest, String>,
 ) -> Option<TokenSecret> {
     let text = fields.secret_text(key)?;
-    let digest = parse(&text).map_err(|reason| fields.complain(key, reason));
+    let digest = parse(&text).map_err(|reason| fields.report(key, reason));
     digest.ok().map(TokenSecret::Digest)
 }
 
 fn certificate(mut fields: Fields<'_>) -> Option<CertificateRule> {
     let at = fields.at;
     let roles = roles(&mut fields, at);
-    let san = fields.placed_text("san");
-    let name = fields.placed_text("common_name");
+    let san = fields.spanned_text("san");
+    let name = fields.spanned_text("common_name");
     let rule = match (san, name) {
         (Some(san), None) => roles.map(|roles| CertificateRule::of_san(san.value, roles)),
         (None, Some(name)) => roles.map(|roles| CertificateRule::of_common_name(name.value, roles)),
         _ => {
             let reason = "needs one of san and common_name";
-            fields.source.complain(fields.at, &fields.path, reason);
+            fields.source.report(fields.at, &fields.path, reason);
             None
         }
     };
@@ -324,28 +319,28 @@ fn certificate(mut fields: Fields<'_>) -> Option<CertificateRule> {
     rule
 }
 
-/// `at` is where their absence is complained about.
+/// `at` is where their absence is reported.
 fn roles(fields: &mut Fields<'_>, at: Position) -> Option<Roles> {
     let expected = format!("some of {}", Roles::WORDS.join(", "));
     let path = fields.path_of("roles");
     if fields.node("roles").is_none() {
         let reason = format!("expected {expected}");
-        fields.source.complain(at, &path, reason);
+        fields.source.report(at, &path, reason);
         return None;
     }
     let mut roles = Roles::NONE;
-    let words = fields.placed_texts("roles");
+    let words = fields.spanned_texts("roles");
     for word in &words {
         match Roles::from_word(&word.value) {
             Some(role) => roles = roles.and(role),
             None => {
                 let reason = format!("expected {expected}, found {}", quoted(&word.value));
-                fields.source.complain(word.at, &path, reason);
+                fields.source.report(word.at, &path, reason);
             }
         }
     }
     if words.is_empty() {
-        fields.complain("roles", format!("expected {expected}"));
+        fields.report("roles", format!("expected {expected}"));
     }
     Some(roles)
 }

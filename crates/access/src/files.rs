@@ -5,13 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use icecore_settings::Problem;
 use icecore_settings::yaml::Position;
+use icecore_settings::{Problem, read_bytes};
 
 use crate::file;
 
-/// The file and what it names are a few kilobytes each; this keeps a wrong path from being read into
-/// memory.
+/// The file and what it names are a few kilobytes each.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
 /// When a file was changed and how long it is; `None` while there is none.
@@ -55,14 +54,7 @@ impl<'a> Files<'a> {
 
     /// The stamp is taken before the bytes are, so that a change in between is seen later.
     pub(crate) fn bytes(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        let found = stamp(path);
-        self.seen.push((path.into(), found));
-        if let Some((_, bytes)) = found
-            && bytes > FILE_BYTES_MAX
-        {
-            let reason = format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}");
-            return Err(io::Error::other(reason));
-        }
-        fs::read(path)
+        self.seen.push((path.into(), stamp(path)));
+        read_bytes(path, FILE_BYTES_MAX)
     }
 }

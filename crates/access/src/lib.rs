@@ -1,13 +1,13 @@
-//! Who may come in: TLS, credentials and roles, from a web configuration file like Prometheus' own.
+//! Access control: TLS, credentials and roles, from a web configuration file like Prometheus' own.
 //!
 //! ```text
 //! file ─► load ─► Rules ─┬─► tls: what connections are answered with
-//!   ▲                    └─► credentials: what requests are checked against ─► Ok or Denied
-//!   └── changed, or told to reload: new rules, or the old ones and a warning
+//!   ▲                    └─► credentials: what requests are checked against ─► Ok or AuthError
+//!   └── changed, or reload requested: new rules, or the old ones and a warning
 //! ```
 //!
 //! Holds always:
-//! - Without a file everybody may do everything, as in Prometheus.
+//! - Without a file there is no access control, as in Prometheus.
 //! - Once there is a credential, nothing but [`Role::Open`] is answered without one.
 //! - A file that cannot be used changes nothing while the process runs.
 //! - Secrets are in no log, no error and no `Debug`.
@@ -38,28 +38,28 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 pub use self::certificate::PeerCertificate;
-use self::credentials::{Credentials, Hashing};
+use self::credentials::{Credentials, HashingPool};
 use self::files::{Files, Stamp, stamp};
 use self::load::load;
 pub use self::metrics::AccessMetrics;
-use self::rate::Rate;
+use self::rate::RateLimiter;
 pub use self::roles::Role;
 use self::tls::ClientAuth;
 pub use self::tls::Tls;
 use icecore_settings::ConfigError;
 
-/// How often is looked whether the files have changed. Renewed certificates are usually there days
-/// before they are needed; a person who mends a file waits for it.
+/// Interval between checks for changed files. Renewed certificates are usually there days
+/// before they are needed; a person who edits a file waits for it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Why a request is not let in.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denied {
+pub enum AuthError {
     /// There is no credential.
     Missing,
-    /// There is one that nobody has.
+    /// There is one that does not match.
     Wrong,
-    /// There is something that is no credential.
+    /// The header cannot be parsed.
     Malformed(&'static str),
     /// The credential is right and does not have this role.
     Forbidden(Role),
@@ -69,13 +69,13 @@ pub enum Denied {
     TooMany,
 }
 
-impl fmt::Display for Denied {
+impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => {
                 f.write_str("a credential is needed: a user with a password, or a bearer token")
             }
-            // Which of user and password is wrong is nobody's business.
+            // Not which of user and password is wrong: that would help guessing.
             Self::Wrong => f.write_str("the credential is not known"),
             Self::Malformed(reason) => write!(f, "the credential cannot be read: {reason}"),
             Self::Forbidden(role) => {
@@ -98,12 +98,12 @@ struct Rules {
     tls: Option<Tls>,
     http1_only: bool,
     headers: Vec<(HeaderName, HeaderValue)>,
-    rate: Option<Rate>,
+    rate: Option<RateLimiter>,
     credentials: Credentials,
 }
 
 impl Rules {
-    /// Everybody may do everything.
+    /// No access control.
     fn none() -> Self {
         Self {
             tls: None,
@@ -121,14 +121,14 @@ pub struct Access {
     rules: RwLock<Arc<Rules>>,
     /// What the rules were read from. Held while they are read, so that one reload runs at a time.
     watched: Mutex<Vec<(PathBuf, Stamp)>>,
-    hashing: Hashing,
+    hashing: HashingPool,
     pub metrics: AccessMetrics,
-    /// Told when clients are checked in another way than before.
+    /// Notified when the way in which clients are verified changes.
     clients_changed: watch::Sender<()>,
 }
 
 impl Access {
-    /// Reads the file; without one, everybody may do everything.
+    /// Reads the file; without one, there is no access control.
     pub fn open(path: Option<PathBuf>) -> Result<Arc<Self>, ConfigError> {
         let (rules, watched) = match &path {
             Some(path) => {
@@ -141,7 +141,7 @@ impl Access {
             path,
             rules: RwLock::new(Arc::new(rules)),
             watched: Mutex::new(watched),
-            hashing: Hashing::new(),
+            hashing: HashingPool::new(),
             metrics: AccessMetrics::default(),
             clients_changed: watch::Sender::new(()),
         }))
@@ -169,11 +169,11 @@ impl Access {
                 if !same_clients {
                     self.clients_changed.send_replace(());
                 }
-                info!(%file, "web configuration read again");
+                info!(%file, "web configuration reloaded");
                 Ok(())
             }
             Err(error) => {
-                warn!(%file, %error, "web configuration not changed: the file cannot be used");
+                warn!(%file, %error, "cannot load web configuration; keeping the previous one");
                 Err(error)
             }
         }
@@ -192,7 +192,7 @@ impl Access {
                 let access = Arc::clone(&access);
                 let looked = tokio::task::spawn_blocking(move || {
                     if access.files_have_changed() {
-                        // It says itself what became of it.
+                        // It logs its result itself.
                         let _ = access.reload();
                     }
                 });
@@ -212,13 +212,13 @@ impl Access {
     }
 
     /// Whether a request may be answered: by somebody with this role, or with `None`, by anybody who
-    /// is known. For every door; `certificate` is in the extensions of a request, if there is one.
+    /// is known. For every listener; `certificate` is in the extensions of a request, if there is one.
     pub async fn check(
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
         needed: Option<Role>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), AuthError> {
         let checked = self.checked(headers, certificate, needed).await;
         if let Err(denied) = checked {
             self.metrics.denied(denied);
@@ -231,13 +231,13 @@ impl Access {
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
         needed: Option<Role>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), AuthError> {
         if needed == Some(Role::Open) {
             return Ok(());
         }
         let rules = self.rules();
         if rules.rate.as_ref().is_some_and(|rate| !rate.take()) {
-            return Err(Denied::TooMany);
+            return Err(AuthError::TooMany);
         }
         if rules.credentials.are_none() {
             return Ok(());
@@ -246,7 +246,7 @@ impl Access {
         let roles = credentials.roles_of(headers, certificate, &self.hashing);
         let roles = roles.await?;
         match needed {
-            Some(role) if !roles.allow(role) => Err(Denied::Forbidden(role)),
+            Some(role) if !roles.allow(role) => Err(AuthError::Forbidden(role)),
             _ => Ok(()),
         }
     }
@@ -269,7 +269,7 @@ impl Access {
         self.rules().http1_only
     }
 
-    /// Whether nobody comes in without a credential or a certificate that was verified.
+    /// Whether every request needs a credential or a verified certificate.
     pub fn is_restricted(&self) -> bool {
         let rules = self.rules();
         let clients = rules.tls.as_ref().map(|tls| tls.clients);
@@ -285,7 +285,7 @@ impl Access {
         Some(Arc::new(PeerCertificate::read(first, verified)))
     }
 
-    /// Told when connections should be made anew, because clients are checked in another way.
+    /// Notified when clients must reconnect, because they are verified in another way.
     pub fn clients_changed(&self) -> watch::Receiver<()> {
         self.clients_changed.subscribe()
     }

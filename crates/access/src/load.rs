@@ -9,11 +9,11 @@ use crate::Rules;
 use crate::credentials::{Credentials, Digest};
 use crate::file::{self, TokenSecret, WebConfig, token_digest};
 use crate::files::Files;
-use crate::rate::Rate;
+use crate::rate::RateLimiter;
 use crate::roles::Roles;
 use crate::tls;
 
-/// Reads everything. What was seen until an error is kept, because a change there may mend it.
+/// Reads everything. What was seen until an error is kept, because a change there may fix it.
 pub(crate) fn load(files: &mut Files<'_>) -> Result<Rules, ConfigError> {
     let unreadable = |source| ConfigError::Read {
         path: files.main.into(),
@@ -45,7 +45,7 @@ fn rules(files: &mut Files<'_>, config: WebConfig) -> Result<Rules, Problem> {
         tls,
         http1_only: config.http1_only,
         headers: config.headers,
-        rate: config.rate_limit.map(Rate::new),
+        rate: config.rate_limit.map(RateLimiter::new),
         credentials: Credentials::new(config.users, tokens, config.certificates),
     })
 }

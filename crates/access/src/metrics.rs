@@ -1,11 +1,11 @@
-//! Requests and connections that were not let in, and how the rules were read.
+//! Metrics of refused requests and connections, and of reloads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use icecore_model::MetricType;
 use icecore_wire::prometheus::TextWriter;
 
-use crate::Denied;
+use crate::AuthError;
 
 const REASONS: [&str; 6] = [
     "missing",
@@ -16,7 +16,7 @@ const REASONS: [&str; 6] = [
     "rate_limit",
 ];
 
-/// What access control counts.
+/// Metrics of access control.
 #[derive(Default)]
 pub struct AccessMetrics {
     denied: [AtomicU64; REASONS.len()],
@@ -26,14 +26,14 @@ pub struct AccessMetrics {
 }
 
 impl AccessMetrics {
-    pub(crate) fn denied(&self, denied: Denied) {
+    pub(crate) fn denied(&self, denied: AuthError) {
         let reason = match denied {
-            Denied::Missing => 0,
-            Denied::Wrong => 1,
-            Denied::Malformed(_) => 2,
-            Denied::Forbidden(_) => 3,
-            Denied::Busy => 4,
-            Denied::TooMany => 5,
+            AuthError::Missing => 0,
+            AuthError::Wrong => 1,
+            AuthError::Malformed(_) => 2,
+            AuthError::Forbidden(_) => 3,
+            AuthError::Busy => 4,
+            AuthError::TooMany => 5,
         };
         if let Some(count) = self.denied.get::<usize>(reason) {
             count.fetch_add(1, Relaxed);
@@ -41,9 +41,10 @@ impl AccessMetrics {
     }
 
     pub(crate) fn reloaded(&self, successfully: bool) {
-        let count = match successfully {
-            true => &self.reloads,
-            false => &self.failed_reloads,
+        let count = if successfully {
+            &self.reloads
+        } else {
+            &self.failed_reloads
         };
         count.fetch_add(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! `rate_limit` of the web configuration file: a bucket of places that fills up steadily.
+//! `rate_limit` of the web configuration file: a token bucket.
 
 use std::time::{Duration, Instant};
 
@@ -6,36 +6,36 @@ use parking_lot::Mutex;
 
 use crate::file::RateLimit;
 
-pub(crate) struct Rate {
+pub(crate) struct RateLimiter {
     interval: Duration,
     burst: f64,
-    /// Places that are left, and when that was.
-    places: Mutex<(f64, Instant)>,
+    /// Tokens left, and when that was.
+    tokens: Mutex<(f64, Instant)>,
 }
 
-impl Rate {
+impl RateLimiter {
     pub(crate) fn new(limit: RateLimit) -> Self {
         // Without a burst nothing would ever pass.
         let burst = f64::from(limit.burst.max(1));
         Self {
             interval: limit.interval,
             burst,
-            places: Mutex::new((burst, Instant::now())),
+            tokens: Mutex::new((burst, Instant::now())),
         }
     }
 
-    /// Takes a place, if there is one.
+    /// Takes a token, if there is one.
     pub(crate) fn take(&self) -> bool {
         self.take_at(Instant::now())
     }
 
     fn take_at(&self, now: Instant) -> bool {
-        let mut state = self.places.lock();
-        let (places, since) = *state;
+        let mut state = self.tokens.lock();
+        let (tokens, since) = *state;
         let passed = now.saturating_duration_since(since).as_secs_f64();
-        let places = (places + passed / self.interval.as_secs_f64()).min(self.burst);
-        let taken = places >= 1.0;
-        *state = (places - f64::from(u8::from(taken)), now.max(since));
+        let tokens = (tokens + passed / self.interval.as_secs_f64()).min(self.burst);
+        let taken = tokens >= 1.0;
+        *state = (tokens - f64::from(u8::from(taken)), now.max(since));
         taken
     }
 }
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_one_per_interval() {
         let interval = Duration::from_secs(10);
-        let rate = Rate::new(RateLimit { interval, burst: 3 });
+        let rate = RateLimiter::new(RateLimit { interval, burst: 3 });
         let began = Instant::now();
         let taken: Vec<_> = (0..5).map(|_| rate.take_at(began)).collect();
         assert_eq!(taken, [true, true, true, false, false]);

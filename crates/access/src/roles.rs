@@ -3,7 +3,7 @@
 /// What a credential allows. Each role stands for itself; `Admin` allows everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nobody is asked: health checks.
+    /// No credential needed: health checks.
     Open,
     Read,
     Write,

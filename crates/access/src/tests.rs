@@ -1,4 +1,4 @@
-//! Files and what becomes of them. Live doors are in `tests/all/access.rs`.
+//! Loading of web configuration files. Requests are tested in the server's `tests/all/access.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn open_in(directory: &Path, text: &str) -> Result<Arc<Access>, String> {
     Access::open(Some(path)).map_err(|error| error.to_string())
 }
 
-/// The complaint about a file, if it is not what is expected.
+/// The problem with a file, if it is not what is expected.
 fn unexpected_error(text: &str, line: usize, column: usize, expected: &str) -> Option<String> {
     let error = open(text).expect_err(text);
     let place = format!("line {line} column {column} ");
@@ -428,7 +428,7 @@ fn connections_are_made_anew_only_when_clients_are_checked_in_another_way() {
 async fn a_rate_is_kept() {
     let access = open("rate_limit: {interval: 1h, burst: 2}").unwrap();
     let none = HeaderMap::new();
-    for expected in [Ok(()), Ok(()), Err(Denied::TooMany)] {
+    for expected in [Ok(()), Ok(()), Err(AuthError::TooMany)] {
         assert_eq!(access.check(&none, None, Some(Role::Read)).await, expected);
     }
     assert_eq!(access.check(&none, None, Some(Role::Open)).await, Ok(()));

@@ -1,7 +1,7 @@
 //! TLS as the web configuration file describes it.
 //!
 //! Holds always:
-//! - Nothing below TLS 1.2 is spoken, whatever the file allows.
+//! - Nothing below TLS 1.2 is supported, whatever the file allows.
 //! - A certificate and a key that do not belong together are an error here, not at a handshake.
 //! - Whether a client's certificate was checked against an authority is known for each connection.
 
@@ -26,15 +26,15 @@ use crate::credentials::{Digest, digest};
 use crate::file::TlsSection;
 use crate::files::Files;
 use icecore_settings::yaml::Position;
-use icecore_settings::{Placed, Problem, Secret, quoted};
+use icecore_settings::{Problem, Secret, Spanned, quoted};
 
 const SECTION: &str = "tls_server_config";
 
-/// What connections are answered with.
+/// The TLS configurations of listeners.
 pub struct Tls {
-    /// For doors that speak HTTP/1.1, and HTTP/2 unless the file turns it off.
+    /// For listeners with HTTP/1.1, and HTTP/2 unless the file turns it off.
     pub http: Arc<ServerConfig>,
-    /// For doors that speak HTTP/2 alone.
+    /// For listeners with HTTP/2 only.
     pub http2: Arc<ServerConfig>,
     pub(crate) clients: ClientAuth,
     /// Changes when clients are checked in another way.
@@ -85,7 +85,7 @@ pub(crate) fn build(
         None => Vec::new(),
     };
     let verifier = verifier(section, clients, &authorities, &provider, files)?;
-    let wrong = |error: Error| complain(files, "", error.to_string(), section.at);
+    let wrong = |error: Error| problem(files, "", error.to_string(), section.at);
     let builder = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
         .map_err(wrong)?;
@@ -97,9 +97,10 @@ pub(crate) fn build(
     http.ignore_client_order = section.server_order;
     let mut http2 = http.clone();
     http2.alpn_protocols = vec![b"h2".to_vec()];
-    http.alpn_protocols = match http1_only {
-        true => vec![b"http/1.1".to_vec()],
-        false => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+    http.alpn_protocols = if http1_only {
+        vec![b"http/1.1".to_vec()]
+    } else {
+        vec![b"h2".to_vec(), b"http/1.1".to_vec()]
     };
     let sans = section.client_sans.as_ref().map(|sans| &sans.value);
     let described = format!("{clients:?} {sans:?}").into_bytes();
@@ -111,7 +112,7 @@ pub(crate) fn build(
     })
 }
 
-fn complain(files: &Files<'_>, key: &str, reason: String, at: Position) -> Problem {
+fn problem(files: &Files<'_>, key: &str, reason: String, at: Position) -> Problem {
     let subject = match key {
         "" => SECTION.to_owned(),
         _ => format!("{SECTION}.{key}"),
@@ -120,9 +121,9 @@ fn complain(files: &Files<'_>, key: &str, reason: String, at: Position) -> Probl
 }
 
 /// The text of a PEM source.
-fn pem(source: &Placed<Secret>, key: &str, files: &mut Files<'_>) -> Result<Vec<u8>, Problem> {
+fn pem(source: &Spanned<Secret>, key: &str, files: &mut Files<'_>) -> Result<Vec<u8>, Problem> {
     match &source.value {
-        Secret::Given(text) => Ok(text.clone().into_bytes()),
+        Secret::Inline(text) => Ok(text.clone().into_bytes()),
         Secret::File(path) => files.read(path, &format!("{SECTION}.{key}_file"), source.at),
     }
 }
@@ -139,7 +140,7 @@ fn certificates(
         // The library's own reason could quote what it found.
         _ => {
             let reason = "holds no certificates in PEM form".into();
-            Err(complain(files, key, reason, at))
+            Err(problem(files, key, reason, at))
         }
     }
 }
@@ -149,7 +150,7 @@ type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 fn identity(section: &TlsSection, files: &mut Files<'_>) -> Result<Identity, Problem> {
     let missing = |name: &str, files: &Files<'_>| {
         let reason = format!("needs one of {name} and {name}_file");
-        complain(files, "", reason, section.at)
+        problem(files, "", reason, section.at)
     };
     let source = section.certificate.as_ref();
     let source = source.ok_or_else(|| missing("cert", files))?;
@@ -160,7 +161,7 @@ fn identity(section: &TlsSection, files: &mut Files<'_>) -> Result<Identity, Pro
     let bytes = pem(source, "key", files)?;
     let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
         let reason = "holds no private key in PEM form".into();
-        complain(files, "key", reason, source.at)
+        problem(files, "key", reason, source.at)
     })?;
     Ok((chain, key))
 }
@@ -174,7 +175,7 @@ fn client_auth(section: &TlsSection, files: &Files<'_>) -> Result<ClientAuth, Pr
             let Some((_, clients)) = found else {
                 let words = ClientAuth::WORDS.map(|(name, _)| name).join(", ");
                 let reason = format!("expected one of {words}, found {}", quoted(&word.value));
-                return Err(complain(files, "client_auth_type", reason, word.at));
+                return Err(problem(files, "client_auth_type", reason, word.at));
             };
             *clients
         }
@@ -183,19 +184,19 @@ fn client_auth(section: &TlsSection, files: &Files<'_>) -> Result<ClientAuth, Pr
         && clients == ClientAuth::None
     {
         let reason = "needs a client_auth_type that asks for certificates".into();
-        return Err(complain(files, "client_ca", reason, authority.at));
+        return Err(problem(files, "client_ca", reason, authority.at));
     }
     if clients.verifies() && section.client_ca.is_none() {
         let reason = "needs a client_ca_file to verify certificates with".into();
         let at = section.client_auth.as_ref().map_or(section.at, |it| it.at);
-        return Err(complain(files, "client_auth_type", reason, at));
+        return Err(problem(files, "client_auth_type", reason, at));
     }
     if let Some(sans) = &section.client_sans
         && !clients.requires()
     {
         let reason =
             "needs RequireAnyClientCert or RequireAndVerifyClientCert as client_auth_type".into();
-        return Err(complain(files, "client_allowed_sans", reason, sans.at));
+        return Err(problem(files, "client_allowed_sans", reason, sans.at));
     }
     Ok(clients)
 }
@@ -212,7 +213,7 @@ fn verifier(
     }
     let authority = match &section.client_ca {
         Some(source) if clients.verifies() => {
-            let wrong = |reason: String| complain(files, "client_ca", reason, source.at);
+            let wrong = |reason: String| problem(files, "client_ca", reason, source.at);
             let mut roots = RootCertStore::empty();
             for certificate in certificates(authorities, "client_ca", source.at, files)? {
                 let added = roots.add(certificate);
@@ -303,7 +304,7 @@ fn versions(
     files: &Files<'_>,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, Problem> {
     const WORDS: [&str; 4] = ["TLS10", "TLS11", "TLS12", "TLS13"];
-    let rank = |given: &Option<Placed<String>>, key: &str, default: usize| match given {
+    let rank = |given: &Option<Spanned<String>>, key: &str, default: usize| match given {
         None => Ok(default),
         Some(word) => WORDS
             .iter()
@@ -311,7 +312,7 @@ fn versions(
             .ok_or_else(|| {
                 let found = quoted(&word.value);
                 let reason = format!("expected one of {}, found {found}", WORDS.join(", "));
-                complain(files, key, reason, word.at)
+                problem(files, key, reason, word.at)
             }),
     };
     let least = rank(&section.min_version, "min_version", 2)?;
@@ -325,7 +326,7 @@ fn versions(
     if spoken.is_empty() {
         let at = section.max_version.as_ref().map_or(section.at, |it| it.at);
         let reason = "leaves no version: TLS12 and TLS13 are spoken".into();
-        return Err(complain(files, "max_version", reason, at));
+        return Err(problem(files, "max_version", reason, at));
     }
     Ok(spoken)
 }
@@ -344,7 +345,7 @@ fn provider(section: &TlsSection, files: &Files<'_>) -> Result<CryptoProvider, P
 }
 
 fn chosen_suites(
-    names: &[Placed<String>],
+    names: &[Spanned<String>],
     supported: &[SupportedCipherSuite],
     files: &Files<'_>,
 ) -> Result<Vec<SupportedCipherSuite>, Problem> {
@@ -359,7 +360,7 @@ fn chosen_suites(
             let known: Vec<_> = supported.iter().map(name_of).collect();
             let found = quoted(&name.value);
             let reason = format!("{found} is not supported; these are: {}", known.join(", "));
-            return Err(complain(files, "cipher_suites", reason, name.at));
+            return Err(problem(files, "cipher_suites", reason, name.at));
         };
         chosen.push(*suite);
     }
@@ -371,7 +372,7 @@ fn chosen_suites(
 }
 
 fn chosen_curves(
-    names: &[Placed<String>],
+    names: &[Spanned<String>],
     files: &Files<'_>,
 ) -> Result<Vec<&'static dyn SupportedKxGroup>, Problem> {
     let supported = aws_lc_rs::ALL_KX_GROUPS;
@@ -388,7 +389,7 @@ fn chosen_curves(
             let known: Vec<_> = supported.iter().map(name_of).collect();
             let found = quoted(&name.value);
             let reason = format!("{found} is not supported; these are: {}", known.join(", "));
-            return Err(complain(files, "curve_preferences", reason, name.at));
+            return Err(problem(files, "curve_preferences", reason, name.at));
         };
         chosen.push(*group);
     }

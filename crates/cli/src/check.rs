@@ -34,24 +34,24 @@ impl Check {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that read")?;
+            .context("cannot start the async runtime")?;
         let limit = CheckOptions {
             problems_max: self.limit,
         };
         let report = runtime.block_on(async {
             let mut inspector = Inspector::open(&options).await?;
-            if let Some(tell) = output::progress_line("checking") {
-                inspector.on_progress(tell);
-            }
+            let progress = output::status_line();
+            inspector.on_progress(output::show_progress(&progress, "checking"));
             let report = inspector.check(limit).await;
-            output::end_progress();
+            progress.finish_and_clear();
             inspector.close().await?;
             report
         })?;
         let mut output = Output::new();
-        match self.json {
-            true => drop(output.json(&to_json(&report))?),
-            false => print(&report, &mut output)?,
+        if self.json {
+            output.json(&to_json(&report))?;
+        } else {
+            print(&report, &mut output)?;
         }
         output.finish()?;
         match report.problems_total {

@@ -1,4 +1,4 @@
-//! `icecore inspect`: what lies in the store, read beside a running writer.
+//! `icecore inspect`: the contents of a store, also beside a running writer.
 
 mod buckets;
 mod records;
@@ -22,7 +22,7 @@ use crate::{WrongUsage, utc};
 pub(crate) struct Inspect {
     /// What to show
     #[arg(value_enum, default_value_t)]
-    what: What,
+    what: View,
 
     /// How to print it: records as one JSON object per line, everything else as one object
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
@@ -47,7 +47,7 @@ pub(crate) struct Inspect {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum What {
+enum View {
     /// Buckets, journal epochs and the catalog
     #[default]
     Buckets,
@@ -71,26 +71,25 @@ impl Inspect {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that read")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(async {
             let mut inspector = Inspector::open(&options).await?;
-            if let Some(tell) = output::progress_line("reading") {
-                inspector.on_progress(tell);
-            }
+            let progress = output::status_line();
+            inspector.on_progress(output::show_progress(&progress, "reading"));
             let mut output = Output::new();
             let shown = match self.what {
-                What::Buckets => buckets::show(&mut inspector, self.output, &mut output).await,
-                What::Records => {
+                View::Buckets => buckets::show(&mut inspector, self.output, &mut output).await,
+                View::Records => {
                     let selection = self.records.selection(self.bucket, self.limit);
                     let hex = self.records.hex;
                     records::show(&mut inspector, &selection, self.output, hex, &mut output).await
                 }
-                What::Stats => {
+                View::Stats => {
                     let query = self.stats.query(self.bucket, self.limit);
-                    stats::show(&mut inspector, &query, self.output, &mut output).await
+                    stats::show(&mut inspector, &query, self.output, &mut output, &progress).await
                 }
             };
-            output::end_progress();
+            progress.finish_and_clear();
             shown?;
             output.finish()?;
             Ok(inspector.close().await?)
@@ -104,16 +103,16 @@ impl Inspect {
                 "{flags}: only for `icecore inspect {what}`"
             )))
         };
-        if self.what != What::Records && self.records.is_given() {
+        if self.what != View::Records && self.records.is_given() {
             return wrong(
                 "--prefix, --type, --from, --to, --hex, --verbose",
                 "records",
             );
         }
-        if self.what != What::Stats && self.stats.is_given() {
+        if self.what != View::Stats && self.stats.is_given() {
             return wrong("--start, --end", "stats");
         }
-        if self.what == What::Buckets && (self.bucket.is_some() || self.limit.is_some()) {
+        if self.what == View::Buckets && (self.bucket.is_some() || self.limit.is_some()) {
             return wrong("--bucket, --limit", "records` or `icecore inspect stats");
         }
         Ok(())

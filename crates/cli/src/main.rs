@@ -1,7 +1,7 @@
 //! The `icecore` binary: arguments in, exit code out.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage (arguments or configuration). What went wrong is
-//! said on standard error as `icecore: error: …`, with the cause and, where it is known, the cure.
+//! said on standard error as `icecore: error: …`, with the cause and, where it is known, a hint.
 //!
 //! To add a subcommand: a module with an `Args` struct and a `run`, and one line in [`Command`] and
 //! in [`Command::run`].
@@ -88,19 +88,19 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(answer) if !answer.use_stderr() => {
-            // `--help` and `--version`. A reader that has gone away has seen enough.
+            // `--help` and `--version`. A closed standard output is no error.
             let _ = answer.print();
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            let said = wrong.render().to_string();
-            // Without a subcommand clap answers with the help, which is no complaint.
-            let prefix = if said.starts_with("error:") {
+            let message = wrong.render().to_string();
+            // Without a subcommand clap answers with the help, which is no error.
+            let prefix = if message.starts_with("error:") {
                 "icecore: "
             } else {
                 ""
             };
-            eprint!("{prefix}{said}");
+            eprint!("{prefix}{message}");
             return ExitCode::from(WRONG_USAGE);
         }
     };
@@ -115,16 +115,16 @@ fn main() -> ExitCode {
 
 /// The error and its causes. Some errors say their cause themselves; it is not said again.
 fn with_causes(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.contains(&cause) {
-            told.push_str(": ");
-            told.push_str(&cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
         }
     }
-    told
+    text
 }
 
 /// Arguments that do not go together.

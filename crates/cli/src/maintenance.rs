@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::output::Output;
 use crate::remote::ServerArgs;
 use progress::Progress;
-use stopped::{Stopped, StoppedArgs};
+use stopped::{StoppedArgs, StoppedDatabase};
 
 /// Coarsen closed hours now, or say how far coarsening is
 ///
@@ -32,7 +32,7 @@ use stopped::{Stopped, StoppedArgs};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Maintenance {
     #[command(subcommand)]
-    what: What,
+    what: Action,
 }
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ Examples:
   icecore maintenance run --storage /var/lib/icecore    while no server runs there";
 
 #[derive(Subcommand)]
-enum What {
+enum Action {
     Status(StatusArgs),
     Run(RunArgs),
 }
@@ -51,7 +51,7 @@ enum What {
 #[derive(Args)]
 struct StatusArgs {
     #[command(flatten)]
-    place: Place,
+    target: TargetArgs,
 }
 
 /// Bring everything that is closed into its final form, and wait for it
@@ -63,11 +63,11 @@ struct StatusArgs {
 #[derive(Args)]
 struct RunArgs {
     #[command(flatten)]
-    place: Place,
+    target: TargetArgs,
 }
 
 #[derive(Args)]
-struct Place {
+struct TargetArgs {
     /// Print the data of the API's answer as JSON
     #[arg(long)]
     json: bool,
@@ -79,30 +79,30 @@ struct Place {
     stopped: StoppedArgs,
 }
 
-/// How often a run is asked how far it is.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Interval between progress updates of a run.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Maintenance {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that work")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(async {
             match self.what {
-                What::Status(StatusArgs { place }) => {
-                    let status = match place.stopped.settings() {
+                Action::Status(StatusArgs { target }) => {
+                    let status = match target.stopped.settings() {
                         Some(settings) => status_of_stopped(settings.load()?).await?,
-                        None => status_of_server(&place.server).await?,
+                        None => status_of_server(&target.server).await?,
                     };
-                    print(&status, place.json, show::status)
+                    print(&status, target.json, show::status)
                 }
-                What::Run(RunArgs { place }) => {
-                    let report = match place.stopped.settings() {
+                Action::Run(RunArgs { target }) => {
+                    let report = match target.stopped.settings() {
                         Some(settings) => run_stopped(settings.load()?).await?,
-                        None => run_on_server(&place.server).await?,
+                        None => run_on_server(&target.server).await?,
                     };
-                    print(&report, place.json, show::report)?;
+                    print(&report, target.json, show::report)?;
                     match show::list(&report["skipped"]).len() {
                         0 => Ok(()),
                         skipped => bail!("{skipped} of the jobs failed and were skipped"),
@@ -115,7 +115,7 @@ impl Maintenance {
 
 async fn status_of_server(server: &ServerArgs) -> anyhow::Result<Value> {
     let answer = server.get("/api/v1/status/maintenance").await?;
-    answer.tell();
+    answer.print_notes();
     Ok(answer.data)
 }
 
@@ -125,15 +125,15 @@ async fn run_on_server(server: &ServerArgs) -> anyhow::Result<Value> {
     loop {
         tokio::select! {
             answer = &mut running => {
-                progress.end();
+                progress.clear();
                 let answer = answer?;
-                answer.tell();
+                answer.print_notes();
                 return Ok(answer.data);
             }
-            () = tokio::time::sleep(ASK_EVERY) => {
-                // The run tells whether it fails; progress is a courtesy.
+            () = tokio::time::sleep(POLL_INTERVAL) => {
+                // Errors of the run itself are reported; progress is optional.
                 if let Ok(status) = status_of_server(server).await {
-                    progress.tell(&status);
+                    progress.update(&status);
                 }
             }
         }
@@ -141,25 +141,25 @@ async fn run_on_server(server: &ServerArgs) -> anyhow::Result<Value> {
 }
 
 async fn status_of_stopped(config: icecore_server::Config) -> anyhow::Result<Value> {
-    let stopped = Stopped::open(&config).await?;
+    let stopped = StoppedDatabase::open(&config).await?;
     let status = stopped.status();
     stopped.close().await?;
     status
 }
 
 async fn run_stopped(config: icecore_server::Config) -> anyhow::Result<Value> {
-    let stopped = Stopped::open(&config).await?;
+    let stopped = StoppedDatabase::open(&config).await?;
     let mut progress = Progress::new();
     let report = {
         let mut running = std::pin::pin!(stopped.run());
         loop {
             tokio::select! {
                 report = &mut running => break report,
-                () = tokio::time::sleep(ASK_EVERY) => progress.tell(&stopped.status()?),
+                () = tokio::time::sleep(POLL_INTERVAL) => progress.update(&stopped.status()?),
             }
         }
     };
-    progress.end();
+    progress.clear();
     let closed = stopped.close().await;
     let report = report?;
     closed?;
@@ -172,9 +172,10 @@ fn print(
     show: fn(&Value, &mut Output) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut output = Output::new();
-    match as_json {
-        true => drop(output.json(data)?),
-        false => show(data, &mut output)?,
+    if as_json {
+        output.json(data)?;
+    } else {
+        show(data, &mut output)?;
     }
     Ok(output.finish()?)
 }

@@ -1,11 +1,11 @@
 //! What commands print: tables, sizes, JSON, and a line of progress while people wait.
 
-use std::io::{self, IsTerminal as _, Write};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::io::{self, Write};
 
 use clap::ValueEnum;
+use comfy_table::{CellAlignment, presets};
 use icecore_storage::inspect::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -32,7 +32,7 @@ impl Output {
         }
     }
 
-    /// False when nobody reads any more.
+    /// False when the reader is gone.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<bool> {
         let written = writeln!(self.stdout, "{line}");
         self.note(written)
@@ -58,47 +58,39 @@ impl Output {
 
 /// Columns as wide as they need to be: text first, then numbers, which are right-aligned.
 pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
+    table: comfy_table::Table,
     /// Leading columns that are text.
     text_columns: usize,
 }
 
 impl Table {
     pub(crate) fn new<const N: usize>(text_columns: usize, head: [&str; N]) -> Self {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(presets::NOTHING);
+        table.add_row(head);
         Self {
-            rows: vec![head.map(str::to_owned).to_vec()],
+            table,
             text_columns,
         }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        self.table.add_row(cells);
     }
 
-    pub(crate) fn print(&self, output: &mut Output) -> io::Result<()> {
-        let columns = self.rows.first().map_or(0, Vec::len);
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let gap = if i == 0 { "" } else { "  " };
-                line.push_str(gap);
-                let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
-                if i < self.text_columns {
-                    line.push_str(cell);
-                    line.push_str(&padding);
-                } else {
-                    line.push_str(&padding);
-                    line.push_str(cell);
-                }
-            }
-            output.line(line.trim_end())?;
-        }
+    pub(crate) fn print(mut self, output: &mut Output) -> io::Result<()> {
+        self.align();
+        output.line(&self.table.trim_fmt())?;
         Ok(())
+    }
+
+    fn align(&mut self) {
+        for (index, column) in self.table.column_iter_mut().enumerate() {
+            column.set_padding((if index == 0 { 0 } else { 2 }, 0));
+            if index >= self.text_columns {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
     }
 }
 
@@ -123,48 +115,52 @@ pub(crate) fn unhex(text: &str) -> Result<Vec<u8>, String> {
     hex::decode(digits).map_err(|_| format!("{text:?} is not pairs of hex digits, as in 0131"))
 }
 
-/// Least time between two updates of the line.
-const UPDATE_EVERY: Duration = Duration::from_millis(200);
+/// A line on standard error that is kept up to date; hidden where that is no terminal.
+pub(crate) fn status_line() -> ProgressBar {
+    const UPDATES_PER_SECOND: u8 = 5;
+    let style = ProgressStyle::with_template("{msg}").expect("the template is valid");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(UPDATES_PER_SECOND))
+        .with_style(style)
+        .with_finish(ProgressFinish::AndClear)
+}
 
-/// A listener that keeps one line on standard error up to date; `None` when that is no terminal.
-pub(crate) fn progress_line(what: &'static str) -> Option<impl Fn(&Progress) + Send + Sync> {
-    if !io::stderr().is_terminal() {
-        return None;
-    }
-    let started = Instant::now();
-    let last = Mutex::new(started);
-    Some(move |progress: &Progress| {
-        let Ok(mut last) = last.try_lock() else {
-            return;
-        };
-        if last.elapsed() < UPDATE_EVERY {
-            return;
-        }
-        *last = Instant::now();
-        let elapsed = started.elapsed().as_secs_f64();
+/// Shows on `line` how far something is that reads a database.
+pub(crate) fn show_progress(
+    line: &ProgressBar,
+    what: &'static str,
+) -> impl Fn(&Progress) + Send + Sync + use<> {
+    let line = line.clone();
+    move |progress: &Progress| {
+        let elapsed = line.elapsed().as_secs_f64();
         let rest = match progress.done {
             done if done > 0.01 => format!(", about {:.0} s left", elapsed * (1.0 - done) / done),
             _ => String::new(),
         };
-        eprint!(
-            "\r\x1b[K{what}: {:.0} %, {} records, {}, {elapsed:.0} s{rest}",
+        line.set_message(format!(
+            "{what}: {:.0} %, {} records, {}, {elapsed:.0} s{rest}",
             progress.done * 100.0,
             progress.records,
             size(progress.bytes),
-        );
-    })
-}
-
-/// Removes the line of progress.
-pub(crate) fn end_progress() {
-    if io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
+        ));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_have_aligned_columns() {
+        let mut table = Table::new(1, ["name", "bytes", "count"]);
+        table.row(["a longer name".into(), "1 KiB".into(), "7".into()]);
+        table.row(["x".into(), "1023 B".into(), String::new()]);
+        table.align();
+        let expected = "\
+name            bytes  count
+a longer name   1 KiB      7
+x              1023 B";
+        assert_eq!(table.table.trim_fmt(), expected);
+    }
 
     #[test]
     fn sizes_and_hex() {

@@ -31,7 +31,7 @@ use crate::remote::{self, ServerArgs};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Query {
     #[command(subcommand)]
-    what: What,
+    what: Action,
 }
 
 const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ Examples:
 Times are now, -1h30m (before now), RFC 3339 or UNIX seconds.";
 
 #[derive(Subcommand)]
-enum What {
+enum Action {
     Instant(InstantArgs),
     Range(RangeArgs),
     Series(SeriesArgs),
@@ -153,7 +153,7 @@ struct LabelsArgs {
     listing: ListingArgs,
 }
 
-/// What both kinds of lists take.
+/// Flags of both kinds of lists.
 #[derive(Args)]
 struct ListingArgs {
     /// Only of series with samples at this time or later
@@ -176,7 +176,7 @@ struct ListingArgs {
     server: ServerArgs,
 }
 
-/// What both kinds of queries take.
+/// Flags of both kinds of queries.
 #[derive(Args)]
 struct EvaluationArgs {
     /// Give the query up after this time; the server has a limit of its own
@@ -221,13 +221,13 @@ impl Query {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .context("cannot start the thread that talks to the server")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(async {
             match self.what {
-                What::Instant(instant) => instant.run().await,
-                What::Range(range) => range.run().await,
-                What::Series(series) => series.run().await,
-                What::Labels(labels) => labels.run().await,
+                Action::Instant(instant) => instant.run().await,
+                Action::Range(range) => range.run().await,
+                Action::Series(series) => series.run().await,
+                Action::Labels(labels) => labels.run().await,
             }
         })
     }
@@ -249,7 +249,7 @@ impl InstantArgs {
         let answer = ask
             .await
             .map_err(|error| position::point_at(error, &self.query))?;
-        answer.tell();
+        answer.print_notes();
         render::print_query(&answer, self.output, Output::new())
     }
 }
@@ -283,7 +283,7 @@ impl RangeArgs {
         let answer = ask
             .await
             .map_err(|error| position::point_at(error, &self.query))?;
-        answer.tell();
+        answer.print_notes();
         let output = Output::new();
         let format = match self.output {
             RangeFormat::Table => Format::Table,
@@ -312,7 +312,7 @@ impl SeriesArgs {
             .server
             .post("/api/v1/series", &params, None)
             .await?;
-        answer.tell();
+        answer.print_notes();
         render::print_label_sets(&answer, self.listing.output, Output::new())
     }
 }
@@ -325,7 +325,7 @@ impl LabelsArgs {
             Some(name) => format!("/api/v1/label/{}/values", remote::path_segment(name)),
         };
         let answer = self.listing.server.post(&path, &params, None).await?;
-        answer.tell();
+        answer.print_notes();
         let heading = self.name.as_deref().unwrap_or("label");
         render::print_words(&answer, heading, self.listing.output, Output::new())
     }

@@ -1,4 +1,4 @@
-//! A running server that commands ask over HTTP: where it is, who asks, requests, and the shape of its
+//! Requests of commands to a running server over HTTP: its address, credentials, and the shape of its
 //! answers.
 //!
 //! Holds always: secrets come from files, and are in no message.
@@ -15,7 +15,7 @@ use reqwest::{Method, RequestBuilder, Response};
 
 pub(crate) use answer::Answer;
 pub(crate) use client::Body;
-use client::{ANSWER_GRACE, Trust, parse_server_url};
+use client::{ANSWER_GRACE, TlsTrust, parse_server_url};
 pub(crate) use client::{Server, path_segment};
 
 use crate::WrongUsage;
@@ -45,7 +45,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, conflicts_with = "ca_file")]
     insecure: bool,
 
-    /// Who asks, with basic authentication
+    /// User name for basic authentication
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
 
@@ -58,7 +58,7 @@ pub(crate) struct ServerArgs {
     token_file: Option<PathBuf>,
 }
 
-/// A server and who asks it.
+/// A server and the credentials for it.
 pub(crate) struct Connection {
     client: reqwest::Client,
     server: Server,
@@ -78,9 +78,9 @@ impl ServerArgs {
         };
         let password = self.password_file.as_deref().map(secret).transpose()?;
         Ok(Connection {
-            client: client::client(Trust {
+            client: client::client(TlsTrust {
                 authorities,
-                blindly: self.insecure,
+                insecure: self.insecure,
             })?,
             server: self.server.clone(),
             headers: self.headers()?,
@@ -135,9 +135,10 @@ impl ServerArgs {
     /// Deletes what a path names, which is done at once.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
         let body = self.at_once(Method::DELETE, path).await?;
-        match body.bytes.is_empty() && body.status.is_success() {
-            true => Ok(()),
-            false => Answer::parse(&body, &self.server).map(drop),
+        if body.bytes.is_empty() && body.status.is_success() {
+            Ok(())
+        } else {
+            Answer::parse(&body, &self.server).map(drop)
         }
     }
 
@@ -161,7 +162,7 @@ impl Connection {
         &self.server
     }
 
-    /// A request of whoever asks.
+    /// A request with the credentials.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut request = self.server.request(&self.client, method, path);
         request = request.headers(self.headers.clone());

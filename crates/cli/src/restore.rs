@@ -56,22 +56,15 @@ impl RestoreArgs {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that copy")?;
-        let line = output::progress_line("restoring");
-        let tell = move |progress: RestoreProgress| {
-            if let Some(line) = &line {
-                line(&as_shown(progress));
-            }
-        };
-        let report = runtime.block_on(restore(plan, tell));
-        output::end_progress();
+            .context("cannot start the async runtime")?;
+        let line = output::status_line();
+        let show = output::show_progress(&line, "restoring");
+        let report = runtime.block_on(restore(plan, move |progress| show(&overall(progress))));
+        line.finish_and_clear();
         let report = report?;
         let mut output = Output::new();
         let (records, bytes) = (report.records, size(report.bytes));
-        let resumed = match report.resumed {
-            true => ", going on where an earlier one was cut off",
-            false => "",
-        };
+        let resumed = if report.resumed { ", resumed" } else { "" };
         let (name, to) = (&report.snapshot.name, &self.to);
         output.line(&format!(
             "Restored {name} into {to}: {records} records, {bytes}, compared{resumed}"
@@ -81,7 +74,7 @@ impl RestoreArgs {
 }
 
 /// Copying is one half of it, comparing the other.
-fn as_shown(progress: RestoreProgress) -> Progress {
+fn overall(progress: RestoreProgress) -> Progress {
     let files = progress.file_bytes as f64 / progress.file_bytes_total.max(1) as f64;
     Progress {
         done: (files + f64::from(u8::from(progress.comparing))) / 2.0,

@@ -31,7 +31,7 @@ impl Serve {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that serve requests")?;
+            .context("cannot start the async runtime")?;
         let ended = runtime.block_on(icecore_server::run(config));
         // A call that hangs in a file system must not keep a process that has ended.
         runtime.shutdown_background();

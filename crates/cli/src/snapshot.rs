@@ -8,15 +8,15 @@ use crate::output::{Output, Table};
 use crate::remote::{ServerArgs, path_segment};
 use crate::utc::format_ms;
 
-/// Keep the state of a running server, list what is kept, let it go
+/// Create, list and delete snapshots of a running server
 ///
-/// A snapshot is there at once and takes no room of its own: it keeps files that the database would otherwise
-/// let go. `icecore restore` makes a database of its own out of it.
+/// A snapshot is created at once and takes no space of its own: it keeps files that the database would
+/// otherwise remove. `icecore restore` makes a new database out of it.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Snapshots {
     #[command(subcommand)]
-    what: What,
+    what: Action,
 }
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,7 @@ Examples:
   icecore restore --from /var/lib/icecore --snapshot nightly --to s3://backup/icecore";
 
 #[derive(Subcommand)]
-enum What {
+enum Action {
     Create(CreateArgs),
     List(ListArgs),
     Delete(DeleteArgs),
@@ -62,7 +62,7 @@ struct ListArgs {
     server: ServerArgs,
 }
 
-/// Let a snapshot go; its files follow within minutes
+/// Delete a snapshot; its files are removed within minutes
 #[derive(Args)]
 struct DeleteArgs {
     name: String,
@@ -76,12 +76,12 @@ impl Snapshots {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that work")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(async {
             match self.what {
-                What::Create(arguments) => create(arguments).await,
-                What::List(arguments) => list(arguments).await,
-                What::Delete(DeleteArgs { name, server }) => {
+                Action::Create(arguments) => create(arguments).await,
+                Action::List(arguments) => list(arguments).await,
+                Action::Delete(DeleteArgs { name, server }) => {
                     let path = format!("/api/v1/admin/tsdb/snapshot/{}", path_segment(&name));
                     server.delete(&path).await
                 }
@@ -96,18 +96,19 @@ async fn create(arguments: CreateArgs) -> anyhow::Result<()> {
     params.extend(arguments.ttl.map(|ttl| ("ttl", ttl)));
     let path = "/api/v1/admin/tsdb/snapshot";
     let answer = arguments.server.post(path, &params, None).await?;
-    answer.tell();
+    answer.print_notes();
     let mut output = Output::new();
-    match arguments.json {
-        true => output.json(&answer.data)?,
-        false => output.line(text(&answer.data["name"]))?,
+    if arguments.json {
+        output.json(&answer.data)?
+    } else {
+        output.line(text(&answer.data["name"]))?
     };
     Ok(output.finish()?)
 }
 
 async fn list(arguments: ListArgs) -> anyhow::Result<()> {
     let answer = arguments.server.get("/api/v1/admin/tsdb/snapshots").await?;
-    answer.tell();
+    answer.print_notes();
     let mut output = Output::new();
     if arguments.json {
         output.json(&answer.data)?;

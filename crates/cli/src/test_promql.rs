@@ -14,11 +14,11 @@ use crate::output::Output;
 #[derive(Args)]
 pub(crate) struct Test {
     #[command(subcommand)]
-    what: What,
+    what: Action,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Action {
     Promql(Promql),
 }
 
@@ -52,7 +52,7 @@ A script:
 impl Test {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
-            What::Promql(promql) => promql.run(),
+            Action::Promql(promql) => promql.run(),
         }
     }
 }

@@ -6,12 +6,12 @@
 //! ```
 //!
 //! Holds always:
-//! - Whenever either is interrupted, `--resume` goes on where the last complete slice or chunk ended.
+//! - Whenever either is interrupted, `--resume` continues after the last complete slice or chunk.
 //!   A chunk that was stored and not noted is stored again, which changes nothing.
 //! - A file with its own name is complete.
 
 pub(crate) mod chunks;
 pub(crate) mod export;
 pub(crate) mod import;
-pub(crate) mod note;
 pub(crate) mod progress;
+pub(crate) mod state_file;

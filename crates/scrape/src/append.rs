@@ -3,7 +3,7 @@
 //! Holds always:
 //! - A body that cannot be read to its end, or that exceeds a limit of its job, is an error, and its
 //!   caller stores nothing of it.
-//! - For a series that the scrape before had, too, nothing is allocated and no label is looked at.
+//! - A series that the previous scrape had allocates nothing and reads no label.
 //! - Of a series that a body has twice at one time, the first sample counts, as in Prometheus.
 
 use std::borrow::Cow;
@@ -17,14 +17,14 @@ use icecore_wire::exposition::{
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::cache::StoredIndex;
+use super::cache::SeriesIndex;
 use super::config::ScrapeConfig;
 use super::report::{Counts, announce};
 use super::resolution;
 use super::resolve::resolve;
 use super::series::TargetSeries;
 
-/// Why nothing of a scrape is stored. The words are Prometheus' where it has them.
+/// Why nothing of a scrape is stored, in Prometheus' words where it has them.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(super) enum BodyError {
     #[error("{0}")]
@@ -65,7 +65,7 @@ pub(super) fn append(
         classic_to_custom_bounds: config.convert_classic_histograms_to_nhcb,
     };
     let mut parser = Parser::with_options(body, format, options);
-    let mut appending = Appending {
+    let mut appender = Appender {
         rules,
         series,
         timestamp_ms,
@@ -77,20 +77,16 @@ pub(super) fn append(
         let entry = parser.next();
         match entry.map_err(|error| BodyError::Malformed(error.to_string()))? {
             None => break,
-            Some(Entry::Series(exposed)) => appending.sample(exposed, counts, sink)?,
+            Some(Entry::Series(exposed)) => appender.sample(exposed, counts, sink)?,
             Some(Entry::Type {
                 family,
                 metric_type,
-            }) => appending.series.families.set_type(&family, metric_type),
-            Some(Entry::Help { family, text }) => {
-                appending.series.families.set_help(&family, &text)
-            }
-            Some(Entry::Unit { family, unit }) => {
-                appending.series.families.set_unit(&family, &unit)
-            }
+            }) => appender.series.families.set_type(&family, metric_type),
+            Some(Entry::Help { family, text }) => appender.series.families.set_help(&family, &text),
+            Some(Entry::Unit { family, unit }) => appender.series.families.set_unit(&family, &unit),
         }
     }
-    if appending.over_limit() {
+    if appender.over_limit() {
         return Err(BodyError::Limit("sample limit exceeded".into()));
     }
     series.end_others(timestamp_ms, sink);
@@ -98,7 +94,7 @@ pub(super) fn append(
     Ok(())
 }
 
-struct Appending<'a> {
+struct Appender<'a> {
     rules: &'a Rules,
     series: &'a mut TargetSeries,
     timestamp_ms: i64,
@@ -107,10 +103,10 @@ struct Appending<'a> {
     /// Label bytes of a new series.
     labels: Vec<u8>,
     /// Times of series that the body has several times, but for the first.
-    further_times: HashSet<(StoredIndex, i64)>,
+    further_times: HashSet<(SeriesIndex, i64)>,
 }
 
-impl Appending<'_> {
+impl Appender<'_> {
     #[inline]
     fn sample(
         &mut self,
@@ -140,7 +136,7 @@ impl Appending<'_> {
         }
         self.appended += u64::from(!is_stale(&exposed.value));
         if self.over_limit() {
-            // Reading goes on, so that the report says how many there were.
+            // Reading continues, so that the report has the full count.
             return Ok(());
         }
         announce(sink, self.series.cache.labels(series));
@@ -170,7 +166,7 @@ impl Appending<'_> {
     }
 
     /// Whether a series that the body has again has another time than before.
-    fn is_new_time(&mut self, series: StoredIndex, first_ms: i64, timestamp_ms: i64) -> bool {
+    fn is_new_time(&mut self, series: SeriesIndex, first_ms: i64, timestamp_ms: i64) -> bool {
         timestamp_ms != first_ms && self.further_times.insert((series, timestamp_ms))
     }
 
@@ -180,7 +176,7 @@ impl Appending<'_> {
         &mut self,
         exposed: &Series<'_>,
         counts: &mut Counts,
-    ) -> Result<Option<StoredIndex>, BodyError> {
+    ) -> Result<Option<SeriesIndex>, BodyError> {
         let hash = self.series.cache.hash(exposed.text);
         if let Some(known) = self.series.cache.find(hash) {
             return Ok(known);
@@ -199,7 +195,7 @@ impl Appending<'_> {
 
     fn exemplar(
         &mut self,
-        series: StoredIndex,
+        series: SeriesIndex,
         exemplar: ExposedExemplar,
         timestamp_ms: i64,
         sink: &mut dyn SampleSink,

@@ -17,7 +17,7 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 /// The words are Prometheus'.
 pub(super) const TOO_LARGE: &str = "body size limit exceeded";
 
-/// Buffers that nobody uses at the moment.
+/// Idle buffers.
 #[derive(Default)]
 pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
 

@@ -9,8 +9,8 @@
 //! - A series that was written with the time of its scrape is live until its staleness marker is
 //!   stored. What a scrape changes about that becomes true with `commit`, when the write has succeeded:
 //!   a marker that could not be stored is written with the next scrape.
-//! - Nothing is allocated for a series that the scrape before had, too.
-//! - Texts that did not come again are forgotten: memory follows what the target exposes now.
+//! - A series that the previous scrape had allocates nothing.
+//! - Texts that are no longer exposed are forgotten: memory follows what the target exposes now.
 //!
 //! Elsewhere: how a text becomes labels (`append`, `relabel`).
 
@@ -28,13 +28,13 @@ const NONE: u32 = u32::MAX;
 
 /// A series in [`SeriesCache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct StoredIndex(u32);
+pub(super) struct SeriesIndex(u32);
 
 /// The identity of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextHash(u128);
 
-struct Exposed {
+struct TextEntry {
     hash: u128,
     /// What followed it last time.
     next: u32,
@@ -43,7 +43,7 @@ struct Exposed {
     seen: u64,
 }
 
-struct Stored {
+struct SeriesEntry {
     labels: Box<[u8]>,
     /// The scrape that wrote it last, and the timestamp of its first sample there.
     seen: u64,
@@ -57,9 +57,9 @@ struct Stored {
 
 pub(super) struct SeriesCache {
     seed: u64,
-    exposed: Vec<Exposed>,
+    exposed: Vec<TextEntry>,
     by_text: HashMap<u64, u32>,
-    stored: Vec<Stored>,
+    stored: Vec<SeriesEntry>,
     by_labels: HashMap<u64, u32>,
     /// Number of the scrape under way.
     scrape: u64,
@@ -111,7 +111,7 @@ impl SeriesCache {
     /// What a text meant before: `Some(None)` for a series that is dropped, `None` for a text that is
     /// new.
     #[inline]
-    pub(super) fn find(&mut self, text: TextHash) -> Option<Option<StoredIndex>> {
+    pub(super) fn find(&mut self, text: TextHash) -> Option<Option<SeriesIndex>> {
         let guess = match self.exposed.get(self.last as usize) {
             Some(last) => last.next,
             None => self.first,
@@ -132,11 +132,11 @@ impl SeriesCache {
     }
 
     /// Remembers what a new text means; `None` for labels that relabelling drops.
-    pub(super) fn insert(&mut self, text: TextHash, labels: Option<&[u8]>) -> Option<StoredIndex> {
+    pub(super) fn insert(&mut self, text: TextHash, labels: Option<&[u8]>) -> Option<SeriesIndex> {
         let series = labels.map_or(NONE, |labels| self.series_of(labels));
         // A target with so many series fails for its size long before.
         let index = u32::try_from(self.exposed.len()).unwrap_or(NONE);
-        self.exposed.push(Exposed {
+        self.exposed.push(TextEntry {
             hash: text.0,
             next: NONE,
             series,
@@ -147,7 +147,7 @@ impl SeriesCache {
         self.visit(index)
     }
 
-    pub(super) fn labels(&self, series: StoredIndex) -> &[u8] {
+    pub(super) fn labels(&self, series: SeriesIndex) -> &[u8] {
         self.stored
             .get(series.0 as usize)
             .map_or(&[], |stored| &stored.labels)
@@ -158,7 +158,7 @@ impl SeriesCache {
     #[inline]
     pub(super) fn mark(
         &mut self,
-        series: StoredIndex,
+        series: SeriesIndex,
         timestamp_ms: i64,
         tracked: bool,
         histogram: bool,
@@ -180,7 +180,7 @@ impl SeriesCache {
     }
 
     /// Whether an exemplar without a timestamp of its own is another one than the last.
-    pub(super) fn exemplar_is_new(&mut self, series: StoredIndex, hash: u64) -> bool {
+    pub(super) fn exemplar_is_new(&mut self, series: SeriesIndex, hash: u64) -> bool {
         let hash = hash | 1;
         match self.stored.get_mut(series.0 as usize) {
             Some(stored) if stored.exemplar == hash => false,
@@ -239,14 +239,14 @@ impl SeriesCache {
     }
 
     #[inline]
-    fn visit(&mut self, index: u32) -> Option<StoredIndex> {
+    fn visit(&mut self, index: u32) -> Option<SeriesIndex> {
         self.last = index;
         let exposed = self.exposed.get_mut(index as usize)?;
         if exposed.seen != self.scrape {
             exposed.seen = self.scrape;
             self.texts_seen += 1;
         }
-        (exposed.series != NONE).then_some(StoredIndex(exposed.series))
+        (exposed.series != NONE).then_some(SeriesIndex(exposed.series))
     }
 
     fn link(&mut self, index: u32) {
@@ -267,7 +267,7 @@ impl SeriesCache {
             return index;
         }
         let index = u32::try_from(self.stored.len()).unwrap_or(NONE);
-        self.stored.push(Stored {
+        self.stored.push(SeriesEntry {
             labels: labels.into(),
             seen: 0,
             first_ms: 0,
@@ -302,7 +302,7 @@ impl SeriesCache {
             if text.seen != self.scrape {
                 continue;
             }
-            // A text whose series is gone is read anew when it comes.
+            // A text whose series is forgotten is parsed again.
             if text.series != NONE {
                 text.series = moved.get(text.series as usize).copied().unwrap_or(NONE);
                 if text.series == NONE {

@@ -1,4 +1,4 @@
-//! What a target says about its metric families: type, help and unit.
+//! Metadata of a target's metric families: type, help and unit.
 //!
 //! Holds always: what did not change since it was stored is not written again, and what could not be
 //! stored is.
@@ -76,7 +76,7 @@ impl Families {
 
     /// What this scrape wrote is stored.
     pub(super) fn commit(&mut self) {
-        // Seldom, because it looks at all of them.
+        // Rarely, because it scans all of them.
         if self.scrape.is_multiple_of(FORGOTTEN_AFTER) {
             let oldest = self.scrape.saturating_sub(FORGOTTEN_AFTER);
             self.known.retain(|_, family| family.seen > oldest);

@@ -17,7 +17,7 @@ use super::body::{self, Buffers};
 use super::http_client::HttpClient;
 use super::job::Job;
 use super::metrics::Failure;
-use super::source::{OwnPage, Source};
+use super::source::{SelfMetricsPage, Source};
 use super::target::Target;
 
 const TIMEOUT_HEADER: &str = "X-Prometheus-Scrape-Timeout-Seconds";
@@ -97,7 +97,7 @@ pub(super) async fn fetch(
     }
 }
 
-async fn own(page: &OwnPage) -> Result<Body, FetchError> {
+async fn own(page: &SelfMetricsPage) -> Result<Body, FetchError> {
     let page = Arc::clone(page);
     let written = tokio::task::spawn_blocking(move || page()).await;
     let bytes = written
@@ -183,7 +183,7 @@ async fn ask(
     })
 }
 
-/// An error with what caused it, which is what a person needs; the URL stands in front already.
+/// An error with its causes; the URL is already in front.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

@@ -1,11 +1,11 @@
 //! The client that speaks to targets and discovery servers, made from [`HttpClientConfig`].
 //!
 //! Holds always:
-//! - What a file holds, secret or certificate, is read anew for every request: a rotated one counts at once.
+//! - What a file holds, secret or certificate, is read for every request: a rotated one takes effect at once.
 //! - Credentials go to the host they are meant for, never to another one that it redirects to.
 //! - No error repeats a secret.
 //!
-//! Elsewhere: what is asked for, limits and timeouts (`fetch`, `discovery`).
+//! Elsewhere: requests, limits and timeouts (`fetch`, `discovery`).
 
 mod proxy;
 #[cfg(test)]
@@ -23,6 +23,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Url, redirect};
 
 use super::config::{Credentials, HttpClientConfig, Secret};
+use icecore_settings::read_bytes;
 use tls::Material;
 
 /// As many as Prometheus follows.
@@ -31,7 +32,7 @@ const REDIRECTS_MAX: usize = 10;
 /// Longer than the usual scrape interval, so that a connection serves more than one scrape.
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
-/// Secrets and certificates are small; this keeps a wrong path from being read into memory.
+/// Secrets and certificates are small.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) struct HttpClient(Arc<Inner>);
@@ -39,12 +40,12 @@ pub(super) struct HttpClient(Arc<Inner>);
 struct Inner {
     config: HttpClientConfig,
     environment: fn(&str) -> Option<String>,
-    /// The client, with the certificates it was made of. Made anew when those change.
+    /// The client, with the certificates it was made of. Rebuilt when those change.
     built: Mutex<Option<(reqwest::Client, Material)>>,
 }
 
 impl HttpClient {
-    /// What is given in the configuration itself must be right; files are looked at with each request.
+    /// Checks what the configuration itself gives; files are read with each request.
     pub(super) fn new(config: &HttpClientConfig) -> Result<Self, String> {
         Self::with_environment(config, |name| std::env::var(name).ok())
     }
@@ -197,7 +198,7 @@ fn secret_value(text: &str, name: &str) -> Result<HeaderValue, String> {
 /// The secret itself. In a file, blanks and newlines around it do not belong to it.
 fn text_of(secret: &Secret) -> Result<String, String> {
     match secret {
-        Secret::Given(text) => Ok(text.clone()),
+        Secret::Inline(text) => Ok(text.clone()),
         Secret::File(path) => {
             let bytes = read_small(path)?;
             let text = String::from_utf8(bytes);
@@ -208,15 +209,8 @@ fn text_of(secret: &Secret) -> Result<String, String> {
 }
 
 fn read_small(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    let bytes = std::fs::metadata(path).map_err(failed)?.len();
-    if bytes > FILE_BYTES_MAX {
-        let path = path.display();
-        return Err(format!(
-            "{path} has {bytes} bytes, more than {FILE_BYTES_MAX}"
-        ));
-    }
-    std::fs::read(path).map_err(failed)
+    read_bytes(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// An error with its causes, which say more than the error itself. The URL, which may hold a password, is

@@ -1,8 +1,8 @@
-//! What is shown about targets: copies, so that nobody who reads them holds up a scrape.
+//! What the API shows about targets: copies, so that readers do not block scrapes.
 
 use icecore_model::Metadata;
 
-use super::manager::Scraping;
+use super::manager::ScrapeManager;
 use super::relabel::LabelSet;
 use super::target::Target;
 use icecore_settings::duration;
@@ -33,14 +33,14 @@ pub struct TargetInfo {
 }
 
 /// What one target says about one family.
-pub struct MetadataOfTarget {
+pub struct TargetMetadata {
     pub labels: Pairs,
     /// `None` where one family was asked for.
     pub family: Option<String>,
     pub metadata: Metadata,
 }
 
-impl Scraping {
+impl ScrapeManager {
     pub fn pool_names(&self) -> Vec<String> {
         self.views().iter().map(|view| view.name.clone()).collect()
     }
@@ -65,7 +65,7 @@ impl Scraping {
         matches: impl Fn(&[(String, String)]) -> bool,
         family: Option<&str>,
         limit: usize,
-    ) -> Vec<MetadataOfTarget> {
+    ) -> Vec<TargetMetadata> {
         let mut found = Vec::new();
         for target in self.views().iter().flat_map(|view| view.state().active) {
             if found.len() >= limit {
@@ -82,7 +82,7 @@ impl Scraping {
 }
 
 fn add_metadata(
-    found: &mut Vec<MetadataOfTarget>,
+    found: &mut Vec<TargetMetadata>,
     target: &Target,
     labels: &Pairs,
     family: Option<&str>,
@@ -90,7 +90,7 @@ fn add_metadata(
     let series = target.series.lock();
     if let Some(family) = family {
         let of_family = series.families.get(family);
-        found.extend(of_family.map(|metadata| MetadataOfTarget {
+        found.extend(of_family.map(|metadata| TargetMetadata {
             labels: labels.clone(),
             family: None,
             metadata: metadata.clone(),
@@ -99,15 +99,11 @@ fn add_metadata(
     }
     let mut families: Vec<_> = series.families.iter().collect();
     families.sort_unstable_by_key(|(name, _)| *name);
-    found.extend(
-        families
-            .into_iter()
-            .map(|(name, metadata)| MetadataOfTarget {
-                labels: labels.clone(),
-                family: Some(name.to_owned()),
-                metadata: metadata.clone(),
-            }),
-    );
+    found.extend(families.into_iter().map(|(name, metadata)| TargetMetadata {
+        labels: labels.clone(),
+        family: Some(name.to_owned()),
+        metadata: metadata.clone(),
+    }));
 }
 
 fn info_of(target: &Target) -> TargetInfo {

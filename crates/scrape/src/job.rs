@@ -12,7 +12,7 @@ use super::source::Source;
 /// A job as it is configured now.
 pub(super) struct Job {
     pub(super) rules: Rules,
-    /// Differs between two configurations of a job: what texts mean has to be looked at anew.
+    /// Differs between two configurations of a job: cached texts must be parsed again.
     pub(super) rules_number: u64,
     pub(super) source: Source,
     pub(super) accept: String,

@@ -24,8 +24,8 @@ mod http_client;
 mod info;
 mod job;
 mod manager;
-mod md5;
 mod metrics;
+mod pending_commits;
 mod pool;
 mod relabel;
 mod report;
@@ -37,9 +37,8 @@ mod source;
 mod target;
 #[cfg(test)]
 mod testing;
-mod unfinished;
 mod worker;
 
-pub use config::{KEYS, ScrapeSettings, read};
-pub use info::{MetadataOfTarget, TargetInfo};
-pub use manager::{LoadState, Own, Scraping};
+pub use config::{ScrapeSettings, read};
+pub use info::{TargetInfo, TargetMetadata};
+pub use manager::{LoadState, ScrapeManager, SelfScrape};

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! configuration, read and checked ─► clients made ─► pools: new, changed, gone
-//!                                       └── wrong: everything stays as it is, and says why
+//!                                       └── invalid: everything stays as it is, with an error
 //! ```
 //!
 //! Holds always:
 //! - A job whose configuration did not change does not notice a reload.
-//! - Without any job of its own, a process scrapes itself, unless it was told not to.
+//! - Without any job, a process scrapes itself, unless that is turned off.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use super::config::{Discovery, ScrapeConfig, ScrapeSettings, TargetGroup};
 use super::http_client::HttpClient;
 use super::job::Job;
 use super::pool::{Pool, PoolView};
-use super::source::{OwnPage, Source};
-use super::worker::{Context, Wish};
+use super::source::{SelfMetricsPage, Source};
+use super::worker::{Context, LoopCommand};
 
-/// The job of a process that scrapes itself, and how often it does.
+/// The job of a process that scrapes itself.
 const OWN_JOB: &str = "icecore";
 const OWN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);
 const OWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Everything that is scraped.
-pub struct Scraping {
+/// Runs all scrape jobs.
+pub struct ScrapeManager {
     context: Arc<Context>,
-    own: Own,
+    own: SelfScrape,
     pools: Mutex<Pools>,
     views: RwLock<Vec<Arc<PoolView>>>,
     state: RwLock<LoadState>,
 }
 
 /// How a process scrapes itself.
-pub struct Own {
+pub struct SelfScrape {
     /// Its own address, which becomes `instance`.
     pub address: String,
-    pub page: OwnPage,
+    pub page: SelfMetricsPage,
 }
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct Pools {
     rules_number: u64,
 }
 
-/// What came of the last attempt to load the configuration.
+/// The result of the last attempt to load the configuration.
 #[derive(Clone, Debug)]
 pub struct LoadState {
     pub successful: bool,
@@ -76,13 +76,14 @@ impl LoadState {
     }
 }
 
-impl Scraping {
-    /// Starts scraping: `itself` says whether a process without any job scrapes itself. A job that cannot be started is told in the log, and the others are.
+impl ScrapeManager {
+    /// Starts scraping; `itself`: a process without any job scrapes itself. A job that cannot be
+    /// started is logged, and the others are started.
     pub async fn start(
         store: Arc<dyn SampleStore>,
         clock: Arc<dyn Clock>,
         settings: &ScrapeSettings,
-        own: Own,
+        own: SelfScrape,
         itself: bool,
     ) -> Arc<Self> {
         let loaded_ms = clock.now_ms();
@@ -94,16 +95,13 @@ impl Scraping {
             state: RwLock::new(LoadState::loaded(settings, loaded_ms)),
         };
         if let Err(reason) = scraping.apply(settings, itself).await {
-            error!(
-                reason,
-                "nothing is scraped: the configuration cannot be applied"
-            );
+            error!(reason, "not scraping: cannot apply the configuration");
             scraping.state.write().successful = false;
         }
         Arc::new(scraping)
     }
 
-    /// Goes on by a configuration that was read anew. On an error everything goes on as it was.
+    /// Applies a reloaded configuration. On an error nothing changes.
     pub async fn reload(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         self.apply(settings, itself).await?;
         let loaded_ms = self.context.clock.now_ms();
@@ -116,14 +114,15 @@ impl Scraping {
         self.state.write().successful = false;
     }
 
-    /// Makes the pools those of the settings; on an error nothing has changed. Without any job the process
+    /// Replaces the pools by those of the settings; on an error nothing has changed. Without any job the process
     /// scrapes itself, if it is to.
     async fn apply(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         let mut pools = self.pools.lock().await;
         let own = itself && settings.jobs.is_empty();
-        let configs: Vec<ScrapeConfig> = match own {
-            true => vec![own_job(settings, &self.own.address)],
-            false => settings.jobs.clone(),
+        let configs: Vec<ScrapeConfig> = if own {
+            vec![own_job(settings, &self.own.address)]
+        } else {
+            settings.jobs.clone()
         };
         // All that can fail first.
         let mut changed = Vec::new();
@@ -142,7 +141,7 @@ impl Scraping {
         let kept = |name: &String| configs.iter().any(|config| config.job_name == *name);
         let gone: Vec<String> = pools.by_name.keys().filter(|n| !kept(n)).cloned().collect();
         let gone = gone.iter().filter_map(|name| pools.by_name.remove(name));
-        join_all(gone.map(|pool| pool.stop(Wish::EndSeries))).await;
+        join_all(gone.map(|pool| pool.stop(LoopCommand::StopAndMarkStale))).await;
         for job in changed {
             match pools.by_name.get_mut(&job.config().job_name) {
                 Some(pool) => pool.reload(job).await,
@@ -174,7 +173,7 @@ impl Scraping {
     /// Ends all loops, without markers: after a restart the series go on.
     pub async fn stop(&self) {
         let pools = std::mem::take(&mut self.pools.lock().await.by_name);
-        join_all(pools.into_values().map(|pool| pool.stop(Wish::Leave))).await;
+        join_all(pools.into_values().map(|pool| pool.stop(LoopCommand::Stop))).await;
     }
 
     pub fn load_state(&self) -> LoadState {

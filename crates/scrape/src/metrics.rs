@@ -15,7 +15,7 @@ pub(super) enum Failure {
     Timeout,
     /// Another status than 200.
     Status,
-    /// Its body is too large, or in a form that is not taken.
+    /// Its body is too large, or in an unsupported format.
     Body,
     Malformed,
     /// A limit of the job.
@@ -39,7 +39,7 @@ pub(super) struct ScrapeMetrics {
     pub(super) succeeded: Counter,
     failures: [Counter; FAILURES.len()],
     pub(super) seconds: Durations,
-    /// Ticks left out: the scrape before took too long, or the store has not taken many of them.
+    /// Skipped ticks: the previous scrape took too long, or too many commits are pending.
     pub(super) missed_by_scrape: Counter,
     pub(super) missed_by_commit: Counter,
     samples: Counter,
@@ -68,7 +68,7 @@ impl ScrapeMetrics {
         self.duplicates.add(counts.duplicates);
     }
 
-    /// Whether the last word about something is long enough ago.
+    /// Whether the last log line about something is long enough ago.
     pub(super) fn may_log(&self, last_ms: &AtomicI64, now_ms: i64, pause_ms: i64) -> bool {
         let last = last_ms.load(Relaxed);
         now_ms.saturating_sub(last) >= pause_ms

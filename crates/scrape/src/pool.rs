@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! discovery ─► groups by provider and source ─► targets, relabelled ─► compared with the loops there are
-//!                                                  new: a loop   known: goes on   gone: ends its series
+//!                                                  new: a loop   known: continues gone: ends its series
 //! ```
 //!
 //! Holds always:
-//! - A target is known by its labels and URL. One whose series would be called the same as those of a
-//!   target that goes goes on with them, without markers in between.
+//! - A target is known by its labels and URL. A new target with the same series
+//!   labels as a removed one continues its series, without markers in between.
 //! - A reload changes the job between two scrapes; targets that are the same afterwards see no gap.
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,16 +23,16 @@ use tracing::warn;
 use super::config::{Discovery, ScrapeConfig, TargetGroup};
 use super::discovery;
 use super::job::{CurrentJob, Job};
+use super::pending_commits::PendingCommits;
 use super::relabel::LabelSet;
 use super::series::TargetSeries;
-use super::target::{Found, Health, Target, TargetSpec, targets_of};
-use super::unfinished::Unfinished;
-use super::worker::{Context, Wish, Worker};
+use super::target::{Health, RelabelOutcome, Target, TargetSpec, targets_of};
+use super::worker::{Context, LoopCommand, Worker};
 
 /// Discovery that changes all the time is followed this often.
 const SYNC_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long targets of replaced discovery go on while the new one has not said anything.
+/// How long targets of replaced discovery are kept until the new one has reported.
 const FIRST_WORD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long loops may go on storing what they have when the process stops.
@@ -56,7 +56,7 @@ pub(super) struct Pool {
     task: JoinHandle<()>,
 }
 
-/// What a pool shows to whoever asks.
+/// What the API shows of a pool.
 pub(super) struct PoolView {
     pub(super) name: String,
     state: RwLock<PoolState>,
@@ -64,7 +64,7 @@ pub(super) struct PoolView {
 
 #[derive(Clone, Default)]
 pub(super) struct PoolState {
-    /// In the order of their hashes, which says nothing, but is always the same.
+    /// In the order of their hashes, so that it is always the same.
     pub(super) active: Vec<Arc<Target>>,
     /// Some of those that relabelling dropped.
     pub(super) dropped: Vec<LabelSet>,
@@ -85,7 +85,7 @@ impl PoolView {
 enum Command {
     Reload(Box<Job>),
     /// Ends all loops, with markers or without.
-    Stop(Wish),
+    Stop(LoopCommand),
 }
 
 impl Pool {
@@ -98,7 +98,7 @@ impl Pool {
         });
         let (commands, received) = mpsc::channel(QUEUE);
         let (found, updates) = mpsc::channel(QUEUE);
-        let running = Running {
+        let running = PoolTask {
             context,
             job: Arc::new(CurrentJob::new(job)),
             view: Arc::clone(&view),
@@ -120,15 +120,15 @@ impl Pool {
 
     pub(super) async fn reload(&mut self, job: Job) {
         self.config = Arc::clone(&job.rules.config);
-        // A pool ends only when it is told to.
+        // A pool ends only on command.
         let _ = self.commands.send(Command::Reload(Box::new(job))).await;
     }
 
     /// Returns when all loops have ended.
-    pub(super) async fn stop(self, wish: Wish) {
-        let _ = self.commands.send(Command::Stop(wish)).await;
+    pub(super) async fn stop(self, command: LoopCommand) {
+        let _ = self.commands.send(Command::Stop(command)).await;
         if self.task.await.is_err() {
-            warn!(pool = self.view.name, "a scrape pool ended abnormally");
+            warn!(pool = self.view.name, "scrape pool panicked");
         }
     }
 }
@@ -138,8 +138,8 @@ struct Provider {
     number: u64,
     discovery: Discovery,
     groups: BTreeMap<String, TargetGroup>,
-    /// Whether it has said something yet.
-    heard: bool,
+    /// Whether it has reported anything yet.
+    has_reported: bool,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -151,15 +151,15 @@ impl Drop for Provider {
     }
 }
 
-struct Loop {
+struct ScrapeLoop {
     target: Arc<Target>,
-    wish: watch::Sender<Wish>,
-    task: JoinHandle<Unfinished>,
+    command: watch::Sender<LoopCommand>,
+    task: JoinHandle<PendingCommits>,
 }
 
 type Update = (u64, Vec<TargetGroup>);
 
-struct Running {
+struct PoolTask {
     context: Arc<Context>,
     job: Arc<CurrentJob>,
     view: Arc<PoolView>,
@@ -167,11 +167,11 @@ struct Running {
     found: mpsc::Sender<Update>,
     providers: Vec<Provider>,
     next_provider: u64,
-    loops: HashMap<u64, Loop>,
+    loops: HashMap<u64, ScrapeLoop>,
     ending: JoinSet<()>,
 }
 
-impl Running {
+impl PoolTask {
     async fn run(
         mut self,
         mut commands: mpsc::Receiver<Command>,
@@ -181,7 +181,7 @@ impl Running {
         // At the start there is nothing to keep: what is found first is scraped first.
         let mut patience = Instant::now();
         let mut next_sync = Instant::now();
-        // When to look at the targets again, if there is a reason to.
+        // When to rebuild the targets, if there is a reason to.
         let mut due: Option<Instant> = None;
         loop {
             let at = match due {
@@ -198,8 +198,8 @@ impl Running {
                         patience = Instant::now() + FIRST_WORD_PATIENCE;
                         due = Some(Instant::now());
                     }
-                    Some(Command::Stop(wish)) => return self.stop(wish).await,
-                    None => return self.stop(Wish::Leave).await,
+                    Some(Command::Stop(command)) => return self.stop(command).await,
+                    None => return self.stop(LoopCommand::Stop).await,
                 },
                 Some((provider, groups)) = updates.recv() => {
                     if self.hear(provider, groups) {
@@ -216,7 +216,7 @@ impl Running {
         }
     }
 
-    /// Starts what the job names; what it named before goes on with what it has found.
+    /// Starts the discoveries of the job; unchanged ones keep what they have found.
     fn discover(&mut self) {
         let wanted = self.job.get().config().discovery.clone();
         let mut before = std::mem::take(&mut self.providers);
@@ -247,22 +247,22 @@ impl Running {
             number,
             discovery,
             groups: BTreeMap::new(),
-            heard: false,
+            has_reported: false,
             tasks: [finding, passing_on],
         }
     }
 
     fn all_heard(&self) -> bool {
-        self.providers.iter().all(|provider| provider.heard)
+        self.providers.iter().all(|provider| provider.has_reported)
     }
 
-    /// Takes what a provider says; `false` for one that is no longer asked.
+    /// Takes an update of a provider; `false` for one that was removed.
     fn hear(&mut self, number: u64, groups: Vec<TargetGroup>) -> bool {
         let provider = self.providers.iter_mut().find(|p| p.number == number);
         let Some(provider) = provider else {
             return false;
         };
-        provider.heard = true;
+        provider.has_reported = true;
         for group in groups {
             if group.targets.is_empty() {
                 provider.groups.remove(&group.source);
@@ -285,11 +285,11 @@ impl Running {
         // Relabelling thousands of targets is no work for the threads that keep connections going.
         let built = tokio::task::spawn_blocking(move || build(&config, &groups)).await;
         let Ok(mut built) = built else {
-            warn!(pool = self.view.name, "targets could not be made");
+            warn!(pool = self.view.name, "cannot build targets");
             return;
         };
         for problem in built.problems.iter().take(PROBLEMS_LOGGED_MAX) {
-            warn!(pool = self.view.name, problem, "creating a target failed");
+            warn!(pool = self.view.name, problem, "cannot build target");
         }
         let gone: Vec<u64> = self
             .loops
@@ -297,10 +297,10 @@ impl Running {
             .filter(|hash| !built.targets.contains_key(hash))
             .copied()
             .collect();
-        let mut leaving = Leaving::default();
+        let mut removed = RemovedLoops::default();
         for hash in gone {
             if let Some(gone) = self.loops.remove(&hash) {
-                leaving.add(gone);
+                removed.add(gone);
             }
         }
         built
@@ -319,12 +319,12 @@ impl Running {
             job.config().target_limit,
         );
         for (hash, spec) in built.targets {
-            let before = leaving.take(&spec);
+            let before = removed.take(&spec);
             self.start(hash, spec, before);
         }
-        for gone in leaving.rest() {
-            // A loop that has ended by itself hears nothing.
-            let _ = gone.wish.send(Wish::EndSeries);
+        for gone in removed.rest() {
+            // A loop that has already ended receives nothing.
+            let _ = gone.command.send(LoopCommand::StopAndMarkStale);
             self.ending.spawn(async move {
                 let _ = gone.task.await;
             });
@@ -338,10 +338,10 @@ impl Running {
         };
     }
 
-    fn start(&mut self, hash: u64, mut spec: TargetSpec, before: Option<Loop>) {
+    fn start(&mut self, hash: u64, mut spec: TargetSpec, before: Option<ScrapeLoop>) {
         let (series, health, before) = match before {
             Some(before) => {
-                let _ = before.wish.send(Wish::Leave);
+                let _ = before.command.send(LoopCommand::Stop);
                 let health = before.target.health.lock().clone();
                 (Arc::clone(&before.target.series), health, Some(before.task))
             }
@@ -357,15 +357,22 @@ impl Running {
             health: Mutex::new(health),
             series,
         });
-        let (wish, wished) = watch::channel(Wish::GoOn);
+        let (command, commands) = watch::channel(LoopCommand::Run);
         let worker = Worker {
             context: Arc::clone(&self.context),
             job: Arc::clone(&self.job),
             target: Arc::clone(&target),
             at_once: self.at_once && before.is_none(),
         };
-        let task = worker.start(wished, before);
-        self.loops.insert(hash, Loop { target, wish, task });
+        let task = worker.start(commands, before);
+        self.loops.insert(
+            hash,
+            ScrapeLoop {
+                target,
+                command,
+                task,
+            },
+        );
     }
 
     fn check_limit(&self, count: usize, limit: u64) {
@@ -375,45 +382,45 @@ impl Running {
         }));
     }
 
-    async fn stop(mut self, wish: Wish) {
+    async fn stop(mut self, command: LoopCommand) {
         self.providers.clear();
         let mut tasks = std::mem::take(&mut self.ending);
         for (_, ending) in self.loops.drain() {
-            let _ = ending.wish.send(wish);
+            let _ = ending.command.send(command);
             tasks.spawn(async move {
                 let _ = ending.task.await;
             });
         }
         *self.view.state.write() = PoolState::default();
         let ended = async { while tasks.join_next().await.is_some() {} };
-        let patience = match wish {
-            Wish::EndSeries => END_PATIENCE,
+        let patience = match command {
+            LoopCommand::StopAndMarkStale => END_PATIENCE,
             // What is not appended by then will be missing, as after any stop.
-            Wish::Leave | Wish::GoOn => LEAVE_PATIENCE,
+            LoopCommand::Stop | LoopCommand::Run => LEAVE_PATIENCE,
         };
         let _ = tokio::time::timeout(patience, ended).await;
     }
 }
 
-/// Loops whose targets are gone, by what their series are called.
+/// Loops whose targets are gone, by the labels of their series.
 #[derive(Default)]
-struct Leaving(HashMap<Vec<(String, String)>, Vec<Loop>>);
+struct RemovedLoops(HashMap<Vec<(String, String)>, Vec<ScrapeLoop>>);
 
-impl Leaving {
-    fn add(&mut self, gone: Loop) {
+impl RemovedLoops {
+    fn add(&mut self, gone: ScrapeLoop) {
         let labels = owned_labels(&gone.target.spec);
         self.0.entry(labels).or_default().push(gone);
     }
 
-    /// A loop whose series a new target goes on with.
-    fn take(&mut self, spec: &TargetSpec) -> Option<Loop> {
+    /// A loop whose series a new target continues.
+    fn take(&mut self, spec: &TargetSpec) -> Option<ScrapeLoop> {
         if self.0.is_empty() {
             return None;
         }
         self.0.get_mut(&owned_labels(spec))?.pop()
     }
 
-    fn rest(self) -> impl Iterator<Item = Loop> {
+    fn rest(self) -> impl Iterator<Item = ScrapeLoop> {
         self.0.into_values().flatten()
     }
 }
@@ -424,25 +431,25 @@ fn owned_labels(spec: &TargetSpec) -> Vec<(String, String)> {
 }
 
 #[derive(Default)]
-struct Built {
+struct TargetSet {
     targets: BTreeMap<u64, TargetSpec>,
     dropped: Vec<LabelSet>,
     dropped_count: usize,
     problems: Vec<String>,
 }
 
-fn build(config: &ScrapeConfig, groups: &[TargetGroup]) -> Built {
-    let mut built = Built::default();
+fn build(config: &ScrapeConfig, groups: &[TargetGroup]) -> TargetSet {
+    let mut built = TargetSet::default();
     let kept_max = match config.keep_dropped_targets {
         0 => usize::MAX,
         kept => usize::try_from(kept).unwrap_or(usize::MAX),
     };
     for found in groups.iter().flat_map(|group| targets_of(config, group)) {
         match found {
-            Ok(Found::Target(spec)) => {
+            Ok(RelabelOutcome::Target(spec)) => {
                 built.targets.entry(spec.hash()).or_insert(*spec);
             }
-            Ok(Found::Dropped(labels)) => {
+            Ok(RelabelOutcome::Dropped(labels)) => {
                 built.dropped_count += 1;
                 if built.dropped.len() < kept_max {
                     built.dropped.push(labels);

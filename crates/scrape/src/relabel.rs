@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 
+use md5::{Digest as _, Md5};
+
 use super::config::{NameValidation, RelabelAction, RelabelRule};
-use super::md5;
 
 #[cfg(test)]
 mod tests;
@@ -99,7 +100,7 @@ fn apply_one(rule: &RelabelRule, labels: &mut LabelSet) -> bool {
         RelabelAction::HashMod => {
             // A modulus of zero is refused when the configuration is read.
             let modulus = rule.modulus.max(1);
-            let hash = md5::last_half(joined(rule, labels).as_bytes()) % modulus;
+            let hash = hash(&joined(rule, labels)) % modulus;
             labels.set(rule.target_label.as_str(), hash.to_string());
         }
         RelabelAction::Lowercase => {
@@ -115,6 +116,13 @@ fn apply_one(rule: &RelabelRule, labels: &mut LabelSet) -> bool {
         RelabelAction::LabelKeep => labels.retain(|name, _| rule.regex.is_match(name)),
     }
     true
+}
+
+/// The last eight bytes of the MD5 digest, big endian, as in Prometheus.
+fn hash(text: &str) -> u64 {
+    let digest: [u8; 16] = Md5::digest(text).into();
+    let [.., a, b, c, d, e, f, g, h] = digest;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// The values of the source labels with the separator between them.

@@ -56,11 +56,11 @@ pub(super) struct ReportSeries {
     always: [Vec<u8>; NAMES.len()],
     extra: [Vec<u8>; EXTRA_NAMES.len()],
     /// Which of them have samples since the last end.
-    written: Written,
+    written: WrittenFlags,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Written {
+struct WrittenFlags {
     always: bool,
     extra: bool,
 }
@@ -71,7 +71,7 @@ impl ReportSeries {
         Self {
             always: NAMES.map(bytes),
             extra: EXTRA_NAMES.map(bytes),
-            written: Written::default(),
+            written: WrittenFlags::default(),
         }
     }
 

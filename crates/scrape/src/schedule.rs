@@ -41,7 +41,7 @@ impl Schedule {
     }
 
     /// The tick to serve next: the one after the tick that was served last, or the newest if several
-    /// have passed since. A clock that was set back by more than an interval begins anew.
+    /// have passed since. A clock that was set back by more than an interval starts over.
     pub(super) fn next(&self, now_ms: i64, last_tick_ms: Option<i64>) -> i64 {
         let upcoming = self.after(now_ms);
         match last_tick_ms {

@@ -1,15 +1,15 @@
-//! Where the pages of a job come from.
+//! Where a job's targets are scraped.
 
 use std::sync::Arc;
 
 use super::http_client::HttpClient;
 
-/// Where pages come from.
+/// Where exposition pages come from.
 pub(super) enum Source {
     Http(HttpClient),
-    /// This process: no network, and no credentials for its own door.
-    Own(OwnPage),
+    /// This process: without network and credentials.
+    Own(SelfMetricsPage),
 }
 
-/// Writes the page of this process; `None` when it is about to end.
-pub(super) type OwnPage = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
+/// Renders the metrics of this process; `None` while it shuts down.
+pub(super) type SelfMetricsPage = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;

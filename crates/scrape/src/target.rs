@@ -35,9 +35,9 @@ const INSTANCE: &str = "instance";
 
 /// What discovery and relabelling made of one address.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum RelabelOutcome {
     Target(Box<TargetSpec>),
-    /// Relabelling said so; these are the labels before.
+    /// Dropped by relabelling; these are the labels before it.
     Dropped(LabelSet),
 }
 
@@ -84,7 +84,7 @@ impl TargetSpec {
 pub(super) fn targets_of(
     config: &ScrapeConfig,
     group: &TargetGroup,
-) -> impl Iterator<Item = Result<Found, String>> {
+) -> impl Iterator<Item = Result<RelabelOutcome, String>> {
     group.targets.iter().enumerate().map(|(i, address)| {
         let discovered = discovered_labels(config, group, address);
         found(config, discovered)
@@ -126,10 +126,10 @@ fn set_if_absent(labels: &mut LabelSet, name: &str, value: &str) {
 }
 
 /// Words of errors are Prometheus'.
-fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<Found, String> {
+fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<RelabelOutcome, String> {
     let mut labels = discovered.clone();
     if !relabel::apply(&config.relabel, &mut labels) {
-        return Ok(Found::Dropped(discovered));
+        return Ok(RelabelOutcome::Dropped(discovered));
     }
     let address = labels.get(ADDRESS).to_owned();
     if address.is_empty() {
@@ -149,7 +149,7 @@ fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<Found, String> {
     let url = url_of(config, &labels)?;
     labels.retain(|name, _| !name.starts_with(META_PREFIX));
     set_if_absent(&mut labels, INSTANCE, &address);
-    Ok(Found::Target(Box::new(TargetSpec {
+    Ok(RelabelOutcome::Target(Box::new(TargetSpec {
         discovered,
         labels,
         url,
@@ -228,7 +228,7 @@ pub(super) struct Target {
     pub(super) discovered: Mutex<LabelSet>,
     pub(super) hash: u64,
     pub(super) health: Mutex<Health>,
-    /// Goes on to the target that takes this one's place, if its series are called the same.
+    /// Passed on to the target that replaces this one, if its series have the same labels.
     pub(super) series: std::sync::Arc<Mutex<TargetSeries>>,
 }
 

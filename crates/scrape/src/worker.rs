@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - One scrape at a time: the next tick is looked for when the last scrape is appended. Its commit is
-//!   waited for beside the ticks (`unfinished`).
+//! - One scrape at a time: the next tick is computed when the last scrape is appended. Commits are
+//!   awaited concurrently (`pending_commits`).
 //! - What is appended is stored or the process ends, so that what is remembered about series is right
 //!   from the append on.
 //! - Parsing happens on storage's threads, inside of the write, and for a bounded number of bodies at
@@ -30,10 +30,10 @@ use super::body::{self, Buffers};
 use super::fetch::{self, Body, FetchError};
 use super::job::{CurrentJob, Job};
 use super::metrics::{Failure, ScrapeMetrics};
+use super::pending_commits::{CommitResult, PENDING_COMMITS_MAX, PendingCommits};
 use super::report::{Counts, Extra, Report};
 use super::schedule::Schedule;
 use super::target::Target;
-use super::unfinished::{Finished, UNFINISHED_MAX, Unfinished};
 
 /// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
 /// busy, and the rest waits as bytes.
@@ -46,7 +46,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(250);
 /// The part of an interval that this may take, so that samples are not late by more.
 const PATIENCE_OF_INTERVAL: u32 = 8;
 
-/// Seconds between two words in the log about the same kind of trouble.
+/// Interval between log lines about the same kind of problem.
 const LOG_PAUSE_MS: i64 = 60_000;
 
 /// What the loops of all targets share.
@@ -70,14 +70,14 @@ impl Context {
     }
 }
 
-/// How a loop is told to end.
+/// What a loop should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    GoOn,
-    /// Another loop goes on with the same series, or the process stops.
-    Leave,
-    /// The target is gone.
-    EndSeries,
+pub(super) enum LoopCommand {
+    Run,
+    /// Another loop continues the same series, or the process stops.
+    Stop,
+    /// The target is gone: its series end with staleness markers.
+    StopAndMarkStale,
 }
 
 pub(super) struct Worker {
@@ -93,20 +93,24 @@ impl Worker {
     /// yet.
     pub(super) fn start(
         self,
-        wish: watch::Receiver<Wish>,
-        before: Option<JoinHandle<Unfinished>>,
-    ) -> JoinHandle<Unfinished> {
+        command: watch::Receiver<LoopCommand>,
+        before: Option<JoinHandle<PendingCommits>>,
+    ) -> JoinHandle<PendingCommits> {
         tokio::spawn(async move {
-            let unfinished = match before {
+            let pending_commits = match before {
                 // However it ended, it is over.
                 Some(before) => before.await.unwrap_or_default(),
-                None => Unfinished::default(),
+                None => PendingCommits::default(),
             };
-            self.run(wish, unfinished).await
+            self.run(command, pending_commits).await
         })
     }
 
-    async fn run(self, mut wish: watch::Receiver<Wish>, mut unfinished: Unfinished) -> Unfinished {
+    async fn run(
+        self,
+        mut command: watch::Receiver<LoopCommand>,
+        mut pending_commits: PendingCommits,
+    ) -> PendingCommits {
         let schedule = Schedule::new(self.target.spec.interval, self.target.hash);
         let now = || self.context.clock.now_ms();
         let mut tick_ms = if self.at_once {
@@ -117,20 +121,20 @@ impl Worker {
         loop {
             tokio::select! {
                 biased;
-                wish = told(&mut wish) => return self.end(wish, unfinished).await,
-                Some(finished) = unfinished.next() => {
+                command = next_command(&mut command) => return self.end(command, pending_commits).await,
+                Some(finished) = pending_commits.next() => {
                     self.finished(&finished);
                     continue;
                 }
                 () = wait_until(tick_ms, &*self.context.clock) => {}
             }
-            if unfinished.is_full() {
+            if pending_commits.is_full() {
                 self.leave_out();
             } else {
                 let times = (tick_ms, now());
-                let scraped = self.scrape(&schedule, times, &mut wish, &mut unfinished);
-                if let Some(wish) = scraped.await {
-                    return self.end(wish, unfinished).await;
+                let scraped = self.scrape(&schedule, times, &mut command, &mut pending_commits);
+                if let Some(command) = scraped.await {
+                    return self.end(command, pending_commits).await;
                 }
             }
             let next_ms = schedule.next(now(), Some(tick_ms));
@@ -140,14 +144,14 @@ impl Worker {
         }
     }
 
-    /// One scrape; a wish that came while the target was asked ends it.
+    /// One scrape; a command that arrives meanwhile ends it.
     async fn scrape(
         &self,
         schedule: &Schedule,
         (tick_ms, began_ms): (i64, i64),
-        wish: &mut watch::Receiver<Wish>,
-        unfinished: &mut Unfinished,
-    ) -> Option<Wish> {
+        command: &mut watch::Receiver<LoopCommand>,
+        pending_commits: &mut PendingCommits,
+    ) -> Option<LoopCommand> {
         let began = Instant::now();
         let job = self.job.get();
         let fetched = match self.job.refused() {
@@ -157,7 +161,7 @@ impl Worker {
             }),
             None => tokio::select! {
                 biased;
-                wish = told(wish) => return Some(wish),
+                command = next_command(command) => return Some(command),
                 fetched = fetch::fetch(&job, &self.target, &self.context.buffers) => fetched,
             },
         };
@@ -169,12 +173,12 @@ impl Worker {
             began,
         };
         let (is_down, error) = match fetched {
-            Ok(body) => scrape.store(body, unfinished).await,
+            Ok(body) => scrape.store(body, pending_commits).await,
             Err(FetchError { failure, reason }) => {
                 let body_bytes = if reason == body::TOO_LARGE { -1 } else { 0 };
                 let counted = (Counts::default(), body_bytes);
                 scrape
-                    .store_failure(failure, &reason, counted, unfinished)
+                    .store_failure(failure, &reason, counted, pending_commits)
                     .await;
                 (true, Some(reason))
             }
@@ -187,7 +191,7 @@ impl Worker {
         None
     }
 
-    /// A tick that is not served, because the store has not taken what was scraped long before.
+    /// Skips a tick, because the store has not committed earlier scrapes.
     fn leave_out(&self) {
         let metrics = &self.context.metrics;
         metrics.missed_by_commit.add(1);
@@ -196,16 +200,16 @@ impl Worker {
             let url = &self.target.spec.url.text;
             warn!(
                 url,
-                unfinished = UNFINISHED_MAX,
-                "scrapes are left out until the store has taken those before"
+                pending_commits = PENDING_COMMITS_MAX,
+                "skipping scrapes: the store has not committed previous ones"
             );
         }
         self.target.health.lock().error = Some(format!(
-            "the scrape was left out: {UNFINISHED_MAX} scrapes before it wait for the store"
+            "the scrape was left out: {PENDING_COMMITS_MAX} scrapes before it wait for the store"
         ));
     }
 
-    fn finished(&self, finished: &Finished) {
+    fn finished(&self, finished: &CommitResult) {
         self.context.metrics.seconds.observe(finished.seconds);
         if let Err(error) = &finished.result {
             not_stored(&self.context, &self.target, error);
@@ -213,9 +217,13 @@ impl Worker {
         }
     }
 
-    async fn end(&self, wish: Wish, mut unfinished: Unfinished) -> Unfinished {
-        if wish != Wish::EndSeries {
-            return unfinished;
+    async fn end(
+        &self,
+        command: LoopCommand,
+        mut pending_commits: PendingCommits,
+    ) -> PendingCommits {
+        if command != LoopCommand::StopAndMarkStale {
+            return pending_commits;
         }
         let series = Arc::clone(&self.target.series);
         let now_ms = self.context.clock.now_ms();
@@ -231,26 +239,29 @@ impl Worker {
         match appended {
             Ok(PendingWrite { commit, .. }) => {
                 self.target.series.lock().commit();
-                unfinished.add(began, commit);
+                pending_commits.add(began, commit);
             }
             Err(error) => {
                 let url = &self.target.spec.url.text;
-                warn!(url, %error, "the series of a target that is gone could not be ended");
+                warn!(url, %error, "cannot write staleness markers for a removed target");
             }
         }
-        // Nobody takes over from here: whoever waits for the end of a target wants its series ended.
-        while let Some(finished) = unfinished.next().await {
+        // No other loop continues the series, so they must end here.
+        while let Some(finished) = pending_commits.next().await {
             self.finished(&finished);
         }
-        unfinished
+        pending_commits
     }
 }
 
-/// Waits until it is told something else than to go on. One that nobody can tell anything leaves.
-async fn told(wish: &mut watch::Receiver<Wish>) -> Wish {
-    match wish.wait_for(|wish| *wish != Wish::GoOn).await {
-        Ok(wish) => *wish,
-        Err(_) => Wish::Leave,
+/// Waits for a command other than to run. A loop whose sender is gone stops.
+async fn next_command(command: &mut watch::Receiver<LoopCommand>) -> LoopCommand {
+    match command
+        .wait_for(|command| *command != LoopCommand::Run)
+        .await
+    {
+        Ok(command) => *command,
+        Err(_) => LoopCommand::Stop,
     }
 }
 
@@ -275,7 +286,7 @@ struct Scrape<'w> {
 }
 
 /// Why nothing of a body is stored, and what was counted until then.
-struct Refused {
+struct RejectedBody {
     error: BodyError,
     counts: Counts,
     body_bytes: i64,
@@ -286,8 +297,12 @@ impl Scrape<'_> {
         PATIENCE_MAX.min(self.target.spec.interval / PATIENCE_OF_INTERVAL)
     }
 
-    /// Appends what a body says; gives back whether the target is down, and what was not taken and why.
-    async fn store(&self, body: Body, unfinished: &mut Unfinished) -> (bool, Option<String>) {
+    /// Appends a body; returns whether the target is down, and what was rejected and why.
+    async fn store(
+        &self,
+        body: Body,
+        pending_commits: &mut PendingCommits,
+    ) -> (bool, Option<String>) {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.context.parsing).acquire_owned().await.ok();
         let (context, target, job) = (
@@ -324,7 +339,7 @@ impl Scrape<'_> {
                     series.report(&report, timestamp_ms, sink);
                     Ok(())
                 }
-                (body_bytes, Err(error)) => Err(Refused {
+                (body_bytes, Err(error)) => Err(RejectedBody {
                     error,
                     counts,
                     body_bytes,
@@ -336,7 +351,7 @@ impl Scrape<'_> {
         };
         match self.context.store.append(self.patience(), fill).await {
             Ok(PendingWrite { outcome, commit }) => {
-                unfinished.add(self.began, commit);
+                pending_commits.add(self.began, commit);
                 self.context.metrics.succeeded.add(1);
                 (false, self.appended(&outcome))
             }
@@ -353,7 +368,7 @@ impl Scrape<'_> {
                     BodyError::Limit(_) => Failure::Limit,
                 };
                 let counted = (refused.counts, refused.body_bytes);
-                self.store_failure(failure, &reason, counted, unfinished)
+                self.store_failure(failure, &reason, counted, pending_commits)
                     .await;
                 (true, Some(reason))
             }
@@ -366,7 +381,7 @@ impl Scrape<'_> {
         failure: Failure,
         reason: &str,
         (counts, body_bytes): (Counts, i64),
-        unfinished: &mut Unfinished,
+        pending_commits: &mut PendingCommits,
     ) {
         self.context.metrics.failed(failure);
         let url = &self.target.spec.url.text;
@@ -388,14 +403,14 @@ impl Scrape<'_> {
         };
         match self.context.store.append(self.patience(), fill).await {
             Ok(PendingWrite { outcome, commit }) => {
-                unfinished.add(self.began, commit);
+                pending_commits.add(self.began, commit);
                 self.appended(&outcome);
             }
             Err(AppendError::Store(error)) => self.refused(&error),
         }
     }
 
-    /// Counts and logs what storage refused for what it is, and says it.
+    /// Counts and logs what storage rejected, and returns it as text.
     fn appended(&self, outcome: &WriteOutcome) -> Option<String> {
         self.target.series.lock().commit();
         let first = outcome.rejected.first()?;
@@ -408,7 +423,7 @@ impl Scrape<'_> {
             LOG_PAUSE_MS,
         ) {
             let (url, reason) = (&self.target.spec.url.text, &first.reason);
-            warn!(url, count, reason, "samples of a scrape were refused");
+            warn!(url, count, reason, "samples rejected");
         }
         let reasons = outcome.rejection_reasons();
         Some(format!("{count} samples refused: {reasons}"))
@@ -427,7 +442,7 @@ fn not_stored(context: &Context, target: &Target, error: &StoreError) {
     let now_ms = context.clock.now_ms();
     if metrics.may_log(&metrics.failures_logged_ms, now_ms, LOG_PAUSE_MS) {
         let url = &target.spec.url.text;
-        warn!(url, %error, "a scrape could not be stored");
+        warn!(url, %error, "cannot store scrape");
     }
 }
 
@@ -506,11 +521,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_nobody_can_tell_anything_leaves() {
-        let (sender, mut wish) = watch::channel(Wish::GoOn);
-        sender.send(Wish::EndSeries).unwrap();
-        assert_eq!(told(&mut wish).await, Wish::EndSeries);
-        let (sender, mut wish) = watch::channel(Wish::GoOn);
+        let (sender, mut command) = watch::channel(LoopCommand::Run);
+        sender.send(LoopCommand::StopAndMarkStale).unwrap();
+        assert_eq!(
+            next_command(&mut command).await,
+            LoopCommand::StopAndMarkStale
+        );
+        let (sender, mut command) = watch::channel(LoopCommand::Run);
         drop(sender);
-        assert_eq!(told(&mut wish).await, Wish::Leave);
+        assert_eq!(next_command(&mut command).await, LoopCommand::Stop);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use icecore_access::Access;
-use icecore_scrape::Scraping;
+use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
@@ -28,8 +28,8 @@ pub(crate) struct App {
     routes: &'static [Route],
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
-    scraping: OnceLock<Arc<Scraping>>,
-    pub(crate) started: Started,
+    scraping: OnceLock<Arc<ScrapeManager>>,
+    pub(crate) started: ProcessInfo,
 }
 
 impl App {
@@ -44,7 +44,7 @@ impl App {
             routes,
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
-            started: Started::new(clock.now_ms()),
+            started: ProcessInfo::new(clock.now_ms()),
             reloading: tokio::sync::Mutex::default(),
             config: RwLock::new(Arc::new(config.clone())),
             access,
@@ -60,7 +60,7 @@ impl App {
         debug_assert!(earlier.is_ok(), "a process opens one database");
     }
 
-    /// The configuration in force. Whoever needs it for long keeps what was in force when it began.
+    /// The configuration in force. Long operations keep the one they started with.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read())
     }
@@ -81,13 +81,13 @@ impl App {
     }
 
     /// From now on requests about scraping are answered.
-    pub(crate) fn set_scraping(&self, scraping: Arc<Scraping>) {
+    pub(crate) fn set_scraping(&self, scraping: Arc<ScrapeManager>) {
         let earlier = self.scraping.set(scraping);
         debug_assert!(earlier.is_ok(), "a process scrapes in one place");
     }
 
     /// `None` until the database is open.
-    pub(crate) fn scraping(&self) -> Option<&Arc<Scraping>> {
+    pub(crate) fn scraping(&self) -> Option<&Arc<ScrapeManager>> {
         self.scraping.get()
     }
 
@@ -98,14 +98,14 @@ impl App {
     }
 }
 
-/// What does not change while the process runs.
-pub(crate) struct Started {
+/// Facts that do not change while the process runs.
+pub(crate) struct ProcessInfo {
     pub(crate) at_ms: i64,
     pub(crate) directory: String,
     pub(crate) hostname: String,
 }
 
-impl Started {
+impl ProcessInfo {
     pub(crate) fn new(now_ms: i64) -> Self {
         let directory = std::env::current_dir();
         Self {

@@ -1,7 +1,7 @@
-//! The running process: configuration, HTTP doors, lifecycle.
+//! The running process: configuration, listeners, lifecycle.
 //!
 //! ```text
-//! Config ─► Process ─┬─► Database (opened while the door already answers /-/healthy)
+//! Config ─► Process ─┬─► Database (opened while /-/healthy is already answered)
 //!                    └─► listener ─► routes ─► handlers (write, read, query, admin, status) ─► wire, Database
 //! ```
 //!
@@ -30,6 +30,7 @@ pub use config::{
     ServerOptions, Setting, Source,
 };
 pub use icecore_access::Role;
+pub use listener::{ConnectionHandler, LineConnection, LineProtocol};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};
 pub use middleware::route::Route;
 pub use process::{Process, ServeError, run};

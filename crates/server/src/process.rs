@@ -1,13 +1,13 @@
 //! One running process, from its configuration to its end.
 //!
 //! ```text
-//! start:  door open ─► /-/healthy answers ─► database opened, journal replayed ─► ready
-//! end:    signal ─► door shut, requests under way answered ─► flush ─► closed ─► Ok
-//!         database failed ─► door shut ─► Err at once: nothing more can be acknowledged
+//! start:  listening ─► /-/healthy answers ─► database opened, journal replayed ─► ready
+//! stop:   signal ─► listeners closed, requests under way answered ─► flush ─► closed ─► Ok
+//!         database failed ─► listeners closed ─► Err at once: nothing more can be acknowledged
 //! ```
 //!
 //! Holds always:
-//! - The door is open before the database is, so that whoever supervises the process sees it alive
+//! - It listens before the database is open, so that whoever supervises the process sees it alive
 //!   while it recovers.
 //! - Ending early at any point loses nothing that was acknowledged: a flush only saves the next
 //!   start the replay.
@@ -30,22 +30,22 @@ use tracing::{error, info, warn};
 
 use crate::app::App;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
-use crate::listener::{Door, Protocols};
+use crate::listener::{ConnectionHandler, Listener, Protocols};
 use crate::reload::reload;
 use crate::routes::{ROUTES, grpc_router, router};
 use crate::telemetry;
 use icecore_access::Access;
-use icecore_scrape::{Own, Scraping};
+use icecore_scrape::{ScrapeManager, SelfScrape};
 
-/// How often a long stop says what it is waiting for.
+/// Interval at which a long shutdown logs what it is waiting for.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a stop waits for a store that fails. Orchestrators commonly kill after 30 s.
+/// How long a shutdown waits for a store that fails. Orchestrators commonly kill after 30 s.
 const FAILING_STORE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Two signals so close together are one wish: some supervisors tell every process of a group and its
-/// leader once more.
-const SAME_WISH: Duration = Duration::from_secs(1);
+/// Two signals so close together count as one: some supervisors signal every process of a group and
+/// then its leader once more.
+const SAME_SIGNAL_WINDOW: Duration = Duration::from_secs(1);
 
 /// How long requests may go on after the database has failed: they only learn that it has.
 const FAILED_GRACE: Duration = Duration::from_millis(500);
@@ -77,7 +77,7 @@ pub enum ServeError {
     Close(#[source] StorageError),
     #[error("stopped without flushing, because {0}; what was acknowledged is in the journal")]
     Unflushed(String),
-    #[error("told to stop again while flushing; what was acknowledged is in the journal")]
+    #[error("stopped by a second signal while flushing; what was acknowledged is in the journal")]
     Interrupted,
 }
 
@@ -98,7 +98,7 @@ fn stop_signals() -> Result<mpsc::Receiver<&'static str>, ServeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
     let (sender, receiver) = mpsc::channel(4);
-    // Ends when nobody listens any more.
+    // Ends with the receiver.
     tokio::spawn(async move {
         loop {
             let name = tokio::select! {
@@ -113,70 +113,68 @@ fn stop_signals() -> Result<mpsc::Receiver<&'static str>, ServeError> {
     Ok(receiver)
 }
 
-/// A process whose door is open (or could not be) and whose database is not open yet.
+/// A process that listens (or could not) and whose database is not open yet.
 pub struct Process {
     config: Config,
     environment: Environment,
     app: Arc<App>,
-    door: Option<Door>,
-    grpc_door: Option<Door>,
+    http: Option<Listener>,
+    grpc: Option<Listener>,
     /// Reads the web configuration file again when it changes.
     watching: JoinSet<()>,
 }
 
 impl Process {
-    /// Opens the door. A port that nobody asked for and that is taken stays shut, with a warning.
+    /// Starts to listen. A default port that is in use is left alone, with a warning.
     pub async fn start(config: Config, environment: Environment) -> Result<Self, ServeError> {
         let clock = environment.clock.clone();
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
         let access = Access::open(web_config_of(&config))?;
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
-        let open = |listener, router, protocols| {
-            Door::open(listener, router, protocols, Arc::clone(&access))
-        };
+        let handler =
+            |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));
         let listen = &config.server.listen;
-        let bound = bind(listen).await;
-        let opened = bound.and_then(|listener| {
+        let opened = bind(listen).await.and_then(|socket| {
             let router = router(Arc::clone(&app));
-            open(listener, router, Protocols::Http1And2)
+            Listener::open(socket, handler(router, Protocols::Http1And2))
         });
-        let door = open_or_shut(opened, listen, config.listen_is_explicit(), "--listen")?;
-        let grpc_door = match &config.server.otlp_grpc_listen {
+        let http = listening(opened, listen, config.listen_is_explicit(), "--listen")?;
+        let grpc = match &config.server.otlp_grpc_listen {
             None => None,
             Some(listen) => {
-                let opened = bind(listen).await.and_then(|listener| {
+                let opened = bind(listen).await.and_then(|socket| {
                     let router = grpc_router(Arc::clone(&app));
-                    open(listener, router, Protocols::Http2)
+                    Listener::open(socket, handler(router, Protocols::Http2))
                 });
                 let explicit = config.grpc_listen_is_explicit();
-                open_or_shut(opened, listen, explicit, "--otlp.grpc.listen")?
+                listening(opened, listen, explicit, "--otlp.grpc.listen")?
             }
         };
-        for door in [&door, &grpc_door].into_iter().flatten() {
-            warn_if_unprotected(&access, door.address());
+        for listener in [&http, &grpc].into_iter().flatten() {
+            warn_if_unprotected(&access, listener.address());
         }
         Ok(Self {
             config,
             environment,
             app,
-            door,
-            grpc_door,
+            http,
+            grpc,
             watching: access.watch(),
         })
     }
 
-    /// Where HTTP is answered; `None` when the door is shut.
+    /// Where HTTP is answered; `None` when it is not.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.door.as_ref().map(Door::address)
+        self.http.as_ref().map(Listener::address)
     }
 
-    /// Where gRPC is answered; `None` when that door is shut.
+    /// Where gRPC is answered; `None` when it is not.
     pub fn grpc_address(&self) -> Option<SocketAddr> {
-        self.grpc_door.as_ref().map(Door::address)
+        self.grpc.as_ref().map(Listener::address)
     }
 
-    /// Opens the database and serves it until something arrives in `stop`. What arrives says who
-    /// asked; a second arrival ends the flush, too. A channel that is closed never says stop.
+    /// Opens the database and serves it until `stop` receives the name of a signal. A second one
+    /// interrupts the flush. A closed channel never stops it.
     pub async fn run_until(
         mut self,
         mut stop: mpsc::Receiver<&'static str>,
@@ -186,8 +184,8 @@ impl Process {
         let opening = Database::open(self.config.storage_options(), environment);
         let opened = tokio::select! {
             opened = opening => opened,
-            who = next(&mut stop) => {
-                info!(who, "stopping before the database was open");
+            signal = next(&mut stop) => {
+                info!(signal, "stopping before the database was open");
                 self.shut(Duration::ZERO).await;
                 return Ok(());
             }
@@ -211,22 +209,22 @@ impl Process {
         ));
         tokio::select! {
             reason = database.failed() => {
-                error!(reason, "the database has failed: nothing more can be acknowledged");
+                error!(reason, "database failed, stopping");
                 hangups.abort();
                 scraping.stop().await;
                 self.shut(FAILED_GRACE).await;
                 Err(ServeError::Failed(reason))
             }
-            who = next(&mut stop) => {
-                info!(who, "stopping");
+            signal = next(&mut stop) => {
+                info!(signal, "stopping");
                 // A request that waits for a run of maintenance, or for a flush that a job holds back,
                 // would take all of the grace time.
                 database.stop_maintenance();
                 hangups.abort();
-                saying("scrapes to end", scraping.stop()).await;
+                log_while_waiting("scrapes to end", scraping.stop()).await;
                 let grace = self.app.config().server.shutdown_grace;
-                if !saying("requests to be answered", self.shut(grace)).await {
-                    warn!(?grace, "requests were still under way after server.shutdown_grace");
+                if !log_while_waiting("requests to finish", self.shut(grace)).await {
+                    warn!(?grace, "aborted requests still running after server.shutdown_grace");
                 }
                 close(&database, &mut stop).await
             }
@@ -234,10 +232,10 @@ impl Process {
     }
 
     /// Starts scraping what the configuration names, or else this process itself.
-    async fn scrape(&self, database: &Database) -> Arc<Scraping> {
+    async fn scrape(&self, database: &Database) -> Arc<ScrapeManager> {
         let app = Arc::downgrade(&self.app);
         let page_of = database.clone();
-        let own = Own {
+        let own = SelfScrape {
             address: self.own_address(),
             page: Arc::new(move || {
                 Some(crate::status::metrics::render(&page_of, &*app.upgrade()?))
@@ -247,12 +245,12 @@ impl Process {
         let config = &self.config;
         let store = Arc::new(database.clone());
         let itself = config.scraping.itself;
-        let scraping = Scraping::start(store, clock, config.scrape(), own, itself).await;
+        let scraping = ScrapeManager::start(store, clock, config.scrape(), own, itself).await;
         self.app.set_scraping(Arc::clone(&scraping));
         scraping
     }
 
-    /// How this process calls itself where it scrapes itself: where its door is, or would be.
+    /// The target of the self-scrape: where this process listens, or would.
     fn own_address(&self) -> String {
         match self.address() {
             Some(address) => reachable(address).to_string(),
@@ -262,13 +260,13 @@ impl Process {
 
     async fn shut(&mut self, grace: Duration) -> bool {
         self.watching.abort_all();
-        let shut = |door: Option<Door>| async move {
-            match door {
-                Some(door) => door.shut(grace).await,
+        let shut = |listener: Option<Listener>| async move {
+            match listener {
+                Some(listener) => listener.shut(grace).await,
                 None => true,
             }
         };
-        let (http, grpc) = tokio::join!(shut(self.door.take()), shut(self.grpc_door.take()));
+        let (http, grpc) = tokio::join!(shut(self.http.take()), shut(self.grpc.take()));
         http && grpc
     }
 
@@ -313,7 +311,7 @@ impl Process {
                 "  otlp   {url}   (gRPC; OTLP over HTTP is at /v1/metrics above)"
             );
         }
-        // Nobody may be reading it, which is no reason to stop.
+        // A closed standard output is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());
     }
 }
@@ -322,18 +320,18 @@ async fn bind(listen: &ListenAddress) -> io::Result<TcpListener> {
     TcpListener::bind((listen.host.as_str(), listen.port)).await
 }
 
-/// A port that nobody asked for and that is taken stays shut, with a warning.
-fn open_or_shut(
-    opened: io::Result<Door>,
+/// A default port that is in use is left alone, with a warning.
+fn listening(
+    opened: io::Result<Listener>,
     listen: &ListenAddress,
     is_explicit: bool,
     flag: &str,
-) -> Result<Option<Door>, ServeError> {
+) -> Result<Option<Listener>, ServeError> {
     let address = listen.to_string();
     match opened {
-        Ok(door) => Ok(Some(door)),
+        Ok(listener) => Ok(Some(listener)),
         Err(error) if !is_explicit => {
-            warn!(address, %error, "this door stays shut; {flag} ADDRESS:PORT chooses another port");
+            warn!(address, %error, "not listening; {flag} ADDRESS:PORT chooses another port");
             Ok(None)
         }
         Err(source) => Err(ServeError::Listen { address, source }),
@@ -345,17 +343,17 @@ fn web_config_of(config: &Config) -> Option<PathBuf> {
     (!path.is_empty()).then(|| path.into())
 }
 
-/// Says that everybody in the network may read, write and delete.
+/// Without access control, everybody who can connect may read, write and delete.
 fn warn_if_unprotected(access: &Access, address: SocketAddr) {
     if !address.ip().is_loopback() && !access.is_restricted() {
         warn!(
             %address,
-            "everybody who reaches this address may read, write and delete: --web.config.file FILE restricts it"
+            "no access control: everybody who can connect may read, write and delete; see --web.config.file"
         );
     }
 }
 
-/// Where a client on this machine finds the door.
+/// The URL for a client on this machine.
 fn url_of(scheme: &str, address: SocketAddr) -> String {
     format!("{scheme}://{}", reachable(address))
 }
@@ -370,14 +368,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// SIGHUP reads the configuration anew, as in Prometheus.
-async fn reload_on_hangup(app: Arc<App>, scraping: Arc<Scraping>) {
+/// SIGHUP reloads the configuration, as in Prometheus.
+async fn reload_on_hangup(app: Arc<App>, scraping: Arc<ScrapeManager>) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
-        Err(error) => return warn!(%error, "SIGHUP will not reload the configuration"),
+        Err(error) => {
+            return warn!(%error, "cannot handle SIGHUP: it will not reload the configuration");
+        }
     };
     while hangups.recv().await.is_some() {
-        info!("SIGHUP: loading the configuration anew");
+        info!("SIGHUP: reloading the configuration");
         // What came of it is in the log.
         let _ = reload(&app, &scraping).await;
     }
@@ -385,13 +385,13 @@ async fn reload_on_hangup(app: Arc<App>, scraping: Arc<Scraping>) {
 
 async fn next(stop: &mut mpsc::Receiver<&'static str>) -> &'static str {
     match stop.recv().await {
-        Some(who) => who,
+        Some(signal) => signal,
         None => std::future::pending().await,
     }
 }
 
-/// Says what is waited for while it takes long.
-async fn saying<T>(what: &str, waiting: impl Future<Output = T>) -> T {
+/// Logs what is waited for while it takes long.
+async fn log_while_waiting<T>(what: &str, waiting: impl Future<Output = T>) -> T {
     let began = Instant::now();
     let mut waiting = pin!(waiting);
     loop {
@@ -405,7 +405,7 @@ async fn saying<T>(what: &str, waiting: impl Future<Output = T>) -> T {
     }
 }
 
-/// Flushes and closes, and says so while it takes long.
+/// Flushes and closes, with progress in the log while it takes long.
 async fn close(
     database: &Database,
     stop: &mut mpsc::Receiver<&'static str>,
@@ -440,11 +440,11 @@ async fn close(
                     return Err(ServeError::Unflushed(trouble));
                 }
             }
-            who = next(stop) => {
-                if began.elapsed() < SAME_WISH {
+            signal = next(stop) => {
+                if began.elapsed() < SAME_SIGNAL_WINDOW {
                     continue;
                 }
-                warn!(who, "stopping without waiting for the flush");
+                warn!(signal, "stopping without waiting for the flush");
                 return Err(ServeError::Interrupted);
             }
         }

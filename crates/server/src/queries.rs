@@ -44,7 +44,7 @@ pub(crate) enum QueryError {
 
 /// The engine with what queries share.
 pub(crate) struct Queries {
-    /// Replaced by a reload; a query goes on with the one it began with.
+    /// Replaced by a reload; a running query keeps the one it started with.
     engine: RwLock<Arc<Engine>>,
     pool: ThreadPool,
     slots: Arc<Semaphore>,
@@ -76,7 +76,7 @@ impl Queries {
         MemoryBudget::new(self.engine().options().memory_max)
     }
 
-    /// What a selection is told that is not part of a query.
+    /// Options of a selection that is not part of a query.
     pub(crate) fn hints(&self) -> SelectHints {
         SelectHints {
             memory: Some(self.memory()),
@@ -106,7 +106,7 @@ impl Queries {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             return Ok(slot);
         }
-        let _waiting = Waiting::begin(&self.waiting, self.waiting_max.load(Relaxed))?;
+        let _waiting = QueueSlot::begin(&self.waiting, self.waiting_max.load(Relaxed))?;
         let slot = Arc::clone(&self.slots).acquire_owned();
         match tokio::time::timeout(timeout, slot).await {
             Ok(Ok(slot)) => Ok(slot),
@@ -157,10 +157,10 @@ impl Queries {
     }
 }
 
-/// A place in the queue, given back when dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+/// A slot in the queue, released when dropped.
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> QueueSlot<'a> {
     fn begin(count: &'a AtomicUsize, max: usize) -> Result<Self, QueryError> {
         let place = Self(count);
         if count.fetch_add(1, Relaxed) >= max {
@@ -170,7 +170,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -202,13 +202,13 @@ impl<F: Future<Output: Send> + Send> Future for OnPool<'_, F> {
     }
 }
 
-/// Kept by whoever waits for an answer: dropping it cancels the query.
+/// Held while an answer is awaited: dropping it cancels the query.
 pub(crate) struct CancelOnDrop {
     flag: Arc<AtomicBool>,
     _gone: oneshot::Sender<Infallible>,
 }
 
-/// Given to [`Queries::execute`].
+/// Passed to [`Queries::execute`].
 pub(crate) struct Cancellation {
     flag: Arc<AtomicBool>,
     gone: oneshot::Receiver<Infallible>,

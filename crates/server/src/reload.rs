@@ -1,5 +1,5 @@
 //! A reload: SIGHUP or `POST /-/reload`. The web configuration file and the configuration file are read
-//! anew, and what can change while the process runs is changed.
+//! again, and settings that can change while the process runs are applied.
 //!
 //! ```text
 //! web configuration file ─► access
@@ -19,10 +19,13 @@ use tracing::{error, info, warn};
 use crate::app::App;
 use crate::config::{Changes, Config};
 use crate::telemetry;
-use icecore_scrape::Scraping;
+use icecore_scrape::ScrapeManager;
 
 /// Answers when the new configuration is in force, or why it is not.
-pub(crate) async fn reload(app: &Arc<App>, scraping: &Arc<Scraping>) -> Result<Changes, String> {
+pub(crate) async fn reload(
+    app: &Arc<App>,
+    scraping: &Arc<ScrapeManager>,
+) -> Result<Changes, String> {
     let (app, scraping) = (Arc::clone(app), Arc::clone(scraping));
     let task = tokio::spawn(async move {
         let _one_at_a_time = app.reloading.lock().await;
@@ -38,7 +41,7 @@ pub(crate) async fn reload(app: &Arc<App>, scraping: &Arc<Scraping>) -> Result<C
     task.await.map_err(|error| error.to_string())?
 }
 
-async fn reload_config(app: &App, scraping: &Scraping) -> Result<Changes, String> {
+async fn reload_config(app: &App, scraping: &ScrapeManager) -> Result<Changes, String> {
     let applied = apply(app, scraping).await;
     match &applied {
         Ok(changes) => {
@@ -46,14 +49,14 @@ async fn reload_config(app: &App, scraping: &Scraping) -> Result<Changes, String
             info!(%settings, "configuration loaded");
             if !changes.waiting.is_empty() {
                 let settings = Keys(&changes.waiting);
-                warn!(%settings, "settings have changed that need a restart; the values before stay in force");
+                warn!(%settings, "changed settings need a restart; keeping the previous values");
             }
         }
         Err(reason) => {
             scraping.reload_failed();
             error!(
                 reason,
-                "the configuration could not be loaded; the one before stays in force"
+                "cannot load configuration; keeping the previous one"
             );
         }
     }
@@ -61,7 +64,7 @@ async fn reload_config(app: &App, scraping: &Scraping) -> Result<Changes, String
 }
 
 /// On an error nothing has changed.
-async fn apply(app: &App, scraping: &Scraping) -> Result<Changes, String> {
+async fn apply(app: &App, scraping: &ScrapeManager) -> Result<Changes, String> {
     let before = app.config();
     let running = Arc::clone(&before);
     let read = tokio::task::spawn_blocking(move || running.reread());

@@ -1,11 +1,11 @@
-//! The HTTP door: routes, and what holds for every request.
+//! The routes, and what holds for every request.
 //!
 //! ```text
 //! connection ─► observe (count, access, time limit, origins, compression) ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
-//! - Whoever may not ask is told so before anything of the request is read or decided.
+//! - Access is checked before anything of the request is read.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and what administrators ask for, which
 //!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
@@ -40,8 +40,8 @@ use crate::read::{exemplars, export, federate, labels, remote_read};
 use crate::status::{health, info, targets};
 use crate::write::{grpc, import, otlp_http, remote_write};
 
-/// A route and who answers it.
-struct Served {
+/// A route and its handler.
+struct Endpoint {
     route: Route,
     handler: fn() -> MethodRouter<Arc<App>>,
 }
@@ -51,8 +51,8 @@ const fn route(
     methods: &'static [&'static str],
     what: &'static str,
     handler: fn() -> MethodRouter<Arc<App>>,
-) -> Served {
-    Served {
+) -> Endpoint {
+    Endpoint {
         route: Route {
             path,
             methods,
@@ -65,8 +65,8 @@ const fn route(
 }
 
 /// A route for another role than reading.
-const fn only(role: Role, served: Served) -> Served {
-    Served {
+const fn only(role: Role, served: Endpoint) -> Endpoint {
+    Endpoint {
         route: Route {
             role,
             ..served.route
@@ -76,9 +76,9 @@ const fn only(role: Role, served: Served) -> Served {
 }
 
 /// A route that answers when it is done, or goes on for as long as its client does.
-const fn unlimited(role: Role, served: Served) -> Served {
+const fn unlimited(role: Role, served: Endpoint) -> Endpoint {
     let served = only(role, served);
-    Served {
+    Endpoint {
         route: Route {
             time: TimeLimit::None,
             ..served.route
@@ -91,9 +91,9 @@ const fn query(
     path: &'static str,
     what: &'static str,
     handler: fn() -> MethodRouter<Arc<App>>,
-) -> Served {
+) -> Endpoint {
     let served = route(path, GET_POST, what, handler);
-    Served {
+    Endpoint {
         route: Route {
             time: TimeLimit::Query,
             ..served.route
@@ -117,7 +117,7 @@ pub static ROUTES: [Route; TABLE.len()] = {
     routes
 };
 
-const TABLE: &[Served] = &[
+const TABLE: &[Endpoint] = &[
     route("/", GET, "this page", || get(health::index)),
     only(
         Role::Open,
@@ -378,7 +378,7 @@ const TABLE: &[Served] = &[
     ),
 ];
 
-/// What is answered at the HTTP door: every path.
+/// The router of the HTTP port: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for served in TABLE {
@@ -391,7 +391,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     observed(router, app)
 }
 
-/// What is answered at the gRPC door: the methods of gRPC, and nothing else.
+/// The router of the gRPC port: the methods of gRPC only.
 pub(crate) fn grpc_router(app: Arc<App>) -> Router {
     let router = Router::new()
         .route(grpc::EXPORT, post(grpc::export))
@@ -413,7 +413,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     let origin = in_api.then(|| origins::origin_of(&request)).flatten();
     let encoding = compress::wanted(&request);
     let mut response = if in_api && request.method() == Method::OPTIONS {
-        // Nobody is asked for a credential: browsers send none.
+        // No credential is required: browsers send none.
         let known = route.and_then(|route| other_method(route, request.method()));
         known.unwrap_or_else(|| StatusCode::NO_CONTENT.into_response())
     } else {
@@ -444,7 +444,7 @@ fn until_done(response: Response, kept: impl Send + 'static) -> Response {
     })
 }
 
-/// Answers whoever may ask. A path that does not exist is told only to those who are known.
+/// Checks access first: without it, unknown paths look like known ones.
 async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
     let certificate = request.extensions().get::<Arc<PeerCertificate>>();
     let role = route.map(|route| route.role);
@@ -485,7 +485,7 @@ fn other_method(route: &Route, method: &Method) -> Option<Response> {
     allowed.push("OPTIONS");
     allowed.sort_unstable();
     let mut response = match *method {
-        // Browsers ask before they send what another page told them to.
+        // A browser's preflight request.
         Method::OPTIONS if route.path.starts_with("/api/") => {
             StatusCode::NO_CONTENT.into_response()
         }

@@ -1,10 +1,11 @@
-//! What the process says about itself: `tracing` events on standard error.
+//! Logging: `tracing` events on standard error.
 //!
 //! Standard output stays free for what a command was asked to print.
 
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
+use icecore_settings::Choice as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogLevel, LogOptions};
@@ -12,7 +13,7 @@ use crate::config::{LogFormat, LogLevel, LogOptions};
 /// Libraries whose lines at `info` are about their own housekeeping, not about this process.
 const QUIET_LIBRARIES: &str = "slatedb=warn,foyer=warn,hyper=warn,object_store=warn";
 
-/// Begins to log. A second call changes nothing: whoever embeds this may have its own subscriber.
+/// Starts logging. Does nothing where a subscriber is already installed.
 pub(crate) fn start(options: LogOptions) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter(options.level))
@@ -46,7 +47,7 @@ fn change_with(change: impl Fn(LogLevel) + Send + Sync + 'static) {
     let _ = CHANGE.set(Box::new(change));
 }
 
-/// From now on this much is logged. Nothing changes where somebody else's subscriber is in place.
+/// Changes the level of the subscriber that [`start`] installed.
 pub(crate) fn set_level(level: LogLevel) {
     if let Some(change) = CHANGE.get() {
         change(level);
@@ -61,8 +62,8 @@ fn filter(level: LogLevel) -> EnvFilter {
 fn directives(level: LogLevel) -> String {
     use crate::config::LogLevel::{Debug, Trace};
     match level {
-        Debug | Trace => level.as_str().into(),
-        _ => format!("{},{QUIET_LIBRARIES}", level.as_str()),
+        Debug | Trace => LogLevel::word(level).into(),
+        _ => format!("{},{QUIET_LIBRARIES}", LogLevel::word(level)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading a map of a configuration file key by key.
 //!
 //! Holds always: which keys a map may have is what was asked for, so that no list of known keys can be out of
-//! step with what is read; a complaint never stops the reading, so all problems are found at once.
+//! step with what is read; a problem never stops the reading, so that all are found at once.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::duration;
 use crate::problem::{Problem, nearest, quoted};
 use crate::secret::Secret;
-use crate::yaml::{Entry, Node, Position, Value};
+use crate::yaml::{self, Entry, Node, Position, Value};
 
 /// The file that is being read, and what is wrong with it.
 pub struct SourceFile<'f> {
@@ -32,16 +32,40 @@ impl<'f> SourceFile<'f> {
         }
     }
 
-    pub fn complain(&self, at: Position, subject: &str, reason: impl Into<String>) {
-        self.complain_of(at, Problem::new(subject, reason));
+    pub fn report(&self, at: Position, subject: &str, reason: impl Into<String>) {
+        self.report_problem(at, Problem::new(subject, reason));
     }
 
-    pub fn complain_of(&self, at: Position, problem: Problem) {
+    pub fn report_problem(&self, at: Position, problem: Problem) {
         self.problems.borrow_mut().push(problem.at(self.file, at));
     }
 
+    /// Adds the problems of a file that this one names.
+    pub fn include(&self, other: SourceFile<'_>) {
+        self.problems.borrow_mut().extend(other.into_problems());
+    }
+
+    /// The document in `text`; none, and a problem, where it is not YAML.
+    pub fn parse(&self, text: &str) -> Option<Node> {
+        match yaml::parse(text) {
+            Ok(root) => Some(root),
+            Err(error) => {
+                self.report(error.at, "", error.reason);
+                None
+            }
+        }
+    }
+
+    /// All problems in the order in which a person goes through the file; those of included files
+    /// come last.
     pub fn into_problems(self) -> Vec<Problem> {
-        self.problems.into_inner()
+        let mut problems = self.problems.into_inner();
+        problems.sort_by_key(|problem| {
+            let (path, at) = problem.place.as_ref()?;
+            let other = (path != self.file).then(|| path.clone());
+            Some((other, at.line, at.column))
+        });
+        problems
     }
 
     /// A path of the file; an empty one stays empty.
@@ -53,8 +77,8 @@ impl<'f> SourceFile<'f> {
     }
 }
 
-/// A value, and where it was written, for complaints that come later.
-pub struct Placed<T> {
+/// A value and where it was written, for problems that are found later.
+pub struct Spanned<T> {
     pub value: T,
     pub at: Position,
 }
@@ -70,7 +94,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The map that `node` is. Anything else is complained about and read as an empty map.
+    /// The map that `node` is. Anything else is a problem and read as an empty map.
     pub fn of(node: &'a Node, path: impl Into<String>, source: &'a SourceFile<'a>) -> Self {
         let path = path.into();
         let entries = match &node.value {
@@ -81,7 +105,7 @@ impl<'a> Fields<'a> {
                     "expected a map of keys and values, found {}",
                     kind_of(other)
                 );
-                source.complain(node.at, &path, reason);
+                source.report(node.at, &path, reason);
                 &[]
             }
         };
@@ -116,10 +140,10 @@ impl<'a> Fields<'a> {
         entry.map_or(self.at, |entry| entry.node.at)
     }
 
-    /// Complains about the value of a key, or about its absence.
-    pub fn complain(&self, key: &str, reason: impl Into<String>) {
+    /// Reports a problem with the value of a key, or with its absence.
+    pub fn report(&self, key: &str, reason: impl Into<String>) {
         let subject = self.path_of(key);
-        self.source.complain(self.position(key), &subject, reason);
+        self.source.report(self.position(key), &subject, reason);
     }
 
     pub fn path_of(&self, key: &str) -> String {
@@ -132,7 +156,7 @@ impl<'a> Fields<'a> {
 
     fn expected(&self, key: &str, what: &str, node: &Node) {
         let found = shown(&node.value);
-        self.complain(key, format!("expected {what}, found {found}"));
+        self.report(key, format!("expected {what}, found {found}"));
     }
 
     pub fn text(&mut self, key: &'static str) -> Option<String> {
@@ -145,19 +169,19 @@ impl<'a> Fields<'a> {
     }
 
     /// A text with its place; an empty one counts as not given.
-    pub fn placed_text(&mut self, key: &'static str) -> Option<Placed<String>> {
+    pub fn spanned_text(&mut self, key: &'static str) -> Option<Spanned<String>> {
         let value = self.text(key).filter(|text| !text.is_empty())?;
         let at = self.position(key);
-        Some(Placed { value, at })
+        Some(Spanned { value, at })
     }
 
-    pub fn placed_texts(&mut self, key: &'static str) -> Vec<Placed<String>> {
+    pub fn spanned_texts(&mut self, key: &'static str) -> Vec<Spanned<String>> {
         let nodes = self.list(key);
         let path = self.path_of(key);
         let text = |(index, node): (usize, &Node)| {
             let at = node.at;
             let value = text_of(node, &format!("{path}[{index}]"), self.source)?;
-            Some(Placed { value, at })
+            Some(Spanned { value, at })
         };
         nodes.iter().enumerate().filter_map(text).collect()
     }
@@ -173,7 +197,7 @@ impl<'a> Fields<'a> {
             Ok(value) => Some(value),
             Err(what) => {
                 let found = quoted(&text);
-                self.complain(key, format!("expected {what}, found {found}"));
+                self.report(key, format!("expected {what}, found {found}"));
                 None
             }
         }
@@ -227,11 +251,6 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Numbers for which zero means that they were not given.
-    pub fn limit(&mut self, key: &'static str) -> Option<u64> {
-        self.number(key).filter(|limit| *limit > 0)
-    }
-
     pub fn factor(&mut self, key: &'static str) -> Option<f64> {
         let node = self.node(key)?;
         let value = match &node.value {
@@ -255,7 +274,7 @@ impl<'a> Fields<'a> {
             Value::List(nodes) => nodes,
             _ => {
                 let found = kind_of(&node.value);
-                self.complain(key, format!("expected a list, found {found}"));
+                self.report(key, format!("expected a list, found {found}"));
                 &[]
             }
         }
@@ -272,7 +291,7 @@ impl<'a> Fields<'a> {
         Some(Fields::of(node, self.path_of(key), self.source))
     }
 
-    /// The maps of a list; an element that is nothing at all is complained about.
+    /// The maps of a list; an empty element is a problem.
     pub fn maps(&mut self, key: &'static str) -> Vec<Fields<'a>> {
         let nodes = self.list(key);
         let mut maps = Vec::with_capacity(nodes.len());
@@ -280,7 +299,7 @@ impl<'a> Fields<'a> {
             let path = format!("{}[{index}]", self.path_of(key));
             if matches!(node.value, Value::Null) {
                 let reason = "expected a map of keys and values, found nothing";
-                self.source.complain(node.at, &path, reason);
+                self.source.report(node.at, &path, reason);
             } else {
                 maps.push(Fields::of(node, path, self.source));
             }
@@ -306,16 +325,16 @@ impl<'a> Fields<'a> {
                 other => {
                     let path = format!("{}.{}", self.path_of(key), entry.key);
                     let reason = format!("expected text, found {}", shown(other));
-                    self.source.complain(entry.node.at, &path, reason);
+                    self.source.report(entry.node.at, &path, reason);
                 }
             }
         }
         pairs
     }
 
-    /// A secret, which no complaint repeats.
+    /// A secret, which no message repeats.
     pub fn secret(&mut self, key: &'static str) -> Option<Secret> {
-        self.secret_text(key).map(Secret::Given)
+        self.secret_text(key).map(Secret::Inline)
     }
 
     pub fn secret_text(&mut self, key: &'static str) -> Option<String> {
@@ -332,9 +351,9 @@ impl<'a> Fields<'a> {
     pub fn secret_or_file(&mut self, key: &'static str, file_key: &'static str) -> Option<Secret> {
         let given = self.secret(key);
         let file = self.secret_file(file_key);
-        let is_empty = |secret: &Secret| matches!(secret, Secret::Given(text) if text.is_empty());
+        let is_empty = |secret: &Secret| matches!(secret, Secret::Inline(text) if text.is_empty());
         if file.is_some() && given.as_ref().is_some_and(|given| !is_empty(given)) {
-            self.complain(
+            self.report(
                 file_key,
                 format!("{key} is given as well; one of them is enough"),
             );
@@ -342,10 +361,10 @@ impl<'a> Fields<'a> {
         file.or(given)
     }
 
-    /// Complains if a key is there that cannot be acted upon and would be missed.
+    /// Reports a key that is not supported and whose effect would be missed.
     pub fn refuse(&mut self, key: &'static str, why: &str) {
         if self.node(key).is_some() {
-            self.complain(key, why);
+            self.report(key, why);
         }
     }
 
@@ -355,31 +374,25 @@ impl<'a> Fields<'a> {
         entry.is_some_and(|entry| !matches!(entry.node.value, Value::Null))
     }
 
-    /// Complains about every key that was not asked for. `explain` knows more about some.
-    pub fn finish_with(self, explain: impl Fn(&str) -> Option<String>) {
+    /// Reports every key that was not read. `explain` may say more about some.
+    pub fn finish_with(self, explain: impl Fn(&str, Problem) -> Problem) {
         for entry in self.entries {
             if self.asked.contains(&entry.key.as_str()) {
                 continue;
             }
-            let subject = self.path_of(&entry.key);
-            let problem = match explain(&entry.key) {
-                Some(reason) => Problem::new(subject, reason),
-                None => {
-                    let near = nearest(&entry.key, self.asked.iter().copied());
-                    let cure = near.map(|near| format!("did you mean {near}?"));
-                    Problem::new(subject, "unknown key").cure(cure)
-                }
-            };
-            self.source.complain_of(entry.key_at, problem);
+            let near = nearest(&entry.key, self.asked.iter().copied());
+            let problem = Problem::unknown_key(self.path_of(&entry.key), near);
+            let problem = explain(&entry.key, problem);
+            self.source.report_problem(entry.key_at, problem);
         }
     }
 
     pub fn finish(self) {
-        self.finish_with(|_| None);
+        self.finish_with(|_, problem| problem);
     }
 }
 
-/// The texts of a list; anything else in it is complained about.
+/// The texts of a list; anything else in it is a problem.
 pub fn texts_of(nodes: &[Node], path: &str, source: &SourceFile<'_>) -> Vec<String> {
     let nodes = nodes.iter().enumerate();
     let texts = nodes.filter_map(|(at, node)| text_of(node, &format!("{path}[{at}]"), source));
@@ -391,19 +404,19 @@ fn text_of(node: &Node, path: &str, source: &SourceFile<'_>) -> Option<String> {
         Value::Scalar { text, .. } => Some(text.clone()),
         other => {
             let reason = format!("expected text, found {}", shown(other));
-            source.complain(node.at, path, reason);
+            source.report(node.at, path, reason);
             None
         }
     }
 }
 
-/// A text that no complaint repeats.
+/// A text that no message repeats.
 pub fn secret_text_of(node: &Node, path: &str, source: &SourceFile<'_>) -> Option<String> {
     match &node.value {
         Value::Scalar { text, .. } => Some(text.clone()),
         Value::Null => None,
         Value::List(_) | Value::Map(_) => {
-            source.complain(node.at, path, "expected text");
+            source.report(node.at, path, "expected text");
             None
         }
     }

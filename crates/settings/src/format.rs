@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::secret::SECRET_SHOWN;
+use crate::secret::SECRET_PLACEHOLDER;
 use crate::text::{BadValue, whole_number};
 use crate::{duration, size};
 
@@ -32,7 +32,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Words, as a list in the file and separated by commas elsewhere.
     Names,
-    /// Text that is shown to nobody.
+    /// Text that is never shown.
     Secret,
 }
 
@@ -222,15 +222,15 @@ impl Format for Names {
     const KIND: Kind = Kind::Names;
 
     fn parse(text: &str) -> Result<Vec<String>, BadValue> {
-        let names = text.split(',').map(str::trim).map(Into::into);
-        let names: Vec<String> = match text {
-            "" => Vec::new(),
-            _ => names.collect(),
-        };
-        match names.iter().any(String::is_empty) {
-            true => Err(BadValue::expected("names, none of them empty")),
-            false => Ok(names),
+        if text.is_empty() {
+            return Ok(Vec::new());
         }
+        let names = text.split(',').map(str::trim).map(Into::into);
+        let names: Vec<String> = names.collect();
+        if names.iter().any(String::is_empty) {
+            return Err(BadValue::expected("names, none of them empty"));
+        }
+        Ok(names)
     }
 
     fn show(value: &Vec<String>) -> String {
@@ -259,7 +259,7 @@ impl Format for SecretText {
     const KIND: Kind = Kind::Secret;
 
     fn parse(text: &str) -> Result<String, BadValue> {
-        if text == SECRET_SHOWN {
+        if text == SECRET_PLACEHOLDER {
             return Err(BadValue::expected(
                 "the secret itself, not the placeholder that is printed for it",
             ));
@@ -271,12 +271,12 @@ impl Format for SecretText {
         if value.is_empty() {
             String::new()
         } else {
-            SECRET_SHOWN.into()
+            SECRET_PLACEHOLDER.into()
         }
     }
 }
 
-/// Where a door listens: a host name or address, and a port.
+/// Where a server listens: a host name or address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListenAddress {
     /// As `TcpListener::bind((host, port))` takes it: IPv6 addresses without brackets.
@@ -351,13 +351,45 @@ fn is_host_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
 }
 
-/// An enumeration and the words for it.
+/// An enumeration and the words for it. Implemented by [`choice!`](crate::choice).
 pub trait Choice {
     /// The enumeration itself, unless that belongs to another crate.
     type Value: Copy + PartialEq + 'static;
     const WORDS: &'static [&'static str];
     /// In the order of `WORDS`.
     const VALUES: &'static [Self::Value];
+
+    fn word(value: Self::Value) -> &'static str {
+        std::iter::zip(Self::WORDS, Self::VALUES)
+            .find_map(|(word, choice)| (*choice == value).then_some(*word))
+            .unwrap_or_default()
+    }
+
+    /// The value of a word, or what was expected.
+    fn parse_word(text: &str) -> Result<Self::Value, String> {
+        std::iter::zip(Self::WORDS, Self::VALUES)
+            .find_map(|(word, value)| (*word == text).then_some(*value))
+            .ok_or_else(|| match Self::WORDS {
+                [one, other] => format!("{one} or {other}"),
+                words => format!("one of {}", words.join(", ")),
+            })
+    }
+}
+
+/// The words for the variants of an enumeration; `Words for Enumeration` where that belongs to
+/// another crate.
+#[macro_export]
+macro_rules! choice {
+    ($words:ident for $value:ident { $($word:literal => $variant:ident),+ $(,)? }) => {
+        impl $crate::Choice for $words {
+            type Value = $value;
+            const WORDS: &'static [&'static str] = &[$($word),+];
+            const VALUES: &'static [$value] = &[$($value::$variant),+];
+        }
+    };
+    ($value:ident $variants:tt) => {
+        $crate::choice!($value for $value $variants);
+    };
 }
 
 impl<C: Choice> Format for OneOf<C> {
@@ -365,14 +397,10 @@ impl<C: Choice> Format for OneOf<C> {
     const KIND: Kind = Kind::Choice(C::WORDS);
 
     fn parse(text: &str) -> Result<C::Value, BadValue> {
-        std::iter::zip(C::WORDS, C::VALUES)
-            .find_map(|(word, value)| (*word == text).then_some(*value))
-            .ok_or_else(|| BadValue::expected(C::WORDS.join(" or ")))
+        C::parse_word(text).map_err(BadValue::expected)
     }
 
     fn show(value: &C::Value) -> String {
-        std::iter::zip(C::WORDS, C::VALUES)
-            .find_map(|(word, choice)| (choice == value).then(|| (*word).into()))
-            .unwrap_or_default()
+        C::word(*value).into()
     }
 }

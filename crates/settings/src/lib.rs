@@ -3,7 +3,7 @@
 //! ```text
 //! text ─► yaml ─► Node ─► Fields ─► typed values, problems with line and column
 //!                                     │
-//! flag, variable ─► Setting::write ───┤   format: one text form per kind of value
+//! flag, variable ─► Loader ───────────┤   format: one text form per kind of value
 //!                                     ▼
 //!                          render: YAML that reads back as the same values
 //! ```
@@ -17,23 +17,30 @@ mod binary_size;
 pub mod duration;
 mod fields;
 mod format;
+pub mod keys;
+mod loader;
 mod problem;
+mod read;
 mod registry;
 mod render;
 mod secret;
 pub mod size;
+mod sources;
 mod text;
 pub mod yaml;
 
 pub use binary_size::{parse_binary_size, show_binary_size};
-pub use fields::{Fields, Placed, SourceFile, secret_text_of, texts_of};
+pub use fields::{Fields, SourceFile, Spanned, secret_text_of, texts_of};
 pub use format::{
     Address, AutoSize, AutoTime, Bool, Choice, Format, Integer, Kind, ListenAddress, Location,
     Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
 };
+pub use loader::{FILE_VARIABLE, Inputs, Loader};
 pub use problem::{ConfigError, Problem, nearest, quoted};
-pub use registry::Setting;
+pub use read::{read_bytes, read_text};
+pub use registry::{Registry, SECTION, Setting};
 pub use render::{Map, Tree, without_password, yaml_text};
-pub use secret::{SECRET_SHOWN, Secret};
+pub use secret::{SECRET_PLACEHOLDER, Secret};
+pub use sources::{Source, Sources};
 pub use text::BadValue;
 pub use yaml::{Entry, Node, Position, Value, YamlError};

@@ -1,5 +1,5 @@
-//! What is wrong with a configuration, said so that it can be mended: which setting, what was
-//! expected, what was found, where, and the nearest thing that would have been right.
+//! Problems with a configuration: which setting, what was expected, what was found, where, and what
+//! would be right.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ pub enum ConfigError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{}", Listed(.0))]
+    #[error("{}", ProblemList(.0))]
     Invalid(Vec<Problem>),
 }
 
-/// One thing to mend.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key, flag or variable as the user wrote it.
@@ -27,7 +27,7 @@ pub struct Problem {
     /// Where in the configuration file; `None` for flags and the environment.
     pub place: Option<(PathBuf, Position)>,
     /// What would be right, where that can be guessed.
-    pub cure: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl Problem {
@@ -36,8 +36,12 @@ impl Problem {
             subject: subject.into(),
             reason: reason.into(),
             place: None,
-            cure: None,
+            hint: None,
         }
+    }
+
+    pub fn unknown_key(path: impl Into<String>, near: Option<&str>) -> Self {
+        Self::new(path, "unknown key").did_you_mean(near)
     }
 
     pub fn at(mut self, file: &Path, position: Position) -> Self {
@@ -45,8 +49,13 @@ impl Problem {
         self
     }
 
-    pub fn cure(mut self, cure: Option<String>) -> Self {
-        self.cure = cure;
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn did_you_mean(mut self, near: Option<&str>) -> Self {
+        self.hint = near.map(|near| format!("did you mean {near}?"));
         self
     }
 }
@@ -60,16 +69,16 @@ impl fmt::Display for Problem {
         if let Some((file, position)) = &self.place {
             write!(f, ", at {position} of {}", file.display())?;
         }
-        if let Some(cure) = &self.cure {
-            write!(f, "; {cure}")?;
+        if let Some(hint) = &self.hint {
+            write!(f, "; {hint}")?;
         }
         Ok(())
     }
 }
 
-struct Listed<'a>(&'a [Problem]);
+struct ProblemList<'a>(&'a [Problem]);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for ProblemList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = self.0 {
             return only.fmt(f);
@@ -82,7 +91,7 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-/// A found text as it is shown in a complaint: quoted, and cut where it is long.
+/// A text as error messages show it: quoted, and cut where it is long.
 pub fn quoted(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 60;
     if text.chars().count() <= SHOWN_CHARS_MAX {

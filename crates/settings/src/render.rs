@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::duration;
-use crate::secret::SECRET_SHOWN;
+use crate::secret::SECRET_PLACEHOLDER;
 
 /// A value of a configuration file.
 pub enum Tree {
@@ -47,18 +47,6 @@ impl Map {
 
     pub fn boolean(&mut self, key: &str, value: bool) {
         self.text(key, if value { "true" } else { "false" });
-    }
-
-    pub fn if_true(&mut self, key: &str, value: bool) {
-        if value {
-            self.boolean(key, value);
-        }
-    }
-
-    pub fn limit(&mut self, key: &str, limit: u64) {
-        if limit > 0 {
-            self.text(key, limit.to_string());
-        }
     }
 
     pub fn list(&mut self, key: &str, texts: impl Iterator<Item = String>) {
@@ -123,7 +111,7 @@ fn write_list(out: &mut String, list: &[Tree], indent: usize) {
     }
 }
 
-/// A URL may carry credentials (`https://user:password@host`), which are nobody's business.
+/// A URL may carry credentials (`https://user:password@host`), which must not be shown.
 pub fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.into();
@@ -133,7 +121,7 @@ pub fn without_password(text: &str) -> String {
         None => (rest, ""),
     };
     match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{SECRET_SHOWN}@{host}{path}"),
+        Some((_, host)) => format!("{scheme}://{SECRET_PLACEHOLDER}@{host}{path}"),
         None => text.into(),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `saphyr-parser` gives events with positions; this builds a tree from them and checks what the
 //! parser leaves open: duplicated keys, aliases, merge keys, depth and size. Chosen over a serde
-//! front end because every complaint about a setting must say line and column.
+//! front end because every problem with a setting must say line and column.
 //!
 //! Holds always: the tree is at most `DEPTH_MAX` deep and `NODES_MAX` nodes large, however the
 //! file uses aliases, so walking and dropping it is bounded.

@@ -4,7 +4,9 @@ use clap::Args;
 use icecore_storage::inspect::{Bucket, Inspector, Statistics, StatisticsQuery};
 use serde_json::{Value, json};
 
-use crate::output::{Format, Output, Table, end_progress, size};
+use indicatif::ProgressBar;
+
+use crate::output::{Format, Output, Table, size};
 use crate::utc::parse_ms;
 
 #[derive(Args)]
@@ -41,9 +43,10 @@ pub(super) async fn show(
     query: &StatisticsQuery,
     format: Format,
     output: &mut Output,
+    progress: &ProgressBar,
 ) -> anyhow::Result<()> {
     let statistics = inspector.statistics(query).await?;
-    end_progress();
+    progress.finish_and_clear();
     match format {
         Format::Json => drop(output.json(&to_json(&statistics))?),
         Format::Text => print(&statistics, output)?,
@@ -66,9 +69,12 @@ fn print(found: &Statistics, output: &mut Output) -> anyhow::Result<()> {
             "{unreadable} records could not be read: see icecore check"
         ))?;
     }
-    let shown = |shown: usize, total: u64, what: &str| match shown as u64 == total {
-        true => format!("\n{total} {what}"),
-        false => format!("\n{shown} of {total} {what}, largest first"),
+    let shown = |shown: usize, total: u64, what: &str| {
+        if shown as u64 == total {
+            format!("\n{total} {what}")
+        } else {
+            format!("\n{shown} of {total} {what}, largest first")
+        }
     };
     output.line(&shown(found.metrics.len(), found.metrics_total, "metrics"))?;
     let mut table = Table::new(1, ["metric", "series", "samples", "exemplars", "bytes"]);

@@ -1,8 +1,6 @@
 //! How far a run is, on standard error.
 
-use std::io::{self, IsTerminal as _};
-use std::time::Instant;
-
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::show;
@@ -11,24 +9,23 @@ use crate::output;
 /// One line that is kept up to date in a terminal; elsewhere a line for each change that is more than
 /// a counter.
 pub(super) struct Progress {
-    in_terminal: bool,
-    began: Instant,
+    line: ProgressBar,
     last: String,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
         Self {
-            in_terminal: io::stderr().is_terminal(),
-            began: Instant::now(),
+            line: output::status_line(),
             last: String::new(),
         }
     }
 
-    pub(super) fn tell(&mut self, status: &Value) {
-        if self.in_terminal {
-            let seconds = self.began.elapsed().as_secs();
-            eprint!("\r\x1b[K{}, {seconds} s", line(status, true));
+    pub(super) fn update(&mut self, status: &Value) {
+        if !self.line.is_hidden() {
+            let seconds = self.line.elapsed().as_secs();
+            let text = format!("{}, {seconds} s", line(status, true));
+            self.line.set_message(text);
             return;
         }
         let line = line(status, false);
@@ -38,17 +35,18 @@ impl Progress {
         }
     }
 
-    pub(super) fn end(&self) {
-        output::end_progress();
+    pub(super) fn clear(&self) {
+        self.line.finish_and_clear();
     }
 }
 
 /// What is under way and what waits.
 pub(super) fn line(status: &Value, with_counters: bool) -> String {
     // A run flushes first, and in the end waits for the store.
-    let job = match status["running"].is_object() {
-        true => show::job(&status["running"], with_counters),
-        false => "between jobs".into(),
+    let job = if status["running"].is_object() {
+        show::job(&status["running"], with_counters)
+    } else {
+        "between jobs".into()
     };
     let mut parts = vec![job];
     for (key, what) in [

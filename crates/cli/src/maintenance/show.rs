@@ -85,9 +85,10 @@ fn buckets(sizes: &Value) -> String {
     let sizes = list(sizes);
     let size = |size: &Value| format!("{} of {} h", number(&size["count"]), number(&size["hours"]));
     let sizes: Vec<String> = sizes.iter().map(size).collect();
-    match sizes.is_empty() {
-        true => "none".into(),
-        false => sizes.join(", "),
+    if sizes.is_empty() {
+        "none".into()
+    } else {
+        sizes.join(", ")
     }
 }
 
@@ -186,7 +187,7 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
     lines
 }
 
-/// `90 s`, `45 min`, `3.5 h`: as precise as one wants to know.
+/// `90 s`, `45 min`, `3.5 h`: rounded for people.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),

@@ -1,6 +1,6 @@
 //! A database that no server runs on, opened by this process as its writer.
 //!
-//! Holds always: a place without a database is an error, never a new database.
+//! Holds always: a location without a database is an error, never a new database.
 
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -17,11 +17,11 @@ const LOCATION: &str = "storage.location";
 const LOCATION_HELP: &str = "Work on the stopped database there instead of asking a server: a directory, or a URL. \
      It is opened as the writer: a directory that a server has open is refused, on an object store the server stops";
 
-/// The settings of a stopped database; they make no sense without its place.
+/// The settings of a stopped database; they make no sense without its location.
 pub(super) struct StoppedArgs(SettingsArgs);
 
 impl StoppedArgs {
-    /// The settings, if a stopped database is meant.
+    /// The settings, if a stopped database was named.
     pub(super) fn settings(self) -> Option<SettingsArgs> {
         self.0.gives(LOCATION).then_some(self.0)
     }
@@ -55,14 +55,14 @@ impl Args for StoppedArgs {
     }
 }
 
-pub(super) struct Stopped(Database);
+pub(super) struct StoppedDatabase(Database);
 
-impl Stopped {
+impl StoppedDatabase {
     pub(super) async fn open(config: &Config) -> anyhow::Result<Self> {
         let mut options = config.storage_options();
         // A writer would make a new database where there is none; a reader says so.
         Inspector::open(&options.store).await?.close().await?;
-        // What is done here is done because somebody asked for it.
+        // Only the requested run, no automatic ones.
         options.maintenance.enabled = false;
         let location = options.store.location.clone();
         let opened = Database::open(options, Environment::default()).await;

@@ -153,9 +153,10 @@ impl Marks {
     }
 
     fn legend(&self, index: usize, series: &Series) -> String {
-        let mark = match self.several && !self.in_colour {
-            true => letter(index).to_string(),
-            false => self.coloured('⣿', index),
+        let mark = if self.several && !self.in_colour {
+            letter(index).to_string()
+        } else {
+            self.coloured('⣿', index)
         };
         let finite = series.points.iter().filter_map(|point| point.number);
         let finite: Vec<f64> = finite.filter(|number| number.is_finite()).collect();
@@ -172,12 +173,11 @@ impl Marks {
     }
 
     fn coloured(&self, symbol: char, series: usize) -> String {
-        match self.in_colour {
-            true => {
-                let colour = COLOURS[series % COLOURS.len()];
-                format!("\x1b[{colour}m{symbol}\x1b[0m")
-            }
-            false => symbol.to_string(),
+        if self.in_colour {
+            let colour = COLOURS[series % COLOURS.len()];
+            format!("\x1b[{colour}m{symbol}\x1b[0m")
+        } else {
+            symbol.to_string()
         }
     }
 }

@@ -17,7 +17,7 @@ impl Answer {
     pub(crate) fn parse(body: &Body, server: &Server) -> anyhow::Result<Self> {
         let json: Value = serde_json::from_slice(&body.bytes).map_err(|_| {
             anyhow!(
-                "{server} answered {} and nothing that is an API answer: is it the right address?",
+                "{server} answered {} without an API response: is it the right address?",
                 body.status
             )
         })?;
@@ -45,8 +45,8 @@ impl Answer {
         }
     }
 
-    /// Says on standard error what the server wants people to know.
-    pub(crate) fn tell(&self) {
+    /// Prints warnings, infos and the query plan to standard error.
+    pub(crate) fn print_notes(&self) {
         for warning in &self.warnings {
             eprintln!("icecore: warning: {warning}");
         }

@@ -38,15 +38,15 @@ pub(crate) struct Body {
 
 /// How to trust the server.
 #[derive(Default)]
-pub(super) struct Trust {
+pub(super) struct TlsTrust {
     /// Certificates in PEM, in place of the system's.
     pub(super) authorities: Option<Vec<u8>>,
     /// Nothing is checked.
-    pub(super) blindly: bool,
+    pub(super) insecure: bool,
 }
 
 /// A client for this server.
-pub(super) fn client(trust: Trust) -> anyhow::Result<reqwest::Client> {
+pub(super) fn client(trust: TlsTrust) -> anyhow::Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("icecore/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
@@ -58,7 +58,7 @@ pub(super) fn client(trust: Trust) -> anyhow::Result<reqwest::Client> {
             .context("--ca-file: expected certificates in PEM")?;
         builder = builder.tls_certs_only(certificates);
     }
-    if trust.blindly {
+    if trust.insecure {
         builder = builder.tls_danger_accept_invalid_certs(true);
     }
     Ok(builder.build()?)
@@ -77,11 +77,10 @@ impl Server {
     /// Sends a request and waits for the head of the answer.
     pub(super) async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
         request.send().await.map_err(|error| {
-            let what = match error.is_connect() {
-                true => format!(
-                    "cannot connect to {self}: does a server run there? (--server names another one)"
-                ),
-                false => format!("the connection to {self} broke"),
+            let what = if error.is_connect() {
+                format!("cannot connect to {self}; --server names another address")
+            } else {
+                format!("connection to {self} failed")
             };
             anyhow!(error.without_url()).context(what)
         })
@@ -92,7 +91,7 @@ impl Server {
         let response = self.send(request).await?;
         let status = response.status();
         let bytes = response.bytes().await.map_err(reqwest::Error::without_url);
-        let bytes = bytes.with_context(|| format!("the answer of {self} broke off"))?;
+        let bytes = bytes.with_context(|| format!("response from {self} was cut off"))?;
         Ok(Body { status, bytes })
     }
 }
@@ -115,9 +114,10 @@ pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
         .into_iter()
         .find_map(|(scheme, tls, port)| Some((text.strip_prefix(scheme)?, tls, port)));
     let Some((rest, tls, port)) = found else {
-        return Err(match text.contains("://") {
-            true => "only http:// and https:// are spoken here".into(),
-            false => format!("expected http://{text}"),
+        return Err(if text.contains("://") {
+            "only http:// and https:// are spoken here".into()
+        } else {
+            format!("expected http://{text}")
         });
     };
     let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -128,9 +128,10 @@ pub(super) fn parse_server_url(text: &str) -> Result<Server, String> {
     let has_port = authority
         .rsplit_once(':')
         .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
-    let authority = match has_port {
-        true => authority.to_owned(),
-        false => format!("{authority}:{port}"),
+    let authority = if has_port {
+        authority.to_owned()
+    } else {
+        format!("{authority}:{port}")
     };
     Ok(Server {
         tls,

@@ -10,7 +10,7 @@ const LINE_BYTES_MAX: usize = 1 << 30;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum InputFormat {
     Json,
     Native,
     Text,
@@ -42,7 +42,7 @@ pub(crate) struct Chunk {
 
 pub(crate) struct Chunks {
     source: Box<dyn Read + Send>,
-    pub(crate) form: Form,
+    pub(crate) form: InputFormat,
     /// What was read and is not in a chunk yet.
     rest: Vec<u8>,
     offset: u64,
@@ -60,9 +60,9 @@ impl Chunks {
         source.by_ref().take(1 << 16).read_to_end(&mut rest)?;
         let first = rest.iter().find(|byte| !byte.is_ascii_whitespace());
         let form = match first {
-            _ if rest.first() == MAGIC.first() => Form::Native,
-            Some(b'{') => Form::Json,
-            _ => Form::Text,
+            _ if rest.first() == MAGIC.first() => InputFormat::Native,
+            Some(b'{') => InputFormat::Json,
+            _ => InputFormat::Text,
         };
         Ok(Self {
             source,
@@ -86,7 +86,7 @@ impl Chunks {
         let left = offset - here as u64;
         let passed = io::copy(&mut self.source.by_ref().take(left), &mut io::sink())?;
         if passed < left {
-            bail!("the file is shorter than what was stored of it");
+            bail!("the file is shorter than what was already imported from it");
         }
         (self.offset, self.lines) = (offset, lines);
         self.open = open;
@@ -99,7 +99,7 @@ impl Chunks {
         loop {
             self.read_up_to(wanted)?;
             let length = match self.form {
-                Form::Native => self.frames()?,
+                InputFormat::Native => self.frames()?,
                 _ => self.lines()?,
             };
             if length > 0 {
@@ -162,7 +162,7 @@ impl Chunks {
         let mut bytes = std::mem::replace(&mut self.rest, rest);
         self.offset += length as u64;
         let lines_before = self.lines;
-        if self.form == Form::Native {
+        if self.form == InputFormat::Native {
             if !bytes.starts_with(&MAGIC) {
                 bytes.splice(..0, MAGIC);
             }
@@ -178,8 +178,10 @@ impl Chunks {
     }
 
     fn ended(&self) -> anyhow::Result<Option<Chunk>> {
-        if self.form == Form::Native && (self.open || !self.rest.is_empty()) {
-            bail!("the file breaks off: its final frame is missing. What there is has been stored");
+        if self.form == InputFormat::Native && (self.open || !self.rest.is_empty()) {
+            bail!(
+                "the file is truncated: its final frame is missing; everything before it was stored"
+            );
         }
         Ok(None)
     }
@@ -236,7 +238,7 @@ mod tests {
             zstd::encode_all(&text[..], 1).unwrap(),
         ] {
             let mut chunks = Chunks::open(plain(io::Cursor::new(file)).unwrap(), 1000).unwrap();
-            assert_eq!(chunks.form, Form::Text);
+            assert_eq!(chunks.form, InputFormat::Text);
             chunks.skip_to(6, 1, false).unwrap();
             let chunk = chunks.next().unwrap().unwrap();
             assert_eq!(

@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use icecore_wire::native;
 use serde_json::{Value, json};
 
-use super::note::{Note, beside};
 use super::progress::Progress;
+use super::state_file::{StateFile, sibling_path};
 use crate::query::times::{Times, parse_duration_ms, seconds};
 use crate::remote::{Answer, Body, Connection, ServerArgs};
 use crate::{WrongUsage, utc};
@@ -34,15 +34,15 @@ pub(crate) struct Export {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Series to export; all unless given; may be repeated
+    /// Series to export (default: all); may be repeated
     #[arg(short = 'm', long = "match", value_name = "SELECTOR")]
     selectors: Vec<String>,
 
-    /// From when on; from the first sample unless given
+    /// Start time (default: the first sample)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     start: Option<String>,
 
-    /// Until when; until now unless given
+    /// End time (default: now)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     end: Option<String>,
 
@@ -102,7 +102,7 @@ impl Export {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that work")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(self.export())
     }
 
@@ -113,9 +113,10 @@ impl Export {
             bail!(WrongUsage("--resume needs a file".into()));
         }
         let slice_ms = self.slice.unwrap_or(if to_stdout { 0 } else { DAY_MS });
-        let selectors = match self.selectors.is_empty() {
-            true => vec!["{__name__!=\"\"}".to_owned()],
-            false => self.selectors.clone(),
+        let selectors = if self.selectors.is_empty() {
+            vec!["{__name__!=\"\"}".to_owned()]
+        } else {
+            self.selectors.clone()
         };
         let times = Times::now();
         let time = |flag: &str, text: &Option<String>| -> Result<Option<i64>, WrongUsage> {
@@ -123,22 +124,23 @@ impl Export {
             parsed.map_err(|problem| WrongUsage(format!("{flag}: {problem}")))
         };
         let (start, end) = (time("--start", &self.start)?, time("--end", &self.end)?);
-        // What is relative to now means something else when it is given again.
+        // Times relative to now would differ in a resumed export.
         let about = json!({
             "match": selectors, "format": self.format.name(), "slice_ms": slice_ms,
             "start": self.start, "end": self.end,
         });
-        let note = Note::new(beside(&self.output, ".state"), about);
-        let noted = match self.resume {
-            true => note.read()?,
-            false => None,
+        let state_file = StateFile::new(sibling_path(&self.output, ".state"), about);
+        let noted = if self.resume {
+            state_file.read()?
+        } else {
+            None
         };
         let mut slices = match &noted {
             Some(noted) => Slices::noted(noted)?,
             None => {
                 let end = end.unwrap_or_else(|| times.of_now().saturating_add(AHEAD_MS));
                 if start.is_some_and(|start| start > end) {
-                    bail!(WrongUsage("--start is after --end: exchange them".into()));
+                    bail!(WrongUsage("--start is after --end".into()));
                 }
                 let mut slices = Slices::new(start.unwrap_or(0), end, slice_ms);
                 if start.is_none() && slice_ms > 0 {
@@ -147,9 +149,10 @@ impl Export {
                 slices
             }
         };
-        let mut target = match to_stdout {
-            true => Target::Stdout(io::stdout()),
-            false => Target::open(&self.output, self.resume, slices.bytes)?,
+        let mut target = if to_stdout {
+            Target::Stdout(io::stdout())
+        } else {
+            Target::open(&self.output, self.resume, slices.bytes)?
         };
         let mut progress = Progress::new();
         let compression = Compression::of(&self.output);
@@ -181,24 +184,27 @@ impl Export {
                 stepped = step => stepped,
                 _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
             };
-            progress.end();
-            stepped.with_context(|| match to_stdout {
-                true => "the export is not complete".into(),
-                false => format!(
-                    "the export is not complete (--resume goes on at {})",
-                    utc::format_ms(from)
-                ),
+            stepped.with_context(|| {
+                if to_stdout {
+                    "export incomplete".into()
+                } else {
+                    format!(
+                        "export incomplete; --resume continues at {}",
+                        utc::format_ms(from)
+                    )
+                }
             })?;
             if !to_stdout {
                 target.sync()?;
-                note.write(&slices.state())?;
+                state_file.write(&slices.state())?;
             }
         }
         if !to_stdout {
-            fs::rename(beside(&self.output, ".part"), &self.output)
+            fs::rename(sibling_path(&self.output, ".part"), &self.output)
                 .with_context(|| format!("cannot write {}", self.output.display()))?;
-            note.remove();
+            state_file.remove();
         }
+        progress.clear();
         eprintln!("icecore: exported {}", progress.rates());
         Ok(())
     }
@@ -227,7 +233,7 @@ impl Slices {
     }
 
     fn noted(state: &Value) -> anyhow::Result<Self> {
-        let number = |key: &str| state[key].as_i64().context("the state cannot be read");
+        let number = |key: &str| state[key].as_i64().context("invalid state file");
         Ok(Self {
             start_ms: number("start_ms")?,
             end_ms: number("end_ms")?,
@@ -317,7 +323,7 @@ impl Slices {
 struct Search {
     /// Slices before it have nothing.
     first: i64,
-    /// Something is in `first` or behind it, up to this slice, if that is known.
+    /// There is data between `first` and this slice, if that is known.
     found_by: Option<i64>,
     end: i64,
     width: i64,
@@ -349,12 +355,11 @@ impl Search {
         let Some((_, last)) = self.asks() else {
             return;
         };
-        match something {
-            true => self.found_by = Some(last),
-            false => {
-                self.first = last.saturating_add(1);
-                self.width = self.width.saturating_mul(2);
-            }
+        if something {
+            self.found_by = Some(last);
+        } else {
+            self.first = last.saturating_add(1);
+            self.width = self.width.saturating_mul(2);
         }
     }
 
@@ -381,7 +386,7 @@ async fn has_series(
 }
 
 /// What a slice takes.
-struct Copied {
+struct SliceBytes {
     /// In the file, compressed.
     file_bytes: u64,
     /// As it was answered.
@@ -396,7 +401,7 @@ async fn copy(
     target: &mut Target,
     progress: &mut Progress,
     done: f64,
-) -> anyhow::Result<Copied> {
+) -> anyhow::Result<SliceBytes> {
     let mut response = connection.post_streamed("/api/v1/export", params).await?;
     if !response.status().is_success() {
         let status = response.status();
@@ -404,22 +409,22 @@ async fn copy(
         Answer::parse(&Body { status, bytes }, connection.server())?;
         bail!("{} answered {status}", connection.server());
     }
-    let mut sink = Counting { target, bytes: 0 };
+    let mut sink = CountingWriter { target, bytes: 0 };
     let mut encoder = compression.encoder(&mut sink)?;
     let mut plain_bytes = 0;
     while let Some(piece) = response
         .chunk()
         .await
         .map_err(reqwest::Error::without_url)
-        .with_context(|| format!("the answer of {} broke off", connection.server()))?
+        .with_context(|| format!("response from {} was cut off", connection.server()))?
     {
         encoder.write_all(&piece).context("cannot write")?;
         plain_bytes += piece.len() as u64;
         progress.bytes += piece.len() as u64;
-        progress.tell("exporting: ", Some(done));
+        progress.update("exporting: ", Some(done));
     }
     encoder.finish().context("cannot write")?;
-    Ok(Copied {
+    Ok(SliceBytes {
         file_bytes: sink.bytes,
         plain_bytes,
     })
@@ -432,11 +437,11 @@ enum Target {
 
 impl Target {
     fn open(output: &Path, resume: bool, bytes: u64) -> anyhow::Result<Self> {
-        let part = beside(output, ".part");
+        let part = sibling_path(output, ".part");
         let shown = part.display();
         if !resume && part.exists() {
             bail!(
-                "{shown} is there from an export that was not completed: --resume goes on with it, or remove it"
+                "{shown} exists from an incomplete export: continue it with --resume, or remove it"
             );
         }
         let file = OpenOptions::new()
@@ -446,7 +451,7 @@ impl Target {
             .open(&part);
         let mut file = file.with_context(|| format!("cannot write {shown}"))?;
         if file.metadata()?.len() < bytes {
-            bail!("{shown} is shorter than its state says: remove both and begin again");
+            bail!("{shown} is shorter than its state file says: remove both and start again");
         }
         // What was written of a slice that is not complete is written again.
         file.set_len(bytes)?;
@@ -462,12 +467,12 @@ impl Target {
     }
 }
 
-struct Counting<'t> {
+struct CountingWriter<'t> {
     target: &'t mut Target,
     bytes: u64,
 }
 
-impl Write for Counting<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.target {
             Target::Stdout(stdout) => stdout.write(bytes)?,

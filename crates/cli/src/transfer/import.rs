@@ -11,13 +11,13 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use super::chunks::{Chunk, Chunks, Form, plain};
-use super::note::{Note, beside};
+use super::chunks::{Chunk, Chunks, InputFormat, plain};
 use super::progress::Progress;
+use super::state_file::{StateFile, sibling_path};
 use crate::WrongUsage;
 use crate::remote::{Body, Connection, ServerArgs};
 
-/// How long a server that is busy or gone is asked again.
+/// How long requests to a server that is busy or gone are retried.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -68,7 +68,7 @@ impl Import {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("cannot start the threads that work")?;
+            .context("cannot start the async runtime")?;
         runtime.block_on(self.import())
     }
 
@@ -79,31 +79,30 @@ impl Import {
             bail!(WrongUsage("--resume needs a file".into()));
         }
         let shown = self.file.display();
-        let (source, file_bytes): (Box<dyn Read + Send>, u64) = match from_stdin {
-            true => (Box::new(std::io::stdin()), 0),
-            false => {
-                let file = File::open(&self.file);
-                let file = file.with_context(|| format!("cannot read {shown}"))?;
-                let bytes = file.metadata()?.len();
-                (Box::new(file), bytes)
-            }
+        let (source, file_bytes): (Box<dyn Read + Send>, u64) = if from_stdin {
+            (Box::new(std::io::stdin()), 0)
+        } else {
+            let file = File::open(&self.file);
+            let file = file.with_context(|| format!("cannot read {shown}"))?;
+            let bytes = file.metadata()?.len();
+            (Box::new(file), bytes)
         };
         let plain = plain(source).with_context(|| format!("cannot read {shown}"))?;
         let mut chunks = Chunks::open(plain, self.chunk_bytes)
             .with_context(|| format!("cannot read {shown}"))?;
-        let note = Note::new(
-            beside(&self.file, ".progress"),
+        let state_file = StateFile::new(
+            sibling_path(&self.file, ".progress"),
             json!({"bytes": file_bytes}),
         );
         if self.resume
-            && let Some(noted) = note.read()?
+            && let Some(noted) = state_file.read()?
         {
-            let number = |key: &str| noted[key].as_u64().context("the progress cannot be read");
+            let number = |key: &str| noted[key].as_u64().context("invalid state file");
             let open = noted["open"].as_bool().unwrap_or_default();
             chunks.skip_to(number("offset")?, number("lines")?, open)?;
         }
         let mut progress = Progress::new();
-        let mut rejected = Rejected::default();
+        let mut rejected = Rejections::default();
         loop {
             let reading = tokio::task::spawn_blocking(move || {
                 let next = chunks.next();
@@ -122,13 +121,15 @@ impl Import {
                 stored = self.store(&connection, chunks.form, chunk) => stored,
                 _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
             };
-            progress.end();
-            let counts = stored.with_context(|| match from_stdin {
-                true => "the import is not complete".into(),
-                false => format!(
-                    "the import is not complete (--resume goes on, {} says where)",
-                    note.path().display()
-                ),
+            let counts = stored.with_context(|| {
+                if from_stdin {
+                    "import incomplete".into()
+                } else {
+                    format!(
+                        "import incomplete; --resume continues it (state in {})",
+                        state_file.path().display()
+                    )
+                }
             })?;
             rejected.add(&counts);
             progress.bytes += bytes;
@@ -136,13 +137,13 @@ impl Import {
                 progress.samples += counts[key].as_u64().unwrap_or(0);
             }
             if !from_stdin {
-                note.write(&state)?;
+                state_file.write(&state)?;
             }
-            progress.tell("importing: ", None);
+            progress.update("importing: ", None);
         }
-        progress.end();
-        note.remove();
-        rejected.tell();
+        progress.clear();
+        state_file.remove();
+        rejected.print();
         eprintln!("icecore: imported {}", progress.rates());
         Ok(())
     }
@@ -151,26 +152,26 @@ impl Import {
     async fn store(
         &self,
         connection: &Connection,
-        form: Form,
+        form: InputFormat,
         chunk: Chunk,
     ) -> anyhow::Result<Value> {
         let lines_before = chunk.lines_before;
-        let plain = form == Form::Native;
-        let body = match plain {
-            true => chunk.bytes,
-            false => {
-                tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
-            }
+        let plain = form == InputFormat::Native;
+        let body = if plain {
+            chunk.bytes
+        } else {
+            tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
         };
         let body = bytes::Bytes::from(body);
         let began = Instant::now();
         loop {
             let mut request = connection.request(Method::POST, &self.path(form));
-            request = match plain {
-                true => request,
-                false => request.header(CONTENT_ENCODING, "zstd"),
+            request = if plain {
+                request
+            } else {
+                request.header(CONTENT_ENCODING, "zstd")
             };
-            if form == Form::Text && self.openmetrics {
+            if form == InputFormat::Text && self.openmetrics {
                 request = request.header(CONTENT_TYPE, "application/openmetrics-text");
             }
             let answered = connection.exchange(request.body(body.clone())).await;
@@ -192,23 +193,23 @@ impl Import {
         }
     }
 
-    fn path(&self, form: Form) -> String {
+    fn path(&self, form: InputFormat) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         if self.skip_errors {
             query.append_pair("skip_errors", "true");
         }
         let path = match form {
-            Form::Json => {
+            InputFormat::Json => {
                 query.append_pair("format", "json");
                 "/api/v1/import"
             }
-            Form::Native => {
+            InputFormat::Native => {
                 query
                     .append_pair("format", "native")
                     .append_pair("partial", "true");
                 "/api/v1/import"
             }
-            Form::Text => {
+            InputFormat::Text => {
                 for label in &self.extra_labels {
                     query.append_pair("extra_label", label);
                 }
@@ -249,9 +250,9 @@ fn in_file(text: &str, lines_before: u64) -> String {
 
 /// What the server did not store, all chunks together.
 #[derive(Default)]
-struct Rejected(Vec<(String, u64)>);
+struct Rejections(Vec<(String, u64)>);
 
-impl Rejected {
+impl Rejections {
     const SHOWN: usize = 10;
 
     fn add(&mut self, counts: &Value) {
@@ -269,7 +270,7 @@ impl Rejected {
         }
     }
 
-    fn tell(&self) {
+    fn print(&self) {
         for (reason, count) in &self.0 {
             eprintln!("icecore: warning: {count} not stored: {reason}");
         }

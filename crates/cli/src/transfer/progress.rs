@@ -1,53 +1,39 @@
 //! How far a transfer is: a line on a terminal, and a sentence at the end.
 
-use std::io::{self, IsTerminal as _};
-use std::time::{Duration, Instant};
+use indicatif::ProgressBar;
 
-use crate::output::{end_progress, size};
-
-const UPDATE_EVERY: Duration = Duration::from_millis(200);
+use crate::output::{size, status_line};
 
 pub(crate) struct Progress {
-    in_terminal: bool,
-    began: Instant,
-    told: Instant,
+    line: ProgressBar,
     pub(crate) bytes: u64,
     pub(crate) samples: u64,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        let now = Instant::now();
         Self {
-            in_terminal: io::stderr().is_terminal(),
-            began: now,
-            told: now,
+            line: status_line(),
             bytes: 0,
             samples: 0,
         }
     }
 
-    /// Keeps the line up to date; `done` is a part of 1 where it is known.
-    pub(crate) fn tell(&mut self, what: &str, done: Option<f64>) {
-        if !self.in_terminal || self.told.elapsed() < UPDATE_EVERY {
-            return;
-        }
-        self.told = Instant::now();
+    /// Updates the line; `done` is a part of 1 where it is known.
+    pub(crate) fn update(&self, what: &str, done: Option<f64>) {
         let percent = done.map(|done| format!("{:.0} %, ", done.clamp(0.0, 1.0) * 100.0));
-        eprint!(
-            "\r\x1b[K{what}{}{}",
-            percent.unwrap_or_default(),
-            self.rates()
-        );
+        let percent = percent.unwrap_or_default();
+        self.line
+            .set_message(format!("{what}{percent}{}", self.rates()));
     }
 
-    pub(crate) fn end(&self) {
-        end_progress();
+    pub(crate) fn clear(&self) {
+        self.line.finish_and_clear();
     }
 
     /// `12.0 MiB, 1000 samples (500/s), 2 s`.
     pub(crate) fn rates(&self) -> String {
-        let seconds = self.began.elapsed().as_secs_f64();
+        let seconds = self.line.elapsed().as_secs_f64();
         let mut text = size(self.bytes);
         if self.samples > 0 {
             let rate = self.samples as f64 / seconds.max(0.001);

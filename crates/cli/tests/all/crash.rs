@@ -27,7 +27,7 @@ use self::maintenance::{
 };
 use crate::load::{Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, Served, Workplace, check_is_clean};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 
 const WRITERS: usize = 4;
 const SERIES_PER_WRITER: usize = 40;
@@ -239,7 +239,7 @@ impl CrashTest {
         *self.ends.entry("SIGKILL at start").or_default() += 1;
     }
 
-    fn start(&mut self, end: End) -> Served {
+    fn start(&mut self, end: End) -> TestServer {
         self.starts += 1;
         let log = self.workplace.path(&format!("log-{}", self.starts));
         let serve = Serve::new(self.database(), log).flags(self.settings(end));
@@ -301,7 +301,7 @@ impl CrashTest {
     }
 
     /// Writes, flushes, coarsens and looks on until the round's end has come or is due.
-    fn load(&mut self, served: &mut Served, end: End) {
+    fn load(&mut self, served: &mut TestServer, end: End) {
         let length = match end {
             End::FailPoint(..) => LOAD_MAX,
             _ => Duration::from_millis(self.random.within(200..4000) as u64),
@@ -360,7 +360,7 @@ impl CrashTest {
         });
     }
 
-    fn end(&mut self, served: &mut Served, end: End) -> ExitStatus {
+    fn end(&mut self, served: &mut TestServer, end: End) -> ExitStatus {
         match end {
             End::Terminate => served.wait_exit(STOP_PATIENCE),
             End::KillWhileStopping => {
@@ -376,7 +376,7 @@ impl CrashTest {
     }
 
     /// Only the end that was meant may happen.
-    fn note_end(&mut self, served: &Served, end: End, status: ExitStatus) {
+    fn note_end(&mut self, served: &TestServer, end: End, status: ExitStatus) {
         let what = match end {
             End::Terminate => {
                 assert!(status.success(), "SIGTERM: {status}\n{}", served.log());

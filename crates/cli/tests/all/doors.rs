@@ -21,7 +21,7 @@ use self::python_grpc::PythonGrpc;
 use self::target::Target;
 use crate::load::{Writer, verify_own};
 use crate::random::Random;
-use crate::served::{Serve, Served, Workplace, check_is_clean, free_address};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean, free_address};
 
 /// Delta series of each OTLP sender.
 const DELTA_SERIES: usize = 30;
@@ -140,7 +140,7 @@ struct Senders<'a> {
 
 impl Senders<'_> {
     /// Everybody sends for a while; then `end` happens, while they still do.
-    fn run(self, served: &mut Served, time: Duration, end: impl FnOnce(&mut Served)) {
+    fn run(self, served: &mut TestServer, time: Duration, end: impl FnOnce(&mut TestServer)) {
         let stop = AtomicBool::new(false);
         // A process that was killed answers nobody, and senders that are still at it end with that.
         let until = Instant::now() + time;

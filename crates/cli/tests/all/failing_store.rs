@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::http::Client;
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, Served, Workplace, check_is_clean, free_address};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean, free_address};
 
 /// How soon a process whose data is gone must have ended.
 const END_PATIENCE: Duration = Duration::from_secs(15);
@@ -29,7 +29,7 @@ fn writer() -> Vec<Writer> {
     vec![Writer::new(0, 20, Random::new(11).split())]
 }
 
-fn serve(workplace: &Workplace, data: &Path, log: &str) -> Served {
+fn serve(workplace: &Workplace, data: &Path, log: &str) -> TestServer {
     patient(Serve::new(data, workplace.path(log))).start()
 }
 
@@ -38,14 +38,14 @@ fn patient(serve: Serve) -> Serve {
 }
 
 #[track_caller]
-fn acknowledged(writers: &mut [Writer], served: &Served) {
+fn acknowledged(writers: &mut [Writer], served: &TestServer) {
     let outcome = writers[0].send_next(&mut served.client());
     assert_eq!(outcome, Outcome::Acknowledged, "{}", served.log());
 }
 
 /// Sends until it is refused, in time, and waits until the process says why, everywhere.
 #[track_caller]
-fn fails_and_says(writers: &mut [Writer], served: &Served, reason: &str) {
+fn fails_and_says(writers: &mut [Writer], served: &TestServer, reason: &str) {
     let began = Instant::now();
     let mut client = served.client();
     while writers[0].send_next(&mut client) == Outcome::Acknowledged {
@@ -68,7 +68,7 @@ fn fails_and_says(writers: &mut [Writer], served: &Served, reason: &str) {
 }
 
 #[track_caller]
-fn recovers(writers: &mut [Writer], served: &Served) {
+fn recovers(writers: &mut [Writer], served: &TestServer) {
     let began = Instant::now();
     let mut client = served.client();
     while writers[0].send_next(&mut client) != Outcome::Acknowledged {

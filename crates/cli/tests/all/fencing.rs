@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{START_PATIENCE, Serve, Served, Workplace, check_is_clean, icecore};
+use crate::served::{START_PATIENCE, Serve, TestServer, Workplace, check_is_clean, icecore};
 
 const TAKEOVERS: usize = 4;
 const WRITERS: usize = 3;
@@ -106,10 +106,10 @@ fn an_idle_writer_ends_when_another_takes_over() {
 /// Writers send to the first until it answers no more, then to the second, as clients do behind an
 /// address that moves.
 fn take_over(
-    first: &Served,
+    first: &TestServer,
     writers: &mut [Writer],
-    start: impl FnOnce() -> Served + Send,
-) -> Served {
+    start: impl FnOnce() -> TestServer + Send,
+) -> TestServer {
     let started = AtomicBool::new(false);
     let refused = AtomicUsize::new(0);
     let second = std::thread::scope(|scope| {

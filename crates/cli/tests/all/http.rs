@@ -177,9 +177,10 @@ fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<()> {
 }
 
 fn read_exactly(from: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
-    match from.take(length).read_to_end(body)? as u64 == length {
-        true => Ok(()),
-        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    if from.take(length).read_to_end(body)? as u64 == length {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }
 

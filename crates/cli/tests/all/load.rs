@@ -106,9 +106,10 @@ impl Writer {
                 .collect::<Vec<i64>>();
             let parts = self.series.iter_mut().enumerate().map(|(number, series)| {
                 let samples = series.scraped(&mut self.random, &times);
-                let exemplars = match self.random.one_in(8) {
-                    true => vec![series.next_exemplar(&mut self.random, &[hour])],
-                    false => Vec::new(),
+                let exemplars = if self.random.one_in(8) {
+                    vec![series.next_exemplar(&mut self.random, &[hour])]
+                } else {
+                    Vec::new()
                 };
                 Part {
                     series: number,

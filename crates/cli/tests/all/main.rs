@@ -158,6 +158,6 @@ fn config_shows_values_and_where_they_came_from() {
     let warning = text(&output.stderr);
     assert!(
         warning.contains("icecore: warning: ")
-            && warning.contains("not acted upon yet: rule_files")
+            && warning.contains("ignoring unsupported keys: rule_files")
     );
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::ledger::Value;
 use crate::remote_write::{HEADERS, SentSeries, encode};
-use crate::served::{Serve, Served, Workplace, check_is_clean};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 use crate::{icecore, text};
 
 /// The beginning of an hour that is a multiple of sixteen hours.
@@ -15,12 +15,12 @@ const T0: i64 = 1_699_948_800_000;
 
 const HOUR_MS: i64 = 3_600_000;
 
-fn start(workplace: &Workplace) -> Served {
+fn start(workplace: &Workplace) -> TestServer {
     Serve::new(workplace.path("data"), workplace.path("log")).start()
 }
 
 /// Writes six hours of one series.
-fn write(served: &Served) {
+fn write(served: &TestServer) {
     let labels = [("__name__".into(), "up".into())];
     let sample = |i: i64| (T0 + i * HOUR_MS / 4, Value::Float((i as f64).to_bits()));
     let samples: Vec<(i64, Value)> = (0..24).map(sample).collect();
@@ -35,7 +35,7 @@ fn write(served: &Served) {
     assert_eq!(answer.expect("an answer").status, 204);
 }
 
-fn of_server(served: &Served, arguments: &[&str]) -> Output {
+fn of_server(served: &TestServer, arguments: &[&str]) -> Output {
     let url = format!("http://{}", served.address().expect("a door is open"));
     icecore(
         &[&["maintenance"], arguments, &["--server", &url]].concat(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, Served, Workplace, icecore};
+use crate::served::{Serve, TestServer, Workplace, icecore};
 
 const END_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -13,7 +13,7 @@ fn writer(seed: u64) -> [Writer; 1] {
     [Writer::new(0, 50, Random::new(seed))]
 }
 
-fn send(served: &Served, writer: &mut Writer, requests: usize) {
+fn send(served: &TestServer, writer: &mut Writer, requests: usize) {
     let mut client = served.client();
     for _ in 0..requests {
         let outcome = writer.send_next(&mut client);
@@ -22,7 +22,7 @@ fn send(served: &Served, writer: &mut Writer, requests: usize) {
 }
 
 /// How many samples the last start replayed, as the log says.
-fn replayed_samples(served: &Served) -> u64 {
+fn replayed_samples(served: &TestServer) -> u64 {
     let log = served.log();
     let line = log.lines().find(|line| line.contains("journal replayed"));
     let line = line.unwrap_or_else(|| panic!("no word about the replay:\n{log}"));

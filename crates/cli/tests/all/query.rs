@@ -4,13 +4,13 @@ use std::process::Output;
 
 use crate::ledger::Value;
 use crate::remote_write::{HEADERS, SentSeries, encode};
-use crate::served::{Serve, Served, Workplace};
+use crate::served::{Serve, TestServer, Workplace};
 use crate::{icecore, text};
 
 const T0: i64 = 1_700_000_000_000;
 
 /// A server with `up{job="a"}` and `up{job="b,c"}`, 61 samples of each.
-fn served(workplace: &Workplace) -> Served {
+fn served(workplace: &Workplace) -> TestServer {
     let served = Serve::new(workplace.path("data"), workplace.path("log")).start();
     let labels = |job: &str| vec![("__name__".into(), "up".into()), ("job".into(), job.into())];
     let samples = |factor: i64| -> Vec<(i64, Value)> {
@@ -35,7 +35,7 @@ fn served(workplace: &Workplace) -> Served {
     served
 }
 
-fn query(served: &Served, arguments: &[&str]) -> Output {
+fn query(served: &TestServer, arguments: &[&str]) -> Output {
     let url = format!("http://{}", served.address().expect("a door is open"));
     let all: Vec<&str> = ["query"]
         .iter()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 
 use crate::http::escape;
-use crate::served::{Serve, Served, Workplace};
+use crate::served::{Serve, TestServer, Workplace};
 
 /// How long a busy machine may take from a scrape to a query.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ impl Drop for Exporter {
     }
 }
 
-fn query(served: &Served, query: &str) -> Vec<Json> {
+fn query(served: &TestServer, query: &str) -> Vec<Json> {
     let path = format!("/api/v1/query?query={}", escape(query));
     let answer = served.client().get(&path).expect("an answer");
     let json: Json = serde_json::from_slice(&answer.body).expect("JSON");
@@ -68,7 +68,7 @@ fn query(served: &Served, query: &str) -> Vec<Json> {
 
 /// Asks until the query has results.
 #[track_caller]
-fn until_found(served: &Served, text: &str) -> Vec<Json> {
+fn until_found(served: &TestServer, text: &str) -> Vec<Json> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let found = query(served, text);

@@ -54,7 +54,7 @@ pub(crate) struct Serve {
     log: PathBuf,
 }
 
-pub(crate) struct Served {
+pub(crate) struct TestServer {
     child: Child,
     log: PathBuf,
     started: Instant,
@@ -86,11 +86,11 @@ impl Serve {
     }
 
     /// Starts it and does not wait.
-    pub(crate) fn spawn(mut self) -> Served {
+    pub(crate) fn spawn(mut self) -> TestServer {
         let log = File::create(&self.log).expect("the log file can be created");
         let both = log.try_clone().expect("a file can be opened twice");
         let child = self.command.stdout(both).stderr(log).stdin(Stdio::null());
-        Served {
+        TestServer {
             child: child.spawn().expect("the binary was built for this test"),
             log: self.log,
             started: Instant::now(),
@@ -98,14 +98,14 @@ impl Serve {
     }
 
     /// Starts it and waits until it is ready.
-    pub(crate) fn start(self) -> Served {
+    pub(crate) fn start(self) -> TestServer {
         let mut served = self.spawn();
         assert!(served.wait_ready(), "ended at the start:\n{}", served.log());
         served
     }
 }
 
-impl Served {
+impl TestServer {
     /// A new connection. The process must have opened its door.
     pub(crate) fn client(&self) -> Client {
         let address = self.address();
@@ -207,7 +207,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {

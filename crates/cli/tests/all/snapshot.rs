@@ -10,14 +10,14 @@ use serde_json::Value as Json;
 use crate::http::escape;
 use crate::ledger::Value;
 use crate::remote_write::{HEADERS, SentSeries, encode};
-use crate::served::{Serve, Served, Workplace, check_is_clean};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 use crate::{icecore, text};
 
 const T0: i64 = 1_699_948_800_000;
 const HOUR_MS: i64 = 3_600_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn write(served: &Served, hours: std::ops::Range<i64>, series: i64) {
+fn write(served: &TestServer, hours: std::ops::Range<i64>, series: i64) {
     let samples: Vec<(i64, Value)> = hours
         .flat_map(|hour| (0..4).map(move |i| T0 + hour * HOUR_MS + i * 15_000))
         .map(|time| (time, Value::Float((time as f64 / 7.0).to_bits())))
@@ -36,20 +36,20 @@ fn write(served: &Served, hours: std::ops::Range<i64>, series: i64) {
 }
 
 /// The bytes of an export of everything.
-fn export(served: &Served) -> Vec<u8> {
+fn export(served: &TestServer) -> Vec<u8> {
     let path = format!("/api/v1/export?match[]={}", escape("{__name__=\"m\"}"));
     let answer = served.client().get(&path).expect("an answer");
     assert!(answer.is_success(), "{}", answer.text());
     answer.body
 }
 
-fn post(served: &Served, path: &str) {
+fn post(served: &TestServer, path: &str) {
     let mut client = served.client().with_patience(PATIENCE);
     let answer = client.post(path, &[], b"").expect("an answer");
     assert!(answer.is_success(), "{path}: {}", answer.text());
 }
 
-fn snapshot(served: &Served, arguments: &[&str]) -> Output {
+fn snapshot(served: &TestServer, arguments: &[&str]) -> Output {
     let url = format!("http://{}", served.address().expect("a door is open"));
     icecore(
         &[&["snapshot"], arguments, &["--server", &url]].concat(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::http::{Client, escape};
-use crate::served::{Serve, Served, Workplace, icecore};
+use crate::served::{Serve, TestServer, Workplace, icecore};
 use crate::text;
 
 const ALL: &str = "{__name__=~\"moved_.+\"}";
@@ -36,35 +36,35 @@ fn lines() -> String {
     lines
 }
 
-fn start(workplace: &Workplace, name: &str) -> Served {
+fn start(workplace: &Workplace, name: &str) -> TestServer {
     let log = workplace.path(&format!("{name}.log"));
     Serve::new(workplace.path(name), log).start()
 }
 
-fn exported(served: &Served) -> String {
+fn exported(served: &TestServer) -> String {
     let path = format!("/api/v1/export?match[]={}", escape(ALL));
     let response = client(served).get(&path).unwrap();
     assert!(response.is_success(), "{}", response.text());
     response.text()
 }
 
-fn client(served: &Served) -> Client {
+fn client(served: &TestServer) -> Client {
     served.client()
 }
 
-fn command(served: &Served, arguments: &[&str]) -> std::process::Command {
+fn command(served: &TestServer, arguments: &[&str]) -> std::process::Command {
     let mut command = icecore();
     let url = format!("http://{}", served.address().unwrap());
     command.args(arguments).args(["--url", &url]);
     command
 }
 
-fn run(served: &Served, arguments: &[&str]) -> Output {
+fn run(served: &TestServer, arguments: &[&str]) -> Output {
     command(served, arguments).output().unwrap()
 }
 
 #[track_caller]
-fn succeeds(served: &Served, arguments: &[&str]) {
+fn succeeds(served: &TestServer, arguments: &[&str]) {
     let output = run(served, arguments);
     assert!(
         output.status.success(),
@@ -74,7 +74,7 @@ fn succeeds(served: &Served, arguments: &[&str]) {
 }
 
 /// Runs a command and kills it when a file is there. It may have ended before, which is as good.
-fn killed_when(served: &Served, arguments: &[&str], file: &Path) {
+fn killed_when(served: &TestServer, arguments: &[&str], file: &Path) {
     let mut command = command(served, arguments);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -131,7 +131,7 @@ fn what_is_killed_in_the_middle_is_gone_on_with() {
 }
 
 /// How many requests of a route were answered.
-fn answered(served: &Served, route: &str) -> u64 {
+fn answered(served: &TestServer, route: &str) -> u64 {
     let metrics = client(served).get("/metrics").unwrap().text();
     let line = format!("icecore_http_requests_total{{route=\"{route}\",code=\"200\"}} ");
     let value = metrics.lines().find_map(|text| text.strip_prefix(&line));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::served::{Serve, Served, Workplace, icecore};
+use crate::served::{Serve, TestServer, Workplace, icecore};
 use crate::text;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ fn query(url: &str, flags: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn until(what: &str, served: &Served, mut holds: impl FnMut() -> bool) {
+fn until(what: &str, served: &TestServer, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}:\n{}", served.log());
@@ -113,7 +113,7 @@ fn a_signal_reads_the_web_configuration_again() {
     until("the second token", &served, || may_ask(&second));
     assert!(!may_ask(&first));
     // The file is also looked at every few seconds; a signal reads it although nothing has changed.
-    let reads = || served.log().matches("web configuration read again").count();
+    let reads = || served.log().matches("web configuration reloaded").count();
     let before = reads();
     served.hang_up();
     until("another read", &served, || reads() > before);

@@ -43,9 +43,10 @@ impl SampleSink for Written {
     }
 
     fn histogram(&mut self, timestamp_ms: i64, _: i64, histogram: Histogram) {
-        let what = match histogram.is_stale() {
-            true => "stale histogram".to_owned(),
-            false => format!("histogram of schema {}", histogram.schema),
+        let what = if histogram.is_stale() {
+            "stale histogram".to_owned()
+        } else {
+            format!("histogram of schema {}", histogram.schema)
         };
         self.lines
             .push(format!("{} {what}@{timestamp_ms}", self.series));

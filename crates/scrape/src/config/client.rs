@@ -6,8 +6,9 @@ use reqwest::Url;
 use super::{
     Credentials, HeaderConfig, HttpClientConfig, ProxyConfig, Secret, TlsClientConfig, TlsVersion,
 };
+use icecore_settings::keys::{Flag, FlagIfTrue, Key, OptionalText, read_keys};
 use icecore_settings::yaml::{Entry, Value};
-use icecore_settings::{Fields, SourceFile, texts_of};
+use icecore_settings::{Fields, SourceFile, key, texts_of};
 
 const NO_SECRET_MANAGER: &str = "secret managers are not supported; give the secret or a file";
 
@@ -33,20 +34,31 @@ const RESERVED_HEADERS: [&str; 18] = [
     "x-amz-content-sha256",
 ];
 
+pub(super) const CLIENT_KEYS: [Key<HttpClientConfig>; 2] = [
+    key!("follow_redirects", Flag, follow_redirects),
+    key!("enable_http2", Flag, enable_http2),
+];
+
+pub(super) const TLS_KEYS: [Key<TlsClientConfig>; 2] = [
+    key!("server_name", OptionalText, server_name),
+    key!("insecure_skip_verify", FlagIfTrue, insecure_skip_verify),
+];
+
+pub(super) const PROXY_KEYS: [Key<ProxyConfig>; 2] = [
+    key!("no_proxy", OptionalText, no_proxy),
+    key!("proxy_from_environment", FlagIfTrue, from_environment),
+];
+
 pub(super) fn read(fields: &mut Fields<'_>) -> HttpClientConfig {
-    let defaults = HttpClientConfig::default();
-    HttpClientConfig {
+    let mut config = HttpClientConfig {
         credentials: credentials(fields),
         tls: fields.map("tls_config").map(tls).unwrap_or_default(),
-        follow_redirects: fields
-            .boolean("follow_redirects")
-            .unwrap_or(defaults.follow_redirects),
-        enable_http2: fields
-            .boolean("enable_http2")
-            .unwrap_or(defaults.enable_http2),
         proxy: proxy(fields),
         headers: headers(fields),
-    }
+        ..HttpClientConfig::default()
+    };
+    read_keys(&CLIENT_KEYS, fields, &mut config);
+    config
 }
 
 fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
@@ -60,7 +72,7 @@ fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
         let reason = "at most one of basic_auth, authorization and bearer_token may be given";
         let mut there = ways.into_iter().chain(bearer).filter(|key| fields.has(key));
         let last = there.next_back().unwrap_or_default();
-        fields.complain(last, reason);
+        fields.report(last, reason);
     }
     let basic = fields.map("basic_auth").map(basic);
     let authorization = fields.map("authorization").and_then(authorization);
@@ -75,7 +87,7 @@ fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
 }
 
 fn is_there(secret: &Secret) -> bool {
-    !matches!(secret, Secret::Given(text) if text.is_empty())
+    !matches!(secret, Secret::Inline(text) if text.is_empty())
 }
 
 fn basic(mut fields: Fields<'_>) -> Credentials {
@@ -85,8 +97,8 @@ fn basic(mut fields: Fields<'_>) -> Credentials {
     fields.refuse("password_ref", NO_SECRET_MANAGER);
     fields.finish();
     Credentials::Basic {
-        username: username.unwrap_or(Secret::Given(String::new())),
-        password: password.unwrap_or(Secret::Given(String::new())),
+        username: username.unwrap_or(Secret::Inline(String::new())),
+        password: password.unwrap_or(Secret::Inline(String::new())),
     }
 }
 
@@ -95,9 +107,9 @@ fn authorization(mut fields: Fields<'_>) -> Option<Credentials> {
     let kind = kind.filter(|kind| !kind.is_empty());
     let kind = kind.unwrap_or("Bearer".into());
     if kind.eq_ignore_ascii_case("basic") {
-        fields.complain("type", "cannot be basic; use basic_auth");
+        fields.report("type", "cannot be basic; use basic_auth");
     } else if !is_token(&kind) {
-        fields.complain("type", format!("{kind:?} is no word"));
+        fields.report("type", format!("{kind:?} is no word"));
     }
     let credentials = fields.secret_or_file("credentials", "credentials_file");
     fields.refuse("credentials_ref", NO_SECRET_MANAGER);
@@ -114,29 +126,27 @@ fn is_token(text: &str) -> bool {
 }
 
 fn tls(mut fields: Fields<'_>) -> TlsClientConfig {
-    let config = TlsClientConfig {
+    let mut config = TlsClientConfig {
         ca: fields.secret_or_file("ca", "ca_file").filter(is_there),
         cert: fields.secret_or_file("cert", "cert_file").filter(is_there),
         key: fields.secret_or_file("key", "key_file").filter(is_there),
-        server_name: fields.text("server_name").filter(|name| !name.is_empty()),
-        insecure_skip_verify: fields.boolean("insecure_skip_verify").unwrap_or(false),
         min_version: fields.parsed("min_version", lowest_version).flatten(),
         max_version: fields.parsed("max_version", highest_version),
+        ..TlsClientConfig::default()
     };
+    read_keys(&TLS_KEYS, &mut fields, &mut config);
     for key in ["ca_ref", "cert_ref", "key_ref"] {
         fields.refuse(key, NO_SECRET_MANAGER);
     }
     match (&config.cert, &config.key) {
-        (Some(_), None) => fields.complain("key", "a certificate needs its key: key or key_file"),
-        (None, Some(_)) => {
-            fields.complain("cert", "a key needs its certificate: cert or cert_file")
-        }
+        (Some(_), None) => fields.report("key", "a certificate needs its key: key or key_file"),
+        (None, Some(_)) => fields.report("cert", "a key needs its certificate: cert or cert_file"),
         _ => {}
     }
     if let (Some(least), Some(most)) = (config.min_version, config.max_version)
         && least > most
     {
-        fields.complain("max_version", "must not be below min_version");
+        fields.report("max_version", "must not be below min_version");
     }
     fields.finish();
     config
@@ -169,26 +179,26 @@ fn proxy(fields: &mut Fields<'_>) -> ProxyConfig {
     if let Some(url) = &url
         && !is_url(url, &["http", "https", "socks5", "socks5h"])
     {
-        fields.complain("proxy_url", "expected a URL with http, https or socks5");
+        fields.report("proxy_url", "expected a URL with http, https or socks5");
     }
-    let config = ProxyConfig {
+    let mut config = ProxyConfig {
         url,
-        no_proxy: fields.text("no_proxy").filter(|list| !list.is_empty()),
-        from_environment: fields.boolean("proxy_from_environment").unwrap_or(false),
         connect_headers: connect_headers(fields),
+        ..ProxyConfig::default()
     };
+    read_keys(&PROXY_KEYS, fields, &mut config);
     let has_proxy = config.url.is_some() || config.from_environment;
     if config.from_environment && config.url.is_some() {
-        fields.complain("proxy_from_environment", "proxy_url must not be given then");
+        fields.report("proxy_from_environment", "proxy_url must not be given then");
     }
     if config.from_environment && config.no_proxy.is_some() {
-        fields.complain("proxy_from_environment", "no_proxy must not be given then");
+        fields.report("proxy_from_environment", "no_proxy must not be given then");
     } else if config.no_proxy.is_some() && config.url.is_none() {
-        fields.complain("no_proxy", "needs proxy_url");
+        fields.report("no_proxy", "needs proxy_url");
     }
     if !config.connect_headers.is_empty() && !has_proxy {
         let reason = "needs proxy_url or proxy_from_environment";
-        fields.complain("proxy_connect_header", reason);
+        fields.report("proxy_connect_header", reason);
     }
     config
 }
@@ -209,12 +219,12 @@ fn connect_headers(fields: &mut Fields<'_>) -> Vec<(String, Vec<Secret>)> {
             _ => {
                 let subject = format!("{path}.{}", entry.key);
                 let reason = "expected a list of values";
-                fields.source.complain(entry.node.at, &subject, reason);
+                fields.source.report(entry.node.at, &subject, reason);
                 continue;
             }
         };
         let values = texts_of(values, &format!("{path}.{}", entry.key), fields.source);
-        headers.push((name, values.into_iter().map(Secret::Given).collect()));
+        headers.push((name, values.into_iter().map(Secret::Inline).collect()));
     }
     headers
 }
@@ -242,13 +252,13 @@ fn headers(fields: &mut Fields<'_>) -> Vec<HeaderConfig> {
     headers
 }
 
-/// `secrets` of a header: none of them is repeated by a complaint, not even one of the wrong type.
+/// `secrets` of a header: none of them is repeated by a message, not even one of the wrong type.
 fn secret_texts(header: &mut Fields<'_>) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for node in header.list("secrets") {
         match &node.value {
-            Value::Scalar { text, .. } => secrets.push(Secret::Given(text.clone())),
-            _ => header.complain("secrets", "expected a list of text"),
+            Value::Scalar { text, .. } => secrets.push(Secret::Inline(text.clone())),
+            _ => header.report("secrets", "expected a list of text"),
         }
     }
     secrets
@@ -258,9 +268,9 @@ fn header_name(entry: &Entry, path: &str, reserved: &[&str], source: &SourceFile
     let subject = format!("{path}.{}", entry.key);
     let lower = entry.key.to_ascii_lowercase();
     if !is_token(&entry.key) {
-        source.complain(entry.key_at, &subject, "is no name of a header");
+        source.report(entry.key_at, &subject, "is no name of a header");
     } else if reserved.contains(&lower.as_str()) {
-        source.complain(entry.key_at, &subject, "this header must not be set here");
+        source.report(entry.key_at, &subject, "this header must not be set here");
     }
     entry.key.clone()
 }

@@ -8,17 +8,12 @@ use super::{
     HttpClientConfig, NameEscaping, NameValidation, Scheme, ScrapeConfig, ScrapeProtocol, client,
     rules, targets,
 };
-use icecore_settings::parse_binary_size;
+use icecore_settings::keys::{
+    ByteLimit, Factor, Flag, FlagIfTrue, Interval, Key, KeyKind as _, Limit, OptionalPath,
+    OptionalWord, Text, Word, read_keys,
+};
 use icecore_settings::yaml::Value;
-use icecore_settings::{Fields, texts_of};
-
-pub(super) const PROTOCOLS: [(&str, ScrapeProtocol); 5] = [
-    ("PrometheusProto", ScrapeProtocol::PrometheusProto),
-    ("OpenMetricsText0.0.1", ScrapeProtocol::OpenMetricsText0_0_1),
-    ("OpenMetricsText1.0.0", ScrapeProtocol::OpenMetricsText1_0_0),
-    ("PrometheusText0.0.4", ScrapeProtocol::PrometheusText0_0_4),
-    ("PrometheusText1.0.0", ScrapeProtocol::PrometheusText1_0_0),
-];
+use icecore_settings::{Choice as _, Fields, key, texts_of};
 
 const TEXT_PROTOCOLS: [ScrapeProtocol; 4] = [
     ScrapeProtocol::OpenMetricsText1_0_0,
@@ -27,21 +22,93 @@ const TEXT_PROTOCOLS: [ScrapeProtocol; 4] = [
     ScrapeProtocol::PrometheusText0_0_4,
 ];
 
-pub(super) const ESCAPINGS: [(&str, NameEscaping); 4] = [
-    ("allow-utf-8", NameEscaping::AllowUtf8),
-    ("underscores", NameEscaping::Underscores),
-    ("dots", NameEscaping::Dots),
-    ("values", NameEscaping::Values),
-];
-
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Keys of a job, and those of them that `global` has too. They are in groups because both are
+/// rendered in Prometheus' order.
+pub(super) const TIMESTAMP_KEYS: [Key<ScrapeConfig>; 3] = [
+    key!("honor_labels", FlagIfTrue, honor_labels),
+    key!("honor_timestamps", Flag, honor_timestamps),
+    key!(
+        "track_timestamps_staleness",
+        Flag,
+        track_timestamps_staleness
+    ),
+];
+
+pub(super) const FALLBACK_KEYS: [Key<ScrapeConfig>; 1] = [key!(
+    "fallback_scrape_protocol",
+    OptionalWord<ScrapeProtocol>,
+    fallback_protocol
+)];
+
+pub(super) const HISTOGRAM_KEYS: [Key<ScrapeConfig>; 3] = [
+    key!("scrape_native_histograms", Flag, scrape_native_histograms),
+    key!(
+        "always_scrape_classic_histograms",
+        Flag,
+        always_scrape_classic_histograms
+    ),
+    key!(
+        "convert_classic_histograms_to_nhcb",
+        Flag,
+        convert_classic_histograms_to_nhcb
+    ),
+];
+
+pub(super) const REQUEST_KEYS: [Key<ScrapeConfig>; 3] = [
+    key!("metrics_path", Text, metrics_path),
+    key!("scheme", Word<Scheme>, scheme),
+    key!("enable_compression", Flag, enable_compression),
+];
+
+pub(super) const LIMIT_KEYS: [Key<ScrapeConfig>; 6] = [
+    key!("body_size_limit", ByteLimit, body_size_limit),
+    key!("sample_limit", Limit, sample_limit),
+    key!("target_limit", Limit, target_limit),
+    key!("label_limit", Limit, label_limit),
+    key!("label_name_length_limit", Limit, label_name_length_limit),
+    key!("label_value_length_limit", Limit, label_value_length_limit),
+];
+
+pub(super) const BUCKET_KEYS: [Key<ScrapeConfig>; 2] = [
+    key!(
+        "native_histogram_bucket_limit",
+        Limit,
+        native_histogram_bucket_limit
+    ),
+    key!(
+        "native_histogram_min_bucket_factor",
+        Factor,
+        native_histogram_min_bucket_factor
+    ),
+];
+
+pub(super) const DROPPED_KEYS: [Key<ScrapeConfig>; 1] =
+    [key!("keep_dropped_targets", Limit, keep_dropped_targets)];
+
+pub(super) const EXTRA_KEYS: [Key<ScrapeConfig>; 1] =
+    [key!("extra_scrape_metrics", Flag, extra_scrape_metrics)];
+
+/// Keys of `global` that are about no job.
+pub(super) const EVALUATION_KEYS: [Key<Global>; 1] =
+    [key!("evaluation_interval", Interval, evaluation_interval)];
+
+pub(super) const LOG_KEYS: [Key<Global>; 2] = [
+    key!("query_log_file", OptionalPath, query_log_file),
+    key!(
+        "scrape_failure_log_file",
+        OptionalPath,
+        scrape_failure_log_file
+    ),
+];
 
 /// What `global` says, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Global {
-    pub(super) scrape_interval: Duration,
-    pub(super) scrape_timeout: Duration,
+    /// A job that says nothing but its name, which is empty here.
+    pub(super) job: ScrapeConfig,
     pub(super) evaluation_interval: Duration,
     pub(super) rule_query_offset: Duration,
     /// Without any, it depends on a job whether protobuf comes first.
@@ -49,51 +116,54 @@ pub(super) struct Global {
     pub(super) query_log_file: Option<PathBuf>,
     pub(super) scrape_failure_log_file: Option<PathBuf>,
     pub(super) external_labels: Vec<(String, String)>,
-    pub(super) limits: Limits,
-    pub(super) names: NameValidation,
     pub(super) escaping: Option<NameEscaping>,
-    pub(super) histograms: Histograms,
-    pub(super) extra_scrape_metrics: bool,
-    /// Not of the file: a setting of the process.
-    start_timestamps: bool,
-}
-
-/// 0 means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
-    pub(super) body_size: u64,
-    pub(super) samples: u64,
-    pub(super) targets: u64,
-    pub(super) labels: u64,
-    pub(super) label_name_length: u64,
-    pub(super) label_value_length: u64,
-    pub(super) dropped_targets: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Histograms {
-    pub(super) native: bool,
-    pub(super) classic_too: bool,
-    pub(super) classic_to_nhcb: bool,
 }
 
 impl Default for Global {
     fn default() -> Self {
         Self {
-            scrape_interval: DEFAULT_INTERVAL,
-            scrape_timeout: DEFAULT_TIMEOUT,
+            job: ScrapeConfig {
+                job_name: String::new(),
+                scrape_interval: DEFAULT_INTERVAL,
+                scrape_timeout: DEFAULT_TIMEOUT,
+                protocols: TEXT_PROTOCOLS.into(),
+                protocols_by_default: true,
+                fallback_protocol: None,
+                metrics_path: "/metrics".into(),
+                scheme: Scheme::Http,
+                params: BTreeMap::new(),
+                honor_labels: false,
+                honor_timestamps: true,
+                track_timestamps_staleness: false,
+                enable_compression: true,
+                start_timestamps: false,
+                scrape_native_histograms: false,
+                always_scrape_classic_histograms: false,
+                convert_classic_histograms_to_nhcb: false,
+                native_histogram_bucket_limit: 0,
+                native_histogram_min_bucket_factor: 0.0,
+                metric_name_validation: NameValidation::Utf8,
+                metric_name_escaping: NameEscaping::AllowUtf8,
+                extra_scrape_metrics: false,
+                body_size_limit: 0,
+                sample_limit: 0,
+                target_limit: 0,
+                label_limit: 0,
+                label_name_length_limit: 0,
+                label_value_length_limit: 0,
+                keep_dropped_targets: 0,
+                http: HttpClientConfig::default(),
+                discovery: Vec::new(),
+                relabel: Vec::new(),
+                metric_relabel: Vec::new(),
+            },
             evaluation_interval: DEFAULT_INTERVAL,
             rule_query_offset: Duration::ZERO,
             protocols: None,
             query_log_file: None,
             scrape_failure_log_file: None,
             external_labels: Vec::new(),
-            limits: Limits::default(),
-            names: NameValidation::Utf8,
             escaping: None,
-            histograms: Histograms::default(),
-            extra_scrape_metrics: false,
-            start_timestamps: false,
         }
     }
 }
@@ -101,27 +171,19 @@ impl Default for Global {
 impl Global {
     /// `variable` gives the environment, which external labels may refer to.
     pub(super) fn read(mut fields: Fields<'_>, variable: &dyn Fn(&str) -> String) -> Self {
-        let defaults = Self::default();
-        let (interval, timeout) = interval_and_timeout(&mut fields, &defaults);
-        let names = validation(&mut fields).unwrap_or(defaults.names);
-        let global = Self {
-            scrape_interval: interval,
-            scrape_timeout: timeout,
-            evaluation_interval: fields
-                .duration_or_unset("evaluation_interval")
-                .unwrap_or(defaults.evaluation_interval),
-            rule_query_offset: fields.duration("rule_query_offset").unwrap_or_default(),
-            protocols: protocols(&mut fields),
-            query_log_file: path(&mut fields, "query_log_file"),
-            scrape_failure_log_file: path(&mut fields, "scrape_failure_log_file"),
-            external_labels: external_labels(&mut fields, names, variable),
-            limits: limits(&mut fields, defaults.limits),
-            names,
-            escaping: escaping(&mut fields),
-            histograms: histograms(&mut fields, defaults.histograms),
-            extra_scrape_metrics: fields.boolean("extra_scrape_metrics").unwrap_or(false),
-            start_timestamps: defaults.start_timestamps,
-        };
+        let mut global = Self::default();
+        read_inherited(&mut fields, &mut global.job);
+        let names = validation(&mut fields).unwrap_or(NameValidation::Utf8);
+        global.escaping = escaping(&mut fields);
+        global.job.metric_name_validation = names;
+        global.job.metric_name_escaping = global.escaping.unwrap_or(default_escaping(names));
+        read_keys(&EVALUATION_KEYS, &mut fields, &mut global);
+        read_keys(&LOG_KEYS, &mut fields, &mut global);
+        global.rule_query_offset = fields.duration("rule_query_offset").unwrap_or_default();
+        global.external_labels = external_labels(&mut fields, names, variable);
+        global.protocols = protocols(&mut fields);
+        global.job.protocols_by_default = global.protocols.is_none();
+        global.job.protocols = global.protocols_of(global.job.scrape_native_histograms);
         fields.finish();
         global
     }
@@ -130,46 +192,17 @@ impl Global {
     pub(super) fn job(&self, job_name: &str) -> ScrapeConfig {
         ScrapeConfig {
             job_name: job_name.into(),
-            scrape_interval: self.scrape_interval,
-            scrape_timeout: self.scrape_timeout,
-            protocols: self.protocols_of(self.histograms.native),
-            protocols_by_default: self.protocols.is_none(),
-            fallback_protocol: None,
-            metrics_path: "/metrics".into(),
-            scheme: Scheme::Http,
-            params: BTreeMap::new(),
-            honor_labels: false,
-            honor_timestamps: true,
-            track_timestamps_staleness: false,
-            enable_compression: true,
-            start_timestamps: self.start_timestamps,
-            scrape_native_histograms: self.histograms.native,
-            always_scrape_classic_histograms: self.histograms.classic_too,
-            convert_classic_histograms_to_nhcb: self.histograms.classic_to_nhcb,
-            native_histogram_bucket_limit: 0,
-            native_histogram_min_bucket_factor: 0.0,
-            metric_name_validation: self.names,
-            metric_name_escaping: self.escaping.unwrap_or(default_escaping(self.names)),
-            extra_scrape_metrics: self.extra_scrape_metrics,
-            body_size_limit: self.limits.body_size,
-            sample_limit: self.limits.samples,
-            target_limit: self.limits.targets,
-            label_limit: self.limits.labels,
-            label_name_length_limit: self.limits.label_name_length,
-            label_value_length_limit: self.limits.label_value_length,
-            keep_dropped_targets: self.limits.dropped_targets,
-            http: HttpClientConfig::default(),
-            discovery: Vec::new(),
-            relabel: Vec::new(),
-            metric_relabel: Vec::new(),
+            ..self.job.clone()
         }
     }
 
     /// Gives back what is asked for where a job does not say it.
     pub(super) fn take_start_timestamps(&mut self) -> Vec<ScrapeProtocol> {
-        self.start_timestamps = true;
         let first = self.protocols_of(true);
         self.protocols = Some(first.clone());
+        self.job.start_timestamps = true;
+        self.job.protocols.clone_from(&first);
+        self.job.protocols_by_default = false;
         first
     }
 
@@ -184,92 +217,57 @@ impl Global {
     }
 }
 
-/// One job. Its name may be empty, which is then complained about.
+/// What `global` and a job read alike.
+fn read_inherited(fields: &mut Fields<'_>, job: &mut ScrapeConfig) {
+    interval_and_timeout(fields, job);
+    read_keys(&HISTOGRAM_KEYS, fields, job);
+    read_keys(&LIMIT_KEYS, fields, job);
+    read_keys(&DROPPED_KEYS, fields, job);
+    read_keys(&EXTRA_KEYS, fields, job);
+}
+
+/// One job. Its name may be empty, which is reported.
 pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> ScrapeConfig {
     let name = fields.text("job_name").unwrap_or_default();
     if name.is_empty() {
-        fields.complain("job_name", "every job needs a name");
+        fields.report("job_name", "every job needs a name");
     }
-    let defaults = global.job(&name);
-    let (scrape_interval, scrape_timeout) = interval_and_timeout(&mut fields, global);
-    let (names, metric_name_escaping) = naming(&mut fields, global);
-    let histograms = histograms(&mut fields, global.histograms);
-    let limits = limits(&mut fields, global.limits);
-    let protocols = protocols(&mut fields);
-    let relabel = rules::read_all(&mut fields, "relabel_configs", names);
+    let mut job = global.job(&name);
+    read_inherited(&mut fields, &mut job);
+    read_keys(&TIMESTAMP_KEYS, &mut fields, &mut job);
+    read_keys(&FALLBACK_KEYS, &mut fields, &mut job);
+    read_keys(&REQUEST_KEYS, &mut fields, &mut job);
+    read_keys(&BUCKET_KEYS, &mut fields, &mut job);
+    let own_protocols = protocols(&mut fields);
+    job.protocols_by_default &= own_protocols.is_none();
+    job.protocols =
+        own_protocols.unwrap_or_else(|| global.protocols_of(job.scrape_native_histograms));
+    naming(&mut fields, global, &mut job);
+    let names = job.metric_name_validation;
+    job.params = params(&mut fields);
+    job.http = client::read(&mut fields);
+    job.relabel = rules::read_all(&mut fields, "relabel_configs", names);
+    job.metric_relabel = rules::read_all(&mut fields, "metric_relabel_configs", names);
     let is_relabelled = !fields.list("relabel_configs").is_empty();
-    let job = ScrapeConfig {
-        scrape_interval,
-        scrape_timeout,
-        protocols_by_default: protocols.is_none() && defaults.protocols_by_default,
-        protocols: protocols.unwrap_or_else(|| global.protocols_of(histograms.native)),
-        fallback_protocol: fields.parsed("fallback_scrape_protocol", protocol),
-        metrics_path: fields.text("metrics_path").unwrap_or(defaults.metrics_path),
-        scheme: fields.parsed("scheme", scheme).unwrap_or(defaults.scheme),
-        params: params(&mut fields),
-        honor_labels: fields.boolean("honor_labels").unwrap_or(false),
-        honor_timestamps: fields.boolean("honor_timestamps").unwrap_or(true),
-        track_timestamps_staleness: fields
-            .boolean("track_timestamps_staleness")
-            .unwrap_or(false),
-        enable_compression: fields.boolean("enable_compression").unwrap_or(true),
-        start_timestamps: defaults.start_timestamps,
-        scrape_native_histograms: histograms.native,
-        always_scrape_classic_histograms: histograms.classic_too,
-        convert_classic_histograms_to_nhcb: histograms.classic_to_nhcb,
-        native_histogram_bucket_limit: fields.number("native_histogram_bucket_limit").unwrap_or(0),
-        native_histogram_min_bucket_factor: fields
-            .factor("native_histogram_min_bucket_factor")
-            .unwrap_or(0.0),
-        metric_name_validation: names,
-        metric_name_escaping,
-        extra_scrape_metrics: fields
-            .boolean("extra_scrape_metrics")
-            .unwrap_or(global.extra_scrape_metrics),
-        body_size_limit: limits.body_size,
-        sample_limit: limits.samples,
-        target_limit: limits.targets,
-        label_limit: limits.labels,
-        label_name_length_limit: limits.label_name_length,
-        label_value_length_limit: limits.label_value_length,
-        keep_dropped_targets: limits.dropped_targets,
-        http: client::read(&mut fields),
-        discovery: targets::read(&mut fields, names, is_relabelled),
-        relabel,
-        metric_relabel: rules::read_all(&mut fields, "metric_relabel_configs", names),
-        job_name: name,
-    };
+    job.discovery = targets::read(&mut fields, names, is_relabelled);
     // Failures are logged by the process itself; who loads the file warns about this key.
-    let _ = path(&mut fields, "scrape_failure_log_file");
+    fields.text("scrape_failure_log_file");
     fields.finish_with(targets::explain_unknown);
     job
 }
 
 /// The timeout is never longer than the interval, whichever of the two is a default.
-fn interval_and_timeout(fields: &mut Fields<'_>, defaults: &Global) -> (Duration, Duration) {
-    let interval = fields.duration_or_unset("scrape_interval");
-    let interval = interval.unwrap_or(defaults.scrape_interval);
-    let timeout = fields.duration_or_unset("scrape_timeout");
-    if timeout.is_some_and(|timeout| timeout > interval) {
-        let interval = icecore_settings::duration::show(&interval);
-        let reason = format!("must not be above the scrape interval, which is {interval}");
-        fields.complain("scrape_timeout", reason);
+fn interval_and_timeout(fields: &mut Fields<'_>, job: &mut ScrapeConfig) {
+    if let Some(interval) = fields.duration_or_unset("scrape_interval") {
+        job.scrape_interval = interval;
     }
-    let timeout = timeout.unwrap_or(defaults.scrape_timeout.min(interval));
-    (interval, timeout)
-}
-
-fn path(fields: &mut Fields<'_>, key: &'static str) -> Option<PathBuf> {
-    let path = fields.text(key).filter(|path| !path.is_empty())?;
-    Some(fields.source.path(&path))
-}
-
-fn protocol(text: &str) -> Result<ScrapeProtocol, String> {
-    let known = PROTOCOLS.iter().find(|(name, _)| *name == text);
-    let names = || PROTOCOLS.map(|(name, _)| name).join(", ");
-    known
-        .map(|(_, protocol)| *protocol)
-        .ok_or_else(|| format!("one of {}", names()))
+    let timeout = fields.duration_or_unset("scrape_timeout");
+    if timeout.is_some_and(|timeout| timeout > job.scrape_interval) {
+        let interval = icecore_settings::duration::show(&job.scrape_interval);
+        let reason = format!("must not be above the scrape interval, which is {interval}");
+        fields.report("scrape_timeout", reason);
+    }
+    job.scrape_timeout = timeout.unwrap_or(job.scrape_timeout.min(job.scrape_interval));
 }
 
 fn protocols(fields: &mut Fields<'_>) -> Option<Vec<ScrapeProtocol>> {
@@ -278,76 +276,26 @@ fn protocols(fields: &mut Fields<'_>) -> Option<Vec<ScrapeProtocol>> {
     let words = fields.texts(KEY);
     let mut protocols = Vec::with_capacity(words.len());
     for word in &words {
-        match protocol(word) {
+        match ScrapeProtocol::parse_word(word) {
             Ok(protocol) if protocols.contains(&protocol) => {
-                fields.complain(KEY, format!("{word} is given twice"));
+                fields.report(KEY, format!("{word} is given twice"));
             }
             Ok(protocol) => protocols.push(protocol),
-            Err(expected) => fields.complain(KEY, format!("expected {expected}, found {word:?}")),
+            Err(expected) => fields.report(KEY, format!("expected {expected}, found {word:?}")),
         }
     }
     if words.is_empty() {
-        fields.complain(KEY, "must not be empty");
+        fields.report(KEY, "must not be empty");
     }
     Some(protocols)
 }
 
-fn limits(fields: &mut Fields<'_>, defaults: Limits) -> Limits {
-    let body_size = fields.parsed("body_size_limit", parse_binary_size);
-    let body_size = body_size.filter(|bytes| *bytes > 0);
-    Limits {
-        body_size: body_size.unwrap_or(defaults.body_size),
-        samples: fields.limit("sample_limit").unwrap_or(defaults.samples),
-        targets: fields.limit("target_limit").unwrap_or(defaults.targets),
-        labels: fields.limit("label_limit").unwrap_or(defaults.labels),
-        label_name_length: fields
-            .limit("label_name_length_limit")
-            .unwrap_or(defaults.label_name_length),
-        label_value_length: fields
-            .limit("label_value_length_limit")
-            .unwrap_or(defaults.label_value_length),
-        dropped_targets: fields
-            .limit("keep_dropped_targets")
-            .unwrap_or(defaults.dropped_targets),
-    }
-}
-
-fn histograms(fields: &mut Fields<'_>, defaults: Histograms) -> Histograms {
-    Histograms {
-        native: fields
-            .boolean("scrape_native_histograms")
-            .unwrap_or(defaults.native),
-        classic_too: fields
-            .boolean("always_scrape_classic_histograms")
-            .unwrap_or(defaults.classic_too),
-        classic_to_nhcb: fields
-            .boolean("convert_classic_histograms_to_nhcb")
-            .unwrap_or(defaults.classic_to_nhcb),
-    }
-}
-
 fn validation(fields: &mut Fields<'_>) -> Option<NameValidation> {
-    let given = fields.parsed("metric_name_validation_scheme", |text| match text {
-        "" => Ok(None),
-        "utf8" => Ok(Some(NameValidation::Utf8)),
-        "legacy" => Ok(Some(NameValidation::Legacy)),
-        _ => Err("utf8 or legacy".into()),
-    });
-    given.flatten()
+    OptionalWord::<NameValidation>::read(fields, "metric_name_validation_scheme").flatten()
 }
 
 fn escaping(fields: &mut Fields<'_>) -> Option<NameEscaping> {
-    let given = fields.parsed("metric_name_escaping_scheme", |text| {
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let known = ESCAPINGS.iter().find(|(name, _)| *name == text);
-        let names = || ESCAPINGS.map(|(name, _)| name).join(", ");
-        known
-            .map(|(_, escaping)| Some(*escaping))
-            .ok_or_else(|| format!("one of {}", names()))
-    });
-    given.flatten()
+    OptionalWord::<NameEscaping>::read(fields, "metric_name_escaping_scheme").flatten()
 }
 
 fn default_escaping(names: NameValidation) -> NameEscaping {
@@ -358,25 +306,18 @@ fn default_escaping(names: NameValidation) -> NameEscaping {
 }
 
 /// A job that says which names are valid and not how they are escaped does not inherit the latter.
-fn naming(fields: &mut Fields<'_>, global: &Global) -> (NameValidation, NameEscaping) {
+fn naming(fields: &mut Fields<'_>, global: &Global, job: &mut ScrapeConfig) {
     let own_names = validation(fields);
-    let names = own_names.unwrap_or(global.names);
+    let names = own_names.unwrap_or(job.metric_name_validation);
     let inherited = global.escaping.filter(|_| own_names.is_none());
     let escaping = escaping(fields).or(inherited);
     let escaping = escaping.unwrap_or(default_escaping(names));
     if escaping == NameEscaping::AllowUtf8 && names == NameValidation::Legacy {
         let reason = "allow-utf-8 contradicts metric_name_validation_scheme: legacy";
-        fields.complain("metric_name_escaping_scheme", reason);
+        fields.report("metric_name_escaping_scheme", reason);
     }
-    (names, escaping)
-}
-
-fn scheme(text: &str) -> Result<Scheme, String> {
-    match text {
-        "http" => Ok(Scheme::Http),
-        "https" => Ok(Scheme::Https),
-        _ => Err("http or https".into()),
-    }
+    job.metric_name_validation = names;
+    job.metric_name_escaping = escaping;
 }
 
 fn params(fields: &mut Fields<'_>) -> BTreeMap<String, Vec<String>> {
@@ -389,7 +330,7 @@ fn params(fields: &mut Fields<'_>) -> BTreeMap<String, Vec<String>> {
             Value::Null => Vec::new(),
             _ => {
                 let reason = "expected a list of values";
-                fields.source.complain(entry.node.at, &path, reason);
+                fields.source.report(entry.node.at, &path, reason);
                 continue;
             }
         };
@@ -406,7 +347,7 @@ fn external_labels(
     let mut labels = fields.text_map("external_labels");
     for (name, value) in &mut labels {
         if !names.is_label_name(name) {
-            fields.complain("external_labels", format!("{name:?} is no label name"));
+            fields.report("external_labels", format!("{name:?} is no label name"));
         }
         *value = expand_variables(value, variable);
     }

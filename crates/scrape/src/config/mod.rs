@@ -22,8 +22,9 @@ use std::time::Duration;
 
 use icecore_model::AnchoredRegex;
 pub(crate) use icecore_settings::Secret;
+use icecore_settings::choice;
 
-pub use load::{KEYS, read};
+pub use load::read;
 pub(crate) use targets::read_groups;
 
 /// Everything a Prometheus file says about scraping.
@@ -35,8 +36,6 @@ pub struct ScrapeSettings {
     pub external_labels: Vec<(String, String)>,
     /// The file as `/api/v1/status/config` shows it: defaults filled in, secrets masked.
     pub rendered: String,
-    /// What a person should know although the file is valid.
-    pub warnings: Vec<String>,
     global: Box<job::Global>,
     /// How many of the jobs stand in the file itself, and where further ones may be.
     own_jobs: usize,
@@ -50,7 +49,6 @@ impl Default for ScrapeSettings {
             jobs: Vec::new(),
             external_labels: Vec::new(),
             rendered: render::file(&global, &[], &[]),
-            warnings: Vec::new(),
             global: Box::new(global),
             own_jobs: 0,
             files: Vec::new(),
@@ -126,6 +124,8 @@ pub(crate) enum Scheme {
     Https,
 }
 
+choice!(Scheme { "http" => Http, "https" => Https });
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScrapeProtocol {
     PrometheusProto,
@@ -135,11 +135,21 @@ pub(crate) enum ScrapeProtocol {
     PrometheusText1_0_0,
 }
 
+choice!(ScrapeProtocol {
+    "PrometheusProto" => PrometheusProto,
+    "OpenMetricsText0.0.1" => OpenMetricsText0_0_1,
+    "OpenMetricsText1.0.0" => OpenMetricsText1_0_0,
+    "PrometheusText0.0.4" => PrometheusText0_0_4,
+    "PrometheusText1.0.0" => PrometheusText1_0_0,
+});
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameValidation {
     Utf8,
     Legacy,
 }
+
+choice!(NameValidation { "utf8" => Utf8, "legacy" => Legacy });
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameEscaping {
@@ -148,6 +158,13 @@ pub(crate) enum NameEscaping {
     Dots,
     Values,
 }
+
+choice!(NameEscaping {
+    "allow-utf-8" => AllowUtf8,
+    "underscores" => Underscores,
+    "dots" => Dots,
+    "values" => Values,
+});
 
 /// How a client of ours speaks to targets and discovery servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +229,8 @@ pub(crate) enum TlsVersion {
     Tls13,
 }
 
+choice!(TlsVersion { "TLS12" => Tls12, "TLS13" => Tls13 });
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProxyConfig {
     pub(crate) url: Option<String>,
@@ -251,6 +270,8 @@ pub(crate) enum DnsRecord {
     Ns,
 }
 
+choice!(DnsRecord { "A" => A, "AAAA" => Aaaa, "MX" => Mx, "NS" => Ns, "SRV" => Srv });
+
 /// Targets that came from one source together, with the labels they share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TargetGroup {
@@ -289,3 +310,17 @@ pub(crate) enum RelabelAction {
     Lowercase,
     Uppercase,
 }
+
+choice!(RelabelAction {
+    "replace" => Replace,
+    "keep" => Keep,
+    "drop" => Drop,
+    "keepequal" => KeepEqual,
+    "dropequal" => DropEqual,
+    "hashmod" => HashMod,
+    "labelmap" => LabelMap,
+    "labeldrop" => LabelDrop,
+    "labelkeep" => LabelKeep,
+    "lowercase" => Lowercase,
+    "uppercase" => Uppercase,
+});

@@ -5,14 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::job::{ESCAPINGS, Global, PROTOCOLS};
-use super::rules::{DEFAULT_PATTERN, word_of};
+use super::client::{CLIENT_KEYS, PROXY_KEYS, TLS_KEYS};
+use super::job::{
+    BUCKET_KEYS, DROPPED_KEYS, EVALUATION_KEYS, EXTRA_KEYS, FALLBACK_KEYS, Global, HISTOGRAM_KEYS,
+    LIMIT_KEYS, LOG_KEYS, REQUEST_KEYS, TIMESTAMP_KEYS,
+};
+use super::rules::DEFAULT_PATTERN;
 use super::{
     Credentials, Discovery, DnsRecord, HeaderConfig, HttpClientConfig, NameEscaping,
-    NameValidation, ProxyConfig, RelabelRule, Scheme, ScrapeConfig, ScrapeProtocol, Secret,
+    NameValidation, ProxyConfig, RelabelAction, RelabelRule, ScrapeConfig, ScrapeProtocol, Secret,
     TargetGroup, TlsClientConfig, TlsVersion,
 };
-use icecore_settings::{Map, SECRET_SHOWN, Tree, show_binary_size, without_password};
+use icecore_settings::keys::{KeyKind as _, Limit, render_keys};
+use icecore_settings::{Choice as _, Map, SECRET_PLACEHOLDER, Tree, without_password};
 
 /// `jobs` are those of the file itself, without those of `files`.
 pub(super) fn file(global: &Global, jobs: &[ScrapeConfig], files: &[PathBuf]) -> String {
@@ -38,74 +43,40 @@ fn pairs(pairs: &[(String, String)]) -> Map {
     map
 }
 
-fn protocol_word(protocol: ScrapeProtocol) -> String {
-    let known = PROTOCOLS.iter().find(|(_, other)| *other == protocol);
-    known.map_or("", |(word, _)| word).into()
-}
-
-fn validation_word(names: NameValidation) -> &'static str {
-    match names {
-        NameValidation::Utf8 => "utf8",
-        NameValidation::Legacy => "legacy",
-    }
-}
-
-fn escaping_word(escaping: NameEscaping) -> &'static str {
-    let known = ESCAPINGS.iter().find(|(_, other)| *other == escaping);
-    known.map_or("", |(word, _)| word)
+fn protocols(map: &mut Map, protocols: &[ScrapeProtocol]) {
+    let words = protocols
+        .iter()
+        .map(|one| ScrapeProtocol::word(*one).into());
+    map.list("scrape_protocols", words);
 }
 
 fn global_map(global: &Global) -> Map {
     let mut map = Map::default();
-    map.duration("scrape_interval", &global.scrape_interval);
-    map.duration("scrape_timeout", &global.scrape_timeout);
-    let protocols = global.protocols.iter().flatten();
-    map.list("scrape_protocols", protocols.map(|one| protocol_word(*one)));
-    map.duration("evaluation_interval", &global.evaluation_interval);
+    let job = &global.job;
+    map.duration("scrape_interval", &job.scrape_interval);
+    map.duration("scrape_timeout", &job.scrape_timeout);
+    protocols(&mut map, global.protocols.as_deref().unwrap_or_default());
+    render_keys(&EVALUATION_KEYS, global, &mut map);
     if !global.rule_query_offset.is_zero() {
         map.duration("rule_query_offset", &global.rule_query_offset);
     }
-    let (query_log, failure_log) = (&global.query_log_file, &global.scrape_failure_log_file);
-    map.text_if("query_log_file", query_log.as_deref().map(path_text));
-    map.text_if(
-        "scrape_failure_log_file",
-        failure_log.as_deref().map(path_text),
-    );
+    render_keys(&LOG_KEYS, global, &mut map);
     map.map("external_labels", pairs(&global.external_labels));
-    if global.limits.body_size > 0 {
-        map.text("body_size_limit", show_binary_size(global.limits.body_size));
-    }
-    map.limit("sample_limit", global.limits.samples);
-    map.limit("target_limit", global.limits.targets);
-    map.limit("label_limit", global.limits.labels);
-    map.limit("label_name_length_limit", global.limits.label_name_length);
-    map.limit("label_value_length_limit", global.limits.label_value_length);
-    map.limit("keep_dropped_targets", global.limits.dropped_targets);
-    map.text(
-        "metric_name_validation_scheme",
-        validation_word(global.names),
-    );
-    map.text_if(
-        "metric_name_escaping_scheme",
-        global.escaping.map(escaping_word),
-    );
-    let histograms = global.histograms;
-    map.boolean("scrape_native_histograms", histograms.native);
-    map.boolean("always_scrape_classic_histograms", histograms.classic_too);
-    map.boolean(
-        "convert_classic_histograms_to_nhcb",
-        histograms.classic_to_nhcb,
-    );
-    map.boolean("extra_scrape_metrics", global.extra_scrape_metrics);
+    render_keys(&LIMIT_KEYS, job, &mut map);
+    render_keys(&DROPPED_KEYS, job, &mut map);
+    let validation = NameValidation::word(job.metric_name_validation);
+    map.text("metric_name_validation_scheme", validation);
+    let escaping = global.escaping.map(NameEscaping::word);
+    map.text_if("metric_name_escaping_scheme", escaping);
+    render_keys(&HISTOGRAM_KEYS, job, &mut map);
+    render_keys(&EXTRA_KEYS, job, &mut map);
     map
 }
 
 fn job_map(job: &ScrapeConfig) -> Map {
     let mut map = Map::default();
     map.text("job_name", &job.job_name);
-    map.if_true("honor_labels", job.honor_labels);
-    map.boolean("honor_timestamps", job.honor_timestamps);
-    map.boolean("track_timestamps_staleness", job.track_timestamps_staleness);
+    render_keys(&TIMESTAMP_KEYS, job, &mut map);
     let mut params = Map::default();
     for (name, values) in &job.params {
         let values = values.iter().cloned().map(Tree::Text).collect();
@@ -114,41 +85,18 @@ fn job_map(job: &ScrapeConfig) -> Map {
     map.map("params", params);
     map.duration("scrape_interval", &job.scrape_interval);
     map.duration("scrape_timeout", &job.scrape_timeout);
-    let protocols = job.protocols.iter();
-    map.list("scrape_protocols", protocols.map(|one| protocol_word(*one)));
-    map.text_if(
-        "fallback_scrape_protocol",
-        job.fallback_protocol.map(protocol_word),
-    );
-    map.boolean("scrape_native_histograms", job.scrape_native_histograms);
-    let classic_too = job.always_scrape_classic_histograms;
-    map.boolean("always_scrape_classic_histograms", classic_too);
-    let to_nhcb = job.convert_classic_histograms_to_nhcb;
-    map.boolean("convert_classic_histograms_to_nhcb", to_nhcb);
-    map.text("metrics_path", &job.metrics_path);
-    map.text("scheme", scheme_word(job.scheme));
-    map.boolean("enable_compression", job.enable_compression);
-    if job.body_size_limit > 0 {
-        map.text("body_size_limit", show_binary_size(job.body_size_limit));
-    }
-    map.limit("sample_limit", job.sample_limit);
-    map.limit("target_limit", job.target_limit);
-    map.limit("label_limit", job.label_limit);
-    map.limit("label_name_length_limit", job.label_name_length_limit);
-    map.limit("label_value_length_limit", job.label_value_length_limit);
-    let bucket_limit = job.native_histogram_bucket_limit;
-    map.limit("native_histogram_bucket_limit", bucket_limit);
-    let factor = job.native_histogram_min_bucket_factor;
-    map.text_if(
-        "native_histogram_min_bucket_factor",
-        (factor != 0.0).then(|| factor.to_string()),
-    );
-    map.limit("keep_dropped_targets", job.keep_dropped_targets);
-    let names = validation_word(job.metric_name_validation);
-    map.text("metric_name_validation_scheme", names);
-    let escaping = escaping_word(job.metric_name_escaping);
+    protocols(&mut map, &job.protocols);
+    render_keys(&FALLBACK_KEYS, job, &mut map);
+    render_keys(&HISTOGRAM_KEYS, job, &mut map);
+    render_keys(&REQUEST_KEYS, job, &mut map);
+    render_keys(&LIMIT_KEYS, job, &mut map);
+    render_keys(&BUCKET_KEYS, job, &mut map);
+    render_keys(&DROPPED_KEYS, job, &mut map);
+    let validation = NameValidation::word(job.metric_name_validation);
+    map.text("metric_name_validation_scheme", validation);
+    let escaping = NameEscaping::word(job.metric_name_escaping);
     map.text("metric_name_escaping_scheme", escaping);
-    map.boolean("extra_scrape_metrics", job.extra_scrape_metrics);
+    render_keys(&EXTRA_KEYS, job, &mut map);
     client(&mut map, &job.http);
     map.maps("relabel_configs", job.relabel.iter().map(rule_map));
     map.maps(
@@ -159,20 +107,13 @@ fn job_map(job: &ScrapeConfig) -> Map {
     map
 }
 
-fn scheme_word(scheme: Scheme) -> &'static str {
-    match scheme {
-        Scheme::Http => "http",
-        Scheme::Https => "https",
-    }
-}
-
 fn client(map: &mut Map, http: &HttpClientConfig) {
     match &http.credentials {
         Some(Credentials::Basic { username, password }) => {
             let mut basic = Map::default();
             // Only the password is a secret.
             match username {
-                Secret::Given(name) => basic.text("username", name),
+                Secret::Inline(name) => basic.text("username", name),
                 Secret::File(path) => basic.text("username_file", path_text(path)),
             }
             secret(&mut basic, "password", "password_file", password);
@@ -192,8 +133,7 @@ fn client(map: &mut Map, http: &HttpClientConfig) {
         None => {}
     }
     map.map("tls_config", tls_map(&http.tls));
-    map.boolean("follow_redirects", http.follow_redirects);
-    map.boolean("enable_http2", http.enable_http2);
+    render_keys(&CLIENT_KEYS, http, map);
     proxy(map, &http.proxy);
     let mut headers = Map::default();
     for header in &http.headers {
@@ -204,8 +144,8 @@ fn client(map: &mut Map, http: &HttpClientConfig) {
 
 fn secret(map: &mut Map, key: &str, file_key: &str, secret: &Secret) {
     match secret {
-        Secret::Given(text) if text.is_empty() => {}
-        Secret::Given(_) => map.text(key, SECRET_SHOWN),
+        Secret::Inline(text) if text.is_empty() => {}
+        Secret::Inline(_) => map.text(key, SECRET_PLACEHOLDER),
         Secret::File(path) => map.text(file_key, path_text(path)),
     }
 }
@@ -216,7 +156,7 @@ fn tls_map(tls: &TlsClientConfig) -> Map {
     for (key, file_key, given) in certificates {
         match given {
             // A certificate is public.
-            Some(Secret::Given(text)) => map.text(key, text),
+            Some(Secret::Inline(text)) => map.text(key, text),
             Some(Secret::File(path)) => map.text(file_key, path_text(path)),
             None => {}
         }
@@ -224,27 +164,18 @@ fn tls_map(tls: &TlsClientConfig) -> Map {
     if let Some(key) = &tls.key {
         secret(&mut map, "key", "key_file", key);
     }
-    map.text_if("server_name", tls.server_name.as_deref());
-    map.if_true("insecure_skip_verify", tls.insecure_skip_verify);
-    map.text_if("min_version", tls.min_version.map(version_word));
-    map.text_if("max_version", tls.max_version.map(version_word));
+    render_keys(&TLS_KEYS, tls, &mut map);
+    map.text_if("min_version", tls.min_version.map(TlsVersion::word));
+    map.text_if("max_version", tls.max_version.map(TlsVersion::word));
     map
-}
-
-fn version_word(version: TlsVersion) -> &'static str {
-    match version {
-        TlsVersion::Tls12 => "TLS12",
-        TlsVersion::Tls13 => "TLS13",
-    }
 }
 
 fn proxy(map: &mut Map, proxy: &ProxyConfig) {
     map.text_if("proxy_url", proxy.url.as_deref().map(without_password));
-    map.text_if("no_proxy", proxy.no_proxy.as_deref());
-    map.if_true("proxy_from_environment", proxy.from_environment);
+    render_keys(&PROXY_KEYS, proxy, map);
     let mut headers = Map::default();
     for (name, values) in &proxy.connect_headers {
-        headers.list(name, values.iter().map(|_| SECRET_SHOWN.into()));
+        headers.list(name, values.iter().map(|_| SECRET_PLACEHOLDER.into()));
     }
     map.map("proxy_connect_header", headers);
 }
@@ -255,7 +186,7 @@ fn header_map(header: &HeaderConfig) -> Map {
     let (mut given, mut files) = (Vec::new(), Vec::new());
     for secret in &header.secrets {
         match secret {
-            Secret::Given(_) => given.push(SECRET_SHOWN.into()),
+            Secret::Inline(_) => given.push(SECRET_PLACEHOLDER.into()),
             Secret::File(path) => files.push(path_text(path)),
         }
     }
@@ -271,12 +202,12 @@ fn rule_map(rule: &RelabelRule) -> Map {
     if rule.regex.pattern() != DEFAULT_PATTERN {
         map.text("regex", rule.regex.pattern());
     }
-    map.limit("modulus", rule.modulus);
+    Limit::render(&mut map, "modulus", &rule.modulus);
     if !rule.target_label.is_empty() {
         map.text("target_label", &rule.target_label);
     }
     map.text("replacement", &rule.replacement);
-    map.text("action", word_of(rule.action));
+    map.text("action", RelabelAction::word(rule.action));
     map
 }
 
@@ -315,7 +246,7 @@ fn discoveries(map: &mut Map, discoveries: &[Discovery]) {
             } => {
                 one.list("names", names.iter().cloned());
                 one.duration("refresh_interval", refresh_interval);
-                one.text("type", record_word(*record));
+                one.text("type", DnsRecord::word(*record));
                 one.text_if("port", port.map(|port| port.to_string()));
                 dns.push(one);
             }
@@ -333,14 +264,4 @@ fn group_map(group: &TargetGroup) -> Map {
     map.put("targets", Tree::List(targets));
     map.map("labels", pairs(&group.labels));
     map
-}
-
-fn record_word(record: DnsRecord) -> &'static str {
-    match record {
-        DnsRecord::A => "A",
-        DnsRecord::Aaaa => "AAAA",
-        DnsRecord::Srv => "SRV",
-        DnsRecord::Mx => "MX",
-        DnsRecord::Ns => "NS",
-    }
 }

@@ -3,26 +3,12 @@
 use icecore_model::AnchoredRegex;
 
 use super::{NameValidation, RelabelAction, RelabelRule};
-use icecore_settings::Fields;
+use icecore_settings::{Choice as _, Fields};
 
 /// Used where no pattern is given.
 pub(super) const DEFAULT_PATTERN: &str = "(.*)";
 pub(super) const DEFAULT_SEPARATOR: &str = ";";
 pub(super) const DEFAULT_REPLACEMENT: &str = "$1";
-
-pub(super) const ACTIONS: [(&str, RelabelAction); 11] = [
-    ("replace", RelabelAction::Replace),
-    ("keep", RelabelAction::Keep),
-    ("drop", RelabelAction::Drop),
-    ("keepequal", RelabelAction::KeepEqual),
-    ("dropequal", RelabelAction::DropEqual),
-    ("hashmod", RelabelAction::HashMod),
-    ("labelmap", RelabelAction::LabelMap),
-    ("labeldrop", RelabelAction::LabelDrop),
-    ("labelkeep", RelabelAction::LabelKeep),
-    ("lowercase", RelabelAction::Lowercase),
-    ("uppercase", RelabelAction::Uppercase),
-];
 
 /// The rules of a list, those without problems.
 pub(super) fn read_all(
@@ -36,17 +22,12 @@ pub(super) fn read_all(
 
 fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
     let action = fields.parsed("action", |text| {
-        let word = text.to_ascii_lowercase();
-        let known = ACTIONS.iter().find(|(name, _)| *name == word);
-        let words = || ACTIONS.map(|(name, _)| name).join(", ");
-        known
-            .map(|(_, action)| *action)
-            .ok_or_else(|| format!("one of {}", words()))
+        RelabelAction::parse_word(&text.to_ascii_lowercase())
     });
     let sources = fields.texts("source_labels");
     for name in &sources {
         if !names.is_label_name(name) {
-            fields.complain("source_labels", format!("{name:?} is no label name"));
+            fields.report("source_labels", format!("{name:?} is no label name"));
         }
     }
     let regex = pattern(&mut fields);
@@ -83,7 +64,7 @@ fn pattern(fields: &mut Fields<'_>) -> Option<AnchoredRegex> {
     match AnchoredRegex::new(&text) {
         Ok(regex) => Some(regex),
         Err(error) => {
-            fields.complain("regex", error.to_string());
+            fields.report("regex", error.to_string());
             None
         }
     }
@@ -95,7 +76,7 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
         Drop, DropEqual, HashMod, Keep, KeepEqual, LabelDrop, LabelKeep, LabelMap, Lowercase,
         Replace, Uppercase,
     };
-    let action = word_of(rule.action);
+    let action = RelabelAction::word(rule.action);
     let is_default_pattern = rule.regex.pattern() == DEFAULT_PATTERN;
     let is_default_separator = rule.separator == DEFAULT_SEPARATOR;
     let is_default_replacement = rule.replacement == DEFAULT_REPLACEMENT;
@@ -103,22 +84,22 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
         Replace | HashMod | Lowercase | Uppercase | KeepEqual | DropEqual => {
             let template = rule.action == Replace;
             if rule.target_label.is_empty() {
-                fields.complain("target_label", format!("{action} needs one"));
+                fields.report("target_label", format!("{action} needs one"));
             } else if !is_target(&rule.target_label, template, rule.name_validation) {
                 let found = &rule.target_label;
-                fields.complain("target_label", format!("{found:?} is no label name"));
+                fields.report("target_label", format!("{found:?} is no label name"));
             }
         }
         LabelMap if !is_target(&rule.replacement, true, rule.name_validation) => {
             let found = &rule.replacement;
-            fields.complain("replacement", format!("{found:?} is no label name"));
+            fields.report("replacement", format!("{found:?} is no label name"));
         }
         LabelMap | LabelDrop | LabelKeep | Keep | Drop => {}
     }
     match rule.action {
-        HashMod if rule.modulus == 0 => fields.complain("modulus", "hashmod needs one above 0"),
+        HashMod if rule.modulus == 0 => fields.report("modulus", "hashmod needs one above 0"),
         Lowercase | Uppercase if !is_default_replacement => {
-            fields.complain("replacement", format!("{action} has no use for it"));
+            fields.report("replacement", format!("{action} has no use for it"));
         }
         KeepEqual | DropEqual
             if !(is_default_pattern
@@ -127,7 +108,7 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
                 && rule.modulus == 0) =>
         {
             let reason = format!("{action} takes source_labels and target_label, nothing else");
-            fields.complain("action", reason);
+            fields.report("action", reason);
         }
         LabelDrop | LabelKeep
             if !(rule.source_labels.is_empty()
@@ -137,15 +118,10 @@ fn check(rule: &RelabelRule, fields: &Fields<'_>) {
                 && rule.modulus == 0) =>
         {
             let reason = format!("{action} takes regex, nothing else");
-            fields.complain("action", reason);
+            fields.report("action", reason);
         }
         _ => {}
     }
-}
-
-pub(super) fn word_of(action: RelabelAction) -> &'static str {
-    let found = ACTIONS.iter().find(|(_, other)| *other == action);
-    found.map_or("replace", |(word, _)| word)
 }
 
 /// Whether a text can become the name of a label, with groups in it where it is a template.

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client};
-use icecore_settings::Problem;
-use icecore_settings::yaml::{self, Value};
-use icecore_settings::{Fields, SourceFile};
+use icecore_settings::{Choice as _, Fields, Problem, SourceFile, Value};
 
 const FILE_REFRESH: Duration = Duration::from_secs(300);
 const HTTP_REFRESH: Duration = Duration::from_secs(60);
@@ -47,14 +45,16 @@ const UNSUPPORTED: [&str; 29] = [
 
 const SUPPORTED: &str = "static_configs, file_sd_configs, http_sd_configs, dns_sd_configs";
 
-/// What is known about a key of a job that nobody asked for.
-pub(super) fn explain_unknown(key: &str) -> Option<String> {
-    UNSUPPORTED
-        .contains(&key)
-        .then(|| format!("{key} is not supported by Icecore; supported: {SUPPORTED}"))
+/// Explains keys of Prometheus that are not supported.
+pub(super) fn explain_unknown(key: &str, unknown: Problem) -> Problem {
+    if UNSUPPORTED.contains(&key) {
+        let reason = format!("{key} is not supported by Icecore; supported: {SUPPORTED}");
+        return Problem::new(unknown.subject, reason);
+    }
+    unknown
 }
 
-/// `relabelled` tells whether rules can still make an address of a target.
+/// `relabelled` says whether rules can still make an address of a target.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     names: NameValidation,
@@ -86,12 +86,12 @@ fn group(
     if check_addresses && let Some(url) = targets.iter().find(|target| target.contains('/')) {
         let reason =
             format!("{url:?} is not HOST:PORT; scheme and metrics_path are keys of the job");
-        fields.complain("targets", reason);
+        fields.report("targets", reason);
     }
     let labels = fields.text_map("labels");
     for (name, _) in &labels {
         if !names.is_label_name(name) {
-            fields.complain("labels", format!("{name:?} is no label name"));
+            fields.report("labels", format!("{name:?} is no label name"));
         }
     }
     fields.finish();
@@ -105,14 +105,14 @@ fn group(
 fn file(mut fields: Fields<'_>) -> Discovery {
     let files = fields.texts("files");
     if files.is_empty() {
-        fields.complain("files", "expected at least one path or pattern");
+        fields.report("files", "expected at least one path or pattern");
     }
     for file in &files {
         if !is_target_file(file) {
             let reason = format!(
                 "{file:?} must end in .json, .yml or .yaml and may have * in its last part only"
             );
-            fields.complain("files", reason);
+            fields.report("files", reason);
         }
     }
     let refresh = refresh(&mut fields, FILE_REFRESH);
@@ -136,9 +136,9 @@ fn is_target_file(file: &str) -> bool {
 fn http(mut fields: Fields<'_>) -> Discovery {
     let url = fields.text("url").unwrap_or_default();
     if url.is_empty() {
-        fields.complain("url", "expected the URL that lists the targets");
+        fields.report("url", "expected the URL that lists the targets");
     } else if !client::is_url(&url, &["http", "https"]) {
-        fields.complain("url", "expected a URL that begins with http:// or https://");
+        fields.report("url", "expected a URL that begins with http:// or https://");
     }
     let discovery = Discovery::Http {
         url,
@@ -152,25 +152,23 @@ fn http(mut fields: Fields<'_>) -> Discovery {
 fn dns(mut fields: Fields<'_>) -> Discovery {
     let names = fields.texts("names");
     if names.is_empty() {
-        fields.complain("names", "expected at least one name");
+        fields.report("names", "expected at least one name");
     }
-    let record = fields.parsed("type", |text| match text.to_ascii_uppercase().as_str() {
-        "A" => Ok(DnsRecord::A),
-        "AAAA" => Ok(DnsRecord::Aaaa),
-        "SRV" | "" => Ok(DnsRecord::Srv),
-        "MX" => Ok(DnsRecord::Mx),
-        "NS" => Ok(DnsRecord::Ns),
-        _ => Err("one of A, AAAA, MX, NS, SRV".into()),
+    let record = fields.parsed("type", |text| {
+        if text.is_empty() {
+            return Ok(DnsRecord::Srv);
+        }
+        DnsRecord::parse_word(&text.to_ascii_uppercase())
     });
     let record_is_known = record.is_some() || !fields.has("type");
     let record = record.unwrap_or(DnsRecord::Srv);
     let port = fields.number("port").filter(|port| *port > 0);
     let small = port.and_then(|port| u16::try_from(port).ok());
     if port.is_some() && small.is_none() {
-        fields.complain("port", "expected at most 65535");
+        fields.report("port", "expected at most 65535");
     }
     if record_is_known && record != DnsRecord::Srv && port.is_none() {
-        fields.complain("port", "needed for every type of record but SRV");
+        fields.report("port", "needed for every type of record but SRV");
     }
     let discovery = Discovery::Dns {
         names,
@@ -185,23 +183,20 @@ fn dns(mut fields: Fields<'_>) -> Discovery {
 fn refresh(fields: &mut Fields<'_>, default: Duration) -> Duration {
     let given = fields.duration("refresh_interval");
     if given.is_some_and(|interval| interval.is_zero()) {
-        fields.complain("refresh_interval", "must not be 0");
+        fields.report("refresh_interval", "must not be 0");
     }
     given.unwrap_or(default)
 }
 
 /// The target groups of a YAML file (JSON is YAML, too), for discovery by files.
 pub(crate) fn read_groups(text: &str, path: &Path) -> Result<Vec<TargetGroup>, String> {
-    let root = yaml::parse(text).map_err(|error| {
-        let problem = Problem::new("", error.reason).at(path, error.at);
-        problem.to_string()
-    })?;
-    let nodes = match &root.value {
-        Value::List(nodes) => nodes.as_slice(),
-        Value::Null => &[],
-        _ => return Err("expected a list of target groups".into()),
-    };
     let source = SourceFile::new(path);
+    let root = source.parse(text);
+    let nodes = match root.as_ref().map(|root| &root.value) {
+        Some(Value::List(nodes)) => nodes.as_slice(),
+        Some(Value::Null) | None => &[],
+        Some(_) => return Err("expected a list of target groups".into()),
+    };
     let mut groups = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
         let fields = Fields::of(node, format!("[{index}]"), &source);

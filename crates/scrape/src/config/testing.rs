@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{RelabelRule, ScrapeConfig, ScrapeSettings, read};
-use icecore_settings::{ConfigError, Problem, yaml};
+use icecore_settings::{ConfigError, Fields, Problem, SourceFile};
 
 impl ScrapeSettings {
     /// Reads a configuration file for what it says about scraping.
@@ -12,29 +12,30 @@ impl ScrapeSettings {
             path: path.into(),
             source,
         })?;
-        let invalid = |problem| ConfigError::Invalid(vec![problem]);
-        let root = yaml::parse(&text)
-            .map_err(|error| invalid(Problem::new("", error.reason).at(path, error.at)))?;
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
-        let (settings, problems) = read(&root, path, &variable, &mut Vec::new());
-        if problems.is_empty() {
-            Ok(settings)
-        } else {
-            Err(ConfigError::Invalid(problems))
-        }
+        interpret(&text, path, &variable).map_err(ConfigError::Invalid)
     }
 }
 
 /// Reads `text` as the file `/etc/prometheus.yml`.
 pub(crate) fn settings(text: &str) -> Result<ScrapeSettings, Vec<String>> {
-    let root = yaml::parse(text).map_err(|error| vec![error.reason])?;
     let variable = |name: &str| format!("<{name}>");
-    let path = Path::new("/etc/prometheus.yml");
-    let (settings, problems) = read(&root, path, &variable, &mut Vec::new());
-    if problems.is_empty() {
-        return Ok(settings);
-    }
-    Err(problems.iter().map(ToString::to_string).collect())
+    interpret(text, Path::new("/etc/prometheus.yml"), &variable)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+}
+
+fn interpret(
+    text: &str,
+    path: &Path,
+    variable: &dyn Fn(&str) -> String,
+) -> Result<ScrapeSettings, Vec<Problem>> {
+    let source = SourceFile::new(path);
+    let settings = source.parse(text).map(|root| {
+        let mut top = Fields::of(&root, "", &source);
+        read(&mut top, variable, &mut Vec::new())
+    });
+    let problems = source.into_problems();
+    settings.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
 /// The one job whose keys are given, without its name.

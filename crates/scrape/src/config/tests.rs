@@ -192,8 +192,8 @@ dns_sd_configs:
             refresh_interval: SECONDS(60),
             client: Box::new(HttpClientConfig {
                 credentials: Some(Credentials::Basic {
-                    username: Secret::Given("u".into()),
-                    password: Secret::Given("".into()),
+                    username: Secret::Inline("u".into()),
+                    password: Secret::Inline("".into()),
                 }),
                 ..HttpClientConfig::default()
             }),
@@ -236,7 +236,7 @@ tls_config:
 "#,
     )
     .http;
-    let given = |text: &str| Secret::Given(text.into());
+    let given = |text: &str| Secret::Inline(text.into());
     let expected = HttpClientConfig {
         credentials: Some(Credentials::Header {
             kind: "Token".into(),
@@ -464,7 +464,7 @@ scrape_configs:
 }
 
 #[test]
-fn secrets_are_in_no_complaint_and_no_rendering() {
+fn secrets_are_in_no_message_and_no_rendering() {
     let text = r#"
 scrape_configs:
 - job_name: a

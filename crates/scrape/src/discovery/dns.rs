@@ -7,7 +7,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::sync::mpsc;
 
-use super::{Known, patience};
+use super::{KnownGroups, patience};
 use crate::config::{DnsRecord, TargetGroup};
 
 const NAME_LABEL: &str = "__meta_dns_name";
@@ -16,8 +16,8 @@ const SRV_PORT_LABEL: &str = "__meta_dns_srv_record_port";
 const MX_TARGET_LABEL: &str = "__meta_dns_mx_record_target";
 const NS_TARGET_LABEL: &str = "__meta_dns_ns_record_target";
 
-/// What is asked for.
-pub(super) struct Asked {
+/// The names to resolve.
+pub(super) struct DnsQuery {
     pub(super) names: Vec<String>,
     pub(super) record: DnsRecord,
     pub(super) port: Option<u16>,
@@ -33,21 +33,21 @@ pub(super) fn of_system() -> Result<TokioResolver, String> {
 }
 
 pub(super) async fn run(
-    asked: Asked,
+    query: DnsQuery,
     refresh: Duration,
     resolver: impl Fn() -> Result<TokioResolver, String>,
     updates: mpsc::Sender<Vec<TargetGroup>>,
 ) {
-    let mut known: Vec<_> = asked
+    let mut known: Vec<_> = query
         .names
         .iter()
-        .map(|name| (name, Known::default()))
+        .map(|name| (name, KnownGroups::default()))
         .collect();
     loop {
         let resolver = resolver();
-        let answers = futures::future::join_all(asked.names.iter().map(|name| {
+        let answers = futures::future::join_all(query.names.iter().map(|name| {
             let resolver = resolver.clone();
-            async { within(patience(refresh), records(resolver?, name, asked.record)).await }
+            async { within(patience(refresh), records(resolver?, name, query.record)).await }
         }));
         let answers = tokio::select! {
             () = updates.closed() => return,
@@ -56,7 +56,7 @@ pub(super) async fn run(
         let mut changed = Vec::new();
         for ((name, known), answer) in known.iter_mut().zip(answers) {
             match answer {
-                Ok(records) => changed.extend(known.replace(groups(name, &records, asked.port))),
+                Ok(records) => changed.extend(known.replace(groups(name, &records, query.port))),
                 Err(reason) => known.keep(name, reason),
             }
         }

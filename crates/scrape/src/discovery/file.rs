@@ -1,4 +1,4 @@
-//! Targets from files, which are looked at about every second.
+//! Targets from files, which are polled about every second.
 //!
 //! Polled, not watched: it works on every file system, network mounts and Kubernetes' symbolic links included, and a
 //! look at a file that has not changed costs one system call.
@@ -8,14 +8,15 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use icecore_settings::read_text;
 use tokio::sync::mpsc;
 
-use super::{Known, groups};
+use super::{KnownGroups, groups};
 use crate::config::{TargetGroup, read_groups};
 
 const POLL: Duration = Duration::from_secs(1);
 
-/// A file changed this recently may change again without its time telling.
+/// A file changed this recently may change again within the resolution of its modification time.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// Above any list of targets, below what a wrong path could hold.
@@ -39,7 +40,7 @@ pub(super) async fn run(
             read_at = Some(Instant::now());
         }
         let looked = tokio::task::spawn_blocking(move || {
-            let changed = files.look(all);
+            let changed = files.poll(all);
             (files, changed)
         });
         // Only a process that ends cancels a task that has begun.
@@ -64,7 +65,7 @@ struct Files {
 
 #[derive(Default)]
 struct File {
-    groups: Known,
+    groups: KnownGroups,
     /// As it was when it was read; `None` when it has to be read again.
     stamp: Option<Stamp>,
 }
@@ -78,7 +79,7 @@ struct Stamp {
 
 impl Files {
     /// The groups that have changed. `all` reads also those files that seem to be what they were.
-    fn look(&mut self, all: bool) -> Vec<TargetGroup> {
+    fn poll(&mut self, all: bool) -> Vec<TargetGroup> {
         let mut changed = Vec::new();
         let paths = self.paths();
         self.known.retain(|path, file| {
@@ -90,7 +91,7 @@ impl Files {
         });
         for path in paths {
             let file = self.known.entry(path.clone()).or_default();
-            changed.extend(file.look(&path, all));
+            changed.extend(file.poll(&path, all));
         }
         changed
     }
@@ -108,7 +109,7 @@ impl Files {
 }
 
 impl File {
-    fn look(&mut self, path: &Path, all: bool) -> Vec<TargetGroup> {
+    fn poll(&mut self, path: &Path, all: bool) -> Vec<TargetGroup> {
         let metadata = std::fs::metadata(path);
         let stamp = metadata.as_ref().ok().map(Stamp::of);
         if !all && stamp.is_some() && stamp == self.stamp {
@@ -117,7 +118,7 @@ impl File {
         self.stamp = stamp.filter(Stamp::is_settled);
         let read = metadata
             .map_err(|error| error.to_string())
-            .and_then(|metadata| read(path, &metadata));
+            .and_then(|_| read(path));
         match read {
             Ok(groups) => self.groups.replace(groups),
             Err(reason) => {
@@ -153,12 +154,8 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-fn read(path: &Path, metadata: &Metadata) -> Result<Vec<TargetGroup>, String> {
-    if metadata.len() > FILE_BYTES_MAX {
-        let bytes = metadata.len();
-        return Err(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+fn read(path: &Path) -> Result<Vec<TargetGroup>, String> {
+    let text = read_text(path, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
     let is_json = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));

@@ -1,6 +1,6 @@
 //! Target groups as JSON, the form of `http_sd_configs` and of `.json` files.
 //!
-//! Holds always: the list is taken as a whole or not at all.
+//! Holds always: the list is accepted as a whole or not at all.
 
 use serde_json::{Map, Value};
 

@@ -6,7 +6,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{StatusCode, Url};
 use tokio::sync::mpsc;
 
-use super::{Known, groups, patience};
+use super::{KnownGroups, groups, patience};
 use crate::config::{HttpClientConfig, TargetGroup};
 use crate::http_client::{HttpClient, reason};
 use icecore_settings::without_password;
@@ -24,7 +24,7 @@ pub(super) async fn run(
     updates: mpsc::Sender<Vec<TargetGroup>>,
 ) {
     let shown = without_password(&url);
-    let mut known = Known::default();
+    let mut known = KnownGroups::default();
     let mut made: Option<HttpClient> = None;
     loop {
         let asked = ask(&url, &shown, refresh, &client, &mut made);

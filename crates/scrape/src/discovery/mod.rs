@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use super::config::{Discovery, TargetGroup};
 
-/// Starts to look for targets.
+/// Starts discovery.
 pub(super) fn spawn(
     discovery: &Discovery,
     updates: mpsc::Sender<Vec<TargetGroup>>,
@@ -56,7 +56,7 @@ pub(super) fn spawn(
             port,
             refresh_interval,
         } => {
-            let asked = dns::Asked {
+            let asked = dns::DnsQuery {
                 names: names.clone(),
                 record: *record,
                 port: *port,
@@ -66,20 +66,20 @@ pub(super) fn spawn(
     }
 }
 
-/// How long an answer may take: as long as it is worth waiting for, but not less than a slow server needs.
+/// Timeout of a discovery request: the refresh interval, but not less than a slow server needs.
 fn patience(refresh: Duration) -> Duration {
     refresh.max(Duration::from_secs(10))
 }
 
-/// What was said about one part of a discovery, by which it is known what to say next.
+/// The groups last reported for one part of a discovery, to report changes only.
 #[derive(Default)]
-struct Known {
+struct KnownGroups {
     groups: HashMap<String, TargetGroup>,
     failed: Option<String>,
 }
 
-impl Known {
-    /// Takes what is there now, and gives what has changed.
+impl KnownGroups {
+    /// Takes the current groups and returns those that changed.
     fn replace(&mut self, now: Vec<TargetGroup>) -> Vec<TargetGroup> {
         self.failed = None;
         let now: HashMap<_, _> = now
@@ -103,10 +103,14 @@ impl Known {
         changed
     }
 
-    /// Says why nothing can be found out, once for each reason.
+    /// Logs why discovery failed, once for each reason.
     fn keep(&mut self, what: &str, reason: String) {
         if self.failed.as_ref() != Some(&reason) {
-            tracing::warn!(discovery = what, reason, "targets stay as they were");
+            tracing::warn!(
+                discovery = what,
+                reason,
+                "discovery failed; keeping the previous targets"
+            );
             self.failed = Some(reason);
         }
     }

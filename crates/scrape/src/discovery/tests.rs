@@ -235,7 +235,7 @@ async fn a_server_lists_targets() {
     let refresh_interval = Duration::from_millis(1500);
     let credentials = Credentials::Header {
         kind: "Bearer".into(),
-        credentials: Secret::Given("s3cret".into()),
+        credentials: Secret::Inline("s3cret".into()),
     };
     let mut pool = Pool::of(&Discovery::Http {
         url: url.clone(),
@@ -367,7 +367,7 @@ fn dns_pool(server: SocketAddr, names: &[&str], record: DnsRecord, port: Option<
         builder.options_mut().cache_size = 0;
         builder.build().map_err(|error| error.to_string())
     };
-    let asked = dns::Asked {
+    let asked = dns::DnsQuery {
         names: names.iter().map(ToString::to_string).collect(),
         record,
         port,
@@ -494,7 +494,7 @@ fn only_changes_are_told() {
         labels: Vec::new(),
         source: source.into(),
     };
-    let mut known = Known::default();
+    let mut known = KnownGroups::default();
     let both = vec![group("0", "a"), group("1", "b")];
     assert_eq!(known.replace(both.clone()), both);
     assert_eq!(known.replace(both.clone()), []);

@@ -1,7 +1,7 @@
-//! Through which proxy a request goes, if any.
+//! Selection of the proxy for a request.
 //!
 //! As in Go, which Prometheus leaves this to: where exceptions can be given (`no_proxy`, the environment), addresses
-//! of this very machine are never proxied.
+//! of this machine are never proxied.
 
 use std::net::IpAddr;
 
@@ -32,7 +32,7 @@ pub(super) fn of(
     if http.is_none() && https.is_none() {
         return Ok(None);
     }
-    let exceptions = exceptions.as_deref().map(Exceptions::new);
+    let exceptions = exceptions.as_deref().map(NoProxyList::new);
     let proxy = Proxy::custom(move |url| {
         if exceptions
             .as_ref()
@@ -77,9 +77,9 @@ fn headers(config: &ProxyConfig) -> Result<HeaderMap, String> {
 }
 
 /// What `no_proxy` lists.
-struct Exceptions(Vec<Exception>);
+struct NoProxyList(Vec<NoProxyRule>);
 
-enum Exception {
+enum NoProxyRule {
     Everything,
     Addresses {
         network: IpAddr,
@@ -94,13 +94,13 @@ enum Exception {
     },
 }
 
-impl Exceptions {
+impl NoProxyList {
     fn new(list: &str) -> Self {
         let entries = list
             .split(',')
             .map(str::trim)
             .filter(|entry| !entry.is_empty());
-        Self(entries.map(Exception::new).collect())
+        Self(entries.map(NoProxyRule::new).collect())
     }
 
     fn hold(&self, url: &Url) -> bool {
@@ -116,7 +116,7 @@ impl Exceptions {
     }
 }
 
-impl Exception {
+impl NoProxyRule {
     fn new(entry: &str) -> Self {
         if entry == "*" {
             return Self::Everything;
@@ -227,7 +227,7 @@ mod tests {
             ("10.0.0.0/99", "http://10.0.0.1", false),
         ] {
             let url = Url::parse(url).unwrap();
-            assert_eq!(Exceptions::new(list).hold(&url), held, "{list} {url}");
+            assert_eq!(NoProxyList::new(list).hold(&url), held, "{list} {url}");
         }
     }
 }

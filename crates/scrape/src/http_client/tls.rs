@@ -1,4 +1,4 @@
-//! TLS of a client: whom it believes, and who it says it is.
+//! TLS of a client: trusted authorities and its own certificate.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Material {
     pub(super) fn read(config: &TlsClientConfig) -> Result<Self, String> {
         let pem = |given: &Option<Secret>| match given {
             None => Ok(None),
-            Some(Secret::Given(text)) => Ok(Some(text.clone().into_bytes())),
+            Some(Secret::Inline(text)) => Ok(Some(text.clone().into_bytes())),
             Some(Secret::File(path)) => read_small(path).map(Some),
         };
         Ok(Self {
@@ -117,7 +117,7 @@ fn verifier(
     };
     let name = ServerName::try_from(name.clone());
     let name = name.map_err(|error| format!("server_name: {error}"))?;
-    Ok(Arc::new(OfName { name, verifier }))
+    Ok(Arc::new(NameVerifier { name, verifier }))
 }
 
 fn roots(material: &Material) -> Result<RootCertStore, String> {
@@ -144,12 +144,12 @@ fn roots(material: &Material) -> Result<RootCertStore, String> {
 
 /// `server_name`: the certificate must be for this name, whatever the address is called.
 #[derive(Debug)]
-struct OfName {
+struct NameVerifier {
     name: ServerName<'static>,
     verifier: Arc<WebPkiServerVerifier>,
 }
 
-impl ServerCertVerifier for OfName {
+impl ServerCertVerifier for NameVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -185,7 +185,7 @@ impl ServerCertVerifier for OfName {
     }
 }
 
-/// `insecure_skip_verify`: whoever answers is believed, as long as the handshake itself is sound.
+/// `insecure_skip_verify`: any certificate is accepted; only the handshake's signatures are checked.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

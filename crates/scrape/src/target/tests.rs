@@ -13,14 +13,14 @@ fn group(address: &str, labels: &[(&str, &str)]) -> TargetGroup {
     }
 }
 
-fn one(config: &ScrapeConfig, group: &TargetGroup) -> Result<Found, String> {
+fn one(config: &ScrapeConfig, group: &TargetGroup) -> Result<RelabelOutcome, String> {
     targets_of(config, group).next().unwrap()
 }
 
 fn target(config: &ScrapeConfig, group: &TargetGroup) -> TargetSpec {
     match one(config, group).unwrap() {
-        Found::Target(spec) => *spec,
-        Found::Dropped(labels) => panic!("dropped: {labels:?}"),
+        RelabelOutcome::Target(spec) => *spec,
+        RelabelOutcome::Dropped(labels) => panic!("dropped: {labels:?}"),
     }
 }
 
@@ -100,8 +100,8 @@ fn relabelling_moves_and_drops() {
     assert!(public(&spec).contains(&("name", "good")));
     let dropped = one(&config, &group("host:1", &[("__meta_name", "bad")])).unwrap();
     match dropped {
-        Found::Dropped(labels) => assert_eq!(labels.get("__meta_name"), "bad"),
-        Found::Target(spec) => panic!("{spec:?}"),
+        RelabelOutcome::Dropped(labels) => assert_eq!(labels.get("__meta_name"), "bad"),
+        RelabelOutcome::Target(spec) => panic!("{spec:?}"),
     }
 }
 

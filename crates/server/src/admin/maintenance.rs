@@ -18,7 +18,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiE
 }
 
 /// Brings everything that is closed into its final form and answers when that is done. The run is the
-/// database's own: callers share it, and it goes on when they have gone.
+/// database's own: callers share it, and it continues when they disconnect.
 pub(crate) async fn run(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     let database = app.database()?;
     let _slot = app.limits.maintenance_slot()?;

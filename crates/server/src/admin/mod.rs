@@ -1,4 +1,4 @@
-//! Routes for whoever administers the process: deletion, snapshots, maintenance, reload.
+//! Administrative routes: deletion, snapshots, maintenance, reload.
 
 pub(crate) mod maintenance;
 pub(crate) mod reload;

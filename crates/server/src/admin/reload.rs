@@ -1,4 +1,4 @@
-//! `/-/reload`: the configuration file and the web configuration file are read anew.
+//! `/-/reload`: reloads the configuration file and the web configuration file.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `/api/v1/admin/tsdb/…`: deletion and snapshots, as Prometheus has them, and more of the latter.
 //!
-//! Holds always: what a success says is durable. Nobody who goes away leaves half of it: the work is the
+//! Holds always: what a success says is durable. A client that disconnects leaves nothing half done: the work is the
 //! database's own.
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) async fn delete_series(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Removes what was deleted from the records it still lies in, and answers when that is done.
+/// Removes deleted samples from the records that still contain them, and answers when that is done.
 pub(crate) async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
     let database = app.database()?;
     let _slot = app.limits.maintenance_slot()?;
@@ -85,9 +85,10 @@ pub(crate) async fn delete_snapshot(
 ) -> Result<StatusCode, ApiError> {
     let database = app.database()?;
     let Path(name) = name.map_err(|error| ApiError::bad_data(format!("invalid name: {error}")))?;
-    match database.delete_snapshot(&name).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::no_such(format!("there is no snapshot {name:?}"))),
+    if database.delete_snapshot(&name).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::no_such(format!("there is no snapshot {name:?}")))
     }
 }
 

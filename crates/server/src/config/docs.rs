@@ -58,9 +58,10 @@ fn row(setting: &Setting) -> String {
         (Some(flag), Some(variable)) => format!(" Also `--{flag}` and `{variable}`."),
         _ => String::new(),
     };
-    let live = match is_live(setting) {
-        true => " A reload applies it.",
-        false => "",
+    let live = if is_live(setting) {
+        " A reload applies it."
+    } else {
+        ""
     };
     format!(
         "| `{}` | {}{bounds} | {default} | {}{short}{live} |\n",

@@ -8,17 +8,17 @@ use std::time::Duration;
 use icecore_model::{MatchOp, Matcher, MatcherError};
 use icecore_promql::EngineOptions;
 
-use icecore_settings::{BadValue, Choice, Format, Kind, ListenAddress};
+use icecore_settings::{BadValue, Format, Kind, ListenAddress, choice};
 use icecore_storage::Compression;
 use icecore_wire::otlp::{Exponential, Strategy};
 
 const MIB: usize = 1 << 20;
 
-/// The HTTP door and how much it takes on at once.
+/// The HTTP listener and how many requests it serves at once.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: ListenAddress,
-    /// `None`: gRPC is answered at the HTTP door alone.
+    /// `None`: gRPC is served on the HTTP port only.
     pub otlp_grpc_listen: Option<ListenAddress>,
     /// Path of the web configuration file; empty for none.
     pub web_config: String,
@@ -58,7 +58,7 @@ pub struct ScrapeOptions {
     pub start_timestamps: bool,
 }
 
-/// What the process says about itself on standard error.
+/// Logging to standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions {
     pub level: LogLevel,
@@ -103,7 +103,7 @@ impl Default for ServerOptions {
             // Prometheus sends about 2 MiB at most per request, backfilling tools send more.
             write_body_bytes_max: 32 * MIB,
             // Snappy shrinks remote write by four to ten times; what claims more than this is
-            // refused before memory is taken for it.
+            // refused before memory is allocated for it.
             write_decompressed_bytes_max: 128 * MIB,
             // Five Prometheus servers with their default of 50 shards each. Most of them wait for
             // the commit and hold little memory meanwhile.
@@ -116,8 +116,8 @@ impl Default for ServerOptions {
             shutdown_grace: Duration::from_secs(10),
             // As in Prometheus: dashboards on other hosts read the API from the browser.
             cors_origin: OriginPattern { pattern: None },
-            // About 14 million samples, and twenty of these at once fit into a large host. Whoever
-            // wants more asks for the streamed form, which needs no memory for the whole.
+            // About 14 million samples, and twenty of these at once fit into a large host. Larger
+            // results need the streamed form, which holds little in memory.
             remote_read_bytes_max: 256 * MIB,
             // What Prometheus sends, which is what its clients expect.
             remote_read_frame_bytes: MIB,
@@ -158,7 +158,7 @@ impl Default for QueryOptions {
             // As many as Prometheus runs: more would share the same cores and each take longer.
             max_concurrency: 20,
             // A few dashboards with dozens of panels each, opened at once. Beyond that the answer
-            // would come after its reader has gone.
+            // would come after its client timed out.
             max_queue: 200,
         }
     }
@@ -167,83 +167,41 @@ impl Default for QueryOptions {
 impl Default for ScrapeOptions {
     fn default() -> Self {
         Self {
-            // A fresh start has something to look at, and trouble leaves traces.
+            // A new installation has data to look at, and problems leave traces.
             itself: true,
-            // As in Prometheus without its feature `st-storage`, so that `_created` series are there
-            // for who uses them.
+            // As in Prometheus without its feature `st-storage`, so that `_created` series stay
+            // available.
             start_timestamps: false,
         }
     }
 }
 
-impl LogLevel {
-    /// The word for it, which is also a directive that `tracing_subscriber::EnvFilter` understands.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
-}
+choice!(LogLevel {
+    "error" => Error,
+    "warn" => Warn,
+    "info" => Info,
+    "debug" => Debug,
+    "trace" => Trace,
+});
 
-impl Choice for LogLevel {
-    type Value = Self;
-    const WORDS: &'static [&'static str] = &["error", "warn", "info", "debug", "trace"];
-    const VALUES: &'static [Self] = &[
-        Self::Error,
-        Self::Warn,
-        Self::Info,
-        Self::Debug,
-        Self::Trace,
-    ];
-}
+choice!(LogFormat { "text" => Text, "json" => Json });
 
-impl Choice for LogFormat {
-    type Value = Self;
-    const WORDS: &'static [&'static str] = &["text", "json"];
-    const VALUES: &'static [Self] = &[Self::Text, Self::Json];
-}
+pub(super) struct CompressionWords;
 
-/// The words for a type of another crate.
-pub(super) struct Compressions;
+choice!(CompressionWords for Compression { "none" => None, "lz4" => Lz4, "zstd" => Zstd });
 
-impl Choice for Compressions {
-    type Value = Compression;
-    const WORDS: &'static [&'static str] = &["none", "lz4", "zstd"];
-    const VALUES: &'static [Compression] =
-        &[Compression::None, Compression::Lz4, Compression::Zstd];
-}
+pub(super) struct StrategyWords;
 
-/// The words for a type of another crate.
-pub(super) struct Strategies;
+choice!(StrategyWords for Strategy {
+    "UnderscoreEscapingWithSuffixes" => UnderscoreEscapingWithSuffixes,
+    "UnderscoreEscapingWithoutSuffixes" => UnderscoreEscapingWithoutSuffixes,
+    "NoUTF8EscapingWithSuffixes" => NoUtf8EscapingWithSuffixes,
+    "NoTranslation" => NoTranslation,
+});
 
-impl Choice for Strategies {
-    type Value = Strategy;
-    const WORDS: &'static [&'static str] = &[
-        "UnderscoreEscapingWithSuffixes",
-        "UnderscoreEscapingWithoutSuffixes",
-        "NoUTF8EscapingWithSuffixes",
-        "NoTranslation",
-    ];
-    const VALUES: &'static [Strategy] = &[
-        Strategy::UnderscoreEscapingWithSuffixes,
-        Strategy::UnderscoreEscapingWithoutSuffixes,
-        Strategy::NoUtf8EscapingWithSuffixes,
-        Strategy::NoTranslation,
-    ];
-}
+pub(super) struct ExponentialWords;
 
-/// The words for a type of another crate.
-pub(super) struct Exponentials;
-
-impl Choice for Exponentials {
-    type Value = Exponential;
-    const WORDS: &'static [&'static str] = &["native", "classic"];
-    const VALUES: &'static [Exponential] = &[Exponential::Native, Exponential::Classic];
-}
+choice!(ExponentialWords for Exponential { "native" => Native, "classic" => Classic });
 
 pub(super) struct Origins;
 

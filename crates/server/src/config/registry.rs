@@ -8,11 +8,11 @@
 //! and run the tests of this module once with `UPDATE_DOCS=1`.
 
 use icecore_settings::{
-    Address, AutoSize, AutoTime, Bool, Integer, Location, Names, OneOf, OptionalAddress,
+    Address, AutoSize, AutoTime, Bool, Integer, Location, Names, OneOf, OptionalAddress, Registry,
     SecretText, Size, Text, Time, setting,
 };
 
-use super::options::{Compressions, Exponentials, Origins, Strategies};
+use super::options::{CompressionWords, ExponentialWords, Origins, StrategyWords};
 use super::{Config, LogFormat, LogLevel};
 
 /// A setting of a process.
@@ -33,53 +33,53 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("maintenance", "Maintenance"),
 ];
 
-/// Where a setting stands in [`SETTINGS`].
-pub(super) fn index_of(key: &str) -> Option<usize> {
-    SETTINGS.iter().position(|setting| setting.key == key)
-}
+pub(super) static REGISTRY: Registry<Config> = Registry {
+    sections: SECTIONS,
+    settings: SETTINGS,
+};
 
 /// Every setting, in the order in which they are documented.
 pub static SETTINGS: &[Setting] = &[
     setting!("server.listen", Address, server.listen, short "listen",
-        "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus. A default port that is taken is a warning, one given here is an error."),
+        "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus. A default port that is in use is a warning, one given here is an error."),
     setting!("server.web_config", Text, server.web_config, short "web.config.file",
-        "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Read again when it or a file that it names changes. Empty means that everybody may do everything."),
+        "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Reloaded when it or a file that it names changes. Empty means no access control."),
     setting!("server.write_body_bytes_max", Size, server.write_body_bytes_max, "1KiB" to "",
         "Bytes of one write request as sent; larger ones get 413. Prometheus sends about 2 MiB at most, backfilling tools more."),
     setting!("server.write_decompressed_bytes_max", Size, server.write_decompressed_bytes_max, "1KiB" to "",
-        "Bytes of one write request once decompressed; what claims more gets 413 before memory is taken for it. Remote write shrinks by four to ten times."),
+        "Bytes of one write request once decompressed; larger ones get 413 before memory is allocated for them. Remote write shrinks by four to ten times."),
     setting!("server.concurrent_writes_max", Integer, server.concurrent_writes_max, "1" to "1000000",
-        "Write requests under way at once, from when their body has arrived; further ones get 503 with Retry-After. Room for five Prometheus servers with 50 shards each; most of them only wait for the commit."),
+        "Concurrent write requests, counted once their body has arrived; further ones get 503 with Retry-After. Room for five Prometheus servers with 50 shards each; most of them only wait for the commit."),
     setting!("server.concurrent_reads_max", Integer, server.concurrent_reads_max, "1" to "1000000",
-        "Read requests under way at once; further ones wait within their time-out. As many as Prometheus runs: more would share the same cores."),
+        "Concurrent read requests; further ones wait within their timeout. As many as Prometheus runs: more would share the same cores."),
     setting!("server.request_timeout", Time, server.request_timeout, "1ms" to "",
-        "How long one request may take before it is given up. What Prometheus gives a query."),
+        "Timeout of one request. Prometheus' query timeout."),
     setting!(
         "server.shutdown_grace",
         Time,
         server.shutdown_grace,
-        "How long requests under way may go on after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
+        "Time for running requests to finish after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
-        "Origins whose pages may read what is under /api/: a regular expression for the whole origin. As in Prometheus every origin may, because dashboards on other hosts read from the browser."),
+        "Allowed CORS origins for /api/: a regular expression for the whole origin. Every origin by default, as in Prometheus, because dashboards on other hosts read from the browser."),
     setting!("server.remote_read_bytes_max", Size, server.remote_read_bytes_max, "1KiB" to "4GiB",
-        "Bytes of a remote read answer that has to be held in memory: the sampled form, before it is compressed. More is an error; the streamed form has no such limit."),
+        "Bytes of a remote read response of type SAMPLES, before compression, because it is held in memory. More is an error; streamed responses have no such limit."),
     setting!("server.remote_read_frame_bytes", Size, server.remote_read_frame_bytes, "1KiB" to "",
-        "Bytes after which a frame of a streamed remote read answer ends. What Prometheus sends; its clients refuse frames of more than 50 MB."),
+        "Bytes per frame of a streamed remote read response. Prometheus' default; its clients refuse frames of more than 50 MB."),
     setting!(
         "log.level",
         OneOf<LogLevel>,
         log.level,
-        "How much is said on standard error. At info a healthy process writes a few lines per hour."
+        "Log level on standard error. At info a healthy process writes a few lines per hour."
     ),
     setting!(
         "log.format",
         OneOf<LogFormat>,
         log.format,
-        "Lines for people, or one JSON object per line for collectors."
+        "Log format: text for people, or one JSON object per line for collectors."
     ),
     setting!("storage.location", Location, storage.store.location, short "storage",
-        "Where the data lies: a directory (relative to where the process starts), file://, memory://, s3://bucket/prefix, gs:// or az://. A directory needs nothing else installed."),
+        "Where the data is stored: a directory (relative to where the process starts), file://, memory://, s3://bucket/prefix, gs:// or az://. A directory needs nothing else installed."),
     setting!(
         "storage.endpoint",
         Text,
@@ -117,29 +117,29 @@ pub static SETTINGS: &[Setting] = &[
         "Sync files and directories of a local store to the disk: without it, power failure can lose acknowledged samples. It costs about 57 ns of CPU per sample."
     ),
     setting!("storage.open_timeout", Time, storage.store.open_timeout, "1ms" to "",
-        "How long the first contact with the store may take: a wrong endpoint or bucket is an error that a person sees, not a hang."),
+        "Timeout of the first contact with the store: a wrong endpoint or bucket is an error, not a hang."),
     setting!("storage.retries_max", Integer, storage.store.retries_max, "0" to "1000000",
-        "How often a read is repeated before the query that needs it fails, and anything while the database is opened or closed: a second or two each. Writes of a running process are repeated until they succeed."),
+        "Retries of a read before its query fails, and of any request while the database is opened or closed: a second or two each. Writes of a running process are retried until they succeed."),
     setting!("storage.take_over", Bool, storage.store.take_over, short "take-over",
-        "Open a local directory although another process has it open, which then ends. For one start, by flag: two processes on one directory are nearly always a mistake. An object store is always taken over."),
+        "Open a local directory although another process has it open; that process then stops. For one start, by flag: two processes on one directory are nearly always a mistake. An object store is always taken over."),
     setting!("storage.block_bytes", Size, storage.store.block_bytes, "1KiB" to "64KiB",
         "Size of stored blocks, a power of two. At 16KiB the index is four times smaller than at 4KiB, and a block is still cheap to fetch for one series."),
     setting!(
         "storage.compression",
-        OneOf<Compressions>,
+        OneOf<CompressionWords>,
         storage.store.compression,
-        "Codec of blocks as they are written first, to the journal and by flushes. lz4 is nearly free; zstd saves a fifth of the bytes for a third more CPU in a flush."
+        "Codec of blocks written to the journal and by flushes. lz4 is nearly free; zstd saves a fifth of the bytes for a third more CPU in a flush."
     ),
     setting!(
         "storage.compacted_compression",
-        OneOf<Compressions>,
+        OneOf<CompressionWords>,
         storage.store.compacted_compression,
-        "Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd pays here."
+        "Codec of blocks written by compaction. They are long-lived and rarely rewritten, so zstd pays off."
     ),
     setting!("storage.block_cache_bytes", Size, storage.store.block_cache_bytes, "1MiB" to "",
-        "Memory for blocks that were read: room for a dashboard's worth of recent hours on a small host."),
+        "Memory of the block cache: room for a dashboard's worth of recent hours on a small host."),
     setting!("storage.meta_cache_bytes", Size, storage.store.meta_cache_bytes, "1MiB" to "",
-        "Memory for indexes and filters of stored files, kept apart so that a large scan cannot evict them."),
+        "Memory of the cache of indexes and filters, separate so that a large scan cannot evict them."),
     setting!("storage.l0_sst_bytes", Size, storage.store.l0_sst_bytes, "64KiB" to "",
         "Bytes gathered before a file is written. Small, because they are held in memory several times over meanwhile."),
     setting!("storage.unflushed_bytes_max", Size, storage.store.unflushed_bytes_max, "64KiB" to "",
@@ -153,41 +153,41 @@ pub static SETTINGS: &[Setting] = &[
         "Whether this process compacts files and collects garbage. Off only where another process does it."
     ),
     setting!("storage.gc_interval", Time, storage.store.gc_interval, "1s" to "",
-        "How often files that nothing refers to are looked for."),
+        "Interval between garbage collections of unreferenced files."),
     setting!(
         "storage.gc_min_age",
         Time,
         storage.store.gc_min_age,
-        "How long such a file is kept for readers that may still use it."
+        "Minimum age of an unreferenced file before it is removed: readers may still use it."
     ),
     setting!(
         "journal.commit_interval",
         AutoTime,
         storage.journal.commit_interval,
-        "Least time between two commits. auto is 2 ms on a local directory, to gather small requests, and 200 ms on a remote store, where each commit is a PUT that costs money."
+        "Minimum interval between commits. auto is 2 ms on a local directory, to gather small requests, and 200 ms on a remote store, where each commit is a PUT that costs money."
     ),
     setting!("journal.epoch_bytes_max", Size, storage.journal.epoch_bytes_max, "64KiB" to "",
-        "A part of the journal ends after this many bytes; replay and removal work part by part."),
+        "Maximum bytes of a journal epoch; replay and removal work epoch by epoch."),
     setting!("journal.epoch_age_max", Time, storage.journal.epoch_age_max, "1s" to "",
-        "A part of the journal ends at each multiple of this time (with 1h, at the full hour), so that what is stored in buckets can be removed from it."),
+        "A journal epoch ends at each multiple of this time (with 1h, at the full hour), so that what is stored in buckets can be removed."),
     setting!("journal.epoch_keep_max", Time, storage.journal.epoch_keep_max, "1s" to "",
-        "Buckets that keep a part of the journal for longer are flushed although they are still written to: it bounds what a restart replays."),
+        "Buckets that hold back a journal epoch for longer are flushed although they are still written to: this bounds the replay after a restart."),
     setting!("journal.queue_bytes_max", Size, storage.journal.queue_bytes_max, "64KiB" to "",
         "Bytes that may wait for a commit before new requests get 503 with Retry-After."),
     setting!("journal.commit_timeout", Time, storage.journal.commit_timeout, "1ms" to "",
-        "How long a write waits for its commit before it gets 503 with Retry-After. It is kept and committed when the store is back; sent again it is stored once. What Prometheus waits for a remote write."),
+        "How long a write waits for its commit before it gets 503 with Retry-After. It is still committed when the store is back; a retry is stored once. Prometheus' remote write timeout."),
     setting!(
         "journal.strict_recovery",
         Bool,
         storage.journal.strict_recovery,
-        "Refuse to start when a journal record cannot be read. By default it is reported and kept, and the process starts: what can be read is worth serving."
+        "Refuse to start when a journal record cannot be read. By default the record is reported and kept, and the process starts with the rest."
     ),
     setting!("head.flush_bytes", AutoSize, storage.head.flush_bytes, "1MiB" to "",
-        "Memory of recent samples above which buckets are flushed early, largest first. auto is a sixteenth of the memory of the machine, or of its container if that has less; the log says at the start what it is."),
+        "Memory of recent samples above which buckets are flushed early, largest first. auto is a sixteenth of the memory of the machine, or of its container if that has less; the value is logged at startup."),
     setting!("head.bytes_max", AutoSize, storage.head.bytes_max, "1MiB" to "",
-        "Memory of recent samples above which writes get 503 with Retry-After until flushes catch up; samples of long ago already when half of what is above head.flush_bytes is taken. auto is an eighth of the memory."),
+        "Memory of recent samples above which writes get 503 with Retry-After until flushes catch up; for old samples already halfway between head.flush_bytes and this. auto is an eighth of the memory."),
     setting!("head.series_bytes_max", AutoSize, storage.head.series_bytes_max, "1MiB" to "",
-        "Memory of series (labels, index, tables) above which new series are refused, while known ones are written as before. No flush gives it back, only that series are idle. A million series take about 200 MiB. auto is a quarter of the memory."),
+        "Memory of series (labels, index, tables) above which new series are refused; existing ones are still written. Flushes do not free it, only idle series do. A million series take about 200 MiB. auto is a quarter of the memory."),
     setting!(
         "head.flush_grace",
         Time,
@@ -195,9 +195,9 @@ pub static SETTINGS: &[Setting] = &[
         "A bucket is flushed when its hour ended this long ago and nothing was written to it for as long. Covers the usual lag of senders, so that an hour is written once."
     ),
     setting!("head.series_idle_max", Time, storage.head.series_idle_max, "1s" to "",
-        "How long a series may be idle before memory forgets it. Above the longest usual scrape interval, so that slow series are not created again at each scrape."),
+        "How long a series may be idle before it is forgotten. Above the longest usual scrape interval, so that slow series are not created again at each scrape."),
     setting!("head.flush_batch_records", Integer, storage.head.flush_batch_records, "1" to "1000000",
-        "Records per write batch of a flush. Larger batches brought nothing when measured."),
+        "Records per write batch of a flush. Larger batches were not faster when measured."),
     setting!("head.flush_batch_bytes", Size, storage.head.flush_batch_bytes, "4KiB" to "",
         "Bytes per write batch of a flush."),
     setting!("limits.series_max", Integer, storage.limits.series_max, "1" to "",
@@ -219,7 +219,7 @@ pub static SETTINGS: &[Setting] = &[
         "How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most; a timestamp in the wrong unit is far off."
     ),
     setting!("limits.open_buckets_max", Integer, storage.limits.open_buckets_max, "1" to "",
-        "Hours of long ago that may be open in memory: from then on writes that would open further ones get 503 with Retry-After until some are flushed. Hours within twelve of now are not counted, so that a backfill never takes their room."),
+        "Old hours that may be open in memory; writes that would open more get 503 with Retry-After until some are flushed. Hours within twelve of now are not counted, so that a backfill cannot block them."),
     setting!("limits.buckets_per_request_max", Integer, storage.limits.buckets_per_request_max, "1" to "",
         "Hours that the samples of one request may touch."),
     setting!("limits.exemplars_per_series_max", Integer, storage.limits.exemplars_per_series_max, "0" to "",
@@ -239,38 +239,38 @@ pub static SETTINGS: &[Setting] = &[
     setting!("read.exemplars_max", Integer, storage.read.exemplars_max, "1" to "",
         "Exemplars that one query may return; more is an error that names this setting. They are held in memory together."),
     setting!("read.concurrent_gets", Integer, storage.read.concurrent_gets, "1" to "10000",
-        "Single records that one selection fetches at once: hides the latency of a remote store without flooding it."),
+        "Concurrent reads of single records per selection: hides the latency of a remote store without flooding it."),
     setting!("read.chunk_cache_bytes", Size, storage.read.chunk_cache_bytes, "0" to "",
-        "Memory for decoded samples, labels and index records of what was read before; the least used goes first. An hour of a series takes about 0.6 KiB, so this is 10 000 series for half a day; only queries fill it."),
+        "Memory for decoded samples, labels and index records read before; least recently used ones are evicted first. An hour of a series takes about 0.6 KiB, so this is 10 000 series for half a day; only queries fill it."),
     setting!("read.batch_series", Integer, storage.read.batch_series, "1" to "",
         "Series per batch of a streamed answer: what a reader holds in memory at a time."),
     setting!("query.lookback_delta", Time, query.engine.lookback, "1ms" to "",
-        "How far back a query looks for the latest sample of a series. Prometheus' five minutes, so that queries mean the same; a request can say otherwise."),
+        "How far back a query looks for the latest sample of a series. Prometheus' five minutes, so that queries mean the same; a request can override it."),
     setting!("query.default_step", Time, query.engine.default_step, "1ms" to "",
         "The step of a subquery that names none. Prometheus' evaluation interval, so that queries mean the same."),
     setting!("query.timeout", Time, query.engine.timeout, "1ms" to "",
-        "How long a query may take, waiting for its turn included; then it ends with 503. A request can only ask for less. What Prometheus gives a query."),
+        "Timeout of a query, time in the queue included; then it fails with 503. A request can only lower it. Prometheus' default."),
     setting!("query.max_samples", Integer, query.engine.samples_max, "1" to "",
-        "Samples that one query may hold in memory at once; more is an error. Prometheus' limit, so that what ran there runs here."),
+        "Samples that one query may hold in memory at once; more is an error. Prometheus' default."),
     setting!("query.max_memory", Size, query.engine.memory_max, "1MiB" to "",
-        "Memory that one query, or another request that reads, may hold; more is an error. Room for 11000 steps of ten thousand series, and one query cannot take a small host down."),
+        "Memory of one query or other read request; more is an error. Enough for 11000 steps of ten thousand series, and one query cannot take a small host down."),
     setting!(
         "query.delayed_name_removal",
         Bool,
         query.engine.delayed_name_removal,
-        "Whether metric names that functions take away stay until the answer is made, so that aggregations by __name__ and label_replace still see them: Prometheus' feature promql-delayed-name-removal. Off as there, so that queries mean the same."
+        "Whether metric names that functions remove are kept until the end of the query, so that aggregations by __name__ and label_replace still see them: Prometheus' feature promql-delayed-name-removal. Off as there, so that queries mean the same."
     ),
     setting!("query.max_concurrency", Integer, query.max_concurrency, "1" to "1000000",
-        "Queries that run at once; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
+        "Concurrent queries; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
-        "Queries that wait for their turn, at most for their time-out; further ones get 503 with Retry-After at once. A few dashboards with dozens of panels each; beyond that the answer would come after its reader has gone."),
+        "Queries that may wait in the queue, within their timeout; further ones get 503 with Retry-After. Enough for a few dashboards with dozens of panels each; beyond that clients would time out."),
     setting!("otlp.grpc_listen", OptionalAddress, server.otlp_grpc_listen, short "otlp.grpc.listen",
-        "Where OTLP over gRPC is served beside the HTTP port, which answers it, too; off for nowhere. 4317 is where exporters send to. A default port that is taken is a warning, one given here is an error."),
+        "Address of a second port for OTLP over gRPC, which the HTTP port serves, too; off for none. 4317 is the default of exporters. A default port that is in use is a warning, one given here is an error."),
     setting!(
         "otlp.translation_strategy",
-        OneOf<Strategies>,
+        OneOf<StrategyWords>,
         otlp.strategy,
-        "How names become those of Prometheus: underscores for what names could not have before UTF-8, and units and _total at the end, or not. As in Prometheus, and so are the others of this section unless they say otherwise; Prometheus' own section otlp: of the file is taken, too."
+        "How names become those of Prometheus: underscores for what names could not have before UTF-8, and units and _total at the end, or not. As in Prometheus, and so are the others of this section unless they say otherwise; Prometheus' own section otlp: of the file is read, too."
     ),
     setting!(
         "otlp.promote_resource_attributes",
@@ -310,7 +310,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "otlp.exponential_histograms",
-        OneOf<Exponentials>,
+        OneOf<ExponentialWords>,
         otlp.exponential,
         "Whether exponential histograms become native ones, as in Prometheus, or _bucket series whose bounds are powers of two from 2^-16 to 2^40, for dashboards that know no others."
     ),
@@ -330,34 +330,34 @@ pub static SETTINGS: &[Setting] = &[
         "scrape.self",
         Bool,
         scraping.itself,
-        "Whether a process whose file names no scrape_configs scrapes its own metrics, every 15 s under the job icecore, so that a fresh start has something to look at. --no-self-scrape is short for false."
+        "Whether a process whose file names no scrape_configs scrapes its own metrics, every 15 s under the job icecore, so that a new installation has data to look at. --no-self-scrape sets it to false."
     ),
     setting!(
         "scrape.start_timestamps",
         Bool,
         scraping.start_timestamps,
-        "Whether scrapes store since when counters, histograms and summaries count. Then _created lines of OpenMetrics are no series of their own, and protobuf is asked for first where scrape_protocols does not say otherwise: Prometheus' --enable-feature=st-storage, off by default as there."
+        "Whether scrapes store start timestamps of counters, histograms and summaries. Then _created lines of OpenMetrics are not stored as series, and protobuf is preferred unless scrape_protocols says otherwise: Prometheus' --enable-feature=st-storage, off by default as there."
     ),
     setting!(
         "maintenance.enabled",
         Bool,
         storage.maintenance.enabled,
-        "Whether closed hours are coarsened by themselves. Without it they stay as they are, at about three times the bytes, until somebody asks for a run."
+        "Whether closed hours are coarsened automatically. Without it they take about three times the bytes until a run is requested."
     ),
     setting!(
         "maintenance.delay",
         Time,
         storage.maintenance.delay,
-        "How long a window must have been closed, and its hours without a write, before it is coarsened. Samples that come later are seen at once, but cost a rewrite of their own."
+        "How long a window must have been closed, and its hours without a write, before it is coarsened. Later samples are visible at once, but cost another rewrite."
     ),
     setting!(
         "maintenance.grace",
         Time,
         storage.maintenance.grace,
-        "How long the records of a bucket are kept after a coarser one took its place, for readers in other processes that still have the old list. Longer than a query may take."
+        "How long the records of a bucket are kept after a coarser one has replaced it, for readers in other processes with an older list. Longer than a query may take."
     ),
     setting!("maintenance.read_bytes_per_second", Size, storage.maintenance.read_bytes_per_second, "64KiB" to "",
-        "Bytes per second that coarsening reads at most, so that ingest and queries have the machine. A run that somebody asks for goes as fast as it can."),
+        "Read rate limit of coarsening, so that it does not slow down ingest and queries. A requested run is not limited."),
     setting!("maintenance.write_bytes_per_second", Size, storage.maintenance.write_bytes_per_second, "64KiB" to "",
-        "Bytes per second that coarsening writes at most, a run that somebody asks for excepted."),
+        "Write rate limit of coarsening; a requested run is not limited."),
 ];

@@ -1,7 +1,7 @@
 //! What may change while a process runs.
 //!
 //! ```text
-//! the file, read anew ─► every setting compared ─► live: taken over
+//! the file, reloaded ─► every setting compared ─► live: applied
 //!   flags and environment as at the start            └► others: named, because they need a restart
 //! ```
 //!
@@ -53,7 +53,7 @@ pub(super) fn is_live(setting: &Setting) -> bool {
 }
 
 impl Config {
-    /// Reads the file anew, with the flags and the environment of the start.
+    /// Reloads the file, with the flags and the environment of the start.
     pub(crate) fn reread(&self) -> Result<Self, ConfigError> {
         Self::load(&self.inputs)
     }
@@ -75,8 +75,11 @@ impl Config {
             if differs && (setting.write)(&mut config, &text).is_ok() {
                 changes.applied.push(setting.key);
             }
-            if let (Some(to), Some(from)) = (config.sources.get_mut(index), anew.sources.get(index))
-            {
+            let sources = (
+                config.sources.values.get_mut(index),
+                anew.sources.values.get(index),
+            );
+            if let (Some(to), Some(from)) = sources {
                 to.clone_from(from);
             }
         }

@@ -1,8 +1,8 @@
-//! HTTP/2 connections: several requests at once, and a watch over clients that leave answers lying.
+//! HTTP/2 connections: several requests at once, and a check for clients that stop reading.
 //!
 //! A client of HTTP/2 can go on talking and still take nothing of an answer: each has a window of its
-//! own, and an empty one looks like any other wait. So each answer notes when its next piece was
-//! handed over, and the connection looks after them all.
+//! own, and an empty one looks like any other wait. So each answer records when its last piece was
+//! handed over, and the connection checks them all.
 //!
 //! Holds always: tasks of requests end with their connection.
 
@@ -25,7 +25,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::listener::stall::WRITE_STALL_MAX;
-use crate::listener::{Broken, Caller, Ending, HEAD_BYTES_MAX, HEAD_WAIT_MAX};
+use crate::listener::{
+    CloseSignal, ConnectionError, HEAD_BYTES_MAX, HEAD_WAIT_MAX, RequestService,
+};
 
 /// Requests of one connection at once: what RFC 9113 asks for at least. More of them wait at the client.
 pub(super) const STREAMS_MAX: u32 = 100;
@@ -44,29 +46,38 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// How long it may take to say so.
 const PONG_WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// How often a connection looks after its requests.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between checks of a connection's requests.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a client that has no more requests may take to hang up when it was told to, and to read
 /// the end of its last answer, of which [`SEND_BUFFER_BYTES`] may be on their way.
 const HANG_UP_MAX: Duration = Duration::from_secs(5);
 
-pub(crate) async fn serve<S>(stream: S, caller: Caller, mut ending: Ending) -> Result<(), Broken>
+pub(crate) async fn serve<S>(
+    stream: S,
+    service: RequestService,
+    mut close: CloseSignal,
+) -> Result<(), ConnectionError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let requests = Requests::new();
     let tracked = Arc::clone(&requests);
     let service = service_fn(move |request| {
-        let under_way = UnderWay::new(&tracked);
-        let answering = caller.call(request);
+        let request_guard = ActiveRequest::new(&tracked);
+        let answering = service.call(request);
         async move {
             let response = answering.await;
-            response.map(|response| response.map(|body| Answer { body, under_way }))
+            response.map(|response| {
+                response.map(|body| TrackedBody {
+                    body,
+                    request: request_guard,
+                })
+            })
         }
     });
     let tasks = StreamTasks::default();
-    let _tasks_end_with_the_connection = EndOf(tasks.clone());
+    let _abort_on_drop = AbortOnDrop(tasks.clone());
     let connection = http2::Builder::new(tasks)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
@@ -78,15 +89,15 @@ where
         .keep_alive_timeout(PONG_WAIT_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut look = tokio::time::interval(LOOK_INTERVAL);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut ending_since = None;
+    let mut check = tokio::time::interval(CHECK_INTERVAL);
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut closing_since = None;
     loop {
-        let should_end = tokio::select! {
+        let should_close = tokio::select! {
             ended = connection.as_mut() => return Ok(ended?),
-            () = ending.begins(), if ending_since.is_none() => true,
-            now = look.tick() => match (requests.state(now), ending_since) {
-                (State::Stalled, _) => return Err("an answer was left lying".into()),
+            () = close.received(), if closing_since.is_none() => true,
+            now = check.tick() => match (requests.state(now), closing_since) {
+                (State::Stalled, _) => return Err("client stopped reading a response".into()),
                 (State::Idle(time), Some(since))
                     if time.min(now.duration_since(since)) > HANG_UP_MAX =>
                 {
@@ -96,8 +107,8 @@ where
                 (State::Idle(_) | State::Busy, _) => false,
             },
         };
-        if should_end {
-            ending_since = Some(Instant::now());
+        if should_close {
+            closing_since = Some(Instant::now());
             connection.as_mut().graceful_shutdown();
         }
     }
@@ -108,9 +119,9 @@ where
 struct StreamTasks(Arc<Mutex<JoinSet<()>>>);
 
 /// Ends what still runs. Dropping the set alone would not do: each task has a share in it.
-struct EndOf(StreamTasks);
+struct AbortOnDrop(StreamTasks);
 
-impl Drop for EndOf {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.0.lock().abort_all();
     }
@@ -122,20 +133,20 @@ where
 {
     fn execute(&self, future: F) {
         let mut tasks = self.0.lock();
-        // Those that have ended are let go of as others come.
+        // Forgets tasks that have ended.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(future);
     }
 }
 
 /// The requests of one connection.
-struct Requests(Mutex<Counted>);
+struct Requests(Mutex<RequestTable>);
 
-struct Counted {
-    under_way: usize,
+struct RequestTable {
+    active: usize,
     /// Since when there are none.
     idle_since: Instant,
-    /// Answers whose last piece was handed over then, and whose next one nobody has asked for.
+    /// When the last piece of each answer was handed over, until its next one is requested.
     handed_over: HashMap<u64, Instant>,
     next_id: u64,
 }
@@ -148,8 +159,8 @@ enum State {
 
 impl Requests {
     fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Counted {
-            under_way: 0,
+        Arc::new(Self(Mutex::new(RequestTable {
+            active: 0,
             idle_since: Instant::now(),
             handed_over: HashMap::new(),
             next_id: 0,
@@ -157,12 +168,12 @@ impl Requests {
     }
 
     fn state(&self, now: Instant) -> State {
-        let counted = self.0.lock();
+        let table = self.0.lock();
         let stalled = |since: &Instant| now.duration_since(*since) > WRITE_STALL_MAX;
-        if counted.handed_over.values().any(stalled) {
+        if table.handed_over.values().any(stalled) {
             State::Stalled
-        } else if counted.under_way == 0 {
-            State::Idle(now.duration_since(counted.idle_since))
+        } else if table.active == 0 {
+            State::Idle(now.duration_since(table.idle_since))
         } else {
             State::Busy
         }
@@ -170,18 +181,18 @@ impl Requests {
 }
 
 /// One request of a connection, from its head to the end of its answer.
-struct UnderWay {
+struct ActiveRequest {
     requests: Arc<Requests>,
     id: u64,
 }
 
-impl UnderWay {
+impl ActiveRequest {
     fn new(requests: &Arc<Requests>) -> Self {
-        let mut counted = requests.0.lock();
-        counted.under_way += 1;
-        let id = counted.next_id;
-        counted.next_id += 1;
-        drop(counted);
+        let mut table = requests.0.lock();
+        table.active += 1;
+        let id = table.next_id;
+        table.next_id += 1;
+        drop(table);
         Self {
             requests: Arc::clone(requests),
             id,
@@ -189,8 +200,8 @@ impl UnderWay {
     }
 
     fn handed_over(&self) {
-        let mut counted = self.requests.0.lock();
-        counted.handed_over.insert(self.id, Instant::now());
+        let mut table = self.requests.0.lock();
+        table.handed_over.insert(self.id, Instant::now());
     }
 
     /// It is ours to produce the next piece.
@@ -199,24 +210,24 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let mut counted = self.requests.0.lock();
-        counted.handed_over.remove(&self.id);
-        counted.under_way = counted.under_way.saturating_sub(1);
-        if counted.under_way == 0 {
-            counted.idle_since = Instant::now();
+        let mut table = self.requests.0.lock();
+        table.handed_over.remove(&self.id);
+        table.active = table.active.saturating_sub(1);
+        if table.active == 0 {
+            table.idle_since = Instant::now();
         }
     }
 }
 
 /// The body of an answer, watched.
-struct Answer {
+struct TrackedBody {
     body: Body,
-    under_way: UnderWay,
+    request: ActiveRequest,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -226,8 +237,8 @@ impl HttpBody for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match &polled {
-            Poll::Ready(Some(Ok(_))) => self.under_way.handed_over(),
-            Poll::Ready(None | Some(Err(_))) | Poll::Pending => self.under_way.asked(),
+            Poll::Ready(Some(Ok(_))) => self.request.handed_over(),
+            Poll::Ready(None | Some(Err(_))) | Poll::Pending => self.request.asked(),
         }
         polled
     }
@@ -255,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    type Ended = JoinHandle<(Result<(), Broken>, Duration)>;
+    type Ended = JoinHandle<(Result<(), ConnectionError>, Duration)>;
 
     /// A connection to a server with an endless answer, a slow one and a quick one.
     async fn connected(stop: watch::Receiver<()>) -> (SendRequest<Empty<Bytes>>, Ended) {
@@ -278,11 +289,11 @@ mod tests {
         let ended = tokio::spawn(async move {
             // Kept, so that nothing seems to have changed.
             let kept = watch::Sender::new(());
-            let ending = Ending {
+            let close = CloseSignal {
                 stop,
                 clients_changed: kept.subscribe(),
             };
-            let served = serve(near, Caller::new(router), ending).await;
+            let served = serve(near, RequestService::new(router), close).await;
             (served, began.elapsed())
         });
         let (sender, connection) =
@@ -348,7 +359,7 @@ mod tests {
             let sending = slow_sender.send_request(request("/slow"));
             begun.send(()).unwrap();
             let slow = sending.await?;
-            Ok::<_, Broken>(slow.into_body().collect().await?.to_bytes())
+            Ok::<_, ConnectionError>(slow.into_body().collect().await?.to_bytes())
         });
         has_begun.await.unwrap();
         // What is answered after it was sent after it: the slow one has arrived.

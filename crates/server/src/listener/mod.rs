@@ -1,7 +1,8 @@
-//! Sockets: accepting, serving, and letting go of slow clients.
+//! Listening sockets: accepting, serving, and disconnecting slow clients.
 //!
 //! ```text
-//! accept ─► one task per connection ─► TLS, if there is any ─► HTTP/1.1 or HTTP/2 ─► router
+//! accept ─► one task per connection ─► TLS, if there is any ─┬► HTTP/1.1 or HTTP/2 ─► router
+//!                                                            └► line protocol, if there is one
 //! shut: no new connections ─► requests under way are answered ─► after the grace time, cut
 //! ```
 //!
@@ -11,11 +12,12 @@
 //! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
 //!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
 //!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
-//! - Every connection's task is owned by its [`Door`] and ended when that is shut, with all requests.
+//! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all requests.
 //!
-//! Elsewhere: what TLS is made of and who may ask (`access`).
+//! Elsewhere: TLS configuration and access control (`access`).
 
 mod http2;
+mod line;
 mod preface;
 mod stall;
 
@@ -40,7 +42,8 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-use self::preface::Version;
+pub use self::line::{LineConnection, LineProtocol};
+use self::preface::{Protocol, Rewind};
 use self::stall::StallGuard;
 use icecore_access::{Access, PeerCertificate};
 
@@ -66,41 +69,28 @@ pub(super) const HEAD_BYTES_MAX: u32 = 256 << 10;
 /// would only burn CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is spoken at a door.
+/// The versions of HTTP that a listener speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocols {
-    /// Whichever the client begins with; over TLS it is told that both are there. The web
+    /// Whichever the client begins with; over TLS both are offered. The web
     /// configuration file can turn HTTP/2 off.
     Http1And2,
     /// gRPC, with TLS or without.
     Http2,
 }
 
-/// An open port with everything that came in through it.
-pub(crate) struct Door {
+/// An open port and its connections.
+pub(crate) struct Listener {
     address: SocketAddr,
     stop: watch::Sender<()>,
     accepting: JoinHandle<JoinSet<()>>,
 }
 
-impl Door {
-    /// Answers with `router`, over TLS whenever `access` has some. Requests carry an
-    /// `Arc<PeerCertificate>` among their extensions where the client showed one. Who may ask is for
-    /// the router to check.
-    pub(crate) fn open(
-        listener: TcpListener,
-        router: Router,
-        protocols: Protocols,
-        access: Arc<Access>,
-    ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
+impl Listener {
+    pub(crate) fn open(socket: TcpListener, handler: ConnectionHandler) -> io::Result<Self> {
+        let address = socket.local_addr()?;
         let (stop, stopped) = watch::channel(());
-        let doorman = Doorman {
-            router,
-            protocols,
-            access,
-        };
-        let accepting = tokio::spawn(accept(listener, Arc::new(doorman), stopped));
+        let accepting = tokio::spawn(accept(socket, Arc::new(handler), stopped));
         Ok(Self {
             address,
             stop,
@@ -127,16 +117,17 @@ impl Door {
     }
 }
 
-/// What every connection of a door needs.
-struct Doorman {
+/// Serves the connections of a listener.
+pub struct ConnectionHandler {
     router: Router,
     protocols: Protocols,
     access: Arc<Access>,
+    line_protocol: Option<Arc<dyn LineProtocol>>,
 }
 
 async fn accept(
-    listener: TcpListener,
-    doorman: Arc<Doorman>,
+    socket: TcpListener,
+    handler: Arc<ConnectionHandler>,
     mut stop: watch::Receiver<()>,
 ) -> JoinSet<()> {
     let connections_max = connections_max(crate::metrics::open_files_max());
@@ -144,14 +135,14 @@ async fn accept(
     loop {
         tokio::select! {
             _ = stop.changed() => return connections,
-            // Tasks that have ended are let go of as others come.
+            // Forgets tasks that have ended.
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < connections_max => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(serve(stream, Arc::clone(&doorman), stop.clone()));
+            accepted = socket.accept(), if connections.len() < connections_max => match accepted {
+                Ok((stream, peer)) => {
+                    connections.spawn(serve(stream, peer, Arc::clone(&handler), stop.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "cannot accept connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -165,27 +156,32 @@ fn connections_max(open_files_max: Option<usize>) -> usize {
     share.clamp(1, CONNECTIONS_MAX)
 }
 
-async fn serve(stream: TcpStream, doorman: Arc<Doorman>, stop: watch::Receiver<()>) {
+async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    handler: Arc<ConnectionHandler>,
+    stop: watch::Receiver<()>,
+) {
     // Small answers must not wait for more to send. Failing to ask for it is no reason to stop.
     let _ = stream.set_nodelay(true);
-    let ended = doorman.serve(StallGuard::new(stream), stop).await;
-    if let Err(error) = ended {
+    let served = handler.serve(StallGuard::new(stream), peer, stop).await;
+    if let Err(error) = served {
         // Clients go away all the time; what matters was logged where it was noticed.
-        tracing::debug!(error, "a connection ended early");
+        tracing::debug!(error, "connection failed");
     }
 }
 
-/// Why a connection did not end as it should.
-pub(super) type Broken = Box<dyn Error + Send + Sync>;
+/// Why a connection ended early.
+pub(super) type ConnectionError = Box<dyn Error + Send + Sync>;
 
-/// When a connection should end: requests under way are answered, no more are taken.
-pub(super) struct Ending {
+/// Tells a connection to close: requests under way are answered, no more are taken.
+pub(super) struct CloseSignal {
     pub(super) stop: watch::Receiver<()>,
     pub(super) clients_changed: watch::Receiver<()>,
 }
 
-impl Ending {
-    pub(crate) async fn begins(&mut self) {
+impl CloseSignal {
+    pub(crate) async fn received(&mut self) {
         tokio::select! {
             _ = self.stop.changed() => {}
             _ = self.clients_changed.changed() => {}
@@ -193,12 +189,37 @@ impl Ending {
     }
 }
 
-impl Doorman {
-    async fn serve<S>(&self, stream: S, mut stop: watch::Receiver<()>) -> Result<(), Broken>
+impl ConnectionHandler {
+    /// Answers with `router`, over TLS whenever `access` has some. Requests carry an
+    /// `Arc<PeerCertificate>` among their extensions where the client showed one. The
+    /// router checks access.
+    pub(crate) fn new(router: Router, protocols: Protocols, access: Arc<Access>) -> Self {
+        Self {
+            router,
+            protocols,
+            access,
+            line_protocol: None,
+        }
+    }
+
+    /// Hands connections that do not begin as HTTP does to `protocol`.
+    pub fn with_line_protocol(self, protocol: Arc<dyn LineProtocol>) -> Self {
+        Self {
+            line_protocol: Some(protocol),
+            ..self
+        }
+    }
+
+    async fn serve<S>(
+        &self,
+        stream: S,
+        peer: SocketAddr,
+        mut stop: watch::Receiver<()>,
+    ) -> Result<(), ConnectionError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let ending = Ending {
+        let close = CloseSignal {
             stop: stop.clone(),
             clients_changed: self.access.clients_changed(),
         };
@@ -210,7 +231,7 @@ impl Doorman {
             (Arc::clone(config), tls.verifies_clients())
         });
         let Some((config, verified)) = tls else {
-            return self.serve_stream(stream, None, ending).await;
+            return self.serve_stream(stream, peer, None, close).await;
         };
         let handshake = TlsAcceptor::from(config).accept(stream);
         let shaken = tokio::select! {
@@ -225,53 +246,62 @@ impl Doorman {
             }
         };
         let certificate = Access::certificate_of(stream.get_ref().1, verified);
-        self.serve_stream(stream, certificate, ending).await
+        self.serve_stream(stream, peer, certificate, close).await
     }
 
     async fn serve_stream<S>(
         &self,
         mut stream: S,
+        peer: SocketAddr,
         certificate: Option<Arc<PeerCertificate>>,
-        mut ending: Ending,
-    ) -> Result<(), Broken>
+        mut close: CloseSignal,
+    ) -> Result<(), ConnectionError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let caller = Caller {
-            certificate,
-            ..Caller::new(self.router.clone())
+        let service = RequestService {
+            certificate: certificate.clone(),
+            ..RequestService::new(self.router.clone())
         };
+        let has_line_protocol = self.line_protocol.is_some();
+        let is_http1_only = self.access.is_http1_only();
         match self.protocols {
-            Protocols::Http2 => return http2::serve(stream, caller, ending).await,
-            Protocols::Http1And2 if self.access.is_http1_only() => {
-                return serve_http1(stream, caller, ending).await;
+            Protocols::Http2 => return http2::serve(stream, service, close).await,
+            Protocols::Http1And2 if is_http1_only && !has_line_protocol => {
+                return serve_http1(stream, service, close).await;
             }
             Protocols::Http1And2 => {}
         }
-        let asked = tokio::select! {
-            asked = tokio::time::timeout(HEAD_WAIT_MAX, preface::read(&mut stream)) => asked,
-            () = ending.begins() => return Ok(()),
+        let preface = preface::read(&mut stream, has_line_protocol);
+        let preface = tokio::select! {
+            preface = tokio::time::timeout(HEAD_WAIT_MAX, preface) => preface,
+            () = close.received() => return Ok(()),
         };
-        let Ok(asked) = asked else {
+        let Ok(preface) = preface else {
             return Ok(());
         };
-        let (version, begun) = asked?;
-        let stream = preface::Begun::new(begun, stream);
-        match version {
-            Version::Http1 => serve_http1(stream, caller, ending).await,
-            Version::Http2 => http2::serve(stream, caller, ending).await,
+        let (protocol, first) = preface?;
+        let stream = Rewind::new(first, stream);
+        match (protocol, &self.line_protocol) {
+            (Protocol::Line, Some(line_protocol)) => {
+                let stream = Box::new(stream);
+                let connection = LineConnection::new(stream, peer, certificate, close);
+                Ok(line_protocol.serve(connection).await?)
+            }
+            (Protocol::Http2, _) if !is_http1_only => http2::serve(stream, service, close).await,
+            _ => serve_http1(stream, service, close).await,
         }
     }
 }
 
 /// Passes the requests of one connection on.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(super) struct RequestService {
     router: TowerToHyperService<Router>,
     certificate: Option<Arc<PeerCertificate>>,
 }
 
-impl Caller {
+impl RequestService {
     pub(super) fn new(router: Router) -> Self {
         Self {
             router: TowerToHyperService::new(router),
@@ -290,7 +320,11 @@ impl Caller {
     }
 }
 
-async fn serve_http1<S>(stream: S, caller: Caller, mut ending: Ending) -> Result<(), Broken>
+async fn serve_http1<S>(
+    stream: S,
+    service: RequestService,
+    mut close: CloseSignal,
+) -> Result<(), ConnectionError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -301,12 +335,12 @@ where
         .max_header_size(head_bytes_max)
         .serve_connection(
             TokioIo::new(stream),
-            service_fn(move |request| caller.call(request)),
+            service_fn(move |request| service.call(request)),
         );
     let mut connection = pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => ended?,
-        () = ending.begins() => {
+        () = close.received() => {
             connection.as_mut().graceful_shutdown();
             connection.await?;
         }
@@ -316,6 +350,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
@@ -328,19 +364,18 @@ mod tests {
         assert_eq!(connections_max(Some(0)), 1);
     }
 
-    fn doorman() -> Doorman {
-        Doorman {
-            router: Router::new().route("/", axum::routing::get(|| async { "here" })),
-            protocols: Protocols::Http1And2,
-            access: Access::open(None).unwrap(),
-        }
+    const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+    fn handler() -> ConnectionHandler {
+        let router = Router::new().route("/", axum::routing::get(|| async { "here" }));
+        ConnectionHandler::new(router, Protocols::Http1And2, Access::open(None).unwrap())
     }
 
     /// Everything a connection answers to what is sent, and how long it stays open.
     async fn exchange(sent: &[u8], wait: Duration) -> (String, Duration) {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (_stop, stopped) = watch::channel(());
-        let serving = tokio::spawn(async move { doorman().serve(near, stopped).await });
+        let serving = tokio::spawn(async move { handler().serve(near, PEER, stopped).await });
         let began = tokio::time::Instant::now();
         let (mut answers, mut requests) = tokio::io::split(far);
         requests.write_all(sent).await.unwrap();
@@ -377,8 +412,7 @@ mod tests {
         assert!(answered.starts_with("HTTP/1.1 431 "), "{answered}");
     }
 
-    /// A door with TLS.
-    fn tls_doorman() -> Doorman {
+    fn tls_handler() -> ConnectionHandler {
         let directory = tempfile::TempDir::new().unwrap();
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         for (name, text) in [
@@ -391,9 +425,9 @@ mod tests {
         ] {
             std::fs::write(directory.path().join(name), text).unwrap();
         }
-        Doorman {
+        ConnectionHandler {
             access: Access::open(Some(directory.path().join("web.yml"))).unwrap(),
-            ..doorman()
+            ..handler()
         }
     }
 
@@ -403,21 +437,21 @@ mod tests {
         for sent in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
             let (near, mut far) = tokio::io::duplex(1 << 10);
             let (_stop, stopped) = watch::channel(());
-            let doorman = tls_doorman();
+            let handler = tls_handler();
             let began = tokio::time::Instant::now();
             far.write_all(sent).await.unwrap();
-            doorman.serve(near, stopped).await.unwrap_err();
+            handler.serve(near, PEER, stopped).await.unwrap_err();
             assert_eq!(began.elapsed().as_secs(), HANDSHAKE_WAIT_MAX.as_secs());
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_end_does_not_wait_for_handshakes_and_idle_clients() {
-        for doorman in [doorman(), tls_doorman()] {
+        for handler in [handler(), tls_handler()] {
             let (near, _far) = tokio::io::duplex(1 << 10);
             let (stop, stopped) = watch::channel(());
             let began = tokio::time::Instant::now();
-            let (served, ()) = tokio::join!(doorman.serve(near, stopped), async {
+            let (served, ()) = tokio::join!(handler.serve(near, PEER, stopped), async {
                 stop.send(()).unwrap();
             });
             served.unwrap();

@@ -1,4 +1,4 @@
-//! What the doors and queries count, and what the operating system does. `docs/operating.md` lists every name.
+//! Metrics of HTTP, queries and the process. `docs/operating.md` lists every name.
 
 mod http;
 pub(crate) mod maintenance;

@@ -103,15 +103,16 @@ pub(crate) async fn compressed(mut response: Response, encoding: Option<Encoding
     headers.remove(header::CONTENT_LENGTH);
     let (head, body) = response.into_parts();
     let length = body.size_hint().exact();
-    let body = match length.is_some_and(|length| length <= AT_ONCE_BYTES_MAX) {
-        true => at_once(body, encoding).await,
-        false => Body::from_stream(stream::try_unfold(
-            Some(Compressing {
+    let body = if length.is_some_and(|length| length <= AT_ONCE_BYTES_MAX) {
+        at_once(body, encoding).await
+    } else {
+        Body::from_stream(stream::try_unfold(
+            Some(CompressingBody {
                 body,
                 encoder: Encoder::new(encoding),
             }),
             next_piece,
-        )),
+        ))
     };
     Response::from_parts(head, body)
 }
@@ -132,22 +133,22 @@ async fn at_once(body: Body, encoding: Encoding) -> Body {
     }
 }
 
-/// A body that breaks the connection off. Compressing in memory does not fail, so nobody sees it.
+/// A body that aborts the connection. Compression in memory does not fail.
 fn broken(error: io::Error) -> Body {
     Body::from_stream(stream::iter([Err::<Bytes, _>(error)]))
 }
 
 /// A body on its way through an encoder.
-struct Compressing {
+struct CompressingBody {
     body: Body,
     encoder: io::Result<Encoder>,
 }
 
 /// The next compressed piece; the state is `None` after the last one.
 async fn next_piece(
-    state: Option<Compressing>,
-) -> io::Result<Option<(Bytes, Option<Compressing>)>> {
-    let Some(Compressing { mut body, encoder }) = state else {
+    state: Option<CompressingBody>,
+) -> io::Result<Option<(Bytes, Option<CompressingBody>)>> {
+    let Some(CompressingBody { mut body, encoder }) = state else {
         return Ok(None);
     };
     let mut encoder = encoder?;
@@ -169,7 +170,7 @@ async fn next_piece(
         (compressed, encoder) = tokio::task::spawn_blocking(move || add(encoder)).await??;
         if !compressed.is_empty() {
             let encoder = Ok(encoder);
-            let rest = Some(Compressing { body, encoder });
+            let rest = Some(CompressingBody { body, encoder });
             return Ok(Some((compressed.into(), rest)));
         }
     }
@@ -215,7 +216,7 @@ impl Encoder {
     }
 }
 
-/// Whether compression can be worth it for anybody.
+/// Whether compression is worth it.
 fn may_shrink(response: &Response) -> bool {
     let headers = response.headers();
     let content_type = headers.get(header::CONTENT_TYPE);

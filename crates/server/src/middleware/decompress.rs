@@ -31,7 +31,7 @@ pub(crate) enum Encoding {
     Zstd,
 }
 
-/// A `Content-Encoding` that is not taken.
+/// An unsupported `Content-Encoding`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EncodingError {
     Unknown(String),

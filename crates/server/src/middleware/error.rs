@@ -6,7 +6,7 @@
 //! | no credential, or a wrong one | 401 and `WWW-Authenticate` | unauthorized |
 //! | a credential without the role | 403 | forbidden |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
-//! | too large, or in a form that is not taken | 413, 415 | bad_data |
+//! | too large, or in an unsupported format | 413, 415 | bad_data |
 //! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
 //! | a quota of writing | 429 and `Retry-After` | unavailable |
 //! | memory, the store, or not open (yet, or any more) | 503 and `Retry-After` | unavailable |
@@ -35,7 +35,7 @@ use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 use crate::middleware::decompress::{DecompressError, EncodingError};
 
 use crate::queries::QueryError;
-use icecore_access::Denied;
+use icecore_access::AuthError;
 
 /// The form of an OTLP request, and so of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) struct ApiError {
     status: StatusCode,
     error_type: ErrorType,
     message: String,
-    /// JSON that says what was done nevertheless; empty for nothing.
+    /// JSON about what was done in spite of the error; empty for nothing.
     data: Vec<u8>,
 }
 
@@ -154,7 +154,7 @@ impl ApiError {
         self.error_type.name()
     }
 
-    /// The same, with JSON that says what was done nevertheless.
+    /// The same, with JSON about what was done in spite of the error.
     pub(crate) fn with_data(self, data: Vec<u8>) -> Self {
         Self { data, ..self }
     }
@@ -183,7 +183,7 @@ impl ApiError {
 
     fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(reason = self.message, "a request failed");
+            tracing::error!(reason = self.message, "request failed");
         }
         let mut response = body.into_response();
         *response.status_mut() = self.status;
@@ -318,16 +318,18 @@ impl From<WireError> for ApiError {
     }
 }
 
-impl From<Denied> for ApiError {
-    fn from(denied: Denied) -> Self {
+impl From<AuthError> for ApiError {
+    fn from(denied: AuthError) -> Self {
         let message = denied.to_string();
         match denied {
-            Denied::Missing | Denied::Wrong | Denied::Malformed(_) => {
+            AuthError::Missing | AuthError::Wrong | AuthError::Malformed(_) => {
                 Self::new(StatusCode::UNAUTHORIZED, ErrorType::Unauthorized, message)
             }
-            Denied::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message),
-            Denied::Busy => Self::unavailable(message),
-            Denied::TooMany => Self::quota(message),
+            AuthError::Forbidden(_) => {
+                Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message)
+            }
+            AuthError::Busy => Self::unavailable(message),
+            AuthError::TooMany => Self::quota(message),
         }
     }
 }

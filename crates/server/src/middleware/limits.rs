@@ -1,4 +1,4 @@
-//! How much the doors take on at once. Each limit has a name and a defined answer.
+//! How many requests are served at once. Each limit has a name and a defined answer.
 //!
 //! | limit | at the limit |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! Paths that nearly are one of ours: the client is told where it is.
+//! Redirects from paths that nearly are one of ours.
 //!
 //! | path | answer |
 //! | --- | --- |
@@ -35,9 +35,10 @@ pub(crate) fn without_slash(routes: &[Route], method: &Method, uri: &Uri) -> Opt
         Method::GET => StatusCode::MOVED_PERMANENTLY,
         _ => StatusCode::TEMPORARY_REDIRECT,
     };
-    match is_taken(routes, method, path) {
-        true => redirect(status, path, uri),
-        false => None,
+    if is_taken(routes, method, path) {
+        redirect(status, path, uri)
+    } else {
+        None
     }
 }
 

@@ -8,7 +8,7 @@ pub struct Route {
     pub path: &'static str,
     pub methods: &'static [&'static str],
     pub what: &'static str,
-    /// Who may ask, once credentials are configured.
+    /// The role that is needed once credentials are configured.
     pub role: Role,
     pub(crate) time: TimeLimit,
 }

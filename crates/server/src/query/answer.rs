@@ -39,49 +39,49 @@ const PIECES_AHEAD: usize = 2;
 /// Warnings, and infos, that are shown; the number of the others is. As in Prometheus.
 const NOTES_MAX: usize = 10;
 
-/// What the client wants to see beside the result.
+/// What the client requested beside the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
-    pub(crate) stats: Option<StatsShown>,
+pub(crate) struct AnswerOptions {
+    pub(crate) stats: Option<StatsDetail>,
     pub(crate) explain: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StatsShown {
+pub(crate) enum StatsDetail {
     Totals,
     /// The samples of each step, too.
     PerStep,
 }
 
-impl Shown {
-    pub(crate) fn asked_for(params: &Params) -> Self {
+impl AnswerOptions {
+    pub(crate) fn from_params(params: &Params) -> Self {
         Self {
             stats: params.first("stats").map(|text| match text {
-                "all" => StatsShown::PerStep,
-                _ => StatsShown::Totals,
+                "all" => StatsDetail::PerStep,
+                _ => StatsDetail::Totals,
             }),
             explain: params.first("explain") == Some("true"),
         }
     }
 }
 
-/// Everything that is to be said about a query.
+/// The result of a query and everything reported with it.
 pub(crate) struct QueryAnswer {
     pub(crate) answer: Answer,
     pub(crate) explain: Option<String>,
     pub(crate) time: QueryTime,
-    pub(crate) stats: Option<StatsShown>,
+    pub(crate) stats: Option<StatsDetail>,
     /// How long the query waited for its turn.
     pub(crate) queued: Duration,
 }
 
-/// Nobody reads any more.
+/// The client has closed the connection.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct ClientGone;
 
 impl QueryAnswer {
     /// Writes the answer, as fast as the client takes it.
-    pub(crate) fn send(mut self, mut outgoing: Outgoing) -> Result<(), Gone> {
+    pub(crate) fn send(mut self, mut outgoing: AnswerSender) -> Result<(), ClientGone> {
         let mut out = Vec::new();
         write_query_start(&mut out, result_type(&self.answer.value));
         match &self.answer.value {
@@ -108,7 +108,7 @@ impl QueryAnswer {
     }
 
     /// The names are those of Prometheus' engine; what has no counterpart here is nearest to it.
-    fn stats(&self, shown: StatsShown) -> QueryStats {
+    fn stats(&self, shown: StatsDetail) -> QueryStats {
         let Stats {
             samples_touched,
             samples_per_step,
@@ -123,8 +123,8 @@ impl QueryAnswer {
         let preparation_seconds = parse_seconds + plan_seconds;
         let eval_total_seconds = preparation_seconds + execute_seconds;
         let per_step = |counts: &[(i64, u64)]| match shown {
-            StatsShown::Totals => Vec::new(),
-            StatsShown::PerStep => counts.to_vec(),
+            StatsDetail::Totals => Vec::new(),
+            StatsDetail::PerStep => counts.to_vec(),
         };
         QueryStats {
             eval_total_seconds,
@@ -155,8 +155,8 @@ fn result_type(value: &QueryValue) -> ResultType {
 fn write_vector(
     out: &mut Vec<u8>,
     samples: &[VectorSample],
-    outgoing: &mut Outgoing,
-) -> Result<(), Gone> {
+    outgoing: &mut AnswerSender,
+) -> Result<(), ClientGone> {
     out.push(b'[');
     for (i, sample) in samples.iter().enumerate() {
         if i > 0 {
@@ -180,8 +180,8 @@ fn write_matrix(
     out: &mut Vec<u8>,
     series: &[MatrixSeries],
     time: QueryTime,
-    outgoing: &mut Outgoing,
-) -> Result<(), Gone> {
+    outgoing: &mut AnswerSender,
+) -> Result<(), ClientGone> {
     let times = match time {
         QueryTime::Range {
             start_ms,
@@ -233,20 +233,20 @@ fn shorten(notes: &mut Vec<String>, kind: &str) {
     }
 }
 
-/// Where an answer goes: first a head, with which the handler answers, then pieces.
-pub(crate) struct Outgoing {
+/// The sending half of a streamed answer: first a head, with which the handler answers, then chunks.
+pub(crate) struct AnswerSender {
     /// Until it is sent.
     head: Option<oneshot::Sender<Result<Response, ApiError>>>,
-    body: Option<mpsc::Sender<Piece>>,
+    body: Option<mpsc::Sender<Chunk>>,
 }
 
-enum Piece {
+enum Chunk {
     Bytes(Bytes),
     /// The answer is complete.
     End,
 }
 
-impl Outgoing {
+impl AnswerSender {
     pub(crate) fn new(head: oneshot::Sender<Result<Response, ApiError>>) -> Self {
         Self {
             head: Some(head),
@@ -263,36 +263,36 @@ impl Outgoing {
     }
 
     /// Hands over what is written once it is a piece. Blocks while the client does not read.
-    pub(crate) fn flow(&mut self, out: &mut Vec<u8>) -> Result<(), Gone> {
+    pub(crate) fn flow(&mut self, out: &mut Vec<u8>) -> Result<(), ClientGone> {
         if out.len() < PIECE_BYTES {
             return Ok(());
         }
         let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 2);
         let piece = std::mem::replace(out, room);
-        self.send(Piece::Bytes(piece.into()))
+        self.send(Chunk::Bytes(piece.into()))
     }
 
-    pub(crate) fn finish(mut self, out: Vec<u8>) -> Result<(), Gone> {
+    pub(crate) fn finish(mut self, out: Vec<u8>) -> Result<(), ClientGone> {
         if let Some(head) = self.head.take() {
-            return head.send(Ok(response(out))).map_err(|_| Gone);
+            return head.send(Ok(response(out))).map_err(|_| ClientGone);
         }
-        self.send(Piece::Bytes(out.into()))?;
-        self.send(Piece::End)
+        self.send(Chunk::Bytes(out.into()))?;
+        self.send(Chunk::End)
     }
 
-    fn send(&mut self, piece: Piece) -> Result<(), Gone> {
+    fn send(&mut self, piece: Chunk) -> Result<(), ClientGone> {
         let body = match &self.body {
             Some(body) => body,
             None => self.begin()?,
         };
-        body.blocking_send(piece).map_err(|_| Gone)
+        body.blocking_send(piece).map_err(|_| ClientGone)
     }
 
-    fn begin(&mut self) -> Result<&mpsc::Sender<Piece>, Gone> {
+    fn begin(&mut self) -> Result<&mpsc::Sender<Chunk>, ClientGone> {
         let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
-        let head = self.head.take().ok_or(Gone)?;
+        let head = self.head.take().ok_or(ClientGone)?;
         let body = Body::from_stream(stream::try_unfold(pieces, next_piece));
-        head.send(Ok(response(body))).map_err(|_| Gone)?;
+        head.send(Ok(response(body))).map_err(|_| ClientGone)?;
         Ok(self.body.insert(sender))
     }
 }
@@ -300,11 +300,11 @@ impl Outgoing {
 /// The next piece for the client; an error, which breaks the connection off, where the writer ended
 /// before the answer did.
 async fn next_piece(
-    mut pieces: mpsc::Receiver<Piece>,
-) -> std::io::Result<Option<(Bytes, mpsc::Receiver<Piece>)>> {
+    mut pieces: mpsc::Receiver<Chunk>,
+) -> std::io::Result<Option<(Bytes, mpsc::Receiver<Chunk>)>> {
     match pieces.recv().await {
-        Some(Piece::Bytes(bytes)) => Ok(Some((bytes, pieces))),
-        Some(Piece::End) => Ok(None),
+        Some(Chunk::Bytes(bytes)) => Ok(Some((bytes, pieces))),
+        Some(Chunk::End) => Ok(None),
         None => Err(std::io::Error::other("the answer to a query broke off")),
     }
 }

@@ -24,7 +24,7 @@ use crate::metrics::QueryKind;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 use crate::queries::cancellation;
-use crate::query::answer::{Outgoing, QueryAnswer, Shown};
+use crate::query::answer::{AnswerOptions, AnswerSender, QueryAnswer};
 
 /// Steps between the ends of a range: sixty seconds for a week, an hour for a year.
 const STEPS_MAX: u64 = 11_000;
@@ -35,7 +35,7 @@ pub(crate) async fn instant(
 ) -> Result<Response, ApiError> {
     let timer = app.queries.metrics.begin(QueryKind::Instant);
     let answered = match instant_request(&params, app.clock().now_ms()) {
-        Ok(request) => run(&app, request, Shown::asked_for(&params)).await,
+        Ok(request) => run(&app, request, AnswerOptions::from_params(&params)).await,
         Err(error) => Err(error),
     };
     timer.ended(answered.as_ref().err().map(ApiError::type_name));
@@ -48,7 +48,7 @@ pub(crate) async fn range(
 ) -> Result<Response, ApiError> {
     let timer = app.queries.metrics.begin(QueryKind::Range);
     let answered = match range_request(&params) {
-        Ok(request) => run(&app, request, Shown::asked_for(&params)).await,
+        Ok(request) => run(&app, request, AnswerOptions::from_params(&params)).await,
         Err(error) => Err(error),
     };
     timer.ended(answered.as_ref().err().map(ApiError::type_name));
@@ -116,7 +116,11 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
 }
 
 /// Runs a query and answers with its first piece; the rest follows as the client reads.
-async fn run(app: &Arc<App>, mut request: Request, shown: Shown) -> Result<Response, ApiError> {
+async fn run(
+    app: &Arc<App>,
+    mut request: Request,
+    shown: AnswerOptions,
+) -> Result<Response, ApiError> {
     let database = app.database()?.clone();
     let began = Instant::now();
     let timeout = app.queries.timeout_of(&request);
@@ -125,13 +129,14 @@ async fn run(app: &Arc<App>, mut request: Request, shown: Shown) -> Result<Respo
     request.timeout = Some(timeout.saturating_sub(queued));
     let (_waiting, cancellation) = cancellation();
     let (head, answered) = oneshot::channel();
-    let outgoing = Outgoing::new(head);
+    let outgoing = AnswerSender::new(head);
     let app = Arc::clone(app);
     tokio::task::spawn_blocking(move || {
         let queries = &app.queries;
-        let explained = match shown.explain {
-            true => queries.engine().explain(&request).map(Some),
-            false => Ok(None),
+        let explained = if shown.explain {
+            queries.engine().explain(&request).map(Some)
+        } else {
+            Ok(None)
         };
         let executed = explained.and_then(|explained| {
             let answer = queries.execute(&database, &request, cancellation)?;

@@ -40,16 +40,15 @@ async fn find(app: &App, params: &Params) -> Result<Response, ApiError> {
     let slot = app.limits.read_slot().await?;
     let selectors = selectors_of(&expression);
     // Without selectors the database takes every series, a query none.
-    let found = match selectors.is_empty() {
-        true => Vec::new(),
-        false => {
-            let query = ExemplarQuery {
-                selectors,
-                start_ms,
-                end_ms,
-            };
-            database.exemplars(query).await?
-        }
+    let found = if selectors.is_empty() {
+        Vec::new()
+    } else {
+        let query = ExemplarQuery {
+            selectors,
+            start_ms,
+            end_ms,
+        };
+        database.exemplars(query).await?
     };
     success(slot, Vec::new(), move |out| {
         write_list(out, &found, |out, (labels, exemplars)| {

@@ -36,7 +36,7 @@ use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::{Params, TimeRange};
 use families::Families;
-use writer::{Described, Writer};
+use writer::{ExportedSeries, Writer};
 
 /// Samples that make a chunk: half a megabyte of text or so. A longer series is a chunk by itself.
 const CHUNK_SAMPLES: usize = 32 << 10;
@@ -51,9 +51,10 @@ pub(crate) async fn export(
     let selectors = params.some_selectors()?;
     let range = params.range()?;
     let slot = app.limits.read_slot().await?;
-    let exemplars = match params.switch_or("exemplars", true)? {
-        true => exemplars(&database, &selectors, range).await?,
-        false => HashMap::new(),
+    let exemplars = if params.switch_or("exemplars", true)? {
+        exemplars(&database, &selectors, range).await?
+    } else {
+        HashMap::new()
     };
     let families = Families::new(params.switch_or("metadata", true)?);
     let mut export = Export {
@@ -82,10 +83,10 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
 }
 
-/// What makes the connection break off. The client cannot be told more than that, so the log is.
+/// An error that aborts the connection. The client learns no more than that, so the reason is logged.
 fn broken_off(error: ApiError) -> std::io::Error {
     let reason = error.to_string();
-    tracing::error!(reason, "an export broke off");
+    tracing::error!(reason, "export aborted");
     std::io::Error::other(reason)
 }
 
@@ -139,13 +140,10 @@ impl Export {
             };
             let series = self.next_series().await?;
             let ends = series.is_empty();
-            let series = match ends {
-                true => self.without_samples(),
-                false => series,
-            };
-            let described: Vec<Described> = series
+            let series = if ends { self.without_samples() } else { series };
+            let described: Vec<ExportedSeries> = series
                 .into_iter()
-                .map(|series| Described {
+                .map(|series| ExportedSeries {
                     exemplars: self.exemplars.remove(&series.labels).unwrap_or_default(),
                     metadata: self.families.first_of(&self.database, &series.labels),
                     series,
@@ -154,9 +152,10 @@ impl Export {
             let written = tokio::task::spawn_blocking(move || {
                 let mut out = Vec::new();
                 writer.write(&mut out, &described);
-                match ends {
-                    true => writer.finish(&mut out).map(|()| (out, None)),
-                    false => Some((out, Some(writer))),
+                if ends {
+                    writer.finish(&mut out).map(|()| (out, None))
+                } else {
+                    Some((out, Some(writer)))
                 }
             });
             let written = written.await;

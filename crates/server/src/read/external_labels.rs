@@ -1,5 +1,5 @@
-//! `global.external_labels`: what series are given that leave for another server, so that it can tell
-//! where they came from. They are not stored.
+//! `global.external_labels`: added to series that other servers read, to identify their origin. They
+//! are not stored.
 
 use icecore_model::{Labels, LabelsBuilder, MatchOp, Matcher};
 
@@ -30,8 +30,9 @@ pub(crate) fn without_external(matcher: Matcher, external: &[(String, String)]) 
     let named = |(name, value): &(String, String)| {
         matcher.op() == MatchOp::Equal && matcher.name() == name && matcher.value() == value
     };
-    match external.iter().any(named) {
-        true => Matcher::equal(matcher.name(), ""),
-        false => matcher,
+    if external.iter().any(named) {
+        Matcher::equal(matcher.name(), "")
+    } else {
+        matcher
     }
 }

@@ -107,7 +107,7 @@ fn latest_of(series: &SeriesSamples) -> Option<Latest> {
     })
 }
 
-/// Says to whoever scrapes several of us which one a series came from: `global.external_labels`.
+/// Adds `global.external_labels`, by which a Prometheus that federates several servers tells their series apart.
 fn add_external(external: &[(String, String)], latest: &mut [Latest]) {
     if external.is_empty() {
         return;

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::json::success;
 use crate::middleware::params::Params;
-use crate::query::answer::{Gone, Outgoing};
+use crate::query::answer::{AnswerSender, ClientGone};
 
 /// Label sets that are made before they are written.
 const MADE_AT_ONCE: usize = 1024;
@@ -42,7 +42,7 @@ pub(crate) async fn series(
         None => Vec::new(),
     };
     let (head, answered) = oneshot::channel();
-    let outgoing = Outgoing::new(head);
+    let outgoing = AnswerSender::new(head);
     tokio::task::spawn_blocking(move || {
         // A client that has gone away needs no more.
         let _ = send_series(&series, &warnings, outgoing);
@@ -57,8 +57,8 @@ pub(crate) async fn series(
 fn send_series(
     series: &SeriesList,
     warnings: &[String],
-    mut outgoing: Outgoing,
-) -> Result<(), Gone> {
+    mut outgoing: AnswerSender,
+) -> Result<(), ClientGone> {
     let mut out = Vec::new();
     write_success_start(&mut out);
     out.push(b'[');

@@ -110,7 +110,7 @@ async fn sampled_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Respo
     for query in queries {
         results.push(
             reader
-                .gather(&query, Form::Samples, &mut bytes_left)
+                .gather(&query, SeriesEncoding::Samples, &mut bytes_left)
                 .await?,
         );
     }
@@ -148,16 +148,16 @@ async fn streamed_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Resp
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// What makes the connection break off. The client cannot be told more than that, so the log is.
+/// An error that aborts the connection. The client learns no more than that, so the reason is logged.
 fn broken_off(error: ApiError) -> std::io::Error {
     let reason = error.to_string();
-    tracing::error!(reason, "a remote read broke off");
+    tracing::error!(reason, "remote read aborted");
     std::io::Error::other(reason)
 }
 
 /// How a series is written.
 #[derive(Clone, Copy)]
-enum Form {
+enum SeriesEncoding {
     Samples,
     Frames {
         query_index: usize,
@@ -165,7 +165,7 @@ enum Form {
     },
 }
 
-impl Form {
+impl SeriesEncoding {
     fn push(self, out: &mut Vec<u8>, series: &SeriesSamples) {
         match self {
             Self::Samples => push_time_series(out, series),
@@ -202,12 +202,11 @@ impl Reader {
                 ..SelectHints::default()
             },
         };
-        let stream: Option<Box<dyn SeriesStream>> = match selection.start_ms <= selection.end_ms {
-            true => {
-                let selected = self.database.select(selection);
-                Some(Box::new(self.in_time(selected).await??))
-            }
-            false => None,
+        let stream: Option<Box<dyn SeriesStream>> = if selection.start_ms <= selection.end_ms {
+            let selected = self.database.select(selection);
+            Some(Box::new(self.in_time(selected).await??))
+        } else {
+            None
         };
         Ok(Batches {
             stream,
@@ -232,7 +231,7 @@ impl Reader {
     async fn gather(
         &self,
         query: &ReadQuery,
-        form: Form,
+        form: SeriesEncoding,
         bytes_left: &mut usize,
     ) -> Result<Vec<Bytes>, ApiError> {
         let mut batches = self.open(query).await?;
@@ -268,7 +267,7 @@ impl Reader {
 
     /// Begins to answer a query in frames.
     async fn begin(&self, query_index: usize, query: &ReadQuery) -> Result<Current, ApiError> {
-        let form = Form::Frames {
+        let form = SeriesEncoding::Frames {
             query_index,
             frame_bytes: self.frame_bytes,
         };
@@ -356,7 +355,7 @@ struct Frames {
 /// The query that is being answered.
 enum Current {
     Streamed {
-        form: Form,
+        form: SeriesEncoding,
         external: Arc<ExternalLabels>,
         batches: Batches,
         batch: VecDeque<SeriesSamples>,
@@ -439,7 +438,7 @@ fn add_external(external: &ExternalLabels, batch: &mut [SeriesSamples]) {
 }
 
 /// Each series in its form, all in one piece of memory.
-fn encode_each(batch: &[SeriesSamples], form: Form) -> Vec<(Labels, Bytes)> {
+fn encode_each(batch: &[SeriesSamples], form: SeriesEncoding) -> Vec<(Labels, Bytes)> {
     let mut out = Vec::new();
     let mut ends = Vec::with_capacity(batch.len());
     for series in batch {

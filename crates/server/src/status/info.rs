@@ -14,7 +14,7 @@ use crate::middleware::json::{small_success, success};
 use crate::middleware::params::Params;
 use crate::middleware::rfc3339;
 
-/// Entries of each ranking, unless told.
+/// Default number of entries of each ranking.
 const RANKING_DEFAULT: i64 = 10;
 const RANKING_MAX: i64 = 10_000;
 
@@ -125,7 +125,7 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> Result<Response, ApiE
 /// Every setting by the name of its flag.
 pub(crate) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.database()?;
-    let flags = app.config().shown();
+    let flags = app.config().flags();
     let flags = flags.iter().map(|(n, v)| (n.as_str(), v.as_str()));
     let flags: Vec<_> = flags.collect();
     Ok(small_success(|out| write_object(out, &flags)))

@@ -2,9 +2,9 @@
 //!
 //! | names | whose |
 //! | --- | --- |
-//! | `icecore_http_…`, `icecore_write_…` | the doors (`metrics::http`, `http::limits`) |
+//! | `icecore_http_…`, `icecore_write_…` | requests (`metrics::http`, `middleware::limits`) |
 //! | `icecore_scrape…`, `icecore_config_…` | scraping (`scrape::metrics`, `scrape::manager`) |
-//! | `icecore_access_…`, `icecore_tls_…` | who was not let in (`icecore_access`) |
+//! | `icecore_access_…`, `icecore_tls_…` | refused requests and connections (`icecore_access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
@@ -34,7 +34,7 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     reads(&mut text, database);
     maintenance::write(&mut text, database);
     queries(&mut text, app);
-    doors(&mut text, app);
+    requests(&mut text, app);
     if let Some(scraping) = app.scraping() {
         scraping.write_metrics(&mut text);
     }
@@ -338,7 +338,7 @@ fn queries(text: &mut TextWriter, app: &App) {
     }
 }
 
-fn doors(text: &mut TextWriter, app: &App) {
+fn requests(text: &mut TextWriter, app: &App) {
     app.metrics.write(text);
     app.access.metrics.write(text);
     gauge(

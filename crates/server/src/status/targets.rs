@@ -14,7 +14,7 @@ use crate::middleware::error::ApiError;
 use crate::middleware::json::success;
 use crate::middleware::params::Params;
 use crate::middleware::rfc3339;
-use icecore_scrape::{MetadataOfTarget, TargetInfo};
+use icecore_scrape::{TargetInfo, TargetMetadata};
 
 pub(crate) async fn targets(
     State(app): State<Arc<App>>,
@@ -134,7 +134,7 @@ fn all_match(matchers: &[Matcher], labels: &[(String, String)]) -> bool {
     })
 }
 
-fn metadata_json(found: &MetadataOfTarget) -> Value {
+fn metadata_json(found: &TargetMetadata) -> Value {
     let mut json = json!({
         "target": labels_json(&found.labels),
         "type": found.metadata.metric_type.name(),

@@ -46,7 +46,7 @@ pub(crate) async fn export(State(app): State<Arc<App>>, request: Request) -> Res
     }
 }
 
-/// Whatever else somebody calls.
+/// Any other method.
 pub(crate) async fn unknown(uri: Uri) -> Response<Body> {
     status::unimplemented(uri.path())
 }
@@ -70,9 +70,10 @@ async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>
     .await?;
     let _slot = app.limits.write_slot()?;
     let message = only_message(body).map_err(|error| ApiError::bad_data(error.to_string()))?;
-    let encoding = match message.is_compressed {
-        true => encoding_of(headers)?,
-        false => Encoding::Identity,
+    let encoding = if message.is_compressed {
+        encoding_of(headers)?
+    } else {
+        Encoding::Identity
     };
     let partial = store_metrics(app, message.bytes, memory, encoding, OtlpFormat::Protobuf).await?;
     Ok(write_response(partial.as_ref()))

@@ -34,7 +34,7 @@ use crate::middleware::error::ApiError;
 use crate::middleware::json::small_success;
 use crate::middleware::params::Params;
 use feed::{Buffer, pieces, pump};
-use reader::{Reading, Stopped};
+use reader::{BatchReader, ReadError};
 use store::Store;
 
 /// Samples and bytes of a batch: enough that a commit to a remote store, five of which fit into a
@@ -51,7 +51,7 @@ const IMPORT_BYTES: usize = 32 << 20;
 /// How an import is to be read.
 struct ImportOptions {
     format: Format,
-    /// Goes on behind lines that cannot be read.
+    /// Continues after lines that cannot be parsed.
     skip_errors: bool,
     /// A part of a native stream, which ends without its final frame.
     partial: bool,
@@ -155,7 +155,7 @@ async fn run(
     };
     let (pieces_in, pieces) = pieces();
     let (batches, mut ready) = mpsc::channel(1);
-    let reading = Reading {
+    let reading = BatchReader {
         options,
         limits,
         batches,
@@ -178,8 +178,8 @@ async fn run(
     let read = reading.await;
     let read = read.map_err(|error| ApiError::internal(error.to_string()))?;
     let read = match read {
-        Ok(()) | Err(Stopped::Unwanted) => Ok(()),
-        Err(Stopped::Failed(error)) => Err(error),
+        Ok(()) | Err(ReadError::Cancelled) => Ok(()),
+        Err(ReadError::Failed(error)) => Err(error),
     };
     // What the store says comes first: it is why the others stopped. A body that broke off is why
     // the reader did.

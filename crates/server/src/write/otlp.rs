@@ -1,4 +1,4 @@
-//! OTLP metrics into the database, whichever door they came through.
+//! OTLP metrics into the database, over HTTP or gRPC.
 //!
 //! ```text
 //! http::otlp, gRPC ─► store_metrics ─► Database::write ─► Partial
@@ -125,9 +125,10 @@ fn answer(outcome: &WriteOutcome, points: u64) -> Result<Partial, ApiError> {
     let message = format!("{rejected} of {points} data points refused: {reasons}");
     if rejected >= points {
         // Nothing of it is there, so sending all of it again does no harm.
-        return Err(match outcome.rejected.iter().all(|r| r.retryable) {
-            true => ApiError::quota(message),
-            false => ApiError::bad_data(message),
+        return Err(if outcome.rejected.iter().all(|r| r.retryable) {
+            ApiError::quota(message)
+        } else {
+            ApiError::bad_data(message)
         });
     }
     Ok(Some(PartialSuccess {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::client::Connection;
 use crate::payload::{Payload, T0, series};
-use crate::served::{Served, config};
+use crate::served::{TestServer, config};
 use crate::tls_client::{Authority, Client, Identity, Sender};
 
 /// In every password and token here, and nowhere else.
@@ -76,10 +76,10 @@ impl Files {
         self.write("cert.pem", &identity.certificate);
     }
 
-    async fn serve(&self) -> Served {
+    async fn serve(&self) -> TestServer {
         let web_config = self.path("web.yml");
         let settings = [("server.web_config", web_config.to_str().unwrap())];
-        Served::starting(config(&settings), Environment::default()).await
+        TestServer::starting(config(&settings), Environment::default()).await
     }
 }
 
@@ -99,7 +99,7 @@ fn may_be_tried(route: &Route) -> bool {
     !route.path.contains("quit")
 }
 
-async fn status(served: &Served, method: &str, path: &str, credential: Option<&str>) -> u16 {
+async fn status(served: &TestServer, method: &str, path: &str, credential: Option<&str>) -> u16 {
     let header = credential.map(|credential| ("Authorization", credential));
     let headers: Vec<_> = header.into_iter().collect();
     served.request(method, path, &headers, b"").await.status
@@ -258,7 +258,7 @@ async fn secrets_are_shown_to_nobody() {
     let path = files.path("web.yml");
     let config = config(&[("server.web_config", path.to_str().unwrap())]);
     assert!(!config.render().contains(SECRET));
-    let served = Served::starting(config, Environment::default()).await;
+    let served = TestServer::starting(config, Environment::default()).await;
     served.until_ready().await;
     let mut seen = String::new();
     for credential in [
@@ -289,7 +289,7 @@ async fn secrets_are_shown_to_nobody() {
 }
 
 /// Waits until a changed file was read, with this outcome.
-async fn reloaded(served: &Served, credential: &str, outcome: &str) {
+async fn reloaded(served: &TestServer, credential: &str, outcome: &str) {
     let line = format!("icecore_access_reloads_total{{outcome=\"{outcome}\"}} 0\n");
     for _ in 0..600 {
         let headers = [("Authorization", credential)];
@@ -375,7 +375,7 @@ async fn a_bad_file_at_the_start_is_an_error_with_its_place() {
     );
 }
 
-async fn until_ready(client: &Client, served: &Served) {
+async fn until_ready(client: &Client, served: &TestServer) {
     for _ in 0..1000 {
         let mut sender = client.connect(served.address).await.unwrap();
         if sender.get("/-/ready", &[]).await.unwrap().0 == 200 {
@@ -432,7 +432,7 @@ async fn answered(mut connection: Connection) -> Option<u16> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn http2_without_tls_and_http2_turned_off() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let mut sender = Sender::plain(served.address, true).await.unwrap();
     let answer = sender.get("/-/healthy", &[]).await.unwrap();
     assert_eq!((answer.0, answer.1), (200, Version::HTTP_2));
@@ -452,7 +452,7 @@ async fn http2_without_tls_and_http2_turned_off() {
 }
 
 /// The status of a request over a new connection; `None` when the client is not let in.
-async fn let_in(client: &Client, served: &Served, path: &str) -> Option<u16> {
+async fn let_in(client: &Client, served: &TestServer, path: &str) -> Option<u16> {
     let mut sender = client.connect(served.address).await.ok()?;
     let answer = sender.get(path, &[]).await.ok()?;
     Some(answer.0)

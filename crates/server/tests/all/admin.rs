@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::payload::{Payload, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const DELETE: &str = "/api/v1/admin/tsdb/delete_series";
 const CLEAN: &str = "/api/v1/admin/tsdb/clean_tombstones";
@@ -12,7 +12,7 @@ const SNAPSHOTS: &str = "/api/v1/admin/tsdb/snapshots";
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn write(served: &Served) {
+async fn write(served: &TestServer) {
     let samples = |add: f64| -> Vec<(i64, f64)> {
         let times = (0..3).flat_map(|hour| [T0 + hour * HOUR_MS, T0 + hour * HOUR_MS + 15_000]);
         times.map(|time| (time, add)).collect()
@@ -26,7 +26,7 @@ async fn write(served: &Served) {
 }
 
 /// Names and labels of what an export has, with the number of samples.
-async fn counts(served: &Served) -> Vec<(String, usize)> {
+async fn counts(served: &TestServer) -> Vec<(String, usize)> {
     let lines = served.export_all().await;
     let line = |line: &Value| {
         let metric = &line["metric"];
@@ -44,7 +44,7 @@ fn named(counts: &[(&str, usize)]) -> Vec<(String, usize)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_deleted_is_gone_and_can_come_back() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     write(&served).await;
     // In the URL or in a form, with either method.
     let path = format!("{DELETE}?match[]=up");
@@ -96,7 +96,7 @@ async fn what_is_deleted_is_gone_and_can_come_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_deleted_is_said() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     write(&served).await;
     let error = |params: &'static [(&'static str, &'static str)]| {
         let served = &served;
@@ -129,7 +129,7 @@ async fn what_cannot_be_deleted_is_said() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn snapshots_are_made_listed_and_deleted() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     write(&served).await;
     assert_eq!(served.get(SNAPSHOTS, &[]).await.data(), json!([]));
     let made = served

@@ -20,7 +20,7 @@ use crate::documents::document;
 use crate::payload::{Payload, T0, series};
 use crate::scrape_target::LiveTarget;
 use crate::scraper::{Scraper, until};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const BEGIN: &str =
     "<!-- bad input: generated, by UPDATE_DOCS=1 cargo test -p icecore-server bad_input -->\n";
@@ -190,7 +190,7 @@ fn rows_can_be_told_apart_and_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_gets_the_documented_answer() {
-    let served = Served::start(&SETTINGS).await;
+    let served = TestServer::start(&SETTINGS).await;
     let kept = Payload::v1(&[series(questions::KEPT, &[], &[(T0, 1.0)])]);
     assert_eq!(served.write(&kept).await.status, 204);
     let mut wrong = Vec::new();
@@ -216,7 +216,7 @@ async fn what_is_sent_gets_the_documented_answer() {
     served.stop().await.unwrap();
 }
 
-async fn over_http(served: &Served, request: Request) -> (String, String) {
+async fn over_http(served: &TestServer, request: Request) -> (String, String) {
     let answer = served
         .request(
             request.method,
@@ -230,7 +230,7 @@ async fn over_http(served: &Served, request: Request) -> (String, String) {
 }
 
 /// The status is gRPC's. That of a success stands in the trailers, which the client does not show.
-async fn over_grpc(served: &Served, request: Request) -> (String, String) {
+async fn over_grpc(served: &TestServer, request: Request) -> (String, String) {
     let address: SocketAddr = served.grpc_address.expect("gRPC is listened for");
     let client = reqwest::Client::builder().http2_prior_knowledge();
     let client = client.no_proxy().build().unwrap();
@@ -255,7 +255,7 @@ async fn over_grpc(served: &Served, request: Request) -> (String, String) {
 }
 
 /// What is there of a case, without what its names begin with.
-async fn stored(served: &Served, name: &str) -> Vec<String> {
+async fn stored(served: &TestServer, name: &str) -> Vec<String> {
     let selector = format!("{{__name__=~\"{name}_.+\"}}");
     let lines = served.export(&[("match[]", &selector)]).await;
     let prefix = format!("{name}_");

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use crate::client::{Answer, encoded};
 use crate::payload::{Payload, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 fn unpacked(answer: &Answer) -> Vec<u8> {
     assert!(answer.complete);
@@ -22,7 +22,7 @@ fn unpacked(answer: &Answer) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_compressed_for_those_who_ask() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let hosts: Vec<String> = (0..2000).map(|i| format!("host-{i}")).collect();
     let many = |name: &'static str, count: usize| {
         let hosts = hosts.iter().take(count);
@@ -73,7 +73,7 @@ async fn answers_are_compressed_for_those_who_ask() {
 #[tokio::test(flavor = "multi_thread")]
 async fn chosen_origins_may_read() {
     let origins = "https?://(one|two)\\.example";
-    let served = Served::start(&[("server.cors_origin", origins)]).await;
+    let served = TestServer::start(&[("server.cors_origin", origins)]).await;
     for (origin, allowed) in [
         ("http://one.example", true),
         ("https://two.example", true),

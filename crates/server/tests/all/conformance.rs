@@ -83,9 +83,10 @@ impl Backend for StoredBackend {
             .block_on(database.write(move |sink| fill(sink, &batch)));
         *self.writing.lock().expect("no panic") = Some(database);
         let outcome = written.map_err(|error| error.to_string())?;
-        match outcome.rejected.is_empty() {
-            true => Ok(()),
-            false => Err(format!("refused: {:?}", outcome.rejected)),
+        if outcome.rejected.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("refused: {:?}", outcome.rejected))
         }
     }
 

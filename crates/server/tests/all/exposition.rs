@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::documents::document;
 use crate::payload::{Payload, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 /// Metric families by name, with their type and samples.
 #[derive(Default, Debug)]
@@ -59,7 +59,7 @@ fn parse(text: &str) -> BTreeMap<String, Family> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_what_happened() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let payload = Payload::v1(&[
         series("up", &[("job", "a")], &[(T0, 1.0), (T0 + 1000, 2.0)]),
         series("", &[], &[(T0, 1.0)]),
@@ -102,7 +102,7 @@ async fn metrics_count_what_happened() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histograms_are_cumulative_and_complete() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     assert_eq!(served.write(&payload).await.status, 204);
     let answer = served.get("/metrics", &[]).await;
@@ -133,7 +133,7 @@ async fn histograms_are_cumulative_and_complete() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_is_documented_and_no_other() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     assert_eq!(served.write(&payload).await.status, 204);
     served.request("POST", "/-/flush", &[], b"").await;

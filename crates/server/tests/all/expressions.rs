@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::payload::{Payload, Series, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_are_laid_out() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let path = "/api/v1/format_query";
     let query = [("query", "foo  /bar")];
     assert_eq!(served.read(path, &query).await.data(), json!("foo / bar"));
@@ -20,7 +20,7 @@ async fn queries_are_laid_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_are_shown_as_trees() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let path = "/api/v1/parse_query";
     let query = [("query", "sum by (job) (up{job!=\"a\"})")];
     let tree = served.read(path, &query).await.data();
@@ -35,7 +35,7 @@ async fn queries_are_shown_as_trees() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exemplars_of_what_a_query_selects() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let with_exemplars = |name, host, exemplars: &[(i64, f64)]| Series {
         exemplars: exemplars.to_vec(),
         ..series(name, &[("host", host)], &[(T0, 1.0)])

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::payload::{Payload, Series, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 const PROTOBUF: &str =
@@ -15,8 +15,8 @@ fn now_ms() -> i64 {
     now.as_millis() as i64
 }
 
-async fn with_series(now: i64) -> Served {
-    let served = Served::start(&[]).await;
+async fn with_series(now: i64) -> TestServer {
+    let served = TestServer::start(&[]).await;
     let (earlier, recent, old) = (now - 60_000, now - 30_000, now - 600_000);
     let ended = f64::from_bits(STALE);
     let native = Series {

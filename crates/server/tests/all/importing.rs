@@ -6,7 +6,7 @@ use icecore_wire::native::{FrameKind, FrameReader, Step};
 use serde_json::{Value, json};
 
 use crate::client::Answer;
-use crate::served::Served;
+use crate::served::TestServer;
 
 const ALL: (&str, &str) = ("match[]", "{__name__=~\"in_.+\"}");
 
@@ -37,7 +37,7 @@ fn lines() -> String {
     text
 }
 
-async fn import(served: &Served, query: &str, body: &[u8]) -> Answer {
+async fn import(served: &TestServer, query: &str, body: &[u8]) -> Answer {
     served
         .request("POST", &format!("/api/v1/import{query}"), &[], body)
         .await
@@ -54,7 +54,7 @@ fn counts(answer: &Answer) -> Value {
     answer.data()
 }
 
-async fn exported(served: &Served, format: &str) -> Vec<u8> {
+async fn exported(served: &TestServer, format: &str) -> Vec<u8> {
     let answer = served
         .get("/api/v1/export", &[ALL, ("format", format)])
         .await;
@@ -64,7 +64,7 @@ async fn exported(served: &Served, format: &str) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exports_of_imports_of_exports_are_equal() {
-    let first = Served::start(&[]).await;
+    let first = TestServer::start(&[]).await;
     let answer = counts(&import(&first, "", lines().as_bytes()).await);
     assert_eq!(
         answer,
@@ -83,7 +83,7 @@ async fn exports_of_imports_of_exports_are_equal() {
         );
         assert_eq!(json.iter().filter(|byte| **byte == b'\n').count(), 52);
         for (format, body) in [("json", &json), ("native", &native)] {
-            let second = Served::start(&[]).await;
+            let second = TestServer::start(&[]).await;
             let answer = counts(&import(&second, "", body).await);
             assert_eq!(answer["samples"], 10_010, "{format}");
             assert_eq!(answer["histograms"], 3, "{format}");
@@ -106,7 +106,7 @@ async fn exports_of_imports_of_exports_are_equal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn compressed_bodies_and_lines_that_are_split() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(lines().as_bytes()).unwrap();
     let bodies = [
@@ -132,7 +132,7 @@ async fn compressed_bodies_and_lines_that_are_split() {
     let split = served
         .get("/api/v1/export", &[ALL, ("max_rows_per_line", "3")])
         .await;
-    let second = Served::start(&[]).await;
+    let second = TestServer::start(&[]).await;
     let answer = counts(&import(&second, "?format=json", &split.body).await);
     assert_eq!(answer["samples"], 10_010);
     assert!(exported(&second, "json").await == exported(&served, "json").await);
@@ -142,7 +142,7 @@ async fn compressed_bodies_and_lines_that_are_split() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_line_is_named_and_what_is_before_it_is_stored() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let line = |name: &str, value: &str| {
         format!(
             r#"{{"metric":{{"__name__":"in_{name}"}},"values":[{value}],"timestamps":[1700000000000]}}"#
@@ -176,10 +176,10 @@ async fn a_bad_line_is_named_and_what_is_before_it_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_streams_are_refused() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     counts(&import(&served, "", lines().as_bytes()).await);
     let native = exported(&served, "native").await;
-    let second = Served::start(&[]).await;
+    let second = TestServer::start(&[]).await;
     for (what, body) in [
         ("cut", native[..native.len() - 3].to_vec()),
         ("without its end", native[..native.len() - 25].to_vec()),
@@ -234,14 +234,14 @@ async fn more_hours_than_a_request_may_have() {
         let line = json!({"metric": metric, "values": values, "timestamps": times});
         text.push_str(&format!("{line}\n"));
     }
-    let first = Served::start(&[]).await;
+    let first = TestServer::start(&[]).await;
     assert_eq!(
         counts(&import(&first, "", text.as_bytes()).await)["samples"],
         90
     );
     for format in ["json", "native"] {
         let body = exported(&first, format).await;
-        let small = Served::start(&limits).await;
+        let small = TestServer::start(&limits).await;
         assert_eq!(
             counts(&import(&small, "", &body).await)["samples"],
             90,
@@ -255,7 +255,7 @@ async fn more_hours_than_a_request_may_have() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn text_with_timestamps_is_stored() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let text = "# TYPE in_requests counter\n# HELP in_requests Requests.\nin_requests{code=\"200\"} 1 1700000000000\n\
         in_requests{code=\"200\"} 2 1700000015000\nin_requests{code=\"500\"} NaN 1700000000000\nin_now 7\n";
     let path =

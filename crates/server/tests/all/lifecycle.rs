@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::client::{Connection, request};
 use crate::payload::{Payload, T0, series};
-use crate::served::{Served, config, running};
+use crate::served::{TestServer, config, running};
 
 /// A store on which everything takes a while.
 pub(crate) fn slow_store(
@@ -36,7 +36,7 @@ async fn healthy_at_once_and_ready_later() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
     let (store, environment) = slow_store(directory.path(), Duration::from_millis(400));
-    let served = Served::starting(config(&location), environment).await;
+    let served = TestServer::starting(config(&location), environment).await;
     assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
     let ready = served.get("/-/ready", &[]).await;
     assert_eq!(ready.status, 503, "the slow store was quick");
@@ -75,7 +75,7 @@ async fn stopping_while_the_database_opens() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
     let (_, environment) = slow_store(directory.path(), Duration::from_millis(400));
-    let served = Served::starting(config(&location), environment).await;
+    let served = TestServer::starting(config(&location), environment).await;
     assert_eq!(served.get("/-/ready", &[]).await.status, 503);
     served.stop().await.unwrap();
 }
@@ -128,7 +128,7 @@ async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_answers_what_is_under_way() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     let whole = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
     let (first, rest) = whole.split_at(whole.len() - 4);
@@ -149,7 +149,7 @@ async fn stopping_answers_what_is_under_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_waits_only_so_long() {
-    let served = Served::start(&[("server.shutdown_grace", "300ms")]).await;
+    let served = TestServer::start(&[("server.shutdown_grace", "300ms")]).await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     let whole = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
     let mut stuck = Connection::open(served.address).await;
@@ -167,7 +167,7 @@ async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
     let location = [("storage.location", directory.path().to_str().unwrap())];
     let (store, environment) = slow_store(directory.path(), Duration::from_secs(60));
     store.set_enabled(false);
-    let served = Served::starting(config(&location), environment).await;
+    let served = TestServer::starting(config(&location), environment).await;
     served.until_ready().await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     assert_eq!(served.write(&payload).await.status, 204);
@@ -183,7 +183,7 @@ async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
     assert!(matches!(error, ServeError::Interrupted), "{error}");
     assert!(began.elapsed() < Duration::from_secs(10));
     // A real process would be gone, and its lock with it; here its tasks still run.
-    let served = Served::start(&[location[0], ("storage.take_over", "true")]).await;
+    let served = TestServer::start(&[location[0], ("storage.take_over", "true")]).await;
     assert_eq!(served.export_all().await.len(), 1);
     served.stop().await.unwrap();
 }
@@ -192,10 +192,10 @@ async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
 async fn the_second_writer_takes_over_and_the_first_says_why_it_ends() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
-    let first = Served::start(&location).await;
+    let first = TestServer::start(&location).await;
     let payload = |t| Payload::v1(&[series("up", &[], &[(T0 + t, 1.0)])]);
     assert_eq!(first.write(&payload(0)).await.status, 204);
-    let second = Served::start(&[location[0], ("storage.take_over", "true")]).await;
+    let second = TestServer::start(&[location[0], ("storage.take_over", "true")]).await;
     // The first one notices at its next write at the latest, which it must not acknowledge.
     if let Ok(stream) = tokio::net::TcpStream::connect(first.address).await {
         drop(stream);
@@ -224,7 +224,7 @@ async fn a_store_that_is_lost_ends_the_process() {
         ("storage.location", directory.path().to_str().unwrap()),
         ("storage.retries_max", "1"),
     ]);
-    let served = Served::starting(config, environment).await;
+    let served = TestServer::starting(config, environment).await;
     served.until_ready().await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     assert_eq!(served.write(&payload).await.status, 204);

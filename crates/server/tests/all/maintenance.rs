@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::payload::{Payload, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const STATUS: &str = "/api/v1/status/maintenance";
 const RUN: &str = "/api/v1/admin/maintenance/run";
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn run(served: &Served) -> Value {
+async fn run(served: &TestServer) -> Value {
     served.request("POST", RUN, &[], b"").await.data()
 }
 
@@ -21,7 +21,7 @@ fn keys(object: &Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_database_has_nothing_to_do() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let report = run(&served).await;
     for key in [
         "coarsened",
@@ -72,7 +72,7 @@ async fn an_empty_database_has_nothing_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_changes_no_answer() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let hour = |h: i64| {
         [
             (T0 + h * HOUR_MS, h as f64),
@@ -122,7 +122,7 @@ async fn a_run_changes_no_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_at_once_are_all_answered() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
     assert_eq!(served.write(&payload).await.status, 204);
     let (a, b, c) = tokio::join!(run(&served), run(&served), run(&served));
@@ -134,7 +134,7 @@ async fn callers_at_once_are_all_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_with_the_right_method() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     served.get(RUN, &[]).await.error(405, "bad_data");
     let posted = served.request("POST", STATUS, &[], b"").await;
     posted.error(405, "bad_data");

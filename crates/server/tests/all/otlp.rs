@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::Answer;
 use crate::payload::T0;
-use crate::served::Served;
+use crate::served::TestServer;
 
 const PROTOBUF: (&str, &str) = ("Content-Type", "application/x-protobuf");
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -53,7 +53,7 @@ fn sum(name: &str, temporality: u64, points: &[Value]) -> Value {
     }})
 }
 
-async fn post(served: &Served, request: &Value) -> Answer {
+async fn post(served: &TestServer, request: &Value) -> Answer {
     let body = request.to_string();
     served
         .request("POST", "/v1/metrics", &[JSON], body.as_bytes())
@@ -67,7 +67,7 @@ fn assert_stored(answer: &Answer) {
 }
 
 /// The value of a query that has one, at a time.
-async fn value(served: &Served, query: &str, at_ms: i64) -> String {
+async fn value(served: &TestServer, query: &str, at_ms: i64) -> String {
     let time = format!("{}", at_ms as f64 / 1000.0);
     let params = [("query", query), ("time", time.as_str())];
     let data = served.get("/api/v1/query", &params).await.data();
@@ -79,7 +79,7 @@ async fn value(served: &Served, query: &str, at_ms: i64) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_type_is_answered_by_promql() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let times = json!({"startTimeUnixNano": ns(T0 - 1000), "timeUnixNano": ns(T0)});
     let with = |more: Value| {
         let mut point = times.clone();
@@ -163,7 +163,7 @@ async fn every_type_is_answered_by_promql() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deltas_become_running_totals() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     for (i, change) in [3.0, 4.0, 5.0].into_iter().enumerate() {
         let start = T0 + 10_000 * i as i64;
         let end = start + 10_000;
@@ -201,7 +201,7 @@ async fn deltas_become_running_totals() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_paths_forms_and_every_compression() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let gzip = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(bytes).unwrap();
@@ -243,7 +243,7 @@ async fn both_paths_forms_and_every_compression() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_is_counted_and_the_rest_is_stored() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let timeless = json!({"asDouble": 1});
     let mixed = request(json!([
         gauge("good", &[number(1.0, 0, T0), timeless]),
@@ -287,7 +287,7 @@ async fn what_is_refused_is_counted_and_the_rest_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_statuses_in_the_form_of_the_request() {
-    let served = Served::start(&[
+    let served = TestServer::start(&[
         ("server.write_decompressed_bytes_max", "1MiB"),
         ("server.write_body_bytes_max", "64KiB"),
     ])
@@ -346,7 +346,7 @@ async fn errors_are_statuses_in_the_form_of_the_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_says_when_to_come_back() {
-    let served = Served::start(&[("limits.series_max", "1")]).await;
+    let served = TestServer::start(&[("limits.series_max", "1")]).await;
     assert_stored(&post(&served, &json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [gauge("a", &[number(1.0, 0, T0)])]}]}]})).await);
     let second = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [gauge("b", &[number(1.0, 0, T0)])]}]}]});
     let answer = post(&served, &second).await;
@@ -358,7 +358,7 @@ async fn a_quota_says_when_to_come_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_decide_names_and_labels() {
-    let served = Served::start(&[
+    let served = TestServer::start(&[
         ("otlp.translation_strategy", "NoTranslation"),
         ("otlp.promote_resource_attributes", "host.name"),
         ("otlp.promote_scope_metadata", "true"),

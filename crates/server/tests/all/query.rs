@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::payload::{Payload, Series, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const QUERY: &str = "/api/v1/query";
 const RANGE: &str = "/api/v1/query_range";
@@ -13,8 +13,8 @@ fn seconds(ms: i64) -> String {
 }
 
 /// A counter of two hosts with a sample every 15 s for five minutes, and one native histogram.
-async fn with_requests(settings: &[(&str, &str)]) -> Served {
-    let served = Served::start(settings).await;
+async fn with_requests(settings: &[(&str, &str)]) -> TestServer {
+    let served = TestServer::start(settings).await;
     let samples = |factor: f64| -> Vec<(i64, f64)> {
         let step = |i: i64| (T0 + i * 15_000, i as f64 * factor);
         (0..=20).map(step).collect()
@@ -152,9 +152,10 @@ async fn limits_cut_with_a_warning() {
             let json = served.read(path, &params).await.json();
             let found = json["data"]["result"].as_array().unwrap().len();
             assert_eq!(found, count, "{path} {limit}");
-            let warnings = match truncated {
-                true => json!(["results truncated due to limit"]),
-                false => Value::Null,
+            let warnings = if truncated {
+                json!(["results truncated due to limit"])
+            } else {
+                Value::Null
             };
             assert_eq!(json["warnings"], warnings, "{path} {limit}");
         }
@@ -258,7 +259,7 @@ async fn notes_have_their_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_that_are_wrong() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let range = |start, end, step| {
         vec![
             ("query", "up"),
@@ -392,7 +393,7 @@ async fn extreme_times_are_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eleven_thousand_steps_are_allowed() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let params = [
         ("query", "time()"),
         ("start", "0"),
@@ -424,7 +425,7 @@ async fn limits_of_a_query_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_clock_of_the_process_is_now() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let before = now();
     let data = served.get(QUERY, &[("query", "time()")]).await.data();
     let shown: f64 = data["result"][1].as_str().unwrap().parse().unwrap();

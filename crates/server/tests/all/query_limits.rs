@@ -8,7 +8,7 @@ use icecore_storage::testing::{FaultPlan, FaultStore};
 
 use crate::client::{Connection, encoded, request};
 use crate::payload::{Payload, T0, series};
-use crate::served::{Served, config};
+use crate::served::{TestServer, config};
 
 const QUERY: &str = "/api/v1/query";
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process whose samples lie in a store that has become so slow that every query hangs.
 struct Slow {
-    served: Served,
+    served: TestServer,
     store: FaultStore,
     _directory: tempfile::TempDir,
 }
@@ -30,7 +30,7 @@ impl Slow {
             directory.path().to_str().expect("UTF-8"),
         );
         let settings = [&[location], settings].concat();
-        let filled = Served::start(&settings).await;
+        let filled = TestServer::start(&settings).await;
         let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
         assert_eq!(filled.write(&payload).await.status, 204);
         filled.stop().await.expect("a clean end");
@@ -45,7 +45,7 @@ impl Slow {
             object_store: Some(Arc::new(store.clone())),
             ..Environment::default()
         };
-        let served = Served::starting(config(&settings), environment).await;
+        let served = TestServer::starting(config(&settings), environment).await;
         served.until_ready().await;
         store.set_enabled(true);
         Self {
@@ -182,7 +182,7 @@ async fn queries_wait_for_their_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_computes_is_canceled_as_well() {
-    let served = Served::start(&[("query.max_samples", "1000000000000")]).await;
+    let served = TestServer::start(&[("query.max_samples", "1000000000000")]).await;
     // Hours of work in one row: windows of half a million values at half a million steps.
     let query =
         "sum(quantile_over_time(0.5, quantile_over_time(0.5, vector(time())[5d:1s])[5d:1s]))";
@@ -218,7 +218,7 @@ async fn a_database_that_is_opened_answers_later() {
         object_store: Some(Arc::new(store)),
         ..Environment::default()
     };
-    let served = Served::starting(config(&location), environment).await;
+    let served = TestServer::starting(config(&location), environment).await;
     for path in [
         "/api/v1/query?query=up",
         "/api/v1/query_range?query=up&start=0&end=1&step=1",

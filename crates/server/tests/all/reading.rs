@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::client::{Connection, encoded, request};
 use crate::payload::{Payload, Series, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const HOUR: i64 = 3_600_000;
 
 /// Three metrics; `old` lies two hours before the others.
-async fn with_three_metrics(settings: &[(&str, &str)]) -> Served {
-    let served = Served::start(settings).await;
+async fn with_three_metrics(settings: &[(&str, &str)]) -> TestServer {
+    let served = TestServer::start(settings).await;
     let payload = Payload::v1(&[
         series("cpu", &[("host", "a"), ("mode", "idle")], &[(T0, 1.0)]),
         series(
@@ -79,9 +79,10 @@ async fn limits_cut_with_a_warning() {
                 kept,
                 "{path} {limit}"
             );
-            let expected = match kept < total {
-                true => json!(["results truncated due to limit"]),
-                false => Value::Null,
+            let expected = if kept < total {
+                json!(["results truncated due to limit"])
+            } else {
+                Value::Null
             };
             assert_eq!(answer.json()["warnings"], expected, "{path} {limit}");
         }
@@ -120,7 +121,7 @@ async fn label_names_and_values() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_parameters_are_named() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     for (path, params, reason) in [
         ("/api/v1/series", &[][..], "no match[] parameter provided"),
         ("/api/v1/export", &[], "no match[] parameter provided"),
@@ -254,7 +255,7 @@ fn many_samples() -> Vec<Payload> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_holds_its_place_and_others_are_told() {
-    let served = Served::start(&[
+    let served = TestServer::start(&[
         ("server.concurrent_reads_max", "1"),
         ("server.request_timeout", "700ms"),
     ])
@@ -289,7 +290,7 @@ async fn a_slow_reader_holds_its_place_and_others_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_storage_holds_for_an_answer_is_limited() {
-    let served = Served::start(&[("query.max_memory", "1MiB")]).await;
+    let served = TestServer::start(&[("query.max_memory", "1MiB")]).await;
     let long = "x".repeat(400);
     for some in 0..4 {
         let hosts: Vec<String> = (0..1000).map(|n| format!("{some}-{n:04}-{long}")).collect();

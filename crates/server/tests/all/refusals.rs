@@ -8,7 +8,7 @@ use icecore_storage::testing::{FaultPlan, FaultStore};
 
 use crate::client::{Connection, request};
 use crate::payload::{Payload, T0, compressed, series};
-use crate::served::{Served, config};
+use crate::served::{TestServer, config};
 
 const WRITE: &str = "/api/v1/write";
 
@@ -18,7 +18,7 @@ fn one_sample() -> Payload {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_content_is_a_415() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let body = one_sample().body();
     for headers in [
         [("Content-Type", "application/json"), ("X", "y")],
@@ -51,7 +51,7 @@ async fn other_content_is_a_415() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_much_is_a_413() {
-    let served = Served::start(&[
+    let served = TestServer::start(&[
         ("server.write_body_bytes_max", "4KiB"),
         ("server.write_decompressed_bytes_max", "8KiB"),
     ])
@@ -88,7 +88,7 @@ async fn too_much_is_a_413() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_is_a_400_and_nothing_is_stored() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let good = one_sample();
     let body = good.body();
     let cut = &body[..body.len() - 3];
@@ -114,7 +114,7 @@ async fn malformed_is_a_400_and_nothing_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_as_a_whole_can_be_too_much() {
-    let served = Served::start(&[
+    let served = TestServer::start(&[
         ("limits.samples_per_request_max", "3"),
         ("limits.open_buckets_max", "1"),
     ])
@@ -162,7 +162,7 @@ async fn writes_beyond_the_limit_are_told_to_come_back() {
         ("storage.location", directory.path().to_str().unwrap()),
         ("server.concurrent_writes_max", "1"),
     ];
-    let served = Served::starting(config(&settings), environment).await;
+    let served = TestServer::starting(config(&settings), environment).await;
     served.until_ready().await;
     let payload = one_sample();
     // Its commit does not end, so that it keeps its place.
@@ -190,7 +190,7 @@ async fn writes_beyond_the_limit_are_told_to_come_back() {
 /// A sender whose body does not arrive takes a place from nobody, whatever the protocol.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_uploads_keep_nobody_from_writing() {
-    let served = Served::start(&[("server.concurrent_writes_max", "1")]).await;
+    let served = TestServer::start(&[("server.concurrent_writes_max", "1")]).await;
     let payload = one_sample();
     let whole = request("POST", WRITE, &payload.headers(), &payload.body());
     let (first, rest) = whole.split_at(whole.len() - 5);
@@ -223,7 +223,7 @@ async fn idle_uploads_keep_nobody_from_writing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn write_bodies_have_a_common_memory() {
-    let served = Served::start(&[
+    let served = TestServer::start(&[
         ("server.write_body_bytes_max", "1KiB"),
         ("server.write_decompressed_bytes_max", "1KiB"),
     ])
@@ -267,7 +267,7 @@ async fn write_bodies_have_a_common_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_paths_and_methods() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let message = served
         .get("/api/v1/nothing", &[])
         .await
@@ -311,7 +311,7 @@ async fn unknown_paths_and_methods() {
 /// As in Prometheus 3.14, but for `/api/v1/…/`, whose `Location` has lost `/api/v1` there.
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_that_are_nearly_right_are_redirected() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     for (method, path, status, location) in [
         (
             "GET",
@@ -372,7 +372,7 @@ async fn paths_that_are_nearly_right_are_redirected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_other_origins_may_read() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let origin = [("Origin", "http://elsewhere")];
     let asked = served
         .request("OPTIONS", "/api/v1/series", &origin, b"")

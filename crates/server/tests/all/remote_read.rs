@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Connection, encoded};
 use crate::payload::{Payload, Series, T0, compressed, series};
 use crate::scraper::Scraper;
-use crate::served::Served;
+use crate::served::TestServer;
 
 #[path = "../../../wire/src/prometheus/remote_read/chunks/decoder.rs"]
 mod decoder;
@@ -69,7 +69,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("X-Prometheus-Remote-Read-Version", "0.1.0"),
 ];
 
-async fn read(served: &Served, message: &[u8]) -> Answer {
+async fn read(served: &TestServer, message: &[u8]) -> Answer {
     let body = compressed(message);
     served.request("POST", "/api/v1/read", HEADERS, &body).await
 }
@@ -217,8 +217,8 @@ async fn external_labels_are_added_and_can_be_asked_for() {
     scraper.served.stop().await.unwrap();
 }
 
-async fn with_series(settings: &[(&str, &str)]) -> Served {
-    let served = Served::start(settings).await;
+async fn with_series(settings: &[(&str, &str)]) -> TestServer {
+    let served = TestServer::start(settings).await;
     let histograms = Series {
         histograms: (0..130).map(|i| (T0 + i * MINUTE, 5 + i as u64)).collect(),
         ..series("latency", &[("job", "b")], &[])
@@ -318,7 +318,7 @@ async fn frames_are_bounded_and_a_stream_takes_its_time() {
         ("server.remote_read_bytes_max", "8KiB"),
         ("read.batch_series", "10"),
     ];
-    let served = Served::start(&settings).await;
+    let served = TestServer::start(&settings).await;
     let names: Vec<String> = (0..50).map(|i| format!("{i:02}")).collect();
     let noise: Vec<(i64, f64)> = (0..500)
         .map(|i| (T0 + i * 1000, (i as f64).sin()))
@@ -418,7 +418,7 @@ struct Prometheus {
 
 impl Prometheus {
     /// `None` when there is no Prometheus on this machine.
-    async fn reading_from(served: &Served) -> Option<Self> {
+    async fn reading_from(served: &TestServer) -> Option<Self> {
         if Command::new("prometheus")
             .arg("--version")
             .output()

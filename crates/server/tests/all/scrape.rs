@@ -1,4 +1,4 @@
-//! Scraping from a live target to a query: what is stored, what ends, and what a reload does.
+//! Scraping, from a live target to a query: what is stored, what ends, and what a reload does.
 
 use std::time::Duration;
 

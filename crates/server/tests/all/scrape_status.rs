@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::scrape_target::LiveTarget;
 use crate::scraper::{Scraper, one_job, until};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const PAGE: &str = "# HELP a Help of a.\n# TYPE a counter\na 1\n# TYPE b gauge\nb 2\n";
 
@@ -202,7 +202,7 @@ async fn a_process_without_jobs_scrapes_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn itself_is_left_alone_when_told_so() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let pools = served.get("/api/v1/scrape_pools", &[]).await.data();
     assert_eq!(pools, json!({"scrapePools": []}));
     served.stop().await.unwrap();

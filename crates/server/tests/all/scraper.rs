@@ -10,10 +10,10 @@ use icecore_storage::Environment;
 use serde_json::Value;
 
 use crate::client::Answer;
-use crate::served::{Served, config_with_file};
+use crate::served::{TestServer, config_with_file};
 
 pub(crate) struct Scraper {
-    pub(crate) served: Served,
+    pub(crate) served: TestServer,
     directory: tempfile::TempDir,
 }
 
@@ -64,7 +64,8 @@ impl Scraper {
             flags: flags.into(),
             ..Inputs::default()
         });
-        let served = Served::starting(config.expect("it is valid"), Environment::default()).await;
+        let served =
+            TestServer::starting(config.expect("it is valid"), Environment::default()).await;
         served.until_ready().await;
         Self { served, directory }
     }
@@ -79,7 +80,7 @@ impl Scraper {
         let path = directory.path().join("prometheus.yml");
         std::fs::write(&path, file).expect("it can be written");
         let config = config_with_file(Some(path), settings);
-        let served = Served::starting(config, environment).await;
+        let served = TestServer::starting(config, environment).await;
         served.until_ready().await;
         Self { served, directory }
     }

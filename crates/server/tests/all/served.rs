@@ -13,7 +13,7 @@ use crate::payload::Payload;
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
-pub(crate) struct Served {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     /// Where OTLP over gRPC is taken, if it is.
     pub(crate) grpc_address: Option<SocketAddr>,
@@ -63,7 +63,7 @@ pub(crate) fn running(process: Process, stop: mpsc::Receiver<&'static str>) -> E
 /// How a process ended.
 pub(crate) type Ended = oneshot::Receiver<Result<(), ServeError>>;
 
-impl Served {
+impl TestServer {
     /// Starts and waits until it is ready.
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
         let served = Self::starting(config(settings), Environment::default()).await;

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::payload::{Payload, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tsdb_has_prometheus_shape() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let empty = served.read("/api/v1/status/tsdb", &[]).await.data();
     assert_eq!(empty["headStats"]["numSeries"], 0);
     assert_eq!(empty["headStats"]["minTime"], i64::MAX);
@@ -55,7 +55,7 @@ async fn tsdb_has_prometheus_shape() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tsdb_can_be_narrowed() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     served
         .write(&Payload::v1(&[
             series("cpu", &[("host", "a")], &[(T0, 1.0)]),
@@ -93,7 +93,7 @@ async fn tsdb_can_be_narrowed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn build_info_and_index() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let info = served.get("/api/v1/status/buildinfo", &[]).await.data();
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
     for key in ["revision", "branch", "buildUser", "buildDate", "goVersion"] {

@@ -127,19 +127,16 @@ impl Sender {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let stream = TokioIo::new(stream);
-        let sending = match is_http2 {
-            true => {
-                let executor = TokioExecutor::new();
-                let (sender, connection) =
-                    hyper::client::conn::http2::handshake(executor, stream).await?;
-                tokio::spawn(connection);
-                Sending::Http2(sender)
-            }
-            false => {
-                let (sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
-                tokio::spawn(connection);
-                Sending::Http1(sender)
-            }
+        let sending = if is_http2 {
+            let executor = TokioExecutor::new();
+            let (sender, connection) =
+                hyper::client::conn::http2::handshake(executor, stream).await?;
+            tokio::spawn(connection);
+            Sending::Http2(sender)
+        } else {
+            let (sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
+            tokio::spawn(connection);
+            Sending::Http1(sender)
         };
         Ok(Self {
             sending,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::client::Connection;
 use crate::payload::{Payload, Series, T0, series};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const WRITTEN: [&str; 3] = [
     "x-prometheus-remote-write-samples-written",
@@ -26,7 +26,7 @@ fn everything() -> Vec<Series> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn remote_write_1_comes_back() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let answer = served.write(&Payload::v1(&everything())).await;
     assert_eq!(answer.status, 204, "{}", answer.text());
     assert_eq!(answer.header(WRITTEN[0]), None);
@@ -36,7 +36,7 @@ async fn remote_write_1_comes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn remote_write_2_comes_back_with_start_timestamps() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let mut all = everything();
     all[0].start_ms = T0 - 1000;
     let answer = served.write(&Payload::v2(&all)).await;
@@ -70,7 +70,7 @@ fn check_everything(lines: &[serde_json::Value], starts: &serde_json::Value) {
 async fn it_is_there_after_a_flush_and_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let settings = [("storage.location", directory.path().to_str().unwrap())];
-    let served = Served::start(&settings).await;
+    let served = TestServer::start(&settings).await;
     served.write(&Payload::v1(&everything())).await;
     let before = served.export_all().await;
     for method in ["POST", "PUT"] {
@@ -80,7 +80,7 @@ async fn it_is_there_after_a_flush_and_a_restart() {
     assert_eq!(served.export_all().await, before);
     served.stop().await.unwrap();
 
-    let served = Served::start(&settings).await;
+    let served = TestServer::start(&settings).await;
     assert_eq!(served.export_all().await, before);
     served.stop().await.unwrap();
 }
@@ -89,10 +89,10 @@ async fn it_is_there_after_a_flush_and_a_restart() {
 async fn stopping_flushes() {
     let directory = tempfile::tempdir().unwrap();
     let settings = [("storage.location", directory.path().to_str().unwrap())];
-    let served = Served::start(&settings).await;
+    let served = TestServer::start(&settings).await;
     served.write(&Payload::v1(&everything())).await;
     served.stop().await.unwrap();
-    let served = Served::start(&settings).await;
+    let served = TestServer::start(&settings).await;
     let metrics = served.get("/metrics", &[]).await;
     assert!(
         metrics
@@ -105,7 +105,7 @@ async fn stopping_flushes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_good_part_of_a_bad_request_is_stored() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let far = 4_102_444_800_000;
     let mixed = [
         series("good", &[], &[(T0, 1.0), (far, 2.0)]),
@@ -136,7 +136,7 @@ async fn the_good_part_of_a_bad_request_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_is_a_429_and_the_rest_is_stored() {
-    let served = Served::start(&[("limits.series_max", "2")]).await;
+    let served = TestServer::start(&[("limits.series_max", "2")]).await;
     let three = ["a", "b", "c"].map(|name| series(name, &[], &[(T0, 1.0)]));
     let answer = served.write(&Payload::v2(&three)).await;
     assert_eq!(answer.status, 429, "{}", answer.text());
@@ -157,7 +157,7 @@ async fn a_quota_is_a_429_and_the_rest_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_serves_many_requests() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let mut connection = Connection::open(served.address).await;
     for i in 0..5 {
         let payload = Payload::v1(&[series("up", &[], &[(T0 + i * 1000, i as f64)])]);
@@ -185,7 +185,7 @@ async fn a_connection_serves_many_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metadata_is_kept() {
-    let served = Served::start(&[]).await;
+    let served = TestServer::start(&[]).await;
     let payload = Payload::v1(&[])
         .with_metadata("up", 2, "Whether it \"runs\".", "")
         .with_metadata("bytes_total", 1, "How many.", "bytes");

@@ -12,7 +12,7 @@ use crate::export::select;
 use crate::http::escape;
 use crate::ledger::{Found, LabelSet, Samples, Value};
 use crate::remote_write::{HEADERS, SentSeries, encode};
-use crate::served::{Serve, Served, Workplace, check_is_clean};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 
 const T0: i64 = 1_699_948_800_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -122,12 +122,12 @@ fn expected() -> Found {
     found
 }
 
-fn everything(served: &Served) -> Found {
+fn everything(served: &TestServer) -> Found {
     let selector = r#"{__name__=~"cut|doomed|kept"}"#;
     select(&mut served.client(), selector).expect("an answer")
 }
 
-fn write(served: &Served) {
+fn write(served: &TestServer) {
     let all: Vec<_> = series().collect();
     let sent = all.iter().map(|(labels, samples)| SentSeries {
         labels,
@@ -141,7 +141,7 @@ fn write(served: &Served) {
 }
 
 /// Whether it was answered; false when the process is gone.
-fn delete(served: &Served, selector: &str, range_ms: Option<(i64, i64)>) -> bool {
+fn delete(served: &TestServer, selector: &str, range_ms: Option<(i64, i64)>) -> bool {
     let mut path = format!(
         "/api/v1/admin/tsdb/delete_series?match[]={}",
         escape(selector)
@@ -156,7 +156,7 @@ fn delete(served: &Served, selector: &str, range_ms: Option<(i64, i64)>) -> bool
     post(served, &path)
 }
 
-fn post(served: &Served, path: &str) -> bool {
+fn post(served: &TestServer, path: &str) -> bool {
     let Ok(answer) = served.client().post(path, &[], b"") else {
         return false;
     };

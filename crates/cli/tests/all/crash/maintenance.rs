@@ -24,7 +24,7 @@ use super::{SIGABRT, SIGKILL, STOP_PATIENCE, is_of_maintenance, number_from, say
 use crate::http::{Client, Response};
 use crate::load::{Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, Served, Workplace, check_is_clean};
+use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 use icecore_storage::FAIL_POINTS;
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
@@ -132,21 +132,21 @@ impl MaintenanceTest {
         panic!("{name} was passed {PASSES_MAX} times");
     }
 
-    fn start(&mut self, fail_point: &str) -> Served {
+    fn start(&mut self, fail_point: &str) -> TestServer {
         self.starts += 1;
         let log = self.workplace.path(&format!("log-{}", self.starts));
         let serve = Serve::new(self.workplace.path("data"), log).flags(&self.settings);
         serve.env("ICECORE_FAILPOINT", fail_point).start()
     }
 
-    fn look(&mut self, served: &mut Served) {
+    fn look(&mut self, served: &mut TestServer) {
         let read = verify(&mut served.client(), &mut self.writers, true);
         assert!(read.is_some(), "{}", served.log());
     }
 
     /// A window with a few hours, and late samples for all that were there before. The window is flushed by
     /// itself: many hours of long ago that are flushed together become a large bucket at once.
-    fn add_window(&mut self, served: &Served) {
+    fn add_window(&mut self, served: &TestServer) {
         let late = self.windows > 0;
         let start = FIRST_WINDOW_MS + self.windows * WINDOW_MS;
         self.windows += 1;
@@ -171,7 +171,7 @@ impl MaintenanceTest {
         }
     }
 
-    fn send_late(&mut self, served: &Served) {
+    fn send_late(&mut self, served: &TestServer) {
         for writer in &mut self.writers {
             writer.add_series(1);
             for _ in 0..4 {
@@ -183,7 +183,7 @@ impl MaintenanceTest {
 
     /// Asks for a run, now and then while samples come in. False when the process died at its point;
     /// else it is killed while the run waits for SlateDB, which takes longest.
-    fn run_gets_past(&mut self, served: &mut Served) -> bool {
+    fn run_gets_past(&mut self, served: &mut TestServer) -> bool {
         let load = self.random.one_in(2);
         let moment = self.random.within(0..500) as u64;
         let writer = self.writers.first_mut();
@@ -211,7 +211,7 @@ impl MaintenanceTest {
         }
     }
 
-    fn stop(&mut self, mut served: Served) -> Json {
+    fn stop(&mut self, mut served: TestServer) -> Json {
         self.look(&mut served);
         served.terminate();
         let status = served.wait_exit(STOP_PATIENCE);
@@ -241,7 +241,7 @@ impl MaintenanceTest {
 }
 
 /// A client for requests that wait for a run.
-pub(super) fn patient(served: &Served) -> Client {
+pub(super) fn patient(served: &TestServer) -> Client {
     served.client().with_patience(RUN_PATIENCE)
 }
 
@@ -265,7 +265,7 @@ fn run(client: &mut Client) -> Option<Json> {
 }
 
 /// Runs maintenance until there is nothing left to do; the status then.
-pub(super) fn come_to_rest(served: &Served) -> Json {
+pub(super) fn come_to_rest(served: &TestServer) -> Json {
     let client = &mut patient(served);
     let give_up = Instant::now() + RUN_PATIENCE;
     loop {

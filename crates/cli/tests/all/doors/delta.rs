@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{OtlpDoor, Sent};
 use crate::http::{Client, escape};
-use crate::served::Served;
+use crate::served::TestServer;
 
 const PROTOBUF: &[(&str, &str)] = &[("Content-Type", "application/x-protobuf")];
 
@@ -150,7 +150,7 @@ impl DeltaSender {
 pub(super) struct HttpDoor(Client);
 
 impl HttpDoor {
-    pub(super) fn new(served: &Served) -> Self {
+    pub(super) fn new(served: &TestServer) -> Self {
         Self(served.client())
     }
 }

@@ -22,7 +22,7 @@ fn answer(value: QueryValue) -> QueryAnswer {
 /// What a handler gets while the answer is written on a thread of its own.
 async fn sent(answer: QueryAnswer) -> Response {
     let (head, answered) = oneshot::channel();
-    std::thread::spawn(move || answer.send(Outgoing::new(head)));
+    std::thread::spawn(move || answer.send(AnswerSender::new(head)));
     answered.await.unwrap().unwrap()
 }
 
@@ -63,7 +63,7 @@ async fn nobody_writes_for_a_client_that_has_gone() {
     let (head, answered) = oneshot::channel();
     let writing = std::thread::spawn(move || {
         let answer = answer(vector(200_000));
-        answer.send(Outgoing::new(head)).is_err()
+        answer.send(AnswerSender::new(head)).is_err()
     });
     let mut response = answered.await.unwrap().unwrap();
     response.body_mut().frame().await.unwrap().unwrap();
@@ -75,7 +75,7 @@ async fn nobody_writes_for_a_client_that_has_gone() {
 async fn an_answer_that_is_cut_off_is_not_taken_for_whole() {
     let (head, answered) = oneshot::channel();
     std::thread::spawn(move || {
-        let mut outgoing = Outgoing::new(head);
+        let mut outgoing = AnswerSender::new(head);
         let _ = outgoing.flow(&mut vec![b'x'; PIECE_BYTES]);
     });
     let response = answered.await.unwrap().unwrap();
@@ -92,7 +92,7 @@ async fn what_is_said_beside_the_result() {
     all.answer.infos = vec!["i".into()];
     all.answer.stats.samples_touched = 7;
     all.answer.stats.samples_per_step = vec![(1500, 7)];
-    all.stats = Some(StatsShown::PerStep);
+    all.stats = Some(StatsDetail::PerStep);
     all.explain = Some("plan".into());
     let json = json(sent(all).await).await;
     assert_eq!(json["data"]["result"], serde_json::json!([1.5, "2"]));

@@ -8,11 +8,11 @@ use icecore_storage::Database;
 /// What the names of series have behind the name of their family.
 const SUFFIXES: [&str; 6] = ["_total", "_bucket", "_count", "_sum", "_created", "_info"];
 
-/// Which families have been told about; there are at most `limits.metadata_max`.
+/// Families whose metadata was sent; there are at most `limits.metadata_max`.
 pub(super) struct Families {
     wanted: bool,
     last_name: String,
-    told: HashSet<String>,
+    announced: HashSet<String>,
 }
 
 impl Families {
@@ -20,7 +20,7 @@ impl Families {
         Self {
             wanted,
             last_name: String::new(),
-            told: HashSet::new(),
+            announced: HashSet::new(),
         }
     }
 
@@ -39,6 +39,6 @@ impl Families {
         let known = std::iter::once(name)
             .chain(stripped)
             .find_map(|family| database.metadata(Some(family)).pop())?;
-        self.told.insert(known.0.clone()).then_some(known)
+        self.announced.insert(known.0.clone()).then_some(known)
     }
 }

@@ -8,12 +8,12 @@ use icecore_wire::prometheus::export::write_export_line;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 
-/// Samples of one line: a series that has more takes several lines, so that who reads them can do so
+/// Samples of one line: a series that has more takes several lines, so that clients can read them
 /// with little memory. Twenty megabytes of text or so; two months of a sample every five seconds.
 const LINE_SAMPLES: usize = 1 << 20;
 
 /// A series and what belongs to it.
-pub(super) struct Described {
+pub(super) struct ExportedSeries {
     pub(super) series: SeriesSamples,
     pub(super) exemplars: Vec<Exemplar>,
     pub(super) metadata: Option<(String, Metadata)>,
@@ -51,7 +51,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, all: &[Described]) {
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, all: &[ExportedSeries]) {
         if let Self::Native { encoder } = self {
             let encoder = encoder.get_or_insert_with(|| Box::new(Encoder::new(out)));
             let families = all

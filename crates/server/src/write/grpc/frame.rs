@@ -38,15 +38,16 @@ pub(super) fn only_message(mut body: Bytes) -> Result<Message, FrameError> {
     };
     let announced = u32::from_be_bytes(length);
     let bytes = body.split_off(HEADER_BYTES);
-    match usize::try_from(announced) == Ok(bytes.len()) {
-        true => Ok(Message {
+    if usize::try_from(announced) == Ok(bytes.len()) {
+        Ok(Message {
             is_compressed,
             bytes,
-        }),
-        false => Err(FrameError::Length {
+        })
+    } else {
+        Err(FrameError::Length {
             announced,
             found: bytes.len(),
-        }),
+        })
     }
 }
 

@@ -17,14 +17,14 @@ pub(super) struct Batch {
     /// The last line or frame of which something is in this batch or before.
     pub(super) last_line: u64,
     /// What the reader refused.
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: Vec<Rejection>,
     /// What the stream says it holds, when it ends here.
     pub(super) announced: Option<Counts>,
 }
 
 /// Something that was not stored.
 #[derive(Clone, Debug)]
-pub(super) struct Refused {
+pub(super) struct Rejection {
     pub(super) reason: String,
     pub(super) count: u64,
     /// Where it was seen first, if it is about lines.
@@ -57,7 +57,7 @@ impl Content {
             Self::Gathered(gathered) => return gathered.span(),
             Self::Frames(frames) => frames,
         };
-        // One that does not say has more that is wrong, which reading it tells.
+        // A frame without a summary is invalid, which decoding it reports.
         let spans = frames
             .iter()
             .filter_map(summary)
@@ -73,8 +73,8 @@ impl Content {
         }
     }
 
-    /// Tells everything to a sink; of frames, `frames` of them.
-    pub(super) fn tell(
+    /// Writes everything to a sink; of frames, `frames` of them.
+    pub(super) fn write_to(
         &self,
         frames: usize,
         sink: &mut impl SampleSink,
@@ -84,12 +84,12 @@ impl Content {
             Self::Gathered(gathered) => gathered.replay(sink),
             Self::Frames(all) => {
                 for (index, frame) in all.iter().take(frames).enumerate() {
-                    let told = match frame.kind {
+                    let written = match frame.kind {
                         FrameKind::Series => decode_series(&frame.payload, sink),
                         FrameKind::Metadata => decode_metadata(&frame.payload, sink),
                         FrameKind::End => Ok(Counts::default()),
                     };
-                    counts.add(told.map_err(|error| BadFrame { index, error })?);
+                    counts.add(written.map_err(|error| BadFrame { index, error })?);
                 }
             }
         }
@@ -114,8 +114,8 @@ fn summary(frame: &Frame) -> Option<Summary> {
 }
 
 /// Adds to a list of reasons that does not become longer than `REASONS_MAX`.
-pub(super) fn refuse(list: &mut Vec<Refused>, refused: Refused) {
-    let same = |known: &&mut Refused| {
+pub(super) fn refuse(list: &mut Vec<Rejection>, refused: Rejection) {
+    let same = |known: &&mut Rejection| {
         known.reason == refused.reason && known.line.is_some() == refused.line.is_some()
     };
     if let Some(known) = list.iter_mut().find(same) {

@@ -19,26 +19,26 @@ use crate::middleware::body::next_piece;
 use crate::middleware::decompress::{Encoding, ZSTD_WINDOW_LOG_MAX};
 use crate::middleware::error::ApiError;
 
-/// Pieces that are read ahead, each as large as a socket delivers them.
+/// BodyChunks that are read ahead, each as large as a socket delivers them.
 const PIECES_AHEAD: usize = 4;
 
 /// What is asked for at a time.
 const READ_BYTES: usize = 128 << 10;
 
 /// A piece, or why there is none.
-type Piece = Result<Bytes, String>;
+type BodyChunk = Result<Bytes, String>;
 
-pub(super) fn pieces() -> (mpsc::Sender<Piece>, Pieces) {
+pub(super) fn pieces() -> (mpsc::Sender<BodyChunk>, BodyChunks) {
     let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
-    let pieces = Pieces {
+    let pieces = BodyChunks {
         receiver,
         current: Bytes::new(),
     };
     (sender, pieces)
 }
 
-/// Hands the body on until it ends, breaks off, or nobody wants more of it.
-pub(super) async fn pump(body: &mut Body, pieces: mpsc::Sender<Piece>) -> Result<(), ApiError> {
+/// Passes the body on until it ends, fails, or the receiver is gone.
+pub(super) async fn pump(body: &mut Body, pieces: mpsc::Sender<BodyChunk>) -> Result<(), ApiError> {
     loop {
         match next_piece(body).await {
             Ok(None) => return Ok(()),
@@ -48,7 +48,7 @@ pub(super) async fn pump(body: &mut Body, pieces: mpsc::Sender<Piece>) -> Result
                 }
             }
             Err(error) => {
-                // Who does not want to know has a reason of its own.
+                // A receiver that is gone has already failed for a reason of its own.
                 let _ = pieces.send(Err(error.to_string())).await;
                 return Err(error);
             }
@@ -57,12 +57,12 @@ pub(super) async fn pump(body: &mut Body, pieces: mpsc::Sender<Piece>) -> Result
 }
 
 /// The reading end.
-pub(super) struct Pieces {
-    receiver: mpsc::Receiver<Piece>,
+pub(super) struct BodyChunks {
+    receiver: mpsc::Receiver<BodyChunk>,
     current: Bytes,
 }
 
-impl Pieces {
+impl BodyChunks {
     /// The plain bytes.
     pub(super) fn decompressed(self, encoding: Encoding) -> io::Result<Box<dyn Read + Send>> {
         Ok(match encoding {
@@ -77,7 +77,7 @@ impl Pieces {
     }
 }
 
-impl Read for Pieces {
+impl Read for BodyChunks {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.current.is_empty() {
             match self.receiver.blocking_recv() {

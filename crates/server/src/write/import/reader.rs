@@ -14,7 +14,7 @@ use icecore_wire::prometheus::import::{BatchLimits, LineReader, Step};
 use icecore_wire::sample_batch::SampleBatch;
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, Content, Refused, refuse, samples_of};
+use super::batch::{Batch, Content, Rejection, refuse, samples_of};
 use super::feed::Buffer;
 use super::{Format, ImportOptions};
 use crate::middleware::error::ApiError;
@@ -29,30 +29,30 @@ const FRAMES_BYTES: usize = 4 << 20;
 /// How much of an exposition is read before the size of the batch is looked at: a few thousand lines.
 const EXPOSITION_BYTES: usize = 64 << 10;
 
-/// Why reading stopped before the end.
-pub(super) enum Stopped {
-    /// Nobody takes batches any more, and knows why.
-    Unwanted,
+/// Why reading ended early.
+pub(super) enum ReadError {
+    /// The receiver is gone; it knows why.
+    Cancelled,
     Failed(ApiError),
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         let message = format!("the body cannot be read: {error}");
         Self::Failed(ApiError::bad_data(message))
     }
 }
 
-pub(super) struct Reading {
+pub(super) struct BatchReader {
     pub(super) options: ImportOptions,
     pub(super) limits: BatchLimits,
     pub(super) batches: mpsc::Sender<Batch>,
     pub(super) memory: WriteMemory,
 }
 
-impl Reading {
+impl BatchReader {
     /// Reads to the end.
-    pub(super) fn run(mut self, mut buffer: Buffer) -> Result<(), Stopped> {
+    pub(super) fn run(mut self, mut buffer: Buffer) -> Result<(), ReadError> {
         buffer.fill(MAGIC.len())?;
         let is_native = buffer.rest().first() == MAGIC.first();
         match mem::replace(&mut self.options.format, Format::FoundOut) {
@@ -64,12 +64,12 @@ impl Reading {
         }
     }
 
-    /// Lines that cannot be read are told to the batch; what is good is stored whatever else there is.
+    /// Lines that cannot be parsed are reported with the batch; the others are stored.
     fn exposition(
         &mut self,
         buffer: &mut Buffer,
         options: ExpositionOptions,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReadError> {
         let mut import = TextImport::new(options);
         let mut gathered = SampleBatch::default();
         let mut lines = 0;
@@ -110,12 +110,12 @@ impl Reading {
             _ if self.options.skip_errors => Ok(()),
             refused => {
                 let message = format!("{refused} lines cannot be read; the others are stored");
-                Err(Stopped::Failed(ApiError::bad_data(message)))
+                Err(ReadError::Failed(ApiError::bad_data(message)))
             }
         }
     }
 
-    fn lines(&mut self, buffer: &mut Buffer) -> Result<(), Stopped> {
+    fn lines(&mut self, buffer: &mut Buffer) -> Result<(), ReadError> {
         let mut reader = LineReader::new(self.limits);
         let mut gathered = SampleBatch::default();
         let mut refused = Vec::new();
@@ -124,10 +124,12 @@ impl Reading {
             let (taken, step) = reader.advance(buffer.rest(), buffer.at_end(), &mut gathered);
             buffer.consume(taken);
             while reader.pending_bytes() > held_bytes {
-                self.memory.grow(HELD_STEP_BYTES).map_err(Stopped::Failed)?;
+                self.memory
+                    .grow(HELD_STEP_BYTES)
+                    .map_err(ReadError::Failed)?;
                 held_bytes += HELD_STEP_BYTES;
             }
-            let mut send = |refused: &mut Vec<Refused>| {
+            let mut send = |refused: &mut Vec<Rejection>| {
                 let last_line = reader.line().saturating_sub(1);
                 let (content, refused) = (mem::take(&mut gathered), mem::take(refused));
                 self.send(batch_of(content, refused, reader.lines_read(), last_line))
@@ -147,7 +149,7 @@ impl Reading {
                     let (count, list) = (1, &mut refused);
                     refuse(
                         list,
-                        Refused {
+                        Rejection {
                             reason,
                             count,
                             line,
@@ -157,13 +159,13 @@ impl Reading {
                 Step::Bad { line, reason } => {
                     send(&mut refused)?;
                     let message = format!("line {line}: {reason}");
-                    return Err(Stopped::Failed(ApiError::bad_data(message)));
+                    return Err(ReadError::Failed(ApiError::bad_data(message)));
                 }
             }
         }
     }
 
-    fn frames(&mut self, buffer: &mut Buffer) -> Result<(), Stopped> {
+    fn frames(&mut self, buffer: &mut Buffer) -> Result<(), ReadError> {
         let mut reader = FrameReader::default();
         let mut number = 0;
         let mut frames = Vec::new();
@@ -188,7 +190,7 @@ impl Reading {
                             Err(error) => {
                                 self.send_frames(&mut frames, number - 1, None)?;
                                 let message = format!("frame {at}: {error}");
-                                return Err(Stopped::Failed(ApiError::bad_data(message)));
+                                return Err(ReadError::Failed(ApiError::bad_data(message)));
                             }
                         };
                         let counts = Some(counts).filter(|_| !self.options.partial);
@@ -214,7 +216,7 @@ impl Reading {
                         return Ok(());
                     }
                     let message = format!("frame {at}: {error}");
-                    return Err(Stopped::Failed(ApiError::bad_data(message)));
+                    return Err(ReadError::Failed(ApiError::bad_data(message)));
                 }
             }
         }
@@ -225,7 +227,7 @@ impl Reading {
         frames: &mut Vec<Frame>,
         number: u64,
         announced: Option<icecore_wire::native::Counts>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReadError> {
         self.send(Batch {
             content: Content::Frames(mem::take(frames)),
             lines: number,
@@ -235,21 +237,21 @@ impl Reading {
         })
     }
 
-    fn send(&self, batch: Batch) -> Result<(), Stopped> {
+    fn send(&self, batch: Batch) -> Result<(), ReadError> {
         self.batches
             .blocking_send(batch)
-            .map_err(|_| Stopped::Unwanted)
+            .map_err(|_| ReadError::Cancelled)
     }
 }
 
 fn batch_of(
     mut content: SampleBatch,
-    mut refused: Vec<Refused>,
+    mut refused: Vec<Rejection>,
     lines: u64,
     last_line: u64,
 ) -> Batch {
     let rejected = content.take_rejected().into_iter();
-    refused.extend(rejected.map(|(reason, count)| Refused {
+    refused.extend(rejected.map(|(reason, count)| Rejection {
         reason,
         count,
         line: None,

@@ -15,7 +15,7 @@ use icecore_wire::prometheus::api_json::{write_list, write_string};
 use icecore_wire::sample_batch::TimeWindow;
 use parking_lot::Mutex;
 
-use super::batch::{BadFrame, Batch, Content, Refused, refuse};
+use super::batch::{BadFrame, Batch, Content, Rejection, refuse};
 use crate::middleware::error::ApiError;
 
 /// How long one write is tried when the store says that it is busy. A flush of many hours takes
@@ -36,7 +36,7 @@ pub(super) struct Totals {
     samples: u64,
     histograms: u64,
     exemplars: u64,
-    rejected: Vec<Refused>,
+    rejected: Vec<Rejection>,
     last_line: u64,
 }
 
@@ -69,7 +69,7 @@ impl Totals {
         self.histograms += outcome.histograms;
         self.exemplars += outcome.exemplars;
         for rejection in outcome.rejected {
-            let refused = Refused {
+            let refused = Rejection {
                 reason: rejection.reason,
                 count: rejection.count,
                 line: None,
@@ -154,20 +154,20 @@ impl Store {
         let mut part = self.first_part(content);
         let mut counts = None;
         loop {
-            let told = match self.write(content, frames, part).await? {
-                Ok(told) => told,
+            let progress = match self.write(content, frames, part).await? {
+                Ok(progress) => progress,
                 Err(bad) => return Ok(Err(bad)),
             };
-            let counts = *counts.get_or_insert(told.counts);
+            let counts = *counts.get_or_insert(progress.counts);
             let Some(stored) = part else {
                 return Ok(Ok(counts));
             };
-            let (window, skip) = match (told.has_more, told.next_ms) {
+            let (window, skip) = match (progress.has_more, progress.next_ms) {
                 (true, _) => (stored.window, stored.skip.saturating_add(self.samples_max)),
                 (false, i64::MAX) => return Ok(Ok(counts)),
                 (false, next_ms) => (self.window_from(next_ms), 0),
             };
-            part = Some(Part {
+            part = Some(WriteSlice {
                 window,
                 skip,
                 first: false,
@@ -176,11 +176,11 @@ impl Store {
     }
 
     /// The first part of what does not fit into one write; `None` when it does.
-    fn first_part(&self, content: &Content) -> Option<Part> {
+    fn first_part(&self, content: &Content) -> Option<WriteSlice> {
         let (first, last) = content.span()?;
         let hours = (last.div_euclid(HOUR_MS)).saturating_sub(first.div_euclid(HOUR_MS));
         let fits = hours < self.hours_max && content.samples() <= self.samples_max;
-        (!fits).then(|| Part {
+        (!fits).then(|| WriteSlice {
             window: self.window_from(first),
             skip: 0,
             first: true,
@@ -199,35 +199,35 @@ impl Store {
         &mut self,
         content: &Arc<Content>,
         frames: usize,
-        part: Option<Part>,
-    ) -> Result<Result<Told, BadFrame>, ApiError> {
+        part: Option<WriteSlice>,
+    ) -> Result<Result<WriteProgress, BadFrame>, ApiError> {
         let samples_max = self.samples_max;
         let mut pause = FIRST_PAUSE;
         let mut waited = Duration::ZERO;
         loop {
-            let told = Arc::new(Mutex::new(Told::default()));
-            let (content, learned) = (Arc::clone(content), Arc::clone(&told));
+            let progress = Arc::new(Mutex::new(WriteProgress::default()));
+            let (content, shared) = (Arc::clone(content), Arc::clone(&progress));
             let fill = move |batch: &mut WriteBatch<'_>| {
-                let mut told = Told::default();
+                let mut progress = WriteProgress::default();
                 match part {
-                    None => told.counts = content.tell(frames, batch)?,
+                    None => progress.counts = content.write_to(frames, batch)?,
                     Some(part) => {
                         let (start_ms, end_ms) = part.window;
                         let window = TimeWindow::new(batch, start_ms, end_ms, part.first);
                         let mut window = window.part(part.skip, samples_max);
-                        told.counts = content.tell(frames, &mut window)?;
-                        told.next_ms = window.next_ms();
-                        told.has_more = window.has_more();
+                        progress.counts = content.write_to(frames, &mut window)?;
+                        progress.next_ms = window.next_ms();
+                        progress.has_more = window.has_more();
                     }
                 }
-                *learned.lock() = told;
+                *shared.lock() = progress;
                 Ok(())
             };
             match self.database.write(fill).await {
                 Ok(outcome) => {
                     self.totals.add(outcome);
-                    let told = *told.lock();
-                    return Ok(Ok(told));
+                    let progress = *progress.lock();
+                    return Ok(Ok(progress));
                 }
                 Err(WriteError::Decode(bad)) => return Ok(Err(bad)),
                 Err(WriteError::Storage(StorageError::Unavailable(_))) if waited < PATIENCE => {
@@ -241,9 +241,9 @@ impl Store {
     }
 }
 
-/// A part of a batch that one write takes.
+/// The part of a batch that goes into one write.
 #[derive(Clone, Copy)]
-struct Part {
+struct WriteSlice {
     /// From when to when, in ms, without the end.
     window: (i64, i64),
     /// Samples in the window that were stored before.
@@ -251,9 +251,9 @@ struct Part {
     first: bool,
 }
 
-/// What a write learned from the content.
+/// How far a write got in the content.
 #[derive(Clone, Copy)]
-struct Told {
+struct WriteProgress {
     counts: Counts,
     /// The first timestamp behind the window; `i64::MAX` when there is none.
     next_ms: i64,
@@ -261,7 +261,7 @@ struct Told {
     has_more: bool,
 }
 
-impl Default for Told {
+impl Default for WriteProgress {
     fn default() -> Self {
         Self {
             counts: Counts::default(),

@@ -1,4 +1,4 @@
-//! Small files that say how far a transfer is.
+//! Small files with the state of a transfer, for resuming it.
 
 use std::fs;
 use std::io;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// A file beside another one.
-pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+/// The path of a file in the same directory with `ending` after its name.
+pub(crate) fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// A note; it is replaced as a whole, so that it is never half written.
-pub(crate) struct Note {
+/// Replaced as a whole, so that it is never half written.
+pub(crate) struct StateFile {
     path: PathBuf,
-    /// What the transfer is about: a note about another one is not gone on with.
+    /// Source and flags of the transfer: the state of another one is not resumed.
     about: Value,
 }
 
-impl Note {
+impl StateFile {
     pub(crate) fn new(path: PathBuf, about: Value) -> Self {
         Self { path, about }
     }
@@ -30,7 +30,7 @@ impl Note {
         &self.path
     }
 
-    /// What was noted last; `None` when there is no note.
+    /// The last state; `None` when there is no file.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Value>> {
         let shown = self.path.display();
         let text = match fs::read(&self.path) {
@@ -38,10 +38,10 @@ impl Note {
             text => text.with_context(|| format!("cannot read {shown}"))?,
         };
         let noted: Value =
-            serde_json::from_slice(&text).with_context(|| format!("{shown} cannot be read"))?;
+            serde_json::from_slice(&text).with_context(|| format!("cannot parse {shown}"))?;
         if noted["about"] != self.about {
             bail!(
-                "{shown} is about {}, this would be {}: give the same flags, or remove it",
+                "{shown} belongs to another transfer ({} instead of {}): use the same flags, or remove it",
                 noted["about"],
                 self.about
             );
@@ -51,9 +51,9 @@ impl Note {
 
     pub(crate) fn write(&self, state: &Value) -> anyhow::Result<()> {
         let shown = self.path.display();
-        let note = serde_json::json!({"about": self.about, "state": state});
-        let new = beside(&self.path, ".new");
-        fs::write(&new, format!("{note}\n")).with_context(|| format!("cannot write {shown}"))?;
+        let text = serde_json::json!({"about": self.about, "state": state});
+        let new = sibling_path(&self.path, ".new");
+        fs::write(&new, format!("{text}\n")).with_context(|| format!("cannot write {shown}"))?;
         fs::rename(&new, &self.path).with_context(|| format!("cannot write {shown}"))
     }
 

@@ -1,0 +1,193 @@
+//! Protocols of text lines that share a port with HTTP, such as OpenTSDB's telnet commands.
+//!
+//! Over TLS where the port has it: nothing is spoken in the clear beside HTTPS.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use icecore_access::PeerCertificate;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+
+use super::{CloseSignal, HEAD_WAIT_MAX};
+
+/// Bytes of one line, its end included.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// What connections are handed to that do not begin as HTTP does.
+pub trait LineProtocol: Send + Sync {
+    /// Serves one connection; it is closed when this returns. It must return soon after
+    /// [`LineConnection::next_line`] has given the last line.
+    fn serve(&self, connection: LineConnection) -> BoxFuture<'static, io::Result<()>>;
+}
+
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+/// A connection of a [`LineProtocol`], from its first byte. Writes fail when the client reads
+/// nothing for long, as for every connection.
+pub struct LineConnection {
+    stream: BufReader<Box<dyn ByteStream>>,
+    peer: SocketAddr,
+    certificate: Option<Arc<PeerCertificate>>,
+    close: CloseSignal,
+}
+
+impl LineConnection {
+    pub(super) fn new(
+        stream: Box<dyn ByteStream>,
+        peer: SocketAddr,
+        certificate: Option<Arc<PeerCertificate>>,
+        close: CloseSignal,
+    ) -> Self {
+        Self {
+            stream: BufReader::new(stream),
+            peer,
+            certificate,
+            close,
+        }
+    }
+
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The client's certificate, where TLS asked for one.
+    pub fn certificate(&self) -> Option<&PeerCertificate> {
+        self.certificate.as_deref()
+    }
+
+    /// The next line without its end. None when the client has closed, sent nothing for as long as
+    /// an idle HTTP connection may, or the server shuts down.
+    pub async fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let mut limited = (&mut self.stream).take(LINE_BYTES_MAX);
+        let read = tokio::select! {
+            read = tokio::time::timeout(HEAD_WAIT_MAX, limited.read_until(b'\n', &mut line)) => read,
+            () = self.close.received() => return Ok(None),
+        };
+        match read {
+            Err(_) | Ok(Ok(0)) => return Ok(None),
+            Ok(read) => read?,
+        };
+        if line.pop_if(|byte| *byte == b'\n').is_some() {
+            line.pop_if(|byte| *byte == b'\r');
+        } else if limited.limit() == 0 {
+            return Err(io::Error::other("line too long"));
+        }
+        Ok(Some(line))
+    }
+
+    pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::Router;
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Empty};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use icecore_access::Access;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::{ConnectionHandler, Listener, Protocols};
+    use super::*;
+
+    struct Echo;
+
+    impl LineProtocol for Echo {
+        fn serve(&self, mut connection: LineConnection) -> BoxFuture<'static, io::Result<()>> {
+            Box::pin(async move {
+                assert!(connection.peer().ip().is_loopback());
+                assert!(connection.certificate().is_none());
+                while let Some(line) = connection.next_line().await? {
+                    let echo = [b"> ", line.as_slice(), b"\n"].concat();
+                    connection.write_all(&echo).await?;
+                }
+                Ok(())
+            })
+        }
+    }
+
+    async fn listener() -> Listener {
+        let socket = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let router = Router::new().route("/", axum::routing::get(|| async { "http" }));
+        let access = Access::open(None).unwrap();
+        let handler = ConnectionHandler::new(router, Protocols::Http1And2, access);
+        Listener::open(socket, handler.with_line_protocol(Arc::new(Echo))).unwrap()
+    }
+
+    /// Everything that is answered to what is sent at once, until the server closes.
+    async fn answer(address: SocketAddr, sent: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(sent).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answered = String::new();
+        stream.read_to_string(&mut answered).await.unwrap();
+        answered
+    }
+
+    #[tokio::test]
+    async fn http1_http2_and_lines_share_a_port() {
+        let listener = listener().await;
+        let address = listener.address();
+        let lines = answer(address, b"put a 1 2\r\nSTATS\nexit").await;
+        assert_eq!(lines, "> put a 1 2\n> STATS\n> exit\n");
+        let http1 = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let http1 = answer(address, http1).await;
+        assert!(http1.starts_with("HTTP/1.1 200 OK"), "{http1}");
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        let request = hyper::Request::get("http://x/").body(Empty::<Bytes>::new());
+        let http2 = sender.send_request(request.unwrap()).await.unwrap();
+        let body = http2.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, "http");
+        drop(sender);
+        let too_long = vec![b'x'; LINE_BYTES_MAX as usize + 1];
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // The server may close before all of it is sent.
+        let _ = stream.write_all(&too_long).await;
+        assert!(matches!(stream.read(&mut [0; 8]).await, Ok(0) | Err(_)));
+    }
+
+    #[tokio::test]
+    async fn shutdown_closes_line_connections() {
+        let listener = listener().await;
+        let mut stream = TcpStream::connect(listener.address()).await.unwrap();
+        stream.write_all(b"hello\n").await.unwrap();
+        let mut echo = [0; 8];
+        stream.read_exact(&mut echo).await.unwrap();
+        assert_eq!(&echo, b"> hello\n");
+        assert!(listener.shut(Duration::from_secs(60)).await);
+        assert_eq!(stream.read(&mut echo).await.unwrap(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_clients_are_closed() {
+        for sent in [&b""[..], b"hello\n", b"hello"] {
+            let (near, mut far) = tokio::io::duplex(1 << 10);
+            let access = Access::open(None).unwrap();
+            let handler = ConnectionHandler::new(Router::new(), Protocols::Http1And2, access)
+                .with_line_protocol(Arc::new(Echo));
+            let (_stop, stopped) = tokio::sync::watch::channel(());
+            far.write_all(sent).await.unwrap();
+            let began = tokio::time::Instant::now();
+            let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+            handler.serve(near, peer, stopped).await.unwrap();
+            assert_eq!(began.elapsed().as_secs(), HEAD_WAIT_MAX.as_secs());
+        }
+    }
+}
