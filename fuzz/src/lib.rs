@@ -1,5 +1,5 @@
-//! Mutation fuzzing on stable Rust: every decoder gets damaged input and must answer with a value or
-//! an error, never with a panic, and never with memory that the input does not justify.
+//! Mutation fuzzing on stable Rust: every decoder gets damaged input and must answer with a value
+//! or an error, never with a panic, and never with memory that the input does not justify.
 //!
 //! ```text
 //! seeds ─► mutate ─► run ─► panicked? too much memory? ─► Finding (input, seed)

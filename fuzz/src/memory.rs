@@ -1,7 +1,7 @@
 //! An allocator that counts per thread, so that a decoder that believes a false length is caught.
 //!
-//! Memory that C code takes (zstd's own working space) is not seen; it does not depend on lengths in
-//! the input.
+//! Memory that C code takes (zstd's own working space) is not seen; it does not depend on lengths
+//! in the input.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! A cache of checked credentials, so that a scraper pays for bcrypt once.
 //!
-//! Holds always: at most [`ENTRIES_MAX`] are kept, the oldest goes first, and what is kept tells nobody
-//! the credential: it is a keyed hash, and the key is this process' own.
+//! Holds always: at most [`ENTRIES_MAX`] are kept, the oldest goes first, and what is kept tells
+//! nobody the credential: it is a keyed hash, and the key is this process' own.
 
 use std::collections::{HashMap, VecDeque};
 

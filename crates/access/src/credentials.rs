@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Holds always:
-//! - Secrets are compared in constant time, and a user who does not exist costs as much as one who does.
-//! - At most [`HashingPool`]'s permits compute bcrypt at once, and a bounded number of requests waits for one:
-//!   guessing passwords cannot take the machine.
+//! - Secrets are compared in constant time, and a user who does not exist costs as much as one who
+//!   does.
+//! - At most [`HashingPool`]'s permits compute bcrypt at once, and a bounded number of requests
+//!   waits for one: guessing passwords cannot take the machine.
 //! - Nothing here has a `Debug` that shows a secret.
 
 use std::collections::HashMap;
@@ -35,7 +36,8 @@ const COST_MAX: u32 = 16;
 /// The cost at which unknown users are checked when there are no others to go by.
 const COST_USUAL: u32 = 10;
 
-/// Longer headers are no credential of ours. Tokens and passwords together with names are far shorter.
+/// Longer headers are no credential of ours. Tokens and passwords together with names are far
+/// shorter.
 const AUTHORIZATION_BYTES_MAX: usize = 8 << 10;
 
 /// Requests that may wait for a permit to compute bcrypt: a few dozen senders that begin at once.

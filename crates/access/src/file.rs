@@ -2,7 +2,8 @@
 //!
 //! Holds always:
 //! - An unknown key is an error with its line and column; all problems are reported at once.
-//! - No message shows a password, its hash, a token or a key, and what is kept of a token is its digest.
+//! - No message shows a password, its hash, a token or a key, and what is kept of a token is its
+//!   digest.
 //! - Paths are taken from the directory of the file, as Prometheus takes them.
 //!
 //! Elsewhere: what TLS makes of it (`tls`), what requests are checked against (`credentials`).

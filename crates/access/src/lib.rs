@@ -147,8 +147,8 @@ impl Access {
         }))
     }
 
-    /// Reads the files again. When they cannot be used, the rules stay as they were. Reads files and
-    /// prepares keys: not for async workers.
+    /// Reads the files again. When they cannot be used, the rules stay as they were. Reads files
+    /// and prepares keys: not for async workers.
     pub fn reload(&self) -> Result<(), ConfigError> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -211,8 +211,9 @@ impl Access {
         Arc::clone(&self.rules.read())
     }
 
-    /// Whether a request may be answered: by somebody with this role, or with `None`, by anybody who
-    /// is known. For every listener; `certificate` is in the extensions of a request, if there is one.
+    /// Whether a request may be answered: by somebody with this role, or with `None`, by anybody
+    /// who is known. For every listener; `certificate` is in the extensions of a request, if there
+    /// is one.
     pub async fn check(
         &self,
         headers: &HeaderMap,

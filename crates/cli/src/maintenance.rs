@@ -8,7 +8,8 @@
 //!
 //! Holds always:
 //! - Standard output has the result and nothing else, so that it can be piped.
-//! - What is printed comes from the JSON of the API, also about a stopped database: both say the same.
+//! - What is printed comes from the JSON of the API, also about a stopped database: both say the
+//!   same.
 
 mod progress;
 mod show;
@@ -56,10 +57,10 @@ struct StatusArgs {
 
 /// Bring everything that is closed into its final form, and wait for it
 ///
-/// Flushes, coarsens, folds late samples in, drops what was replaced, and ends when the store has let
-/// go of it. Says on standard error how far it is. A run on a server goes on when this command is
-/// interrupted. What cannot be done, because something stored is damaged, is skipped and reported; the
-/// exit code is 1 then.
+/// Flushes, coarsens, folds late samples in, drops what was replaced, and ends when the store has
+/// let go of it. Says on standard error how far it is. A run on a server goes on when this command
+/// is interrupted. What cannot be done, because something stored is damaged, is skipped and
+/// reported; the exit code is 1 then.
 #[derive(Args)]
 struct RunArgs {
     #[command(flatten)]

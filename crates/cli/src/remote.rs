@@ -1,5 +1,5 @@
-//! Requests of commands to a running server over HTTP: its address, credentials, and the shape of its
-//! answers.
+//! Requests of commands to a running server over HTTP: its address, credentials, and the shape of
+//! its answers.
 //!
 //! Holds always: secrets come from files, and are in no message.
 

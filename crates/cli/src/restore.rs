@@ -10,11 +10,12 @@ use crate::settings::SettingsArgs;
 
 /// Make a new database out of a snapshot
 ///
-/// Copies every record of the snapshot, reads both once more and compares them. Nothing of the new database
-/// refers to the old one, which may be deleted afterwards. The old one is only read and may be in use. The new
-/// place must be empty; a restore that was cut off goes on where it was when it is run again, and until it is complete no
-/// server opens what is there. Credentials and endpoints are the same for both places; where they are not,
-/// restore into a directory and copy that.
+/// Copies every record of the snapshot, reads both once more and compares them. Nothing of the new
+/// database refers to the old one, which may be deleted afterwards. The old one is only read and
+/// may be in use. The new place must be empty; a restore that was cut off goes on where it was when
+/// it is run again, and until it is complete no server opens what is there. Credentials and
+/// endpoints are the same for both places; where they are not, restore into a directory and copy
+/// that.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {

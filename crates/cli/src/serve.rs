@@ -8,9 +8,9 @@ use crate::settings::SettingsArgs;
 /// Run the database
 ///
 /// Keeps samples in a directory or on object storage and answers over HTTP. Every setting can also
-/// be given in the section `icecore:` of the file named by --config, which is otherwise a Prometheus
-/// configuration, or as an environment variable (`--storage.fsync` is `ICECORE_STORAGE_FSYNC`). Flags
-/// win over the environment, the environment over the file.
+/// be given in the section `icecore:` of the file named by --config, which is otherwise a
+/// Prometheus configuration, or as an environment variable (`--storage.fsync` is
+/// `ICECORE_STORAGE_FSYNC`). Flags win over the environment, the environment over the file.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {

@@ -10,8 +10,8 @@ use crate::utc::format_ms;
 
 /// Create, list and delete snapshots of a running server
 ///
-/// A snapshot is created at once and takes no space of its own: it keeps files that the database would
-/// otherwise remove. `icecore restore` makes a new database out of it.
+/// A snapshot is created at once and takes no space of its own: it keeps files that the database
+/// would otherwise remove. `icecore restore` makes a new database out of it.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Snapshots {

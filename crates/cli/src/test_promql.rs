@@ -24,8 +24,8 @@ enum Action {
 
 /// Run PromQL test scripts in memory
 ///
-/// Scripts are those of Prometheus' own tests: load series, evaluate queries, compare. No server and no
-/// storage is needed. Exit code 1 when anything differs.
+/// Scripts are those of Prometheus' own tests: load series, evaluate queries, compare. No server
+/// and no storage is needed. Exit code 1 when anything differs.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 struct Promql {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! export: slices of time ─► FILE.part ─► FILE        FILE.state says how far it is
-//! import: FILE ─► chunks of whole lines or frames ─► server        FILE.progress says how far it is
+//! import: FILE ─► chunks of whole lines or frames ─► server      FILE.progress says how far it is
 //! ```
 //!
 //! Holds always:

@@ -101,8 +101,8 @@ impl Labels {
 
     /// The value of a label; `None` where it is absent.
     pub fn get(&self, name: &str) -> Option<&str> {
-        // Names are compared as bytes, and only the value that is found is cut out: this runs for every
-        // series of a query.
+        // Names are compared as bytes, and only the value that is found is cut out: this runs for
+        // every series of a query.
         let (text, mut start) = (&*self.0.text, 0);
         for ends in self.0.ends.chunks_exact(2) {
             let (middle, end) = (ends[0] as usize, ends[1] as usize);

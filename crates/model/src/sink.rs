@@ -11,9 +11,9 @@ const NO_TOTALS: &str = "delta points cannot be stored here: no running totals a
 /// refuses stays announced: what follows for it is counted as refused, with the same reason.
 pub trait SampleSink {
     /// Whether `bytes` begins with the labels of the series that usually follows the one announced
-    /// last (scrapes repeat their order). On `Some(length)` that series is announced, and its labels
-    /// are the first `length` bytes; the caller checks that no further label follows. On `None`
-    /// nothing has changed.
+    /// last (scrapes repeat their order). On `Some(length)` that series is announced, and its
+    /// labels are the first `length` bytes; the caller checks that no further label follows. On
+    /// `None` nothing has changed.
     fn guess_series(&mut self, bytes: &[u8]) -> Option<usize>;
 
     /// Announces a series.

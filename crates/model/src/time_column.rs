@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// Timestamps in strictly ascending order, a part of a shared list.
 ///
-/// Columns of equal [`identity`](Self::identity) hold equal times, so what was derived from one (the
-/// bounds of windows, for example) holds for the other. The reverse is not promised.
+/// Columns of equal [`identity`](Self::identity) hold equal times, so what was derived from one
+/// (the bounds of windows, for example) holds for the other. The reverse is not promised.
 #[derive(Clone)]
 pub struct TimeColumn {
     shared: Arc<[i64]>,

@@ -18,11 +18,12 @@ const REASONS_SHOWN: usize = 4;
 
 /// Stores requests.
 pub trait SampleStore: Send + Sync {
-    /// Appends one request, which queries see from then on, and does not wait until it is durable. It
-    /// becomes durable even if the commit is not awaited; if it cannot, the store has failed as a whole.
-    /// Until then it may wait for others to share its commit with, at most for `patience`.
+    /// Appends one request, which queries see from then on, and does not wait until it is durable.
+    /// It becomes durable even if the commit is not awaited; if it cannot, the store has failed as
+    /// a whole. Until then it may wait for others to share its commit with, at most for `patience`.
     ///
-    /// `fill` runs on a CPU thread of the store, not on an async worker. Nothing is stored when it fails.
+    /// `fill` runs on a CPU thread of the store, not on an async worker. Nothing is stored when it
+    /// fails.
     fn append_boxed(
         &self,
         patience: Duration,

@@ -1,9 +1,10 @@
 //! Encoding and decoding chunks of values, by kind of series and length, beside the hour's stream.
 //!
 //! The kinds follow what exporters show: CPU counters in hundredths, counters of bytes, gauges in
-//! pages, gauges with two digits, buckets of histograms, sums in full precision, counters that seldom
-//! move, constants. Each iteration works through 64 different series, because a single one would be
-//! learned by the branch predictor and look faster than it is. Bytes per sample go to standard error.
+//! pages, gauges with two digits, buckets of histograms, sums in full precision, counters that
+//! seldom move, constants. Each iteration works through 64 different series, because a single one
+//! would be learned by the branch predictor and look faster than it is. Bytes per sample go to
+//! standard error.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! Encoding and decoding 16 hours of a native histogram, 15 s apart: one by one (as hours hold them)
-//! and as columns. Prints the bytes per histogram of both.
+//! Encoding and decoding 16 hours of a native histogram, 15 s apart: one by one (as hours hold
+//! them) and as columns. Prints the bytes per histogram of both.
 
 #![allow(clippy::print_stdout, reason = "sizes belong beside the times")]
 

@@ -1,4 +1,5 @@
-//! What a finished epoch of the journal holds: a start skips an epoch whose samples are all in buckets.
+//! What a finished epoch of the journal holds: a start skips an epoch whose samples are all in
+//! buckets.
 //!
 //! ```text
 //! version u8 = 1 | xxh3-64 of the rest, u64 LE | first sequence uv | last sequence − first, uv
@@ -8,10 +9,10 @@
 //!
 //! Holds always:
 //! - It is written once the epoch is finished and durable, and never changed.
-//! - It names every unit with entries that were not in the store by then, with the last sequence number
-//!   that touched it. What it does not name was covered by a cursor.
-//! - Believing damaged bytes would lose samples, hence the checksum: a summary that cannot be read is
-//!   ignored.
+//! - It names every unit with entries that were not in the store by then, with the last sequence
+//!   number that touched it. What it does not name was covered by a cursor.
+//! - Believing damaged bytes would lose samples, hence the checksum: a summary that cannot be read
+//!   is ignored.
 
 use std::collections::BTreeMap;
 

@@ -5,9 +5,9 @@
 //! Utf8 = u16 length, bytes; labels sorted by name
 //! ```
 //!
-//! The tail from the label count on ("bindings") is the same for equal label sets, whatever the rest
-//! says, so readers intern label sets by these bytes without decoding them. Journal definitions and
-//! exemplars use the same bindings.
+//! The tail from the label count on ("bindings") is the same for equal label sets, whatever the
+//! rest says, so readers intern label sets by these bytes without decoding them. Journal
+//! definitions and exemplars use the same bindings.
 
 use icecore_model::{Labels, Metadata, MetricType, Temporality as SentTemporality};
 
@@ -99,8 +99,8 @@ impl MetricMeta {
     /// histograms with exponential buckets.
     ///
     /// Deltas are stored as running totals, so that series are cumulative where they were sent as
-    /// deltas; the catalog keeps the metadata as sent. A gauge with a temporality is what Prometheus makes of
-    /// an OpenTelemetry sum that may fall.
+    /// deltas; the catalog keeps the metadata as sent. A gauge with a temporality is what
+    /// Prometheus makes of an OpenTelemetry sum that may fall.
     pub fn of(metadata: &Metadata, exponential: bool) -> Self {
         let mut meta = Self::from(metadata.metric_type);
         if metadata.temporality != SentTemporality::Unspecified {

@@ -10,8 +10,8 @@
 //! counts      count, zero count, positive, negative buckets, each relative to the same one before
 //!             (integers: zigzag of the difference; floats: XOR); with a new layout: to 0
 //!
-//! XOR = u8 (leading zero bytes << 4 | number of bytes) and that many bytes of old ^ new, big-endian,
-//!       trailing zero bytes left out; 0 for no change
+//! XOR = u8 (leading zero bytes << 4 | number of bytes) and that many bytes of old ^ new,
+//!       big-endian, trailing zero bytes left out; 0 for no change
 //! ```
 //!
 //! Every bit of every field survives, also of histograms that contradict themselves.

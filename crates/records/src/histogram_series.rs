@@ -10,8 +10,8 @@
 //! hour are made of version 2, and late flushes append version 1: readers merge the parts; of equal
 //! timestamps the newest part wins.
 //!
-//! An entry may also say "no histogram here": a float has replaced the one that an older value holds
-//! for this timestamp.
+//! An entry may also say "no histogram here": a float has replaced the one that an older value
+//! holds for this timestamp.
 
 use std::sync::Arc;
 
@@ -95,7 +95,8 @@ pub fn is_columns(value: &[u8]) -> bool {
     value.first() == Some(&COLUMNS_VERSION)
 }
 
-/// The parts of a value of a bucket larger than an hour, oldest first, each to be read by [`decode`].
+/// The parts of a value of a bucket larger than an hour, oldest first, each to be read by
+/// [`decode`].
 pub fn parts(value: &Bytes) -> Vec<Bytes> {
     container::decode(value).unwrap_or_else(|| vec![value.clone()])
 }

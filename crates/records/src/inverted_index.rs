@@ -11,8 +11,8 @@ pub(crate) const RECORD: &str = "InvertedIndex";
 
 /// Writes the bitmap with runs where they are shorter.
 ///
-/// Runs are dissolved first: `optimize` leaves a container as it is when two forms are equally long,
-/// so without this the bytes would depend on how the bitmap came about.
+/// Runs are dissolved first: `optimize` leaves a container as it is when two forms are equally
+/// long, so without this the bytes would depend on how the bitmap came about.
 pub fn encode(ids: &mut RoaringBitmap) -> Bytes {
     ids.remove_run_compression();
     ids.optimize();

@@ -8,8 +8,8 @@
 //! Holds always:
 //! - Same input, same bytes: repeating a flush changes nothing.
 //! - The byte order of keys is the logical order of what they name.
-//! - Decoding ends in a value or a [`DecodeError`], never in a panic, and takes memory in proportion
-//!   to the input.
+//! - Decoding ends in a value or a [`DecodeError`], never in a panic, and takes memory in
+//!   proportion to the input.
 //! - The merge operator is associative and total.
 //!
 //! The format is written down for other implementations in `docs/storage-format.md` and pinned by

@@ -7,12 +7,12 @@
 //!   after it still merges.
 //! - One operand without a base comes back as it is, without being read.
 //!
-//! A value is a list of parts, oldest first. Merging joins the lists and then unites
-//! neighbours that can both be read; a list of one part is stored bare, a longer one as a container.
+//! A value is a list of parts, oldest first. Merging joins the lists and then unites neighbours
+//! that can both be read; a list of one part is stored bare, a longer one as a container.
 //!
-//! Samples and histograms of a bucket larger than an hour are only concatenated: their base is columns,
-//! which are expensive to rewrite for every late sample. Readers merge them, and maintenance does
-//! later.
+//! Samples and histograms of a bucket larger than an hour are only concatenated: their base is
+//! columns, which are expensive to rewrite for every late sample. Readers merge them, and
+//! maintenance does later.
 
 use bytes::Bytes;
 
@@ -55,8 +55,8 @@ pub fn unmerged_parts(value: &Bytes) -> Option<Vec<Bytes>> {
     container::decode(value)
 }
 
-/// The union of what can be read in a value that is unmerged, and how many parts cannot be read. Of a
-/// type that is only concatenated: the parts that can be read. For every other value: the value
+/// The union of what can be read in a value that is unmerged, and how many parts cannot be read. Of
+/// a type that is only concatenated: the parts that can be read. For every other value: the value
 /// itself.
 pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     let (Some(parts), Some(kind)) = (container::decode(value), MergeKind::of(key)) else {

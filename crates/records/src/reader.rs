@@ -1,7 +1,8 @@
 //! A checked walk over the bytes of one value.
 //!
 //! Holds always:
-//! - No read goes past the end, no length is used before it is checked against the bytes that follow.
+//! - No read goes past the end, no length is used before it is checked against the bytes that
+//!   follow.
 //! - An integer has one accepted length limit: a varint of more than 10 bytes, or one that does not
 //!   fit its type, is an error.
 

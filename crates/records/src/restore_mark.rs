@@ -1,7 +1,7 @@
 //! Progress of a restore: a database that has one is incomplete.
 //!
 //! ```text
-//! version u8 = 1 | id of the snapshot: text | records uv | bytes uv | the last key that was copied, to the end
+//! version u8 = 1 | id of the snapshot: text | records uv | bytes uv | last copied key, to the end
 //! ```
 
 use bytes::Bytes;

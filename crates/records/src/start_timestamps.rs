@@ -4,8 +4,8 @@
 //! version u8 = 1 | varint count | (zigzag timestamp − previous | zigzag start − previous)*
 //! ```
 //!
-//! Stored only where a client sends them. A start of 0 means unknown; it replaces an older known one,
-//! as the sample it belongs to replaced the older sample.
+//! Stored only where a client sends them. A start of 0 means unknown; it replaces an older known
+//! one, as the sample it belongs to replaced the older sample.
 
 use icecore_model::varint::{push_varint, push_zigzag};
 

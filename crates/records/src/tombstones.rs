@@ -7,7 +7,8 @@
 //!
 //! Holds always:
 //! - Bitmaps are those of the inverted index. A range has at least one series and begins no earlier
-//!   than the one before it; of ranges that begin together the shorter one comes first, and none comes twice.
+//!   than the one before it; of ranges that begin together the shorter one comes first, and none
+//!   comes twice.
 //! - A series that is erased is in no range.
 //! - Version 1 has no journal sequence, which reads as 0.
 
@@ -25,8 +26,8 @@ const VERSION_WITHOUT_SEQUENCE: u8 = 1;
 /// What was deleted from a bucket.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tombstones {
-    /// The journal sequence from which on they hold: up to it the bucket had everything of its hours
-    /// when something was last deleted from it, so a replay has nothing to add.
+    /// The journal sequence from which on they hold: up to it the bucket had everything of its
+    /// hours when something was last deleted from it, so a replay has nothing to add.
     pub through_seq: u64,
     /// Series of which nothing is left. Their ids are never used again.
     pub erased: RoaringBitmap,

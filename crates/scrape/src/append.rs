@@ -1,8 +1,8 @@
 //! One body becomes samples: text → series by the cache, limits, staleness.
 //!
 //! Holds always:
-//! - A body that cannot be read to its end, or that exceeds a limit of its job, is an error, and its
-//!   caller stores nothing of it.
+//! - A body that cannot be read to its end, or that exceeds a limit of its job, is an error, and
+//!   its caller stores nothing of it.
 //! - A series that the previous scrape had allocates nothing and reads no label.
 //! - Of a series that a body has twice at one time, the first sample counts, as in Prometheus.
 
@@ -47,7 +47,8 @@ impl Rules {
     }
 }
 
-/// Writes what a body says to the sink, ends what it no longer has, and counts, whatever the result.
+/// Writes what a body says to the sink, ends what it no longer has, and counts, whatever the
+/// result.
 pub(super) fn append(
     rules: &Rules,
     series: &mut TargetSeries,

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 /// half of it; what is larger is not a page of metrics.
 const BODY_BYTES_MAX: u64 = 256 << 20;
 
-/// Buffers that are kept for the next scrape, and how large one may be to be kept: most pages have a
-/// few hundred kilobytes, and a few scrapes are under way at once.
+/// Buffers that are kept for the next scrape, and how large one may be to be kept: most pages have
+/// a few hundred kilobytes, and a few scrapes are under way at once.
 const KEPT_BUFFERS_MAX: usize = 32;
 const KEPT_BYTES_MAX: usize = 4 << 20;
 

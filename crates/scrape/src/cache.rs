@@ -1,14 +1,14 @@
 //! What one target exposed before, so that a scrape that repeats itself parses no label.
 //!
 //! ```text
-//! text of a series ─► exposed (hash, what follows usually) ─► stored (label bytes, whether it is live)
+//! text of a series ─► exposed (hash, what follows usually) ─► stored (label bytes, live or not)
 //!                        several texts may mean one series ──┘
 //! ```
 //!
 //! Holds always:
 //! - A series that was written with the time of its scrape is live until its staleness marker is
-//!   stored. What a scrape changes about that becomes true with `commit`, when the write has succeeded:
-//!   a marker that could not be stored is written with the next scrape.
+//!   stored. What a scrape changes about that becomes true with `commit`, when the write has
+//!   succeeded: a marker that could not be stored is written with the next scrape.
 //! - A series that the previous scrape had allocates nothing.
 //! - Texts that are no longer exposed are forgotten: memory follows what the target exposes now.
 //!
@@ -108,8 +108,8 @@ impl SeriesCache {
         TextHash(xxh3_128_with_seed(text, self.seed))
     }
 
-    /// What a text meant before: `Some(None)` for a series that is dropped, `None` for a text that is
-    /// new.
+    /// What a text meant before: `Some(None)` for a series that is dropped, `None` for a text that
+    /// is new.
     #[inline]
     pub(super) fn find(&mut self, text: TextHash) -> Option<Option<SeriesIndex>> {
         let guess = match self.exposed.get(self.last as usize) {
@@ -153,8 +153,8 @@ impl SeriesCache {
             .map_or(&[], |stored| &stored.labels)
     }
 
-    /// Notes that the scrape has a sample of the series; when it had one already, that one's timestamp.
-    /// `tracked` says whether the series ends when it does not come again.
+    /// Notes that the scrape has a sample of the series; when it had one already, that one's
+    /// timestamp. `tracked` says whether the series ends when it does not come again.
     #[inline]
     pub(super) fn mark(
         &mut self,
@@ -328,8 +328,8 @@ fn short(hash: TextHash) -> u64 {
 mod tests {
     use super::*;
 
-    /// One scrape of these texts, which are labels, too; `-` in front means dropped. Gives back what
-    /// ended.
+    /// One scrape of these texts, which are labels, too; `-` in front means dropped. Gives back
+    /// what ended.
     fn scrape(cache: &mut SeriesCache, texts: &[&str]) -> Vec<String> {
         cache.begin();
         for text in texts {

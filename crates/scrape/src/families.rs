@@ -1,7 +1,7 @@
 //! Metadata of a target's metric families: type, help and unit.
 //!
-//! Holds always: what did not change since it was stored is not written again, and what could not be
-//! stored is.
+//! Holds always: what did not change since it was stored is not written again, and what could not
+//! be stored is.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
 //! A page of metrics, from a target or from this process itself.
 //!
 //! Holds always:
-//! - Nothing takes longer than the target's time-out, or more memory than the job's limit on bodies.
+//! - Nothing takes longer than the target's time-out, or more memory than the job's limit on
+//!   bodies.
 //! - Words of errors are Prometheus' where it has them.
 
 use std::cell::RefCell;

@@ -1,7 +1,8 @@
 //! The client that speaks to targets and discovery servers, made from [`HttpClientConfig`].
 //!
 //! Holds always:
-//! - What a file holds, secret or certificate, is read for every request: a rotated one takes effect at once.
+//! - What a file holds, secret or certificate, is read for every request: a rotated one takes
+//!   effect at once.
 //! - Credentials go to the host they are meant for, never to another one that it redirects to.
 //! - No error repeats a secret.
 //!
@@ -213,8 +214,8 @@ fn read_small(path: &Path) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// An error with its causes, which say more than the error itself. The URL, which may hold a password, is
-/// not in it.
+/// An error with its causes, which say more than the error itself. The URL, which may hold a
+/// password, is not in it.
 pub(super) fn reason(error: &reqwest::Error) -> String {
     let text = error.to_string();
     // The library appends the URL to its own message only.

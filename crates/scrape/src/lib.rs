@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! config (a Prometheus file) ─► manager ─► one pool per job
-//!                                            discovery ─► relabel ─► targets, each with its own loop:
+//!                                            discovery ─► relabel ─► targets, each with a loop:
 //!                                              fetch ─► wire::exposition ─► relabel ─► SampleStore
 //! ```
 //!
 //! Holds always:
-//! - A target is never scraped twice at once, and its offset in the interval does not change with restarts.
-//! - A series that a target no longer exposes, and every series of a target that goes away, ends with a
-//!   staleness marker.
+//! - A target is never scraped twice at once, and its offset in the interval does not change with
+//!   restarts.
+//! - A series that a target no longer exposes, and every series of a target that goes away, ends
+//!   with a staleness marker.
 //!
 //! Elsewhere: text and protobuf formats (`icecore_wire`), what the API says about targets (`http`).
 

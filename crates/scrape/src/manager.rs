@@ -114,8 +114,8 @@ impl ScrapeManager {
         self.state.write().successful = false;
     }
 
-    /// Replaces the pools by those of the settings; on an error nothing has changed. Without any job the process
-    /// scrapes itself, if it is to.
+    /// Replaces the pools by those of the settings; on an error nothing has changed. Without any
+    /// job the process scrapes itself, if it is to.
     async fn apply(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         let mut pools = self.pools.lock().await;
         let own = itself && settings.jobs.is_empty();

@@ -7,8 +7,9 @@
 //!
 //! Holds always:
 //! - A store that takes longer than an interval delays no tick: commits are awaited concurrently.
-//! - There are at most [`PENDING_COMMITS_MAX`] of them. A tick that finds so many is skipped and counted: the
-//!   store has not answered for as many intervals, and what is appended must fit into memory.
+//! - There are at most [`PENDING_COMMITS_MAX`] of them. A tick that finds so many is skipped and
+//!   counted: the store has not answered for as many intervals, and what is appended must fit into
+//!   memory.
 
 use std::time::Instant;
 
@@ -16,12 +17,12 @@ use futures::StreamExt as _;
 use futures::stream::FuturesOrdered;
 use icecore_model::{BoxFuture, Commit, StoreError};
 
-/// Scrapes of a target that may wait for the store: a quarter of an hour of the usual interval. Each is
-/// small here; the bytes that wait are bounded by `journal.queue_bytes_max`.
+/// Scrapes of a target that may wait for the store: a quarter of an hour of the usual interval.
+/// Each is small here; the bytes that wait are bounded by `journal.queue_bytes_max`.
 pub(super) const PENDING_COMMITS_MAX: usize = 64;
 
-/// In the order of their appends, which is the order in which they become durable. They are passed to the
-/// loop that takes over the series.
+/// In the order of their appends, which is the order in which they become durable. They are passed
+/// to the loop that takes over the series.
 #[derive(Default)]
 pub(super) struct PendingCommits(FuturesOrdered<BoxFuture<'static, CommitResult>>);
 

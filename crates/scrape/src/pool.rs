@@ -1,8 +1,8 @@
 //! The targets of one job: what discovery finds becomes loops, and what it no longer finds ends.
 //!
 //! ```text
-//! discovery ─► groups by provider and source ─► targets, relabelled ─► compared with the loops there are
-//!                                                  new: a loop   known: continues gone: ends its series
+//! discovery ─► groups ─► targets, relabelled ─► compared with the loops there are
+//!                              new: starts   known: continues   gone: ends its series
 //! ```
 //!
 //! Holds always:
@@ -38,8 +38,9 @@ const FIRST_WORD_PATIENCE: Duration = Duration::from_secs(5);
 /// How long loops may go on storing what they have when the process stops.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a reload waits until the markers of a job that is gone are durable. They are visible, and on
-/// their way, long before: a store that does not answer holds up neither a reload nor a stop behind it.
+/// How long a reload waits until the markers of a job that is gone are durable. They are visible,
+/// and on their way, long before: a store that does not answer holds up neither a reload nor a stop
+/// behind it.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Messages of discovery that wait for the pool.

@@ -84,8 +84,8 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for LabelSet {
     }
 }
 
-/// Applies the rules one after the other. `false` means that the target or series is dropped; its labels
-/// are then whatever the rules before made of them.
+/// Applies the rules one after the other. `false` means that the target or series is dropped; its
+/// labels are then whatever the rules before made of them.
 pub(crate) fn apply(rules: &[RelabelRule], labels: &mut LabelSet) -> bool {
     rules.iter().all(|rule| apply_one(rule, labels))
 }
@@ -188,8 +188,8 @@ impl NameValidation {
     }
 }
 
-/// Letter by letter, as Go does it: a letter whose other case is several letters stays as it is, and a
-/// sigma at the end of a word is no exception.
+/// Letter by letter, as Go does it: a letter whose other case is several letters stays as it is,
+/// and a sigma at the end of a word is no exception.
 fn map_chars(text: &str, map: impl Fn(char) -> char) -> String {
     text.chars().map(map).collect()
 }

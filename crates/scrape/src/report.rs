@@ -1,7 +1,7 @@
 //! What is stored about a scrape itself: `up` and its companions.
 //!
-//! Holds always: they have the labels of the target and nothing else; a target that goes away ends them
-//! like everything it exposed.
+//! Holds always: they have the labels of the target and nothing else; a target that goes away ends
+//! them like everything it exposed.
 
 use icecore_model::{METRIC_NAME, RawLabels, STALE_NAN_BITS, Sample, SampleSink, push_raw_label};
 

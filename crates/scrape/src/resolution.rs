@@ -1,8 +1,8 @@
 //! Native histograms with fewer buckets: `native_histogram_bucket_limit` and
 //! `native_histogram_min_bucket_factor`.
 //!
-//! Holds always: two neighbouring buckets of a schema are one bucket of the schema below, so that no
-//! observation moves to a bucket that it does not belong to, and sums of counts stay.
+//! Holds always: two neighbouring buckets of a schema are one bucket of the schema below, so that
+//! no observation moves to a bucket that it does not belong to, and sums of counts stay.
 
 use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Histogram, HistogramCounts, Span};
 
@@ -19,8 +19,8 @@ pub(super) fn schema_of_factor(factor: f64) -> i8 {
     schema.clamp(f64::from(SCHEMA_MIN), f64::from(SCHEMA_MAX)) as i8
 }
 
-/// Brings a histogram to at most `schema_max` and, with a limit, to at most so many buckets. An error
-/// where that is not possible.
+/// Brings a histogram to at most `schema_max` and, with a limit, to at most so many buckets. An
+/// error where that is not possible.
 pub(super) fn limit(
     histogram: &mut Histogram,
     schema_max: i8,

@@ -1,4 +1,5 @@
-//! The labels of a series: what the target exposes, what the target is, and what relabelling makes of it.
+//! The labels of a series: what the target exposes, what the target is, and what relabelling makes
+//! of it.
 //!
 //! Holds always: the result is canonical (sorted, no empty value), so that one series has one form
 //! whatever the target's own order; words of errors are Prometheus'.

@@ -7,17 +7,18 @@
 //! ```
 //!
 //! Holds always:
-//! - The offset depends on the target's labels and URL alone, so that a restart goes on where it left
-//!   off, and targets are spread over the interval.
+//! - The offset depends on the target's labels and URL alone, so that a restart goes on where it
+//!   left off, and targets are spread over the interval.
 //! - A scrape that begins nearly on time has the tick's own timestamp: regular timestamps compress
 //!   far better, and series of a target share them.
-//! - A scrape that takes longer than the interval is followed by the next at once, for the newest tick
-//!   that passed meanwhile; older ones are skipped, never made up for. As in Prometheus: a target that
-//!   uses up its time-out is scraped once per interval, not every second time.
+//! - A scrape that takes longer than the interval is followed by the next at once, for the newest
+//!   tick that passed meanwhile; older ones are skipped, never made up for. As in Prometheus: a
+//!   target that uses up its time-out is scraped once per interval, not every second time.
 
 use std::time::Duration;
 
-/// How far from its tick a scrape may begin and still have the tick's timestamp; Prometheus' own value.
+/// How far from its tick a scrape may begin and still have the tick's timestamp; Prometheus' own
+/// value.
 const TIMESTAMP_TOLERANCE_MS: i64 = 2;
 
 /// The ticks of one target.
@@ -40,8 +41,8 @@ impl Schedule {
         }
     }
 
-    /// The tick to serve next: the one after the tick that was served last, or the newest if several
-    /// have passed since. A clock that was set back by more than an interval starts over.
+    /// The tick to serve next: the one after the tick that was served last, or the newest if
+    /// several have passed since. A clock that was set back by more than an interval starts over.
     pub(super) fn next(&self, now_ms: i64, last_tick_ms: Option<i64>) -> i64 {
         let upcoming = self.after(now_ms);
         match last_tick_ms {

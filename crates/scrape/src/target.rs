@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! discovered labels + those of the job ─► relabel ─► dropped
-//!                                                 └► labels; those without __ in front go to series
-//!                                                    __scheme__ :// __address__ __metrics_path__ ? __param_…
+//!                                                 └► labels; those without __ go to series
+//!     URL: __scheme__ :// __address__ __metrics_path__ ? __param_…
 //! ```
 //!
-//! Holds always: two targets of a job with the same labels and URL are one target, and its hash, which
-//! decides when it is scraped, is the same in every process.
+//! Holds always: two targets of a job with the same labels and URL are one target, and its hash,
+//! which decides when it is scraped, is the same in every process.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -170,7 +170,8 @@ fn positive_duration(labels: &LabelSet, name: &str, what: &str) -> Result<Durati
 }
 
 fn url_of(config: &ScrapeConfig, labels: &LabelSet) -> Result<TargetUrl, String> {
-    // Of each parameter the first value may have been changed by relabelling, and new ones may have come.
+    // Of each parameter the first value may have been changed by relabelling, and new ones may have
+    // come.
     let mut params: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, values) in &config.params {
         params.insert(name, values.iter().map(String::as_str).collect());

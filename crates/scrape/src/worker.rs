@@ -1,17 +1,17 @@
 //! The loop of one target: wait for the tick, fetch, store, report.
 //!
 //! ```text
-//! tick ─► fetch (time-out, body) ─► one append to the store: parse, resolve, append, report (up = 1)
-//!             └── failed ─────────────┴── failed ─► another one: markers for all series, report (up = 0)
+//! tick ─► fetch (timeout, body) ─► one append: parse, resolve, append, report (up = 1)
+//!             └── failed ────────────┴── failed ─► another one: markers, report (up = 0)
 //! ```
 //!
 //! Holds always:
 //! - One scrape at a time: the next tick is computed when the last scrape is appended. Commits are
 //!   awaited concurrently (`pending_commits`).
-//! - What is appended is stored or the process ends, so that what is remembered about series is right
-//!   from the append on.
-//! - Parsing happens on storage's threads, inside of the write, and for a bounded number of bodies at
-//!   once.
+//! - What is appended is stored or the process ends, so that what is remembered about series is
+//!   right from the append on.
+//! - Parsing happens on storage's threads, inside of the write, and for a bounded number of bodies
+//!   at once.
 //! - A target that goes away ends its series; a process that stops does not.
 
 use std::convert::Infallible;
@@ -35,12 +35,13 @@ use super::report::{Counts, Extra, Report};
 use super::schedule::Schedule;
 use super::target::Target;
 
-/// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep them
-/// busy, and the rest waits as bytes.
+/// Bodies that are parsed at once. Storage has as many threads as there are cores; a few more keep
+/// them busy, and the rest waits as bytes.
 const PARSED_AT_ONCE_MAX: usize = 16;
 
-/// How long a scrape may wait for others to share its commit with: nobody waits for its acknowledgement,
-/// and targets are spread over their interval, so that nearly every scrape would be a commit of its own.
+/// How long a scrape may wait for others to share its commit with: nobody waits for its
+/// acknowledgement, and targets are spread over their interval, so that nearly every scrape would
+/// be a commit of its own.
 const PATIENCE_MAX: Duration = Duration::from_millis(250);
 
 /// The part of an interval that this may take, so that samples are not late by more.
@@ -89,8 +90,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the loop; `before` is the loop whose series it takes over. It ends with what is not durable
-    /// yet.
+    /// Starts the loop; `before` is the loop whose series it takes over. It ends with what is not
+    /// durable yet.
     pub(super) fn start(
         self,
         command: watch::Receiver<LoopCommand>,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Config ─► Process ─┬─► Database (opened while /-/healthy is already answered)
-//!                    └─► listener ─► routes ─► handlers (write, read, query, admin, status) ─► wire, Database
+//!                    └─► listener ─► routes ─► handlers: write, read, query, admin, status
+//!                                                 └─► wire, Database
 //! ```
 //!
 //! Holds always: this is the only place where protocols and storage meet.

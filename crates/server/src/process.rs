@@ -217,8 +217,8 @@ impl Process {
             }
             signal = next(&mut stop) => {
                 info!(signal, "stopping");
-                // A request that waits for a run of maintenance, or for a flush that a job holds back,
-                // would take all of the grace time.
+                // A request that waits for a run of maintenance, or for a flush that a job holds
+                // back, would take all of the grace time.
                 database.stop_maintenance();
                 hangups.abort();
                 log_while_waiting("scrapes to end", scraping.stop()).await;

@@ -176,8 +176,8 @@ impl Drop for QueueSlot<'_> {
     }
 }
 
-/// A future whose every poll runs on a pool, so that what it computes in parallel stays there. Between
-/// polls, while it waits, it takes no thread of the pool.
+/// A future whose every poll runs on a pool, so that what it computes in parallel stays there.
+/// Between polls, while it waits, it takes no thread of the pool.
 struct OnPool<'a, F> {
     pool: &'a ThreadPool,
     runtime: &'a Handle,

@@ -1,5 +1,5 @@
-//! A reload: SIGHUP or `POST /-/reload`. The web configuration file and the configuration file are read
-//! again, and settings that can change while the process runs are applied.
+//! A reload: SIGHUP or `POST /-/reload`. The web configuration file and the configuration file are
+//! read again, and settings that can change while the process runs are applied.
 //!
 //! ```text
 //! web configuration file ─► access

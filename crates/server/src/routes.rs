@@ -1,15 +1,17 @@
 //! The routes, and what holds for every request.
 //!
 //! ```text
-//! connection ─► observe (count, access, time limit, origins, compression) ─► route ─► handler ─► wire, Database
+//! connection ─► observe (count, access, time limit, origins, compression)
+//!            ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
 //! - Access is checked before anything of the request is read.
 //! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
-//! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and what administrators ask for, which
-//!   answer when they are done, an export and an import, which go on while their client reads or sends and the store keeps up, and a query, which
-//!   has `query.timeout` in addition.
+//! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and
+//!   what administrators ask for, which answer when they are done, an export and an import, which
+//!   go on while their client reads or sends and the store keeps up, and a query, which has
+//!   `query.timeout` in addition.
 //! - Errors become statuses in `middleware::error` and nowhere else.
 //!
 //! Elsewhere: sockets and slow clients (`listener`), protocols (`icecore_wire`).
@@ -467,15 +469,15 @@ async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next
     refused
 }
 
-/// The answer to a request that no handler is needed for: its path is not clean, or the route has no such
-/// method.
+/// The answer to a request that no handler is needed for: its path is not clean, or the route has
+/// no such method.
 fn elsewhere(route: Option<&Route>, request: &Request) -> Option<Response> {
     let cleaned = redirect::to_clean_path(request.uri());
     cleaned.or_else(|| other_method(route?, request.method()))
 }
 
-/// The answer to a method that the route does not have. As in Prometheus, only health checks have `HEAD`:
-/// elsewhere it would do all the work and throw it away.
+/// The answer to a method that the route does not have. As in Prometheus, only health checks have
+/// `HEAD`: elsewhere it would do all the work and throw it away.
 fn other_method(route: &Route, method: &Method) -> Option<Response> {
     let head = (route.role == Role::Open).then_some("HEAD");
     let mut allowed: Vec<&str> = route.methods.iter().copied().chain(head).collect();

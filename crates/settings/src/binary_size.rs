@@ -1,4 +1,5 @@
-//! Sizes as `body_size_limit` has them: unlike in our own settings, `MB` is a power of 1024, as in Prometheus.
+//! Sizes as `body_size_limit` has them: unlike in our own settings, `MB` is a power of 1024, as in
+//! Prometheus.
 
 const UNITS: [(&str, u64); 6] = [
     ("E", 1 << 60),

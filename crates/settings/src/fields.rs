@@ -1,7 +1,8 @@
 //! Reading a map of a configuration file key by key.
 //!
-//! Holds always: which keys a map may have is what was asked for, so that no list of known keys can be out of
-//! step with what is read; a problem never stops the reading, so that all are found at once.
+//! Holds always: which keys a map may have is what was asked for, so that no list of known keys can
+//! be out of step with what is read; a problem never stops the reading, so that all are found at
+//! once.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -216,7 +217,8 @@ impl<'a> Fields<'a> {
 
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         let node = self.node(key)?;
-        // The words of YAML 1.1, which is what Prometheus reads. A string in quotes is none of them.
+        // The words of YAML 1.1, which is what Prometheus reads. A string in quotes is none of
+        // them.
         let value = match &node.value {
             Value::Scalar {
                 text,

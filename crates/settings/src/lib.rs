@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Holds always:
-//! - A problem says which key, what was expected, what was found and where; all are reported at once.
+//! - A problem says which key, what was expected, what was found and where; all are reported at
+//!   once.
 //! - A secret is in no problem, no rendering and no debug output.
 //! - What is rendered reads back as the same value.
 

@@ -1,4 +1,5 @@
-//! Files with a limit on their size, so that a wrong path (a disk image, say) is not read into memory.
+//! Files with a limit on their size, so that a wrong path (a disk image, say) is not read into
+//! memory.
 
 use std::path::Path;
 use std::{fs, io};

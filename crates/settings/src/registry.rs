@@ -1,4 +1,5 @@
-//! Settings that can be given in a file, by a flag and by a variable, under names that follow from one key.
+//! Settings that can be given in a file, by a flag and by a variable, under names that follow from
+//! one key.
 
 use std::fmt::Write as _;
 
@@ -182,7 +183,8 @@ fn variable(name: &str) -> String {
     )
 }
 
-/// A row of the table of settings: key, format, field, then a short name or bounds, then what it does.
+/// A row of the table of settings: key, format, field, then a short name or bounds, then what it
+/// does.
 #[macro_export]
 macro_rules! setting {
     ($key:literal, $format:ty, $($field:ident).+, $what:literal) => {

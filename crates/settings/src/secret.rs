@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Shown in place of a secret, and refused as one: it was pasted from what `icecore config` printed.
+/// Shown in place of a secret, and refused as one: it was pasted from what `icecore config`
+/// printed.
 pub const SECRET_PLACEHOLDER: &str = "<secret>";
 
 /// A secret, or the file that holds it, which is read anew whenever the secret is needed.

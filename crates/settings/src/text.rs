@@ -1,6 +1,7 @@
 //! What all text forms share.
 
-/// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and where.
+/// Why a text is not a value of its kind: "expected …". Who reports it adds what was found and
+/// where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadValue {
     pub expected: String,

@@ -1,9 +1,9 @@
-//! What selections cost: 10 000 series over 16 hours at 15 s, as 50 hosts would send them, read from
-//! the head, and after a restart each from hours, from 4 h buckets and from a 16 h bucket.
+//! What selections cost: 10 000 series over 16 hours at 15 s, as 50 hosts would send them, read
+//! from the head, and after a restart each from hours, from 4 h buckets and from a 16 h bucket.
 //!
-//! `cargo bench -p icecore-storage --bench read` prints wall and CPU milliseconds per selection, for
-//! the first time (cold) and the least of the following ones (warm). `-- --hours 4` makes it shorter,
-//! `--only "head 1 500"` chooses cases, `--runs 500` repeats them for a profile.
+//! `cargo bench -p icecore-storage --bench read` prints wall and CPU milliseconds per selection,
+//! for the first time (cold) and the least of the following ones (warm). `-- --hours 4` makes it
+//! shorter, `--only "head 1 500"` chooses cases, `--runs 500` repeats them for a profile.
 
 #![allow(clippy::unwrap_used, reason = "in a bench a panic is the report")]
 

@@ -171,13 +171,13 @@ impl Database {
         })
     }
 
-    /// Stores one request: `fill` decodes it into the batch, on a CPU thread. Returns when the object
-    /// store holds it.
+    /// Stores one request: `fill` decodes it into the batch, on a CPU thread. Returns when the
+    /// object store holds it.
     ///
     /// When the store does not take it within `journal.commit_timeout` it is answered with
-    /// [`Error::Unavailable`] and stays where it is: in the head, and in the queue for the store. To send
-    /// it again is right and stores it once. While the store has failed for that long already, nothing
-    /// more is taken in.
+    /// [`Error::Unavailable`] and stays where it is: in the head, and in the queue for the store.
+    /// To send it again is right and stores it once. While the store has failed for that long
+    /// already, nothing more is taken in.
     pub async fn write<E, F>(&self, fill: F) -> Result<WriteOutcome, WriteError<E>>
     where
         E: Send + 'static,
@@ -193,9 +193,10 @@ impl Database {
         self.write_patiently(Duration::ZERO, fill).await
     }
 
-    /// The same for who has time: the request waits for others to share its commit with, at most for
-    /// `patience`. Each commit is a file that is created and synced, or a PUT that costs money. It is
-    /// taken in while the store fails, too, as far as the queue goes: who scrapes cannot do so again.
+    /// The same for who has time: the request waits for others to share its commit with, at most
+    /// for `patience`. Each commit is a file that is created and synced, or a PUT that costs money.
+    /// It is taken in while the store fails, too, as far as the queue goes: who scrapes cannot do
+    /// so again.
     pub async fn write_patiently<E, F>(
         &self,
         patience: Duration,
@@ -212,9 +213,9 @@ impl Database {
         Ok(outcome)
     }
 
-    /// Appends one request, which queries see from then on, and does not wait for the store: for who has
-    /// other work until it is durable. It becomes so also when nobody waits for the commit; if it cannot,
-    /// the database has failed as a whole ([`Database::failed`]).
+    /// Appends one request, which queries see from then on, and does not wait for the store: for
+    /// who has other work until it is durable. It becomes so also when nobody waits for the commit;
+    /// if it cannot, the database has failed as a whole ([`Database::failed`]).
     pub async fn append<E, F>(
         &self,
         patience: Duration,
@@ -293,9 +294,9 @@ impl Database {
         }
     }
 
-    /// Moves everything that was acknowledged into buckets and drains the journal. Waits for a job that
-    /// copies buckets of hours that are to be flushed. Hours that cannot be flushed stay in head and
-    /// journal: see [`Database::quarantined`].
+    /// Moves everything that was acknowledged into buckets and drains the journal. Waits for a job
+    /// that copies buckets of hours that are to be flushed. Hours that cannot be flushed stay in
+    /// head and journal: see [`Database::quarantined`].
     pub async fn flush(&self) -> Result<()> {
         ingest::flush_and_drain(&self.ingest).await
     }
@@ -305,21 +306,22 @@ impl Database {
         self.ingest.quarantine().list()
     }
 
-    /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples in,
-    /// drops what was replaced, and waits until the store has let go of it.
+    /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples
+    /// in, drops what was replaced, and waits until the store has let go of it.
     pub async fn run_maintenance(&self) -> Result<MaintenanceReport> {
         self.maintenance.run_all().await
     }
 
-    /// Ends maintenance for good: the job that is under way ends at its next yield point and is gone on
-    /// with by the next process; who waits for a run is told. To be called before requests are waited
-    /// for, because a run may take long.
+    /// Ends maintenance for good: the job that is under way ends at its next yield point and is
+    /// gone on with by the next process; who waits for a run is told. To be called before requests
+    /// are waited for, because a run may take long.
     pub fn stop_maintenance(&self) {
         self.context.stop.stop();
     }
 
-    /// Deletes: what is deleted is in no later selection of anybody, also after a restart; what is written
-    /// afterwards is. Durable when it returns. Waits for a job that copies what is to be deleted.
+    /// Deletes: what is deleted is in no later selection of anybody, also after a restart; what is
+    /// written afterwards is. Durable when it returns. Waits for a job that copies what is to be
+    /// deleted.
     pub async fn delete_series(&self, deletion: Deletion) -> Result<()> {
         maintenance::delete_series(&self.maintenance, deletion).await
     }
@@ -329,8 +331,8 @@ impl Database {
         self.maintenance.clean_tombstones().await
     }
 
-    /// Keeps the state of now under a name (without one, one is made from the time), until it is deleted or `lifetime` is over: everything that was
-    /// acknowledged before is in it.
+    /// Keeps the state of now under a name (without one, one is made from the time), until it is
+    /// deleted or `lifetime` is over: everything that was acknowledged before is in it.
     pub async fn create_snapshot(
         &self,
         name: Option<&str>,
@@ -379,8 +381,8 @@ impl Database {
         };
         self.ingest.flush_log().tell_all();
         waits_for("the storage to take what was flushed");
-        // Also when an hour could not be flushed: the next start reads the epochs that it is in, and no
-        // others.
+        // Also when an hour could not be flushed: the next start reads the epochs that it is in,
+        // and no others.
         if let Err(cause) = summarize_epochs(&self.ingest).await {
             warn!(%cause, "the next start will read more of the journal than it needs");
         }

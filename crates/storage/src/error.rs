@@ -153,8 +153,8 @@ pub(crate) fn with_sources(cause: &dyn std::error::Error) -> String {
     text
 }
 
-/// Servers answer with a document of XML or HTML of many lines, whose one useful word, the status, is
-/// said before it. A message is one line.
+/// Servers answer with a document of XML or HTML of many lines, whose one useful word, the status,
+/// is said before it. A message is one line.
 pub(crate) fn without_document(told: &str) -> String {
     let before = told.split_once(['<', '\n']).map_or(told, |split| split.0);
     before.trim_end_matches([':', ' ']).to_owned()

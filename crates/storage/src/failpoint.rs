@@ -1,8 +1,8 @@
 //! Named places where a crash test ends the process, in the very binary that ships.
 //!
 //! `ICECORE_FAILPOINT=flush.index:3` aborts the process when it passes `flush.index` for the third
-//! time: no destructor runs and nothing is written any more, as with SIGKILL. Unset, a fail point is
-//! one load of a flag.
+//! time: no destructor runs and nothing is written any more, as with SIGKILL. Unset, a fail point
+//! is one load of a flag.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,12 +1,12 @@
 //! How much memory there is, and how the head shares it: samples and series each have a budget.
 //!
-//! Flushes give the memory of samples back, but not that of series (labels, index, tables), which stays
-//! as long as they are written to. One budget for both would let a machine with many series flush its
-//! open hour over and over without gaining anything.
+//! Flushes give the memory of samples back, but not that of series (labels, index, tables), which
+//! stays as long as they are written to. One budget for both would let a machine with many series
+//! flush its open hour over and over without gaining anything.
 //!
 //! Holds always:
-//! - What a setting says counts; the rest follows from the memory of the machine, or of the container if
-//!   that is less.
+//! - What a setting says counts; the rest follows from the memory of the machine, or of the
+//!   container if that is less.
 //! - `flush_bytes` is not above `samples_max`.
 
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ const GIB: u64 = 1 << 30;
 /// What is assumed where the machine does not say.
 const ASSUMED_BYTES: u64 = 8 * GIB;
 
-/// Parts of the memory: early flushes begin at a sixteenth, an eighth is the most that samples take, and a
-/// quarter is for series, of which ten million take about 2 GiB. As much again is needed beside what is
-/// counted, by the allocator, by flushes and for queries.
+/// Parts of the memory: early flushes begin at a sixteenth, an eighth is the most that samples
+/// take, and a quarter is for series, of which ten million take about 2 GiB. As much again is
+/// needed beside what is counted, by the allocator, by flushes and for queries.
 const FLUSH_PART: u64 = 16;
 const SAMPLES_PART: u64 = 8;
 const SERIES_PART: u64 = 4;
@@ -84,7 +84,8 @@ impl HeadBudget {
         }
     }
 
-    /// Samples above which requests of long ago are refused: the last part is for what is written live.
+    /// Samples above which requests of long ago are refused: the last part is for what is written
+    /// live.
     pub(crate) fn backfill_max(self) -> usize {
         self.flush_bytes + (self.samples_max - self.flush_bytes) / 2
     }
@@ -127,8 +128,9 @@ fn total_of(meminfo: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// The least limit of the control groups that this process is in, version 1 and 2. Inside of a container
-/// its own group is mounted as the root, so the path that the kernel tells may not exist there.
+/// The least limit of the control groups that this process is in, version 1 and 2. Inside of a
+/// container its own group is mounted as the root, so the path that the kernel tells may not exist
+/// there.
 fn limit_of_container(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let mut files: Vec<PathBuf> = vec![

@@ -43,21 +43,21 @@ pub struct StoreOptions {
     /// error that a person sees, not a hang.
     pub open_timeout: Duration,
     /// How often a read is repeated before the query that needs it fails, and any request while the
-    /// database is opened, which is for a few minutes. Writes of a running database are repeated until
-    /// they succeed.
+    /// database is opened, which is for a few minutes. Writes of a running database are repeated
+    /// until they succeed.
     pub retries_max: usize,
-    /// Open a local directory although another process has it, which then ends. Never a default: two
-    /// processes on one directory are nearly always a mistake.
+    /// Open a local directory although another process has it, which then ends. Never a default:
+    /// two processes on one directory are nearly always a mistake.
     pub take_over: bool,
     /// SlateDB block size. 16 KiB: four times fewer index entries than the 4 KiB default, still
     /// cheap to fetch for a single series. 64 KiB saves nothing more, with zstd neither.
     pub block_bytes: usize,
-    /// Codec of blocks as they are written first, to the WAL and by flushes. lz4 is nearly free; zstd
-    /// saves a fifth of the bytes for a third more CPU in a flush.
+    /// Codec of blocks as they are written first, to the WAL and by flushes. lz4 is nearly free;
+    /// zstd saves a fifth of the bytes for a third more CPU in a flush.
     pub compression: Compression,
     /// Codec of blocks that compaction writes. They are rewritten seldom and stay for long, so zstd
-    /// pays here: against lz4 it saves a quarter of coarse samples, half of the labels and a third of
-    /// the inverted index.
+    /// pays here: against lz4 it saves a quarter of coarse samples, half of the labels and a third
+    /// of the inverted index.
     pub compacted_compression: Compression,
     /// Cache of decoded data blocks: room for a dashboard's worth of recent hours on a small host.
     pub block_cache_bytes: usize,
@@ -68,8 +68,8 @@ pub struct StoreOptions {
     pub l0_sst_bytes: usize,
     /// Bytes that may wait in memtables before writes block. Four L0 files: fewer was seen to hang.
     pub unflushed_bytes_max: usize,
-    /// SlateDB's own WAL timer. The commit loop flushes long before it; it is the safety net without
-    /// which a bucket flush was seen to hang.
+    /// SlateDB's own WAL timer. The commit loop flushes long before it; it is the safety net
+    /// without which a bucket flush was seen to hang.
     pub wal_flush_interval: Duration,
     /// Whether this process compacts and collects garbage.
     pub compaction: bool,
@@ -100,21 +100,21 @@ pub enum Compression {
 /// The journal and its commit loop.
 #[derive(Clone, Debug)]
 pub struct JournalOptions {
-    /// Least time between two commits. `None`: 2 ms on a local directory (a gathering time for small
-    /// requests), 200 ms on a remote store, where each commit is a PUT that costs money.
+    /// Least time between two commits. `None`: 2 ms on a local directory (a gathering time for
+    /// small requests), 200 ms on a remote store, where each commit is a PUT that costs money.
     pub commit_interval: Option<Duration>,
     /// An epoch ends after this many bytes: replay and draining work epoch by epoch.
     pub epoch_bytes_max: usize,
-    /// An epoch ends at each multiple of this time: with an hour, it holds the samples of one hour, and is
-    /// drained when that is flushed.
+    /// An epoch ends at each multiple of this time: with an hour, it holds the samples of one hour,
+    /// and is drained when that is flushed.
     pub epoch_age_max: Duration,
     /// Buckets that keep an epoch alive for longer than this are flushed although they are still
     /// being written to: it bounds what a restart has to replay.
     pub epoch_keep_max: Duration,
     /// Bytes waiting for the commit loop before new requests get 503.
     pub queue_bytes_max: usize,
-    /// How long a request waits for its commit before it gets 503. It stays in head and queue, and is
-    /// written when the store is back. What Prometheus waits for a remote write by default.
+    /// How long a request waits for its commit before it gets 503. It stays in head and queue, and
+    /// is written when the store is back. What Prometheus waits for a remote write by default.
     pub commit_timeout: Duration,
     /// Refuse to start when a journal record cannot be read, instead of reporting it and going on.
     pub strict_recovery: bool,
@@ -123,14 +123,14 @@ pub struct JournalOptions {
 /// The head and its flushes.
 #[derive(Clone, Debug)]
 pub struct HeadOptions {
-    /// Memory of samples above which buckets are flushed early, largest first. `None`: a sixteenth of the
-    /// machine's memory.
+    /// Memory of samples above which buckets are flushed early, largest first. `None`: a sixteenth
+    /// of the machine's memory.
     pub flush_bytes: Option<usize>,
-    /// Memory of samples above which writes get 503 with `Retry-After` until flushes catch up. `None`: an
-    /// eighth of the machine's memory.
+    /// Memory of samples above which writes get 503 with `Retry-After` until flushes catch up.
+    /// `None`: an eighth of the machine's memory.
     pub bytes_max: Option<usize>,
-    /// Memory of series (labels, index, tables) above which new series are refused; no flush gives it
-    /// back. `None`: a quarter of the machine's memory.
+    /// Memory of series (labels, index, tables) above which new series are refused; no flush gives
+    /// it back. `None`: a quarter of the machine's memory.
     pub series_bytes_max: Option<usize>,
     /// A bucket is flushed when it ended this long ago and nothing was written to it for as long.
     /// Two minutes cover usual remote-write lag, so that hours are written once.
@@ -159,11 +159,11 @@ pub struct Limits {
     pub label_value_bytes_max: usize,
     /// Samples (floats, histograms, exemplars) per request.
     pub samples_per_request_max: usize,
-    /// How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most; a
-    /// timestamp in the wrong unit is far off.
+    /// How far ahead of this machine's clock a timestamp may be. Clocks differ by minutes at most;
+    /// a timestamp in the wrong unit is far off.
     pub future_max: Duration,
-    /// Hours of long ago (not within twelve of now) from which on a request may open no further ones: each
-    /// costs a flush of its own. Hours around now are not counted.
+    /// Hours of long ago (not within twelve of now) from which on a request may open no further
+    /// ones: each costs a flush of its own. Hours around now are not counted.
     pub open_buckets_max: usize,
     /// Hour buckets one request may touch.
     pub buckets_per_request_max: usize,
@@ -173,12 +173,12 @@ pub struct Limits {
     pub metadata_max: usize,
     /// Bytes of the help text of a metric; longer ones are cut.
     pub help_bytes_max: usize,
-    /// Series sent as deltas whose running totals are kept. A float takes about 250 bytes, a histogram
-    /// its buckets more.
+    /// Series sent as deltas whose running totals are kept. A float takes about 250 bytes, a
+    /// histogram its buckets more.
     pub delta_series_max: usize,
-    /// How long a running total is kept after its last point. Longer than a sender that keeps a queue
-    /// through an outage resends, because a point resent after that would be added again; short enough
-    /// that the series of yesterday's processes do not fill the table.
+    /// How long a running total is kept after its last point. Longer than a sender that keeps a
+    /// queue through an outage resends, because a point resent after that would be added again;
+    /// short enough that the series of yesterday's processes do not fill the table.
     pub delta_idle: Duration,
 }
 
@@ -212,7 +212,8 @@ pub struct MaintenanceOptions {
     /// How long the records of a bucket are kept after a coarser one took its place, for readers in
     /// other processes that still have the old list. Longer than a query may take.
     pub grace: Duration,
-    /// Bytes per second that jobs read and write at most, so that ingest and queries have the machine.
+    /// Bytes per second that jobs read and write at most, so that ingest and queries have the
+    /// machine.
     pub read_bytes_per_second: usize,
     pub write_bytes_per_second: usize,
 }

@@ -1,7 +1,8 @@
 //! Named places where a test holds one database still while something else happens to it.
 //!
-//! A crash test ends the process at a fail point; a test of an interleaving needs a step to wait there
-//! until another one has come in between. Without the feature `testing` a place is nothing at all.
+//! A crash test ends the process at a fail point; a test of an interleaving needs a step to wait
+//! there until another one has come in between. Without the feature `testing` a place is nothing at
+//! all.
 
 #[cfg(feature = "testing")]
 use std::{collections::HashMap, sync::Arc};

@@ -1,13 +1,14 @@
 //! Restore: a snapshot becomes a database of its own, in another place.
 //!
 //! ```text
-//! snapshot ─ every record, in key order ─► new database, with a mark how far it is ─► compared ─► mark gone
+//! snapshot ─ every record, in key order ─► new database, with a progress mark
+//!          ─► compared ─► mark removed
 //! ```
 //!
 //! Holds always:
 //! - Nothing of the new database refers to the old one: records are copied, not files.
-//! - It is complete when this returns: both were read once more and are the same, record by record. Until
-//!   then it has a mark, and nobody opens it.
+//! - It is complete when this returns: both were read once more and are the same, record by record.
+//!   Until then it has a mark, and nobody opens it.
 //! - Each batch moves the mark in the same write, so a repeat goes on where it was cut off. A place
 //!   where anything else lies is refused, and a database there is not taken from its writer.
 
@@ -34,7 +35,8 @@ use crate::slate::snapshots::{Snapshot, open_snapshot};
 const BATCH_RECORDS: usize = 4096;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Records after which the memtable is written out: small ones take ten times their bytes in memory.
+/// Records after which the memtable is written out: small ones take ten times their bytes in
+/// memory.
 const MEMTABLE_RECORDS_MAX: usize = 1 << 18;
 
 /// Where a snapshot is, and where it goes.
@@ -102,7 +104,8 @@ pub async fn restore(
     })
 }
 
-/// The mark that a restore of this snapshot left at the place, or a fresh one if nothing lies there.
+/// The mark that a restore of this snapshot left at the place, or a fresh one if nothing lies
+/// there.
 async fn mark_of(
     to: &OpenedStore,
     options: &StoreOptions,
@@ -144,9 +147,10 @@ async fn first_record(view: &View) -> Result<bool> {
 }
 
 async fn scan(view: &View, after: &Bytes) -> Result<DbIterator> {
-    let start = match after.is_empty() {
-        true => Bound::Unbounded,
-        false => Bound::Excluded(after.clone()),
+    let start = if after.is_empty() {
+        Bound::Unbounded
+    } else {
+        Bound::Excluded(after.clone())
     };
     view.scan((start, Bound::Unbounded), ScanKind::Once).await
 }

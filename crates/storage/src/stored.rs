@@ -201,9 +201,10 @@ pub(crate) fn histograms(
     series: SeriesId,
     value: &Bytes,
 ) -> Result<Vec<HistogramEntry>> {
-    let decoded = match bucket.size == BucketSize::HOUR {
-        true => histogram_series::decode(value),
-        false => histogram_series::decode_coarse(value),
+    let decoded = if bucket.size == BucketSize::HOUR {
+        histogram_series::decode(value)
+    } else {
+        histogram_series::decode_coarse(value)
     };
     decoded.map_err(|cause| corrupt("histograms", bucket, series, cause))
 }

@@ -49,8 +49,8 @@ pub trait Hooks {
         records: Vec<(Bytes, Option<Bytes>)>,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Makes one bucket of 2^(exponent−1) hours, beginning at `start`, out of all that are listed in
-    /// its window. With `writes_max` the job is interrupted before it writes once more.
+    /// Makes one bucket of 2^(exponent−1) hours, beginning at `start`, out of all that are listed
+    /// in its window. With `writes_max` the job is interrupted before it writes once more.
     fn coarsen_now(
         &self,
         exponent: u8,
@@ -74,8 +74,8 @@ pub trait Hooks {
         sources: &[Bucket],
     ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
 
-    /// Lets a bucket join the larger one around it. With `writes_max` the job is interrupted before it
-    /// writes once more. Returns how many series it added something to.
+    /// Lets a bucket join the larger one around it. With `writes_max` the job is interrupted before
+    /// it writes once more. Returns how many series it added something to.
     fn mend_now(
         &self,
         inside: Bucket,

@@ -1,5 +1,5 @@
-//! Whether what a read says it holds is what it holds. In a binary of its own, because its allocator
-//! counts for all threads.
+//! Whether what a read says it holds is what it holds. In a binary of its own, because its
+//! allocator counts for all threads.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

@@ -1,4 +1,5 @@
-//! What reading a scrape of 50 000 series costs, like those of node exporters: MB/s, and per series.
+//! What reading a scrape of 50 000 series costs, like those of node exporters: MB/s, and per
+//! series.
 //!
 //! ```text
 //! cargo bench -p icecore-wire --bench exposition

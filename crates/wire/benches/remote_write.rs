@@ -1,5 +1,5 @@
-//! What decoding costs per sample, without storage: one request of 5000 series with eleven labels and
-//! one sample each, as a Prometheus that scrapes servers sends it.
+//! What decoding costs per sample, without storage: one request of 5000 series with eleven labels
+//! and one sample each, as a Prometheus that scrapes servers sends it.
 //!
 //! ```text
 //! cargo bench -p icecore-wire

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ──► prometheus::{snappy, remote_write_v1, remote_write_v2} ──► model::SampleSink
-//! bytes ──► exposition                                             ──► entries, pulled by a scraper
+//! bytes ──► exposition                                             ──► entries, for a scraper
 //! bytes ──► otlp::{json, request}                                  ──► model::SampleSink
 //! text  ──► prometheus::{params, selector, escaping}               ──► model values
 //! model values ──► prometheus::{api_json, export, text}, native    ──► bytes

@@ -26,8 +26,8 @@ impl<'a> SeriesContent<'a> {
         }
     }
 
-    /// The same content in parts of at most `samples_max` floats or histograms each. Exemplars are in
-    /// the first part.
+    /// The same content in parts of at most `samples_max` floats or histograms each. Exemplars are
+    /// in the first part.
     pub fn parts(self, samples_max: usize) -> impl Iterator<Item = Self> {
         let samples_max = samples_max.max(1);
         let float_parts = self.timestamps.len().div_ceil(samples_max);

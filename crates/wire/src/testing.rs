@@ -1,4 +1,5 @@
-//! What the tests of exports and imports share: generated series, and a sink that records its calls.
+//! What the tests of exports and imports share: generated series, and a sink that records its
+//! calls.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Targets for the records of coarse buckets. What decodes must survive being written again, a range
-//! must hold what the whole holds, and a few bytes must not stand for much memory.
+//! Targets for the records of coarse buckets. What decodes must survive being written again, a
+//! range must hold what the whole holds, and a few bytes must not stand for much memory.
 
 use bytes::Bytes;
 use icecore_model::{BucketStart, STALE_NAN_BITS};
@@ -15,8 +15,8 @@ const BUCKET_MS: i64 = 1_699_948_800_000;
 /// Longer lists are allowed, but not written out here.
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// A chunk of 4096 equal values takes a few bytes, and a record may have as many chunks as it has bytes
-/// for.
+/// A chunk of 4096 equal values takes a few bytes, and a record may have as many chunks as it has
+/// bytes for.
 const COLUMNS_MEMORY_BASE: usize = 16 << 20;
 
 pub fn targets() -> Vec<Target> {

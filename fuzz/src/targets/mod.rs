@@ -1,5 +1,5 @@
-//! What is fuzzed: one file per crate that takes bytes or queries from outside, and one each for what
-//! coarse buckets hold.
+//! What is fuzzed: one file per crate that takes bytes or queries from outside, and one each for
+//! what coarse buckets hold.
 
 pub mod columns;
 pub mod exposition;

@@ -1,8 +1,8 @@
 //! Targets for the query language: any text into the parser, any query over hostile data into the
 //! engine.
 //!
-//! The engine's input is no text but three numbers: a seed of the query generator, a choice of data and
-//! a seed of the query's times. Mutated text hardly ever is a query; a mutated seed always is.
+//! The engine's input is no text but three numbers: a seed of the query generator, a choice of data
+//! and a seed of the query's times. Mutated text hardly ever is a query; a mutated seed always is.
 
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;

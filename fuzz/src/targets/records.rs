@@ -129,7 +129,8 @@ pub fn targets() -> Vec<Target> {
     ]
 }
 
-/// Definitions as label sets and as pairs must be the same, and so must be whether a block is readable.
+/// Definitions as label sets and as pairs must be the same, and so must be whether a block is
+/// readable.
 fn decode_both_ways(block: &[u8]) {
     let mut pairs = Vec::new();
     let with_pairs = journal::decode_block_with(block, |number, labels| {

@@ -158,8 +158,8 @@ fn on_text(input: &[u8], parse: impl FnOnce(&str)) {
     parse(&String::from_utf8_lossy(input));
 }
 
-/// Parses the labels of every series, and guesses that the next series begins with the labels of the
-/// one before, so that right and wrong guesses both occur.
+/// Parses the labels of every series, and guesses that the next series begins with the labels of
+/// the one before, so that right and wrong guesses both occur.
 #[derive(Default)]
 pub(super) struct RepeatingSink {
     last: Vec<u8>,

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::show;
 use crate::output;
 
-/// One line that is kept up to date in a terminal; elsewhere a line for each change that is more than
-/// a counter.
+/// One line that is kept up to date in a terminal; elsewhere a line for each change that is more
+/// than a counter.
 pub(super) struct Progress {
     line: ProgressBar,
     last: String,

@@ -42,8 +42,8 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
     Ok(table.print(output)?)
 }
 
-/// `coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples: 400 of 1000 series, 2.0 MiB read, 512.0
-/// KiB written`.
+/// `coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples: 400 of 1000 series, 2.0 MiB read,
+/// 512.0 KiB written`.
 pub(super) fn job(job: &Value, with_counters: bool) -> String {
     let Some(kind) = job["kind"].as_str() else {
         return "nothing".into();

@@ -1,5 +1,5 @@
-//! Comma-separated values as RFC 4180 has them. By hand: quoting is four lines, and the `csv` crate would
-//! need a writer and a buffer of its own for each line.
+//! Comma-separated values as RFC 4180 has them. By hand: quoting is four lines, and the `csv` crate
+//! would need a writer and a buffer of its own for each line.
 
 use std::collections::BTreeSet;
 

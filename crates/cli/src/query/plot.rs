@@ -9,7 +9,8 @@
 //!
 //! Holds always:
 //! - Where nothing was measured nothing is drawn: lines connect neighbouring steps only.
-//! - Colours tell series apart in a terminal, letters elsewhere; nothing but the text depends on it.
+//! - Colours tell series apart in a terminal, letters elsewhere; nothing but the text depends on
+//!   it.
 
 mod axes;
 mod canvas;

@@ -1,7 +1,7 @@
 //! `icecore export`: slices of time, one after the other, appended to a file.
 //!
-//! Holds always: time without data costs a number of requests that grows with its logarithm. After an empty
-//! slice the next one that has something is looked for.
+//! Holds always: time without data costs a number of requests that grows with its logarithm. After
+//! an empty slice the next one that has something is looked for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write};
@@ -25,8 +25,9 @@ const AHEAD_MS: i64 = 2 * 3_600_000;
 
 /// Write series of a server to a file
 ///
-/// Slice of time by slice of time, so that an import finds what belongs together close together and an
-/// interrupted export can go on. The file has its name when it is complete, FILE.part until then.
+/// Slice of time by slice of time, so that an import finds what belongs together close together and
+/// an interrupted export can go on. The file has its name when it is complete, FILE.part until
+/// then.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Export {
@@ -319,7 +320,8 @@ impl Slices {
     }
 }
 
-/// The first slice that has something, found by asking about ever more slices and then about ever fewer.
+/// The first slice that has something, found by asking about ever more slices and then about ever
+/// fewer.
 struct Search {
     /// Slices before it have nothing.
     first: i64,

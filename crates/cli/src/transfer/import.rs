@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// Store the content of a file in a server
 ///
-/// Takes what export writes, lines of JSON from elsewhere, and Prometheus' text format with timestamps;
-/// the first bytes say which, and whether it is compressed with gzip or zstd.
+/// Takes what export writes, lines of JSON from elsewhere, and Prometheus' text format with
+/// timestamps; the first bytes say which, and whether it is compressed with gzip or zstd.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {

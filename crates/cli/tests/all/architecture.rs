@@ -107,8 +107,8 @@ fn crates_depend_on_each_other_as_drawn() {
     );
 }
 
-/// A part can be read and changed without those that use it: imports between the top-level modules of a
-/// crate have no ring.
+/// A part can be read and changed without those that use it: imports between the top-level modules
+/// of a crate have no ring.
 #[test]
 fn modules_of_a_crate_have_no_import_ring() {
     for folder in std::fs::read_dir(root().join("crates")).unwrap() {

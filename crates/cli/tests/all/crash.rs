@@ -1,4 +1,5 @@
-//! The process is killed again and again under load; nothing acknowledged is lost, nothing invented.
+//! The process is killed again and again under load; nothing acknowledged is lost, nothing
+//! invented.
 //!
 //! ```text
 //! start ─► ready ─► read everything, compare ─► load ─► end (SIGKILL, fail point, SIGTERM)
@@ -116,8 +117,8 @@ fn acknowledged_samples_survive_each_fail_point() {
     assert!(missed.is_empty(), "never reached: {missed:?}");
 }
 
-/// Buckets are coarsened, folded and dropped all the time, by itself and because somebody asks for it,
-/// while samples come in for the very same hours.
+/// Buckets are coarsened, folded and dropped all the time, by itself and because somebody asks for
+/// it, while samples come in for the very same hours.
 #[test]
 fn acknowledged_samples_survive_kills_inside_maintenance() {
     let rounds = number_from("CRASH_ROUNDS").unwrap_or(6);
@@ -252,8 +253,8 @@ impl CrashTest {
         .spawn()
     }
 
-    /// Settings under which hours, epochs and files turn over in seconds. Where a fail point is to be
-    /// reached they all do; otherwise chance decides, the real defaults included.
+    /// Settings under which hours, epochs and files turn over in seconds. Where a fail point is to
+    /// be reached they all do; otherwise chance decides, the real defaults included.
     fn settings(&mut self, end: End) -> Vec<String> {
         let quick = matches!(end, End::FailPoint(..));
         let mut flags = Vec::new();

@@ -1,8 +1,8 @@
-//! All doors at once, with a SIGKILL in the middle: remote write, OTLP over HTTP and gRPC with delta sums,
-//! import, and a target that is scraped.
+//! All doors at once, with a SIGKILL in the middle: remote write, OTLP over HTTP and gRPC with
+//! delta sums, import, and a target that is scraped.
 //!
-//! Holds always: what was acknowledged is there; a delta sum is what was acknowledged plus at most what was
-//! in flight, and sending that again makes it equal.
+//! Holds always: what was acknowledged is there; a delta sum is what was acknowledged plus at most
+//! what was in flight, and sending that again makes it equal.
 //!
 //! `DOORS_SECONDS=60` is the long form.
 

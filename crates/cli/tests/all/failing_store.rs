@@ -1,5 +1,5 @@
-//! The store goes away under a running process: nothing is acknowledged that would be lost, the log and
-//! `/-/ready` say why, and where it can come back, it does without a restart.
+//! The store goes away under a running process: nothing is acknowledged that would be lost, the log
+//! and `/-/ready` say why, and where it can come back, it does without a restart.
 
 use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! A second writer on the same directory is refused, or takes over when it is told to: the first one
-//! says why and ends, and nothing that either acknowledged is lost.
+//! A second writer on the same directory is refused, or takes over when it is told to: the first
+//! one says why and ends, and nothing that either acknowledged is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};

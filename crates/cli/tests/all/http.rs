@@ -1,16 +1,16 @@
 //! A small blocking HTTP/1.1 client: one connection that is kept, and nothing but this machine.
 //!
 //! Holds always:
-//! - A request is sent once. Whether a failed one arrived is unknown, and the caller is told so by an
-//!   error; repeating it is the caller's decision.
+//! - A request is sent once. Whether a failed one arrived is unknown, and the caller is told so by
+//!   an error; repeating it is the caller's decision.
 //! - An answer that breaks off is an error, never a short body.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Long enough for a busy machine. A request that takes longer is a hang and fails the test, because
-/// its outcome would stay open while the process lives.
+/// Long enough for a busy machine. A request that takes longer is a hang and fails the test,
+/// because its outcome would stay open while the process lives.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {

@@ -1,4 +1,5 @@
-//! What must be in the database: each sample that was acknowledged, and what may be there beside it.
+//! What must be in the database: each sample that was acknowledged, and what may be there beside
+//! it.
 //!
 //! Holds always:
 //! - One owner writes a series, one request after the other, so which write was last is known.

@@ -1,9 +1,9 @@
 //! The load: writers that send remote write requests and know what must be there afterwards.
 //!
-//! Each writer owns its series, so the order of writes to a series is known. Their samples lie in the
-//! last four hours and in a few hours long gone, or in chosen hours that have ended, then with
-//! exemplars: in order, out of order, late, repeated with the same or another value, stale markers and
-//! every kind of float, here and there a native histogram.
+//! Each writer owns its series, so the order of writes to a series is known. Their samples lie in
+//! the last four hours and in a few hours long gone, or in chosen hours that have ended, then with
+//! exemplars: in order, out of order, late, repeated with the same or another value, stale markers
+//! and every kind of float, here and there a native histogram.
 
 mod series;
 
@@ -95,7 +95,8 @@ impl Writer {
         }
     }
 
-    /// Sends a few scrapes of all its series in each of its hours, at the same times for all of them.
+    /// Sends a few scrapes of all its series in each of its hours, at the same times for all of
+    /// them.
     pub(crate) fn fill(&mut self, client: &mut Client, scrapes: usize) -> Outcome {
         let Spread::Hours(hours) = self.spread.clone() else {
             panic!("a writer around now is not filled");

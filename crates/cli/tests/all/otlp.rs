@@ -1,4 +1,5 @@
-//! A client that is not ours: the OpenTelemetry SDK of Python, every instrument, cumulative and delta.
+//! A client that is not ours: the OpenTelemetry SDK of Python, every instrument, cumulative and
+//! delta.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

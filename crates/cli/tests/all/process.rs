@@ -119,8 +119,8 @@ fn recovery_is_healthy_but_not_ready() {
     let mut first = Serve::new(workplace.path("data"), workplace.path("log-1")).start();
     send(&first, &mut writers[0], 300);
     first.kill();
-    // The door opens before the database does, so that a start can be seen on its way. A test that was
-    // kept from looking in time starts the process again.
+    // The door opens before the database does, so that a start can be seen on its way. A test that
+    // was kept from looking in time starts the process again.
     for attempt in 2..20 {
         let log = workplace.path(&format!("log-{attempt}"));
         let mut served = Serve::new(workplace.path("data"), log).spawn();

@@ -1,5 +1,5 @@
-//! Remote write 1.0 as a client sends it: protobuf in snappy, written independently of the product's
-//! decoder.
+//! Remote write 1.0 as a client sends it: protobuf in snappy, written independently of the
+//! product's decoder.
 
 use crate::ledger::Value;
 

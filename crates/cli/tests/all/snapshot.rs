@@ -1,5 +1,5 @@
-//! `icecore snapshot` and `icecore restore`: a snapshot becomes a database of its own, and the original
-//! may go.
+//! `icecore snapshot` and `icecore restore`: a snapshot becomes a database of its own, and the
+//! original may go.
 
 use std::path::Path;
 use std::process::Output;

@@ -2,8 +2,8 @@
 //! (schemas −4 to 8) or in buckets with custom bounds (schema −53).
 //!
 //! The fields are public and may contradict each other, because they come from clients.
-//! [`Histogram::validate`] is the gate: what passed it has spans that fit its buckets, bucket indexes
-//! that fit an `i32`, and counts that are not negative.
+//! [`Histogram::validate`] is the gate: what passed it has spans that fit its buckets, bucket
+//! indexes that fit an `i32`, and counts that are not negative.
 //!
 //! Equality is bit for bit, so that a histogram with a NaN sum (a stale one, for example) equals
 //! itself and −0 differs from 0.

@@ -1,13 +1,14 @@
-//! The checks a histogram has to pass before it is stored: those of Prometheus, plus limits that keep
-//! bucket indexes and counts inside their types, so that no later arithmetic has to doubt them.
+//! The checks a histogram has to pass before it is stored: those of Prometheus, plus limits that
+//! keep bucket indexes and counts inside their types, so that no later arithmetic has to doubt
+//! them.
 
 use super::{
     CUSTOM_BUCKETS_SCHEMA, Histogram, HistogramCounts, HistogramError, MAX_HISTOGRAM_BUCKETS, Span,
 };
 
 impl Histogram {
-    /// Checks that the parts fit together. Buckets of float histograms are not added up and compared
-    /// with the count: rounding would refuse valid ones.
+    /// Checks that the parts fit together. Buckets of float histograms are not added up and
+    /// compared with the count: rounding would refuse valid ones.
     pub fn validate(&self) -> Result<(), HistogramError> {
         self.check_sizes()?;
         let (positive, negative) = self.counts.bucket_counts();
@@ -88,8 +89,9 @@ fn check_bounds(bounds: &[f64]) -> Result<(), HistogramError> {
     Ok(())
 }
 
-/// Checks spans against the number of buckets they cover, and returns the index after the last bucket.
-/// There are at most [`MAX_HISTOGRAM_BUCKETS`] spans of 32-bit numbers, so 64 bits cannot overflow.
+/// Checks spans against the number of buckets they cover, and returns the index after the last
+/// bucket. There are at most [`MAX_HISTOGRAM_BUCKETS`] spans of 32-bit numbers, so 64 bits cannot
+/// overflow.
 fn check_spans(spans: &[Span], have: usize) -> Result<i64, HistogramError> {
     let mut need = 0;
     let mut end = 0;

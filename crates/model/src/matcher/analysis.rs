@@ -11,8 +11,8 @@ use super::pattern::{Glob, GlobPiece};
 /// Most bytes of all values to which a pattern is written out.
 const MAX_EXPANDED_BYTES: usize = 4 << 20;
 
-/// The same pattern without `^` where it begins and `$` where it ends: both ends are anchored anyway,
-/// and the anchors would hide `^(a|b)$` from the analysis.
+/// The same pattern without `^` where it begins and `$` where it ends: both ends are anchored
+/// anyway, and the anchors would hide `^(a|b)$` from the analysis.
 pub(super) fn without_edge_anchors(hir: &Hir) -> Hir {
     strip(&strip(hir, Look::Start), Look::End)
 }

@@ -1,7 +1,7 @@
 //! A regex whose captures are expanded into a template.
 //!
-//! Holds always: the pattern means what it means in a matcher (Go's syntax, anchored at both ends, the
-//! dot matches a newline), and templates are those of Go's `Regexp.Expand`.
+//! Holds always: the pattern means what it means in a matcher (Go's syntax, anchored at both ends,
+//! the dot matches a newline), and templates are those of Go's `Regexp.Expand`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ impl AnchoredRegex {
 
     /// The template with the groups that `text` gives, or `None` if the pattern does not match it.
     ///
-    /// In the template, `$name` and `${name}` stand for what a group caught, where the name is as long
-    /// as it can be: `$1x` is the group `1x`. A number is the group's number, 0 the whole text. A group
-    /// that does not exist or caught nothing is empty, `$$` is a dollar sign, and a dollar sign with
-    /// no name after it is itself.
+    /// In the template, `$name` and `${name}` stand for what a group caught, where the name is as
+    /// long as it can be: `$1x` is the group `1x`. A number is the group's number, 0 the whole
+    /// text. A group that does not exist or caught nothing is empty, `$$` is a dollar sign, and a
+    /// dollar sign with no name after it is itself.
     pub fn expand(&self, text: &str, template: &str) -> Option<String> {
         if !template.contains('$') {
             return self.is_match(text).then(|| template.to_owned());

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Holds always:
-//! - A regex has the meaning it has in Prometheus 3: RE2 as Go writes it, anchored at both ends, and
-//!   the dot matches a newline.
+//! - A regex has the meaning it has in Prometheus 3: RE2 as Go writes it, anchored at both ends,
+//!   and the dot matches a newline.
 //! - An absent label has the empty value.
 //! - A matcher is checked and compiled once, when it is made; cloning shares it.
 //! - Time to match is linear in the value, memory is bounded by the named limits of `pattern`.

@@ -17,8 +17,8 @@ pub(super) const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Most memory a compiled regex may take. A counted repetition of a large class reaches it.
 pub(super) const MAX_COMPILED_BYTES: usize = 8 << 20;
 
-/// Most values to which a pattern is written out, unless the pattern itself lists more: beyond this,
-/// trying each stored value once is cheaper than looking all of them up.
+/// Most values to which a pattern is written out, unless the pattern itself lists more: beyond
+/// this, trying each stored value once is cheaper than looking all of them up.
 const MAX_EXPANDED_LITERALS: usize = 256;
 
 pub(super) struct Pattern {
@@ -93,8 +93,8 @@ fn parse(pattern: &str, translated: &str) -> Result<Hir, MatcherError> {
     parsed.map_err(|error| syntax_error(pattern, translated, &error))
 }
 
-/// What translation leaves to be found here, in the words of Go. The place is quoted where it reads the
-/// same as in the pattern.
+/// What translation leaves to be found here, in the words of Go. The place is quoted where it reads
+/// the same as in the pattern.
 fn syntax_error(pattern: &str, translated: &str, error: &regex_syntax::Error) -> MatcherError {
     let (reason, at) = match error {
         regex_syntax::Error::Parse(error) => match error.kind() {
@@ -145,8 +145,8 @@ pub(super) fn compile(pattern: &str, translated: &str) -> Result<Regex, MatcherE
 }
 
 /// Text with gaps: `prefix`, then each piece after a gap, the last piece at the end of the value.
-/// `.*foo.+` is the empty prefix, `foo` after any gap, and the empty text after a gap of at least one
-/// character.
+/// `.*foo.+` is the empty prefix, `foo` after any gap, and the empty text after a gap of at least
+/// one character.
 pub(super) struct Glob {
     pub(super) prefix: String,
     /// Never empty; the last one must end the value.
@@ -172,8 +172,8 @@ impl Glob {
         self.prefix.is_empty() && self.pieces.len() == 1 && self.pieces[0].text.is_empty()
     }
 
-    /// Takes each piece at its leftmost place: if any way to place them exists, this one does, because
-    /// a piece further left only leaves more room to those after it.
+    /// Takes each piece at its leftmost place: if any way to place them exists, this one does,
+    /// because a piece further left only leaves more room to those after it.
     fn matches(&self, value: &str) -> bool {
         let Some(mut rest) = value.strip_prefix(self.prefix.as_str()) else {
             return false;

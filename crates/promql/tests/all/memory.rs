@@ -1,7 +1,8 @@
 //! Memory use of large queries, over a source that generates its series as they are read.
 //!
 //! ```text
-//! cargo test --release -p icecore-promql --test all memory -- --ignored --nocapture --test-threads 1
+//! cargo test --release -p icecore-promql --test all memory -- \
+//!     --ignored --nocapture --test-threads 1
 //! ```
 
 use std::fs;

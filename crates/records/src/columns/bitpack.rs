@@ -42,8 +42,8 @@ pub(super) fn pack(numbers: &[u64], width: u32, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// Turns packed bytes back into numbers. It owns the room from which whole words can be loaded at any
-/// byte, so one is made per body, not per block.
+/// Turns packed bytes back into numbers. It owns the room from which whole words can be loaded at
+/// any byte, so one is made per body, not per block.
 pub(super) struct Unpacker {
     padded: [u8; PADDED],
 }
@@ -55,8 +55,8 @@ impl Unpacker {
         }
     }
 
-    /// Fills `out` with `base` plus each number. Of a block with fewer numbers than [`BLOCK`] the rest
-    /// of `out` means nothing.
+    /// Fills `out` with `base` plus each number. Of a block with fewer numbers than [`BLOCK`] the
+    /// rest of `out` means nothing.
     pub(super) fn unpack(&mut self, packed: &[u8], width: u32, base: i64, out: &mut [i64; BLOCK]) {
         let len = packed.len().min(BLOCK * 8);
         self.padded[..len].copy_from_slice(&packed[..len]);

@@ -10,8 +10,8 @@
 //! - No code is longer than [`MAX_CODE_LEN`].
 //! - Four runs are read side by side, because one alone would wait for each code's length.
 
-/// Symbols of the alphabet. Twice as many, with longer codes, took half a percent more in chunks of 960
-/// numbers, because the code itself is stored, and a quarter more time to read.
+/// Symbols of the alphabet. Twice as many, with longer codes, took half a percent more in chunks of
+/// 960 numbers, because the code itself is stored, and a quarter more time to read.
 pub(super) const MAX_SYMBOLS: usize = 16;
 pub(super) const MAX_CODE_LEN: u32 = 8;
 pub(super) const STREAMS: usize = 4;
@@ -143,8 +143,8 @@ impl Table {
         Some(Self { entries })
     }
 
-    /// Reads `out.len()` symbols from streams of these sizes, one after the other in `bytes`. `None`
-    /// if they are not exactly as long as their symbols.
+    /// Reads `out.len()` symbols from streams of these sizes, one after the other in `bytes`.
+    /// `None` if they are not exactly as long as their symbols.
     pub(super) fn read(
         &self,
         bytes: &[u8],

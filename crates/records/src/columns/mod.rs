@@ -3,11 +3,11 @@
 //! ```text
 //! record   version | n | s | timestamps | length of each chunk but the last | chunk, chunk, …
 //!                             │                                               s values each
-//!                             └ regular | grid and residuals | a column that series of the bucket share
+//!                             └ regular | grid and residuals | a shared column of the bucket
 //! ```
 //!
-//! Timestamps belong to the record, values to chunks that are found by the index of a sample: a short
-//! range of time decodes few chunks.
+//! Timestamps belong to the record, values to chunks that are found by the index of a sample: a
+//! short range of time decodes few chunks.
 //!
 //! Holds always:
 //! - Nothing is lost: every bit pattern of a value and every strictly increasing list of timestamps

@@ -4,11 +4,11 @@
 //! 0  nothing          the number itself
 //! 1  same             number − previous
 //! 2  same step        step − previous step; the first step is stored
-//! 3…5  damped trend   step − trend, where the trend follows the residuals by a half, quarter, eighth
+//! 3…5  damped trend   step − trend; the trend follows the residuals by a half, quarter, eighth
 //! ```
 //!
-//! The trend is kept in 64ths; a residual moves it by at most 2^limit, so that a counter's reset does
-//! not throw it off: `trend += clamp(residual, ±2^limit) · 64 / 2^k`.
+//! The trend is kept in 64ths; a residual moves it by at most 2^limit, so that a counter's reset
+//! does not throw it off: `trend += clamp(residual, ±2^limit) · 64 / 2^k`.
 //!
 //! Holds always:
 //! - All arithmetic wraps, so every column comes back.
@@ -314,8 +314,8 @@ impl CostEstimator {
 }
 
 /// The sum of the distances to (about) the median, which a frame of reference has for nothing. The
-/// median and not the mean, which a single jump would move. Distances over 2^50 count as that: far is
-/// far, and sums stay in range.
+/// median and not the mean, which a single jump would move. Distances over 2^50 count as that: far
+/// is far, and sums stay in range.
 fn deviation(residuals: &[i64]) -> u64 {
     let every = residuals.len().div_ceil(WARM_UP).max(1);
     let mut some = [0i64; WARM_UP];

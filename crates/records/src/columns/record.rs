@@ -1,12 +1,13 @@
 //! The record: a header, timestamps, a directory of chunks, and the chunks.
 //!
 //! ```text
-//! version u8 = 1 | n uv | s uv | form u8 | timestamps | length of each chunk but the last, uv | chunks
+//! version u8 = 1 | n uv | s uv | form u8 | timestamps
+//!     | length of each chunk but the last, uv | chunks
 //! ```
 //!
 //! Forms 0 and 1 are the record's own timestamps (`timestamps`); form 2 names a shared column:
-//! `column uv | index of the first sample uv`. A chunk holds s values (the last one what is left); s
-//! is the writer's business.
+//! `column uv | index of the first sample uv`. A chunk holds s values (the last one what is left);
+//! s is the writer's business.
 
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ const RECORD: &str = "TimeSeries";
 const VERSION: u8 = 1;
 const SHARED: u8 = 2;
 
-/// Chunks are written with at most so many samples. Fewer cost bytes, more cost reads of a short range.
+/// Chunks are written with at most so many samples. Fewer cost bytes, more cost reads of a short
+/// range.
 const WRITTEN_CHUNK_LEN: usize = 1024;
 
 /// Where the timestamps of a record are to lie.
@@ -151,8 +153,8 @@ impl<'a> ColumnRecord<'a> {
         }
     }
 
-    /// Appends the values of a range of samples. Only the chunks that overlap it are decoded. After an
-    /// error `out` is as it was.
+    /// Appends the values of a range of samples. Only the chunks that overlap it are decoded. After
+    /// an error `out` is as it was.
     pub fn decode_values(
         &self,
         range: Range<usize>,

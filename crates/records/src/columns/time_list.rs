@@ -127,7 +127,8 @@ impl TimeList {
         start..end.max(start)
     }
 
-    /// The index of the first timestamp that is not before `time_ms`; the length where there is none.
+    /// The index of the first timestamp that is not before `time_ms`; the length where there is
+    /// none.
     fn first_from(&self, time_ms: i64) -> usize {
         let (Some(first), Some(last)) = (self.first(), self.last()) else {
             return 0;
@@ -149,9 +150,9 @@ impl TimeList {
         self.search_around(guess, time_ms)
     }
 
-    /// Looks for the first timestamp from `time_ms` on in growing steps away from a guess, then between
-    /// the last two: right for any guess, fast for a good one. The last timestamp is not before
-    /// `time_ms`, the first one is.
+    /// Looks for the first timestamp from `time_ms` on in growing steps away from a guess, then
+    /// between the last two: right for any guess, fast for a good one. The last timestamp is not
+    /// before `time_ms`, the first one is.
     fn search_around(&self, guess: usize, time_ms: i64) -> usize {
         let is_before = |index: usize| self.at(index).is_some_and(|time| time < time_ms);
         let last = self.len - 1;

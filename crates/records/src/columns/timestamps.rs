@@ -5,12 +5,13 @@
 //! form 1   the same | length uv of what follows | predictor u8 | bodies        grid and residuals
 //! ```
 //!
-//! The grid is start + i × interval. A residual is what a timestamp is off the grid, in form 1 after
-//! prediction: 0 none, 1 the difference to the residual before, 2 the difference of these differences.
-//! Residuals lie in bodies of [`MAX_CHUNK_LEN`] (`integers`).
+//! The grid is start + i × interval. A residual is what a timestamp is off the grid, in form 1
+//! after prediction: 0 none, 1 the difference to the residual before, 2 the difference of these
+//! differences. Residuals lie in bodies of [`MAX_CHUNK_LEN`] (`integers`).
 //!
 //! Holds always:
-//! - All arithmetic wraps, so any strictly increasing list is stored; what decodes increases strictly.
+//! - All arithmetic wraps, so any strictly increasing list is stored; what decodes increases
+//!   strictly.
 //! - Same list, same bytes: of all ways that promise the same size the first one is taken.
 
 use icecore_model::varint::{push_varint, push_zigzag};
@@ -140,8 +141,8 @@ struct Residuals {
 }
 
 impl Residuals {
-    /// Tries the median interval with every predictor, which is what scrapes with gaps need, and the
-    /// mean interval without, which is what an interval between two milliseconds needs.
+    /// Tries the median interval with every predictor, which is what scrapes with gaps need, and
+    /// the mean interval without, which is what an interval between two milliseconds needs.
     fn smallest_of(timestamps: &[i64]) -> Self {
         let [median, mean] = likely_intervals(timestamps);
         let over = |interval| Self {
@@ -171,8 +172,8 @@ impl Residuals {
     }
 }
 
-/// About the bits that numbers take as distances to the median of their block. A few far ones count for
-/// their own size only, as they do in a patched body.
+/// About the bits that numbers take as distances to the median of their block. A few far ones count
+/// for their own size only, as they do in a patched body.
 fn estimated_bits(numbers: &[i64]) -> u64 {
     let mut scratch = [0; ESTIMATE_BLOCK];
     let mut bits = 0;

@@ -50,8 +50,8 @@ pub(super) const SHORT_CODE_BITS: u32 = 8;
 /// The first word whose top bits are not a code of classes 0 to 2 any more.
 pub(super) const LONG_CODES: u64 = 0b111 << 61;
 
-/// By the next eight bits: length and delta of delta of a code of classes 0 to 2. With scrape jitter
-/// the class is random, and a table costs less than branches that cannot be predicted.
+/// By the next eight bits: length and delta of delta of a code of classes 0 to 2. With scrape
+/// jitter the class is random, and a table costs less than branches that cannot be predicted.
 pub(super) const SHORT_CODES: [(u8, i8); 1 << SHORT_CODE_BITS] = {
     let mut codes = [(0, 0); 1 << SHORT_CODE_BITS];
     let mut index = 0;

@@ -12,8 +12,8 @@ use crate::DecodeError;
 use crate::container;
 use crate::reader::Reader;
 
-/// A sample takes at most 5 + 64 + 13 + 64 bits, and the last read of it goes 9 bytes far: with this
-/// many bytes from the start of a sample on, none of its reads can pass the end.
+/// A sample takes at most 5 + 64 + 13 + 64 bits, and the last read of it goes 9 bytes far: with
+/// this many bytes from the start of a sample on, none of its reads can pass the end.
 const SAMPLE_ROOM: usize = 32;
 
 /// The least that a sample takes: one bit for the timestamp, one for the value.

@@ -33,8 +33,8 @@ use crate::DecodeError;
 
 const RECORD: &str = "TimeSeries";
 
-/// Writes a stream from columns of equal length. Timestamps must be strictly increasing: leaving a sample out
-/// would lose it.
+/// Writes a stream from columns of equal length. Timestamps must be strictly increasing: leaving a
+/// sample out would lose it.
 pub fn encode(timestamps: &[i64], values: &[f64]) -> Vec<u8> {
     assert_eq!(
         timestamps.len(),

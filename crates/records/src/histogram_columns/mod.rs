@@ -5,7 +5,7 @@
 //! times    the timestamps of all entries (`columns::time_column`, relative to 0)
 //! runs     which entries are a stored histogram, a repetition, or none at all (`runs`)
 //! block    uv (histograms << 2 | kind) | uv length | body; at most 1024 histograms
-//!          kind 0   histograms one by one, as in version 1, the first with its layout (`histogram`)
+//!          kind 0   histograms as in version 1, the first with its layout (`histogram`)
 //!          kind 1   a layout, then columns (`block`)
 //!          kind 2   columns with the layout of the last block that has columns
 //! ```
@@ -13,8 +13,8 @@
 //! Holds always:
 //! - Every bit of every field survives, also of histograms that contradict themselves.
 //! - Same entries, same bytes.
-//! - Memory stays in proportion to the bytes, although columns that do not change take hardly any: a
-//!   run repeats one shared histogram, and only a few entries per byte; a block whose histograms
+//! - Memory stays in proportion to the bytes, although columns that do not change take hardly any:
+//!   a run repeats one shared histogram, and only a few entries per byte; a block whose histograms
 //!   would take too much for its length is refused, and never written.
 
 mod block;
@@ -125,7 +125,8 @@ impl<'h> BlockWriter<'_, 'h> {
         let Some(first) = block.first() else { return };
         let columns = block::encode(block);
         if !block::is_in_proportion(first, block.len(), columns.len()) {
-            // Too regular for its size: shorter blocks have more heads, and rows are never too short.
+            // Too regular for its size: shorter blocks have more heads, and rows are never too
+            // short.
             if block.len() < 2 * MIN_COLUMN_LEN {
                 self.push_rows(block);
             } else {

@@ -46,7 +46,8 @@ pub(super) struct Compression {
 }
 
 impl Compression {
-    /// Appends a section to a block: compressed with `codec`, or as it is where that is not smaller.
+    /// Appends a section to a block: compressed with `codec`, or as it is where that is not
+    /// smaller.
     pub(super) fn push_section(&mut self, block: &mut Vec<u8>, kind: u8, codec: Codec, raw: &[u8]) {
         // What cannot be read back must not be acknowledged.
         assert!(

@@ -54,8 +54,8 @@ pub fn decode_block(block: &[u8]) -> Result<Vec<Section>, DecodeError> {
     Ok(sections)
 }
 
-/// The same without label sets: `define` gets each definition as pairs that are sorted by name, and no
-/// section holds them. A replay has millions of definitions and needs none as a label set.
+/// The same without label sets: `define` gets each definition as pairs that are sorted by name, and
+/// no section holds them. A replay has millions of definitions and needs none as a label set.
 pub fn decode_block_with(
     block: &[u8],
     mut define: impl FnMut(u32, &[(&str, &str)]),

@@ -2,8 +2,8 @@
 //!
 //! Holds always:
 //! - A section ends before the entry that would make it longer than a section may be.
-//! - Sections of a kind follow one another, so that the last entries of a kind are the last of the block:
-//!   `totals` counts them from there.
+//! - Sections of a kind follow one another, so that the last entries of a kind are the last of the
+//!   block: `totals` counts them from there.
 
 use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{Exemplar, Histogram, Metadata};

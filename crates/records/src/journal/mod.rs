@@ -10,8 +10,8 @@
 //! the commit loop only puts blocks together.
 //!
 //! Holds always:
-//! - A block needs no other block to be read, except for the definitions of the series it refers to:
-//!   later records are readable without a lost one.
+//! - A block needs no other block to be read, except for the definitions of the series it refers
+//!   to: later records are readable without a lost one.
 //! - A section of a kind that this program does not know is reported, never skipped silently.
 //! - A section expands to at most [`MAX_EXPANSION`] times its stored size, and to at most
 //!   [`MAX_SECTION_BYTES`]. More entries of a kind are written as several sections in a row, and
@@ -40,8 +40,8 @@ const RECORD: &str = "Journal";
 const VERSION: u8 = 1;
 const CHECKSUM_END: usize = 9;
 
-/// The most blocks of a record: so many sequence numbers are not used again after a record that cannot be
-/// read.
+/// The most blocks of a record: so many sequence numbers are not used again after a record that
+/// cannot be read.
 pub const MAX_BLOCKS: usize = 1 << 20;
 
 /// The most bytes of a block: a SlateDB value has a length of 32 bits.

@@ -1,5 +1,5 @@
-//! Whatever an encoder accepts its decoder reads: each pair at the edge of what the decoder takes, and that
-//! the encoder refuses what lies behind it, in every build.
+//! Whatever an encoder accepts its decoder reads: each pair at the edge of what the decoder takes,
+//! and that the encoder refuses what lies behind it, in every build.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,5 +1,5 @@
-//! How a client speaks HTTP, as it is written: credentials, TLS, proxies, headers. The keys lie beside the others
-//! of a scrape configuration or of `http_sd_configs`.
+//! How a client speaks HTTP, as it is written: credentials, TLS, proxies, headers. The keys lie
+//! beside the others of a scrape configuration or of `http_sd_configs`.
 
 use reqwest::Url;
 

@@ -1,5 +1,5 @@
-//! From a file to [`ScrapeSettings`]: `global` first, then the jobs of the file itself, then those of
-//! `scrape_config_files`.
+//! From a file to [`ScrapeSettings`]: `global` first, then the jobs of the file itself, then those
+//! of `scrape_config_files`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

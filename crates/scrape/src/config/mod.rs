@@ -57,8 +57,8 @@ impl Default for ScrapeSettings {
 }
 
 impl ScrapeSettings {
-    /// From now on all jobs store since when counters count, and ask for protobuf first where nothing
-    /// else is said: it has these times at no cost.
+    /// From now on all jobs store since when counters count, and ask for protobuf first where
+    /// nothing else is said: it has these times at no cost.
     pub fn take_start_timestamps(&mut self) {
         let first = self.global.take_start_timestamps();
         for job in &mut self.jobs {
@@ -91,18 +91,21 @@ pub(crate) struct ScrapeConfig {
     /// Staleness markers also for series with their own timestamps.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) enable_compression: bool,
-    /// Whether it is stored since when counters count; without, `_created` lines are series as any other.
+    /// Whether it is stored since when counters count; without, `_created` lines are series as any
+    /// other.
     pub(crate) start_timestamps: bool,
     /// Whether native histograms are taken from protobuf; without, only their classic parts are.
     pub(crate) scrape_native_histograms: bool,
-    /// Both of these: keep classic series beside native histograms, and make custom-bounds histograms of classic ones.
+    /// Both of these: keep classic series beside native histograms, and make custom-bounds
+    /// histograms of classic ones.
     pub(crate) always_scrape_classic_histograms: bool,
     pub(crate) convert_classic_histograms_to_nhcb: bool,
     pub(crate) native_histogram_bucket_limit: u64,
     pub(crate) native_histogram_min_bucket_factor: f64,
     pub(crate) metric_name_validation: NameValidation,
     pub(crate) metric_name_escaping: NameEscaping,
-    /// `scrape_timeout_seconds`, `scrape_sample_limit` and `scrape_body_size_bytes` are stored as well.
+    /// `scrape_timeout_seconds`, `scrape_sample_limit` and `scrape_body_size_bytes` are stored as
+    /// well.
     pub(crate) extra_scrape_metrics: bool,
     /// 0 means no limit, in all of these.
     pub(crate) body_size_limit: u64,

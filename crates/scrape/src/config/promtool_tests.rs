@@ -1,4 +1,5 @@
-//! The same small files are given to `promtool check config`, and both must accept or refuse the same ones.
+//! The same small files are given to `promtool check config`, and both must accept or refuse the
+//! same ones.
 //!
 //! Only keys that Prometheus 2.42 (Debian 12) knows are here, and no names that only UTF-8 allows.
 

@@ -1,7 +1,7 @@
 //! The settings as a Prometheus file again, for `/api/v1/status/config`.
 //!
-//! Holds always: no secret is in it; without secrets, reading it gives the same settings; what is zero, empty
-//! or false by default is left out, as Prometheus does it.
+//! Holds always: no secret is in it; without secrets, reading it gives the same settings; what is
+//! zero, empty or false by default is left out, as Prometheus does it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Where targets come from, as it is written: the `*_sd_configs` of a job and files of target groups.
+//! Where targets come from, as it is written: the `*_sd_configs` of a job and files of target
+//! groups.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +11,8 @@ const FILE_REFRESH: Duration = Duration::from_secs(300);
 const HTTP_REFRESH: Duration = Duration::from_secs(60);
 const DNS_REFRESH: Duration = Duration::from_secs(30);
 
-/// The discoveries of Prometheus that are not here. Their keys are known, so they are refused by name.
+/// The discoveries of Prometheus that are not here. Their keys are known, so they are refused by
+/// name.
 const UNSUPPORTED: [&str; 29] = [
     "aws_sd_configs",
     "azure_sd_configs",

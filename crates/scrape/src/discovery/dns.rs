@@ -23,8 +23,8 @@ pub(super) struct DnsQuery {
     pub(super) port: Option<u16>,
 }
 
-/// A resolver as the system is configured. Made anew for each round, because `/etc/resolv.conf` changes under
-/// long-lived processes.
+/// A resolver as the system is configured. Made anew for each round, because `/etc/resolv.conf`
+/// changes under long-lived processes.
 pub(super) fn of_system() -> Result<TokioResolver, String> {
     let mut builder = TokioResolver::builder_tokio().map_err(|error| error.to_string())?;
     // The refresh interval decides how old an answer may be.
@@ -98,8 +98,8 @@ async fn records(
     }
 }
 
-/// One group per record: labels belong to the whole group, and some differ from record to record. In an order of
-/// their own, because servers rotate their answers.
+/// One group per record: labels belong to the whole group, and some differ from record to record.
+/// In an order of their own, because servers rotate their answers.
 fn groups(name: &str, records: &[Record], port: Option<u16>) -> Vec<TargetGroup> {
     let mut found: Vec<_> = records
         .iter()
@@ -120,7 +120,8 @@ fn groups(name: &str, records: &[Record], port: Option<u16>) -> Vec<TargetGroup>
         .collect()
 }
 
-/// The address of a record, and the labels that only it has. What is no target (an alias on the way) is none.
+/// The address of a record, and the labels that only it has. What is no target (an alias on the
+/// way) is none.
 fn target(data: &RData, port: Option<u16>) -> Option<(String, Vec<(String, String)>)> {
     let with_port = |host: &str| port.map(|port| format!("{host}:{port}"));
     let label = |name: &str, value: String| (name.to_owned(), value);

@@ -1,7 +1,7 @@
 //! Targets from files, which are polled about every second.
 //!
-//! Polled, not watched: it works on every file system, network mounts and Kubernetes' symbolic links included, and a
-//! look at a file that has not changed costs one system call.
+//! Polled, not watched: it works on every file system, network mounts and Kubernetes' symbolic
+//! links included, and a look at a file that has not changed costs one system call.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;

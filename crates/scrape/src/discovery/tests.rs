@@ -1,5 +1,5 @@
-//! Discovery against live files, a live HTTP server and a live DNS server. Nothing here waits for a fixed time: a
-//! change is awaited until a generous deadline.
+//! Discovery against live files, a live HTTP server and a live DNS server. Nothing here waits for a
+//! fixed time: a change is awaited until a generous deadline.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -140,7 +140,8 @@ async fn files_are_followed() {
     ];
     assert_eq!(pool.labels(), expected);
 
-    // Fewer groups, then a new file, then a broken one, which changes nothing, then one that is gone.
+    // Fewer groups, then a new file, then a broken one, which changes nothing, then one that is
+    // gone.
     write(&at("a.yml"), "- targets: [a:3]\n");
     pool.until(&["a:3", "c:1"]).await;
     write(&at("d.yml"), "- targets: [d:1]\n");

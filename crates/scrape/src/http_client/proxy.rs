@@ -1,7 +1,7 @@
 //! Selection of the proxy for a request.
 //!
-//! As in Go, which Prometheus leaves this to: where exceptions can be given (`no_proxy`, the environment), addresses
-//! of this machine are never proxied.
+//! As in Go, which Prometheus leaves this to: where exceptions can be given (`no_proxy`, the
+//! environment), addresses of this machine are never proxied.
 
 use std::net::IpAddr;
 

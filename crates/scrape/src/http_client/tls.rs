@@ -185,7 +185,8 @@ impl ServerCertVerifier for NameVerifier {
     }
 }
 
-/// `insecure_skip_verify`: any certificate is accepted; only the handshake's signatures are checked.
+/// `insecure_skip_verify`: any certificate is accepted; only the handshake's signatures are
+/// checked.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -7,8 +7,8 @@ use axum::extract::State;
 use crate::app::App;
 use crate::middleware::error::ApiError;
 
-/// Answers when the new configuration is in force, or why it is not; and which settings changed, or need
-/// a restart to.
+/// Answers when the new configuration is in force, or why it is not; and which settings changed, or
+/// need a restart to.
 pub(crate) async fn reload(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     app.database()?;
     let scraping = app

@@ -1,7 +1,7 @@
 //! `/api/v1/admin/tsdb/…`: deletion and snapshots, as Prometheus has them, and more of the latter.
 //!
-//! Holds always: what a success says is durable. A client that disconnects leaves nothing half done: the work is the
-//! database's own.
+//! Holds always: what a success says is durable. A client that disconnects leaves nothing half
+//! done: the work is the database's own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,8 @@ pub(crate) async fn create_snapshot(
     let name = params.first("name").map(str::to_owned);
     let lifetime = lifetime(&params)?;
     let _slot = app.limits.maintenance_slot()?;
-    // A task of its own, because a client that goes away must not leave a snapshot that nobody lists.
+    // A task of its own, because a client that goes away must not leave a snapshot that nobody
+    // lists.
     let work = async move { database.create_snapshot(name.as_deref(), lifetime).await };
     let made = tokio::spawn(work).await;
     let made = made.map_err(|error| ApiError::internal(error.to_string()))??;

@@ -117,7 +117,8 @@ impl Config {
         self.sources.file.as_deref()
     }
 
-    /// What a person should know although the configuration is valid; for the log, once it is set up.
+    /// What a person should know although the configuration is valid; for the log, once it is set
+    /// up.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -128,8 +129,8 @@ impl Config {
         REGISTRY.render(self, &self.sources)
     }
 
-    /// Flag and value of every setting, in the order in which they are documented. Secrets are shown
-    /// as `<secret>`.
+    /// Flag and value of every setting, in the order in which they are documented. Secrets are
+    /// shown as `<secret>`.
     pub(crate) fn flags(&self) -> Vec<(String, String)> {
         REGISTRY.flags(self)
     }

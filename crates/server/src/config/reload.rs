@@ -5,13 +5,13 @@
 //!   flags and environment as at the start            └► others: named, because they need a restart
 //! ```
 //!
-//! Holds always: a configuration in force is one that could have been started with, except for settings
-//! that are named as waiting for a restart.
+//! Holds always: a configuration in force is one that could have been started with, except for
+//! settings that are named as waiting for a restart.
 
 use super::{Config, ConfigError, SETTINGS, Setting};
 
-/// Settings that a reload applies. The others are built into what a process sets up when it starts: its
-/// sockets, its threads, the database.
+/// Settings that a reload applies. The others are built into what a process sets up when it starts:
+/// its sockets, its threads, the database.
 const LIVE: [&str; 24] = [
     "server.request_timeout",
     "server.shutdown_grace",

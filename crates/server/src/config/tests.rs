@@ -183,7 +183,8 @@ fn every_setting_can_be_given_in_each_way() {
     }
 }
 
-/// Whether it can be changed together with all others: attributes are promoted by name, or all of them.
+/// Whether it can be changed together with all others: attributes are promoted by name, or all of
+/// them.
 fn goes_with_others(setting: &Setting) -> bool {
     setting.key != "otlp.promote_all_resource_attributes"
 }

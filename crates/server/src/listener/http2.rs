@@ -1,8 +1,8 @@
 //! HTTP/2 connections: several requests at once, and a check for clients that stop reading.
 //!
-//! A client of HTTP/2 can go on talking and still take nothing of an answer: each has a window of its
-//! own, and an empty one looks like any other wait. So each answer records when its last piece was
-//! handed over, and the connection checks them all.
+//! A client of HTTP/2 can go on talking and still take nothing of an answer: each has a window of
+//! its own, and an empty one looks like any other wait. So each answer records when its last piece
+//! was handed over, and the connection checks them all.
 //!
 //! Holds always: tasks of requests end with their connection.
 
@@ -29,7 +29,8 @@ use crate::listener::{
     CloseSignal, ConnectionError, HEAD_BYTES_MAX, HEAD_WAIT_MAX, RequestService,
 };
 
-/// Requests of one connection at once: what RFC 9113 asks for at least. More of them wait at the client.
+/// Requests of one connection at once: what RFC 9113 asks for at least. More of them wait at the
+/// client.
 pub(super) const STREAMS_MAX: u32 = 100;
 
 /// Bytes that a client may send ahead, per request and in all: they lie in memory until a handler

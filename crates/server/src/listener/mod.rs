@@ -7,12 +7,14 @@
 //! ```
 //!
 //! Holds always:
-//! - A client that sends or reads nothing for long enough loses its connection: in a handshake, between
-//!   requests, in the middle of one, and with HTTP/2 also when it only leaves one answer lying.
+//! - A client that sends or reads nothing for long enough loses its connection: in a handshake,
+//!   between requests, in the middle of one, and with HTTP/2 also when it only leaves one answer
+//!   lying.
 //! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
 //!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
 //!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
-//! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all requests.
+//! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all
+//!   requests.
 //!
 //! Elsewhere: TLS configuration and access control (`access`).
 
@@ -50,8 +52,8 @@ use icecore_access::{Access, PeerCertificate};
 /// Connections at once. Many more than writes and reads at once, because most are idle.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// The part of the file descriptors that connections may take. A store in a directory needs some for
-/// its files, and a store that has none left fails.
+/// The part of the file descriptors that connections may take. A store in a directory needs some
+/// for its files, and a store that has none left fails.
 const DESCRIPTORS_SHARE: usize = 2;
 
 /// How long a client may take for the head of its next request. It is also how long an idle
@@ -65,8 +67,8 @@ const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a request's head. Selectors in a URL can be long; Go's servers take a megabyte.
 pub(super) const HEAD_BYTES_MAX: u32 = 256 << 10;
 
-/// Pause after a failed accept: usually there are no file descriptors left, and trying again at once
-/// would only burn CPU.
+/// Pause after a failed accept: usually there are no file descriptors left, and trying again at
+/// once would only burn CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The versions of HTTP that a listener speaks.

@@ -6,7 +6,8 @@ use std::fs;
 use icecore_model::MetricType;
 use icecore_wire::prometheus::TextWriter;
 
-/// Ticks per second in `/proc`: part of Linux' contract with programs on all architectures we run on.
+/// Ticks per second in `/proc`: part of Linux' contract with programs on all architectures we run
+/// on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 const KIB: f64 = 1024.0;

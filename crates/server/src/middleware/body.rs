@@ -15,8 +15,9 @@ use crate::middleware::error::ApiError;
 const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// In each such stretch of waiting for a body that is held in memory, at least so much of it must
-/// arrive: half a kilobyte per second, which any line does. A client that sends most of its body and then
-/// a byte now and then would keep the memory of others. Longer than a pause, so that one alone is none.
+/// arrive: half a kilobyte per second, which any line does. A client that sends most of its body
+/// and then a byte now and then would keep the memory of others. Longer than a pause, so that one
+/// alone is none.
 const SLOWEST_STRETCH: Duration = Duration::from_secs(20);
 const SLOWEST_BYTES: usize = 10 << 10;
 
@@ -98,8 +99,8 @@ impl Pace {
 }
 
 /// Reads what is left of the body of a request that is refused, and throws it away. A connection
-/// that is closed while its client still sends breaks before the client has read the answer, so that
-/// it would send the same again. Whoever asked before sending (`Expect`) has not begun.
+/// that is closed while its client still sends breaks before the client has read the answer, so
+/// that it would send the same again. Whoever asked before sending (`Expect`) has not begun.
 pub(crate) async fn read_to_the_end(body: &mut Body, headers: &HeaderMap) {
     if headers.contains_key(header::EXPECT) {
         return;

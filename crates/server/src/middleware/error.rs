@@ -14,8 +14,8 @@
 //! | nobody waits for the answer any more | 499 | canceled |
 //! | stored data that cannot be read, and bugs | 500 | internal |
 //!
-//! The API answers JSON in Prometheus' shape; remote write answers one line of text, because that is
-//! what its clients put into their logs.
+//! The API answers JSON in Prometheus' shape; remote write answers one line of text, because that
+//! is what its clients put into their logs.
 
 use std::fmt;
 use std::time::Duration;

@@ -24,8 +24,8 @@ use crate::middleware::error::ApiError;
 /// A form with selectors of more than this is a mistake. Ten times what Prometheus' own UI sends.
 pub(crate) const FORM_BYTES_MAX: usize = 1 << 20;
 
-/// Paths that look after the size of their bodies themselves, in the words of their protocol, as all that
-/// write do.
+/// Paths that look after the size of their bodies themselves, in the words of their protocol, as
+/// all that write do.
 const OWN_LIMITS: &[&str] = &["/api/v1/read"];
 
 fn has_own_limit(route: &Route) -> bool {
@@ -36,8 +36,8 @@ fn has_own_limit(route: &Route) -> bool {
 /// request to succeed, two keep a second sender going meanwhile.
 const LARGEST_WRITES_AT_ONCE: usize = 2;
 
-/// Imports that may be under way. Each has a thread of its own, and more of them do not make the store
-/// faster.
+/// Imports that may be under way. Each has a thread of its own, and more of them do not make the
+/// store faster.
 pub(crate) const IMPORTS_MAX: usize = 8;
 
 /// Requests that may wait for a run of maintenance. They share it, and each holds but a connection;
@@ -86,9 +86,9 @@ impl Limits {
         }
     }
 
-    /// A place for a request of this route, which is held until it is answered. A body that says
-    /// it is longer than the route takes is refused before anybody reads it; what is written has limits
-    /// of its own, and protocols with their own words for them.
+    /// A place for a request of this route, which is held until it is answered. A body that says it
+    /// is longer than the route takes is refused before anybody reads it; what is written has
+    /// limits of its own, and protocols with their own words for them.
     pub(crate) fn admit(
         &self,
         route: Option<&Route>,

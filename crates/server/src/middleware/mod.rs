@@ -1,6 +1,7 @@
 //! What requests go through on their way to a handler, and answers on their way back.
 //!
-//! Holds always: an error becomes a status in `error` and nowhere else; nothing here knows a handler.
+//! Holds always: an error becomes a status in `error` and nowhere else; nothing here knows a
+//! handler.
 
 pub(crate) mod body;
 pub(crate) mod compress;

@@ -5,8 +5,8 @@
 //! | `//api/v1/query`, `/api/./v1/query`, `/x/../metrics` | 307 to the same without them, whether it exists or not |
 //! | `/api/v1/query/`, where `/api/v1/query` exists for the method | 301 for a `GET`, 307 for others |
 //!
-//! As in Prometheus, whose clients are often given a base URL that ends with a slash. Prometheus itself
-//! loses `/api/v1` in the second case.
+//! As in Prometheus, whose clients are often given a base URL that ends with a slash. Prometheus
+//! itself loses `/api/v1` in the second case.
 
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
@@ -71,8 +71,8 @@ fn is_taken(routes: &[Route], method: &Method, path: &str) -> bool {
         .any(|route| takes(route.methods) && same(route.path))
 }
 
-/// The shortest path with the same meaning. It begins with one slash, so that it never names another
-/// host; a slash at the end stays.
+/// The shortest path with the same meaning. It begins with one slash, so that it never names
+/// another host; a slash at the end stays.
 fn clean(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for segment in path.split('/') {

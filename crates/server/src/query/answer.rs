@@ -233,7 +233,8 @@ fn shorten(notes: &mut Vec<String>, kind: &str) {
     }
 }
 
-/// The sending half of a streamed answer: first a head, with which the handler answers, then chunks.
+/// The sending half of a streamed answer: first a head, with which the handler answers, then
+/// chunks.
 pub(crate) struct AnswerSender {
     /// Until it is sent.
     head: Option<oneshot::Sender<Result<Response, ApiError>>>,

@@ -98,7 +98,8 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
     let timeout = params.first("timeout").map(parse_duration_ms).transpose();
     let timeout = timeout.map_err(|error| ApiError::from(("timeout", error)))?;
     if timeout.is_some_and(|ms| ms <= 0) {
-        // It is over before it begins: Prometheus' words, and one of its statuses (it has three, by chance).
+        // It is over before it begins: Prometheus' words, and one of its statuses (it has three, by
+        // chance).
         return Err(ApiError::execution("context deadline exceeded"));
     }
     let lookback = params.first("lookback_delta").map(parse_duration_ms);

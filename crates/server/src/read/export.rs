@@ -1,7 +1,7 @@
 //! `/api/v1/export`: every sample of the series that match, as lines of JSON or in the native form.
 //!
 //! ```text
-//! match[] ─► Database::select ─► batch of series ─► lines or frames, on a blocking thread ─► chunk ─► client
+//! match[] ─► Database::select ─► batch of series ─► lines or frames (blocking) ─► chunk ─► client
 //!        └─► Database::exemplars ────┘
 //! ```
 //!
@@ -10,8 +10,8 @@
 //!   In memory are one batch of series, one chunk, and the exemplars of the range.
 //! - A series is written once, however many selectors it matches; metadata once per metric family.
 //! - An error before the first chunk is an error answer. After it the connection breaks off without
-//!   the end that a complete answer has, so that nobody takes a part for the whole. The native form has
-//!   a final frame besides.
+//!   the end that a complete answer has, so that nobody takes a part for the whole. The native form
+//!   has a final frame besides.
 
 mod families;
 mod writer;
@@ -83,7 +83,8 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
 }
 
-/// An error that aborts the connection. The client learns no more than that, so the reason is logged.
+/// An error that aborts the connection. The client learns no more than that, so the reason is
+/// logged.
 fn broken_off(error: ApiError) -> std::io::Error {
     let reason = error.to_string();
     tracing::error!(reason, "export aborted");

@@ -1,5 +1,5 @@
-//! `global.external_labels`: added to series that other servers read, to identify their origin. They
-//! are not stored.
+//! `global.external_labels`: added to series that other servers read, to identify their origin.
+//! They are not stored.
 
 use icecore_model::{Labels, LabelsBuilder, MatchOp, Matcher};
 
@@ -24,8 +24,8 @@ pub(crate) fn with_external(labels: &Labels, external: &[(String, String)]) -> L
     built.build()
 }
 
-/// What a matcher of another server means for what is stored: an external label that is asked for is one
-/// that is not there. As in Prometheus, where that holds for `=` alone.
+/// What a matcher of another server means for what is stored: an external label that is asked for
+/// is one that is not there. As in Prometheus, where that holds for `=` alone.
 pub(crate) fn without_external(matcher: Matcher, external: &[(String, String)]) -> Matcher {
     let named = |(name, value): &(String, String)| {
         matcher.op() == MatchOp::Equal && matcher.name() == name && matcher.value() == value

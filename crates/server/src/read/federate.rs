@@ -1,11 +1,13 @@
-//! `GET /federate`: the latest sample of each series that matches, for a Prometheus that scrapes us.
+//! `GET /federate`: the latest sample of each series that matches, for a Prometheus that scrapes
+//! us.
 //!
 //! ```text
-//! match[] ─► Database::select, from now back to query.lookback_delta ─► last sample of each ─► text or protobuf
+//! match[] ─► Database::select, from now back to query.lookback_delta
+//!         ─► last sample of each ─► text or protobuf
 //! ```
 //!
-//! Holds always: a series is there once, however many selectors it matches, and not at all when it has
-//! ended: its last sample is a staleness marker, or too old.
+//! Holds always: a series is there once, however many selectors it matches, and not at all when it
+//! has ended: its last sample is a staleness marker, or too old.
 
 use std::sync::Arc;
 
@@ -107,7 +109,8 @@ fn latest_of(series: &SeriesSamples) -> Option<Latest> {
     })
 }
 
-/// Adds `global.external_labels`, by which a Prometheus that federates several servers tells their series apart.
+/// Adds `global.external_labels`, by which a Prometheus that federates several servers tells their
+/// series apart.
 fn add_external(external: &[(String, String)], latest: &mut [Latest]) {
     if external.is_empty() {
         return;

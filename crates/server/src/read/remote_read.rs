@@ -1,9 +1,9 @@
 //! `POST /api/v1/read`: Prometheus remote read, with samples or with chunks.
 //!
 //! ```text
-//! body ─► ReadRequest ─► query by query: Database::select ─► batches ─► encoded on a blocking thread
-//!                                                              │ samples: gathered, sorted, snappy
-//!                                                              └ chunks: streamed as the client reads
+//! body ─► ReadRequest ─► each query: Database::select ─► batches ─► encoded on a blocking thread
+//!                                                          │ samples: gathered, sorted, snappy
+//!                                                          └ chunks: streamed as the client reads
 //! ```
 //!
 //! Holds always:
@@ -46,8 +46,8 @@ use crate::read::external_labels::{
 /// Requests hold matchers only: a hundredth of this is a lot.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
 
-/// Samples that are encoded at a time: a few hundred kilobytes of chunks. A longer series is a piece
-/// by itself.
+/// Samples that are encoded at a time: a few hundred kilobytes of chunks. A longer series is a
+/// piece by itself.
 const PIECE_SAMPLES: usize = 64 << 10;
 
 pub(crate) async fn read(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -148,7 +148,8 @@ async fn streamed_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Resp
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// An error that aborts the connection. The client learns no more than that, so the reason is logged.
+/// An error that aborts the connection. The client learns no more than that, so the reason is
+/// logged.
 fn broken_off(error: ApiError) -> std::io::Error {
     let reason = error.to_string();
     tracing::error!(reason, "remote read aborted");

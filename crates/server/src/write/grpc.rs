@@ -1,12 +1,14 @@
 //! OTLP over gRPC: `MetricsService/Export`, on a port of its own.
 //!
 //! ```text
-//! HTTP/2 ─► observe ─► body within limits ─► one message ─► the same store as OTLP over HTTP ─► frame, trailers
+//! HTTP/2 ─► observe ─► body within limits ─► one message
+//!        ─► the same store as OTLP over HTTP ─► frame, trailers
 //! ```
 //!
 //! Holds always:
-//! - A message is decompressed and decoded on a CPU thread, and what it takes in memory is reserved before
-//!   it is taken. That is why framing is done here and not by a library, which decompresses where it reads.
+//! - A message is decompressed and decoded on a CPU thread, and what it takes in memory is reserved
+//!   before it is taken. That is why framing is done here and not by a library, which decompresses
+//!   where it reads.
 //! - An error is a gRPC status with the reason; what may be sent again says when.
 //!
 //! Elsewhere: what a request means (`icecore_wire::otlp`), connections (`connection`).

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Holds always:
-//! - In memory are a few pieces of the body and two batches, however long the body or a line is. (The
-//!   values of a line that wait for their timestamps are accounted for like write bodies.)
+//! - In memory are a few pieces of the body and two batches, however long the body or a line is.
+//!   (The values of a line that wait for their timestamps are accounted for like write bodies.)
 //! - What the answer counts is durable, whether the answer is a success or not.
 //! - There is no limit to how long an import takes, but one to how long a client may pause.
 
@@ -44,8 +44,8 @@ const BATCH: BatchLimits = BatchLimits {
     bytes: 8 << 20,
 };
 
-/// What an import may take in memory beside values that wait: pieces, a buffer, two batches and what
-/// becomes of one of them in the store.
+/// What an import may take in memory beside values that wait: pieces, a buffer, two batches and
+/// what becomes of one of them in the store.
 const IMPORT_BYTES: usize = 32 << 20;
 
 /// How an import is to be read.

@@ -7,9 +7,11 @@
 //!
 //! Holds always:
 //! - A success is answered after the object store holds the request.
-//! - Of a request that is refused in part, the good part is stored, and the answer counts the rest with
-//!   reasons. If nothing of it was good, that is an error: clients show errors and overlook remarks.
-//! - What a body takes in memory, compressed, decompressed and rewritten, is reserved before it is taken.
+//! - Of a request that is refused in part, the good part is stored, and the answer counts the rest
+//!   with reasons. If nothing of it was good, that is an error: clients show errors and overlook
+//!   remarks.
+//! - What a body takes in memory, compressed, decompressed and rewritten, is reserved before it is
+//!   taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +36,8 @@ const GROWTH_MAX: usize = 5;
 pub(crate) type Partial = Option<PartialSuccess>;
 
 /// Stores an `ExportMetricsServiceRequest`. `memory` has the bytes of `body` reserved already; the
-/// caller holds a place for the write ([`Limits::write_slot`](crate::middleware::limits::Limits::write_slot)).
+/// caller holds a place for the write
+/// ([`Limits::write_slot`](crate::middleware::limits::Limits::write_slot)).
 pub(crate) async fn store_metrics(
     app: &App,
     body: Bytes,
@@ -101,8 +104,8 @@ impl Request {
     }
 }
 
-/// JSON as protobuf. That is nearly always shorter; many small numbers in arrays can make it longer,
-/// and then it is done once more with memory for that.
+/// JSON as protobuf. That is nearly always shorter; many small numbers in arrays can make it
+/// longer, and then it is done once more with memory for that.
 fn rewrite(message: &[u8], max: usize, memory: &mut WriteMemory) -> Result<Vec<u8>, ApiError> {
     let expected = message.len().min(max);
     memory.grow(expected)?;

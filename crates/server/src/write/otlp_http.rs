@@ -5,8 +5,8 @@
 //!    415          413, 503         503
 //! ```
 //!
-//! Holds always: an answer is in the form of its request, errors are a `google.rpc.Status`, and what may
-//! be sent again says when.
+//! Holds always: an answer is in the form of its request, errors are a `google.rpc.Status`, and
+//! what may be sent again says when.
 
 use std::sync::Arc;
 

@@ -11,7 +11,8 @@
 //!   not be sent again, 429 when all that was refused may be.
 //! - What a body takes in memory is reserved before it is taken, and given back when it is decoded,
 //!   not when it is durable.
-//! - A 2.0 answer says how many samples, histograms and exemplars were written, whatever its status.
+//! - A 2.0 answer says how many samples, histograms and exemplars were written, whatever its
+//!   status.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -99,7 +100,8 @@ async fn store(
     // Now that it is here: a client that takes its time must not keep others from writing.
     let _slot = app.limits.write_slot()?;
     let decompressed_max = options.write_decompressed_bytes_max;
-    // A length that cannot be read or is too large is refused by the decoder, before it takes memory.
+    // A length that cannot be read or is too large is refused by the decoder, before it takes
+    // memory.
     let decompressed = snap::raw::decompress_len(&body).unwrap_or(0);
     if decompressed <= decompressed_max {
         memory.grow(decompressed)?;

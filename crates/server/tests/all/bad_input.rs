@@ -1,8 +1,8 @@
-//! Bad input of every protocol, as `docs/http-api.md` promises it: the status, the reason, and what is
-//! stored all the same.
+//! Bad input of every protocol, as `docs/http-api.md` promises it: the status, the reason, and what
+//! is stored all the same.
 //!
-//! Holds always: the table in the document and the cases here are the same list, in the same order, and
-//! each case was sent to a process. `UPDATE_DOCS=1` rewrites the table.
+//! Holds always: the table in the document and the cases here are the same list, in the same order,
+//! and each case was sent to a process. `UPDATE_DOCS=1` rewrites the table.
 
 mod import;
 mod otlp;

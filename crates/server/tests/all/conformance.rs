@@ -23,7 +23,8 @@ const SCRIPTS_AT_ONCE: usize = 4;
 /// How many evaluations the scripts of the Prometheus project ask for.
 const GIVEN_EVALS: usize = 1899;
 
-/// A store on disk. Loads are written at once; the first query after them finds all of it in buckets.
+/// A store on disk. Loads are written at once; the first query after them finds all of it in
+/// buckets.
 struct StoredBackend {
     runtime: Handle,
     directory: TempDir,

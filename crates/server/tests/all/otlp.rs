@@ -1,4 +1,5 @@
-//! OTLP over HTTP: what is sent is answered by PromQL, and what is refused is told as the protocol says.
+//! OTLP over HTTP: what is sent is answered by PromQL, and what is refused is told as the protocol
+//! says.
 
 use std::io::Write as _;
 

@@ -1,4 +1,5 @@
-//! A reload: what changes at once, what is named because it needs a restart, and a file that is wrong.
+//! A reload: what changes at once, what is named because it needs a restart, and a file that is
+//! wrong.
 
 use crate::payload::{Payload, T0, series};
 use crate::scraper::Scraper;

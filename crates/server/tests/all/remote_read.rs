@@ -169,7 +169,8 @@ fn minutes(count: i64) -> Vec<(i64, f64)> {
 
 const ALL: (i64, i64) = (0, T0 + 1_000_000_000);
 
-/// As Prometheus 3.14: added where a series has no such label, and not looked for in what is stored.
+/// As Prometheus 3.14: added where a series has no such label, and not looked for in what is
+/// stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn external_labels_are_added_and_can_be_asked_for() {
     let file = "global: {external_labels: {dc: eu, job: outside}}";

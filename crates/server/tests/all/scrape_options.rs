@@ -361,7 +361,8 @@ async fn extra_scrape_metrics() {
     scraper.served.stop().await.unwrap();
 }
 
-/// A family with one histogram, native at schema 3 with eight buckets, and classic with two, as protobuf.
+/// A family with one histogram, native at schema 3 with eight buckets, and classic with two, as
+/// protobuf.
 fn native_page() -> Vec<u8> {
     fn varint(out: &mut Vec<u8>, mut value: u64) {
         while value >= 0x80 {

@@ -30,8 +30,8 @@ impl Found {
     }
 }
 
-/// A file with one job named `test` that scrapes these addresses often; `keys` are further lines of the
-/// job, not indented.
+/// A file with one job named `test` that scrapes these addresses often; `keys` are further lines of
+/// the job, not indented.
 pub(crate) fn one_job(targets: &[String], keys: &str) -> String {
     let keys = keys.trim_end().replace('\n', "\n    ");
     format!(
@@ -124,8 +124,8 @@ impl Scraper {
         self.until(query, <[Found]>::is_empty).await;
     }
 
-    /// A line of `/metrics`, by what stands in front of its value. Scraping begins a moment after the
-    /// process is ready.
+    /// A line of `/metrics`, by what stands in front of its value. Scraping begins a moment after
+    /// the process is ready.
     pub(crate) async fn metric(&self, line: &str) -> f64 {
         let ask = || async {
             let metrics = self.served.get("/metrics", &[]).await;

@@ -1,7 +1,8 @@
 //! What a bucket stores of some series: read, looked at, and written anew without what was deleted.
 //!
 //! Holds always:
-//! - A record is written anew only if it loses something, and was decoded again and is the same then.
+//! - A record is written anew only if it loses something, and was decoded again and is the same
+//!   then.
 //! - Records that a newer version laid beside those of a series are left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +91,8 @@ pub(crate) async fn read(
     let key_of = |id| key::time_series(bucket, id);
     let found = fetch(view, ids, key_of, starts, gets).await?;
     contents.take(found, RecordKind::Floats, RecordKind::Starts);
-    // BucketMeta speaks of histograms; records that only say that there is none are there without it.
+    // BucketMeta speaks of histograms; records that only say that there is none are there without
+    // it.
     let key_of = |id| key::histogram_series(bucket, id);
     let found = fetch(view, ids, key_of, true, gets).await?;
     contents.take(found, RecordKind::Histograms, RecordKind::HistogramStarts);
@@ -124,7 +126,8 @@ impl Contents {
         }
     }
 
-    /// Reads the columns of timestamps that the records refer to; needed before anything is decoded.
+    /// Reads the columns of timestamps that the records refer to; needed before anything is
+    /// decoded.
     pub(crate) async fn read_columns(&mut self, view: &View) -> Result<()> {
         let mut wanted = BTreeSet::new();
         for (id, records) in &self.series {

@@ -17,8 +17,8 @@ use icecore_records::{
 use crate::error::{Error, Result};
 use crate::stored::{self, Floats, SharedColumns};
 
-/// Floats, of which there are some. In a coarse bucket their timestamps lie where `times` says, which
-/// may be one of the `columns`.
+/// Floats, of which there are some. In a coarse bucket their timestamps lie where `times` says,
+/// which may be one of the `columns`.
 pub(crate) fn floats(
     bucket: Bucket,
     id: SeriesId,

@@ -16,8 +16,9 @@ struct Rung {
     asked_for: Option<usize>,
 }
 
-/// The largest first. Asked for, the rest of a window that has not ended is covered by 8 h and 2 h as
-/// well; a bucket that would be alone in those stays as it is, because rewriting it would save nothing.
+/// The largest first. Asked for, the rest of a window that has not ended is covered by 8 h and 2 h
+/// as well; a bucket that would be alone in those stays as it is, because rewriting it would save
+/// nothing.
 const RUNGS: [Rung; 4] = [
     Rung {
         exponent: 5,
@@ -46,7 +47,8 @@ pub(crate) fn largest() -> BucketSize {
     size_of(&RUNGS[0])
 }
 
-/// The sizes of windows that become one bucket, the largest first, and how many buckets each must have.
+/// The sizes of windows that become one bucket, the largest first, and how many buckets each must
+/// have.
 pub(crate) fn windows(asked_for: bool) -> impl Iterator<Item = (BucketSize, usize)> {
     RUNGS.iter().filter_map(move |rung| {
         let sources_min = if asked_for {

@@ -65,8 +65,8 @@ impl Leases {
         self.0.lock().next
     }
 
-    /// The number of the oldest lease that somebody holds. Leases are also taken by readers to whom no
-    /// bucket is listed, so that this speaks of all readers.
+    /// The number of the oldest lease that somebody holds. Leases are also taken by readers to whom
+    /// no bucket is listed, so that this speaks of all readers.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.0.lock().numbers.first().copied()
     }

@@ -3,7 +3,8 @@
 //! Holds always:
 //! - What is asked about a range of time costs a look-up for each size that is listed, and what is
 //!   found. Only [`overlaps`] walks over the list, once for each pair of sizes.
-//! - Listed buckets do not overlap, except in a database that [`overlaps`] has something to say about.
+//! - Listed buckets do not overlap, except in a database that [`overlaps`] has something to say
+//!   about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +30,8 @@ pub(crate) fn sizes(listed: &BTreeSet<Bucket>) -> impl Iterator<Item = BucketSiz
     })
 }
 
-/// The buckets that have something of a range of time, both ends included; oldest first, of one start
-/// the smallest first.
+/// The buckets that have something of a range of time, both ends included; oldest first, of one
+/// start the smallest first.
 pub(crate) fn in_range(listed: &BTreeSet<Bucket>, start_ms: i64, end_ms: i64) -> Vec<Bucket> {
     let mut found = Vec::new();
     for size in sizes(listed) {

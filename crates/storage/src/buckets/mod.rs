@@ -1,4 +1,5 @@
-//! The buckets: which there are, who reads them, what was deleted from them and when they were written.
+//! The buckets: which there are, who reads them, what was deleted from them and when they were
+//! written.
 //!
 //! ```text
 //! flush, job ─ commit ─► listed ─ lease ─► reader
@@ -6,8 +7,9 @@
 //! ```
 //!
 //! Holds always:
-//! - A bucket is listed, retired, or an orphan whose records are dropped. Listed is what the store's list
-//!   says: memory follows a commit, and asks the store when it does not know whether there was one.
+//! - A bucket is listed, retired, or an orphan whose records are dropped. Listed is what the
+//!   store's list says: memory follows a commit, and asks the store when it does not know whether
+//!   there was one.
 //! - `retired` is locked before `listed`, `listed` before leases.
 //! - What the cache knows of a bucket is given up before the first write to it.
 //!
@@ -145,8 +147,8 @@ impl Buckets {
     }
 
     /// Follows a commit that lists `target` in place of `sources`. When the write failed it is not
-    /// known whether SlateDB has it, so it is asked. If it does not answer, `fail` is called: flushes
-    /// would go to buckets that may be retired.
+    /// known whether SlateDB has it, so it is asked. If it does not answer, `fail` is called:
+    /// flushes would go to buckets that may be retired.
     pub(crate) async fn committed(
         &self,
         written: Result<()>,

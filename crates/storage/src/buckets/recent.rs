@@ -1,8 +1,8 @@
 //! When buckets were last written to, and which coarse ones hold late samples.
 //!
 //! Holds always:
-//! - It is memory only: after a restart nothing counts as recent, and what is dirty is read back from
-//!   BucketMeta.
+//! - It is memory only: after a restart nothing counts as recent, and what is dirty is read back
+//!   from BucketMeta.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +42,8 @@ impl RecentWrites {
         self.0.lock().dirty.remove(&bucket);
     }
 
-    /// What is known of the buckets that are listed, of writes only those behind `since_ms`; the rest is
-    /// forgotten, so that it does not grow with all that was ever written.
+    /// What is known of the buckets that are listed, of writes only those behind `since_ms`; the
+    /// rest is forgotten, so that it does not grow with all that was ever written.
     pub(crate) fn of(&self, listed: &BTreeSet<Bucket>, since_ms: i64) -> Recent {
         let mut known = self.0.lock();
         known

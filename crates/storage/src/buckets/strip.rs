@@ -17,9 +17,9 @@ use crate::failpoint;
 /// Series whose records are written anew in one go.
 pub(crate) const BATCH_SERIES: usize = 256;
 
-/// Takes what series of a bucket lost out of their records and the series out of its tombstones, so that
-/// what is written to them from now on is not hidden. The caller holds the flush lock and has told
-/// the cache that the bucket changes. Returns what has left the bucket.
+/// Takes what series of a bucket lost out of their records and the series out of its tombstones, so
+/// that what is written to them from now on is not hidden. The caller holds the flush lock and has
+/// told the cache that the bucket changes. Returns what has left the bucket.
 pub(crate) async fn strip_before_flush(
     buckets: &Buckets,
     bucket: Bucket,
@@ -39,8 +39,9 @@ pub(crate) async fn strip_before_flush(
     Ok(removed)
 }
 
-/// Writes the records of series (ascending) without what they lost, and their tombstones without these
-/// series, in one write; if asked for, also what the bucket counts then. The caller holds the flush lock.
+/// Writes the records of series (ascending) without what they lost, and their tombstones without
+/// these series, in one write; if asked for, also what the bucket counts then. The caller holds the
+/// flush lock.
 pub(crate) async fn strip(
     buckets: &Buckets,
     bucket: Bucket,

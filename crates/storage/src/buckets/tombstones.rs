@@ -7,14 +7,15 @@
 //! ```
 //!
 //! Holds always:
-//! - What was deleted lies in buckets: everything acknowledged is flushed first. Tombstones speak of ids
-//!   of one bucket, so that what is written later is never hidden by them: a flush gives a
-//!   series that is erased a new id, and takes the deleted samples out of the records of one that lost a range
-//!   before it adds to them.
-//! - Tombstones keep the journal sequence up to which their bucket had everything of its hours. A replay
-//!   applies nothing of these hours up to there, so that what was deleted does not come back from the journal.
-//! - Tombstones change under the flush lock only. A bucket that has some is not coarsened: it is cleaned
-//!   first. A deletion waits for a job that copies a bucket of its range.
+//! - What was deleted lies in buckets: everything acknowledged is flushed first. Tombstones speak
+//!   of ids of one bucket, so that what is written later is never hidden by them: a flush gives a
+//!   series that is erased a new id, and takes the deleted samples out of the records of one that
+//!   lost a range before it adds to them.
+//! - Tombstones keep the journal sequence up to which their bucket had everything of its hours. A
+//!   replay applies nothing of these hours up to there, so that what was deleted does not come back
+//!   from the journal.
+//! - Tombstones change under the flush lock only. A bucket that has some is not coarsened: it is
+//!   cleaned first. A deletion waits for a job that copies a bucket of its range.
 //! - Readers take the tombstones before their snapshot: records that were cleaned are never read
 //!   without them unless the snapshot shows them clean.
 //! - Everything here may be cut anywhere and repeated.
@@ -58,8 +59,8 @@ impl AllTombstones {
         self.0.read().get(&bucket).cloned()
     }
 
-    /// The hours of buckets that have some, each with the journal sequence up to which its bucket had
-    /// everything of it.
+    /// The hours of buckets that have some, each with the journal sequence up to which its bucket
+    /// had everything of it.
     pub(crate) fn flushed_hours(&self) -> Vec<(BucketStart, u64)> {
         let mut hours = Vec::new();
         for (bucket, tombstones) in self.0.read().iter() {
@@ -83,20 +84,23 @@ impl AllTombstones {
         self.0.read().values().map(|t| t.size()).sum()
     }
 
-    /// The caller holds the flush lock, and the store has them or will before anything else changes.
+    /// The caller holds the flush lock, and the store has them or will before anything else
+    /// changes.
     pub(crate) fn set(&self, bucket: Bucket, tombstones: Tombstones) {
         let mut all = self.0.write();
-        match tombstones.is_empty() {
-            true => drop(all.remove(&bucket)),
-            false => drop(all.insert(bucket, Arc::new(tombstones))),
+        if tombstones.is_empty() {
+            drop(all.remove(&bucket))
+        } else {
+            drop(all.insert(bucket, Arc::new(tombstones)))
         }
     }
 }
 
 /// Writes the tombstones of a bucket as they shall be from now on.
 pub(crate) fn put(batch: &mut slatedb::WriteBatch, bucket: Bucket, tombstones: &Tombstones) {
-    match tombstones.is_empty() {
-        true => batch.delete(key::tombstones(bucket)),
-        false => batch.put_bytes(key::tombstones(bucket), tombstones::encode(tombstones)),
+    if tombstones.is_empty() {
+        batch.delete(key::tombstones(bucket))
+    } else {
+        batch.put_bytes(key::tombstones(bucket), tombstones::encode(tombstones))
     }
 }

@@ -1,8 +1,8 @@
 //! What was read of one bucket: postings, labels, samples.
 //!
 //! Holds always:
-//! - Everything in it is of one state of the bucket. A flush into the bucket retires it; readers that
-//!   still hold it find nothing there any more and read from their snapshot.
+//! - Everything in it is of one state of the bucket. A flush into the bucket retires it; readers
+//!   that still hold it find nothing there any more and read from their snapshot.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Shared by everything that caches. Whoever stores something adds it, whoever drops it takes it away.
+/// Shared by everything that caches. Whoever stores something adds it, whoever drops it takes it
+/// away.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     bytes: AtomicUsize,

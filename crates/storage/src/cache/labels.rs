@@ -29,9 +29,9 @@ struct Known {
     allowance: usize,
 }
 
-/// Sets that one sweep may look at, on average. While a query holds more sets than the cache has room
-/// for, every batch of it sweeps and finds nothing to forget: looking at all of them each time took
-/// a minute for a million series.
+/// Sets that one sweep may look at, on average. While a query holds more sets than the cache has
+/// room for, every batch of it sweeps and finds nothing to forget: looking at all of them each time
+/// took a minute for a million series.
 const SWEEP_ALLOWANCE: usize = 4096;
 
 impl LabelSets {

@@ -9,9 +9,10 @@
 //! Holds always:
 //! - The answer is the same with and without it. What it knows of a bucket is of one state of it: a
 //!   flush into the bucket retires that part before its first write, and nothing of the bucket is
-//!   kept until the flush has committed. A reader takes its snapshot and its parts of the cache under
-//!   one lock, so both are of the same state.
-//! - All of it together stays within `read.chunk_cache_bytes`, apart from what is being read right now.
+//!   kept until the flush has committed. A reader takes its snapshot and its parts of the cache
+//!   under one lock, so both are of the same state.
+//! - All of it together stays within `read.chunk_cache_bytes`, apart from what is being read right
+//!   now.
 //! - Only reading fills it: a process that only receives samples holds nothing here.
 
 mod bucket;
@@ -105,8 +106,8 @@ impl ReadCache {
         self.budget.is_roomy()
     }
 
-    /// Whether so much can be kept beside other things. What cannot is better not kept at all: it would
-    /// push itself out before it is asked for again, and everything else before that.
+    /// Whether so much can be kept beside other things. What cannot is better not kept at all: it
+    /// would push itself out before it is asked for again, and everything else before that.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
         bytes <= self.budget.max() / 2
     }

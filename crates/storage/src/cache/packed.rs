@@ -8,7 +8,8 @@
 //! sample, about what Gorilla takes, and unpacks twenty times faster (`query-study.md`, §3).
 //!
 //! Holds always:
-//! - Every bit pattern comes back: a form is used only after each value was made from it and compared.
+//! - Every bit pattern comes back: a form is used only after each value was made from it and
+//!   compared.
 
 /// The powers of ten that are tried, as exponents: exporters round to these.
 const EXPONENTS: [i32; 7] = [0, 1, 2, 3, 4, 6, 9];

@@ -9,8 +9,8 @@ use icecore_records::HistogramEntry;
 use super::chunk::Chunk;
 
 /// Names one content of the open chunk of a series in an hour: between rewrites it only grows. The
-/// counter would have to go round, which takes a billion late samples for one series, and stop at the
-/// same length, for two contents to have the same name.
+/// counter would have to go round, which takes a billion late samples for one series, and stop at
+/// the same length, for two contents to have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenStamp {
     pub(crate) rewrites: u32,

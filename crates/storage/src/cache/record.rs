@@ -8,8 +8,8 @@
 //!
 //! Holds always:
 //! - It does not change: what was unpacked lies in a copy that shares everything else.
-//! - Only chunks that overlap the range are decoded, so a chunk that is damaged is an error only for
-//!   those who need it.
+//! - Only chunks that overlap the range are decoded, so a chunk that is damaged is an error only
+//!   for those who need it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,7 +87,8 @@ impl RecordValues {
         let missing = |number: &usize| made.unpacked.get(*number).is_some_and(Option::is_none);
         let missing: Vec<usize> = pieces_of(range).filter(missing).collect();
         let mut values = Vec::new();
-        // Neighbours are decoded at once: they may lie in one chunk, which is decoded from its start.
+        // Neighbours are decoded at once: they may lie in one chunk, which is decoded from its
+        // start.
         for run in missing.chunk_by(|a, b| a + 1 == *b) {
             let start = self.samples_of(run[0]).start;
             let end = self.samples_of(run[run.len() - 1]).end;
@@ -118,13 +119,14 @@ fn decode(
 ) -> Result<(), DecodeError> {
     let wanted = values.len() + range.len();
     record.decode_values(range, values)?;
-    match values.len() == wanted {
-        true => Ok(()),
-        false => Err(DecodeError {
+    if values.len() == wanted {
+        Ok(())
+    } else {
+        Err(DecodeError {
             record: "TimeSeries",
             offset: 0,
             reason: "a chunk has another number of values than it should".into(),
-        }),
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 //! Holds always:
 //! - Looking up many numbers takes one lock and no hashing.
 //! - A page is evicted as a whole, because neighbours in label order are read together. It gets a
-//!   second chance when it was hit since the last sweep; what was stored and never hit goes first, so
-//!   that one large scan does not push out what dashboards ask for.
+//!   second chance when it was hit since the last sweep; what was stored and never hit goes first,
+//!   so that one large scan does not push out what dashboards ask for.
 //! - A retired shelf is empty and stays so.
 
 use std::sync::Arc;

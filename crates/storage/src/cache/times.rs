@@ -2,7 +2,8 @@
 //!
 //! Holds always:
 //! - Lists of one identity are equal, so whoever holds one may compare addresses instead of times.
-//! - A list is accounted for as long as a chunk uses it, and forgotten by the next sweep afterwards.
+//! - A list is accounted for as long as a chunk uses it, and forgotten by the next sweep
+//!   afterwards.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -233,8 +234,8 @@ const SHORT_LIST: usize = 32;
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn hash_of(timestamps: &[i64]) -> u64 {
-    // A handful of differences tell lists apart about as well as all of them, but equal lists must be
-    // compared in full anyway, so hashing all of it costs little more.
+    // A handful of differences tell lists apart about as well as all of them, but equal lists must
+    // be compared in full anyway, so hashing all of it costs little more.
     if timestamps.len() <= SHORT_LIST {
         // Without a buffer: a query over a million series has as many lists.
         let mix = |hash: u64, time: &i64| (hash ^ *time as u64).wrapping_mul(MIX).rotate_left(29);

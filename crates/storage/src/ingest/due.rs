@@ -17,22 +17,24 @@ use crate::ingest::flush::{
 use crate::ingest::head::{LiveHours, OpenHour};
 use crate::ingest::journal::{drain_epochs, summarize_epochs};
 
-/// How long an explicit flush waits for drained epochs to vanish. The next tick goes on with the rest.
+/// How long an explicit flush waits for drained epochs to vanish. The next tick goes on with the
+/// rest.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Of the bytes of an epoch: one that holds so little is not ended by a flush.
 const FLUSHED_EPOCH_SHARE: usize = 4;
 
-/// How long a stop goes on with flushing. What is left then stays in the journal, from which the next
-/// process has it again: a stop ends, however many hours are open.
+/// How long a stop goes on with flushing. What is left then stays in the journal, from which the
+/// next process has it again: a stop ends, however many hours are open.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long hours of long ago wait at most for a store that has enough to do, and how often it is asked.
+/// How long hours of long ago wait at most for a store that has enough to do, and how often it is
+/// asked.
 const STORE_PATIENCE: Duration = Duration::from_secs(10);
 const STORE_POLL: Duration = Duration::from_millis(50);
 
-/// Begins a new epoch when it is time, and flushes a round of the hours whose time has come. Says whether
-/// there are more.
+/// Begins a new epoch when it is time, and flushes a round of the hours whose time has come. Says
+/// whether there are more.
 pub(crate) async fn flush_due(ingest: &Arc<Ingest>) -> Result<bool> {
     roll_epoch(ingest, false);
     let Due {
@@ -56,21 +58,23 @@ pub(crate) async fn flush_due(ingest: &Arc<Ingest>) -> Result<bool> {
     // holds back is due again at the next tick.
     let hours = flush_round(ingest, round, Retry::Due).await.map(drop);
     // One that fails does not keep the others from being tried.
-    let catalog = match catalog || flushed_any {
-        true => flush_catalog(ingest).await,
-        false => Ok(()),
+    let catalog = if catalog || flushed_any {
+        flush_catalog(ingest).await
+    } else {
+        Ok(())
     };
-    let totals = match totals || flushed_any {
-        true => flush_totals(ingest).await,
-        false => Ok(()),
+    let totals = if totals || flushed_any {
+        flush_totals(ingest).await
+    } else {
+        Ok(())
     };
     let done = hours.and(catalog).and(totals).and(summarized);
     done.map(|()| more)
 }
 
-/// Waits while half of what SlateDB may hold in memory is taken: the rest is for the journal, so that no
-/// write waits for the flush of a backfill. A memtable with many hours in it becomes many files, which
-/// takes a while.
+/// Waits while half of what SlateDB may hold in memory is taken: the rest is for the journal, so
+/// that no write waits for the flush of a backfill. A memtable with many hours in it becomes many
+/// files, which takes a while.
 async fn leave_room_for_the_journal(ingest: &Ingest) {
     let max = ingest.context.options.store.unflushed_bytes_max / 2;
     let give_up = Instant::now() + STORE_PATIENCE;
@@ -137,17 +141,18 @@ fn all_hours(ingest: &Ingest) -> BTreeSet<BucketStart> {
 pub(crate) async fn flush_and_drain(ingest: &Arc<Ingest>) -> Result<()> {
     flush_all(ingest).await?;
     // Without compaction nobody here drops segments: the next process that compacts will.
-    let patience = match ingest.context.options.store.compaction {
-        true => DRAIN_PATIENCE,
-        false => Duration::ZERO,
+    let patience = if ingest.context.options.store.compaction {
+        DRAIN_PATIENCE
+    } else {
+        Duration::ZERO
     };
     drain_epochs(ingest, patience).await.map(drop)
 }
 
-/// Begins a new epoch when the old one is large, or at the full hour (or whatever span epochs have):
-/// then an epoch holds the samples of one hour, mostly, and goes when that is flushed. Before a flush
-/// an epoch is large soon: what comes after it must not keep alive, nor have a start read, what was
-/// flushed. A new epoch defines all series anew, so it is not begun for little.
+/// Begins a new epoch when the old one is large, or at the full hour (or whatever span epochs
+/// have): then an epoch holds the samples of one hour, mostly, and goes when that is flushed.
+/// Before a flush an epoch is large soon: what comes after it must not keep alive, nor have a start
+/// read, what was flushed. A new epoch defines all series anew, so it is not begun for little.
 fn roll_epoch(ingest: &Ingest, before_flush: bool) {
     let now_ms = ingest.context.clock.now_ms();
     let options = &ingest.context.options.journal;

@@ -6,11 +6,12 @@
 //! ```
 //!
 //! Holds always:
-//! - [`Ingest`] owns head, journal and flushes. Others see the head through reads, and flushes through
-//!   the flush lock, holds and the quarantine.
+//! - [`Ingest`] owns head, journal and flushes. Others see the head through reads, and flushes
+//!   through the flush lock, holds and the quarantine.
 //! - What was acknowledged is in the journal or in a bucket.
 //!
-//! Elsewhere: what buckets there are (`crate::buckets`), what becomes of them (`crate::maintenance`).
+//! Elsewhere: what buckets there are (`crate::buckets`), what becomes of them
+//! (`crate::maintenance`).
 
 mod append;
 mod due;
@@ -152,8 +153,8 @@ impl Ingest {
         &self.flush_log
     }
 
-    /// Waits for the flush that is under way, and keeps others from beginning. The content says which
-    /// hours are frozen and not yet in their buckets.
+    /// Waits for the flush that is under way, and keeps others from beginning. The content says
+    /// which hours are frozen and not yet in their buckets.
     pub(crate) async fn lock_flushes(&self) -> MutexGuard<'_, FrozenHours> {
         self.flushing.lock().await
     }

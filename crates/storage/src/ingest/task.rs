@@ -53,12 +53,11 @@ async fn tick(ingest: &Arc<Ingest>, next_forget: &mut Instant) -> Result<bool> {
     // One that fails does not keep the others from being tried.
     let flushed = flush_due(ingest).await;
     let drained = drain_epochs(ingest, Duration::ZERO).await.map(drop);
-    let forgotten = match Instant::now() >= *next_forget {
-        true => {
-            *next_forget = Instant::now() + FORGET_EVERY;
-            forget_idle(ingest).await
-        }
-        false => Ok(()),
+    let forgotten = if Instant::now() >= *next_forget {
+        *next_forget = Instant::now() + FORGET_EVERY;
+        forget_idle(ingest).await
+    } else {
+        Ok(())
     };
     drained.and(forgotten).and(flushed)
 }

@@ -93,7 +93,8 @@ pub(super) fn describe(key: &[u8], value: &Bytes, details: bool) -> RecordView {
         view.problem = Some(cause.to_string());
         if let Some(parts) = merge::unmerged_parts(value) {
             view.fact("parts", parts.len());
-            // In a coarse bucket parts are not merged, and the problem names the first that is broken.
+            // In a coarse bucket parts are not merged, and the problem names the first that is
+            // broken.
             if cause.is_unmerged() {
                 let (_, unreadable) = merge::readable(key, value);
                 view.fact("unreadable_parts", unreadable);

@@ -9,8 +9,8 @@
 //! Holds always:
 //! - Nothing is written to the store, and the writer is not disturbed.
 //! - Each piece of work (all that is global, one bucket) is done on one state of the database. When
-//!   the writer's garbage collector has deleted a file of that state, the piece is started over with
-//!   a fresh reader, a bounded number of times.
+//!   the writer's garbage collector has deleted a file of that state, the piece is started over
+//!   with a fresh reader, a bounded number of times.
 //! - Memory is bounded by the largest bucket, not by the database.
 //!
 //! Elsewhere: how results are printed (`cli`), what records mean (`records`).
@@ -147,7 +147,8 @@ impl Inspector {
     }
 }
 
-/// Whether work failed only because a file is not there: the writer deleted it meanwhile, or it is lost.
+/// Whether work failed only because a file is not there: the writer deleted it meanwhile, or it is
+/// lost.
 pub(crate) fn has_vanished(error: &Error) -> bool {
     matches!(error, Error::Store { source, .. } if is_vanished(source))
 }

@@ -89,8 +89,8 @@ pub struct BucketOverview {
     pub runs: u64,
     /// Hours of a coarse bucket that got late samples which have not been folded in yet.
     pub late_hours: u64,
-    /// The journal sequence up to which the bucket holds everything, while the journal needs it; of a
-    /// coarse bucket the greatest of its hours.
+    /// The journal sequence up to which the bucket holds everything, while the journal needs it; of
+    /// a coarse bucket the greatest of its hours.
     pub cursor: Option<u64>,
     pub file_bytes: BTreeMap<RecordType, u64>,
     /// Why figures are missing.

@@ -73,9 +73,9 @@ fn intersect(a: KeyRange, b: KeyRange) -> Option<KeyRange> {
 }
 
 impl Inspector {
-    /// Hands over the selected records in key order until `take` returns false, and returns how many
-    /// they were. Where a file vanishes, it goes on behind the last record with a fresh reader: each
-    /// record was there at some moment, not all of them at the same.
+    /// Hands over the selected records in key order until `take` returns false, and returns how
+    /// many they were. Where a file vanishes, it goes on behind the last record with a fresh
+    /// reader: each record was there at some moment, not all of them at the same.
     pub async fn records(
         &mut self,
         selection: &RecordSelection,

@@ -35,8 +35,8 @@ const BYTES_MAX: usize = 64 << 20;
 /// Different ranges of one bucket: each is looked at for each sample of a series that lost it.
 const RANGES_MAX: usize = 256;
 
-/// What to delete: samples, histograms and exemplars from `start_ms` to `end_ms`, both included, of the
-/// series that match any of the selectors.
+/// What to delete: samples, histograms and exemplars from `start_ms` to `end_ms`, both included, of
+/// the series that match any of the selectors.
 #[derive(Clone, Debug)]
 pub struct Deletion {
     pub selectors: Vec<Vec<Matcher>>,
@@ -111,15 +111,15 @@ async fn delete(maintenance: &Arc<Maintenance>, deletion: Arc<Deletion>) -> Resu
                 return Ok(());
             }
         }
-        // A job copies records that would be deleted. It is told that somebody waits, and hurries; with
-        // the turn nothing is held back, and the next job comes behind this deletion.
+        // A job copies records that would be deleted. It is told that somebody waits, and hurries;
+        // with the turn nothing is held back, and the next job comes behind this deletion.
         drop(turn.take());
         turn = Some(maintenance.ingest.hold().turn().await);
     }
 }
 
-/// Moves the hours in which the head has something to be deleted into buckets. False when a job holds
-/// back some of them.
+/// Moves the hours in which the head has something to be deleted into buckets. False when a job
+/// holds back some of them.
 async fn flush_matching(maintenance: &Arc<Maintenance>, deletion: &Arc<Deletion>) -> Result<bool> {
     let (head, cache) = (
         Arc::clone(maintenance.ingest.head()),
@@ -220,8 +220,8 @@ async fn erase(
     Ok(changed.len())
 }
 
-/// Notes from which journal sequence on tombstones hold. The caller holds the flush lock: what is in the head
-/// then was written meanwhile, or could not be flushed, and is not deleted.
+/// Notes from which journal sequence on tombstones hold. The caller holds the flush lock: what is
+/// in the head then was written meanwhile, or could not be flushed, and is not deleted.
 async fn hold_from_here(
     maintenance: &Maintenance,
     changed: &mut [(Bucket, Tombstones)],

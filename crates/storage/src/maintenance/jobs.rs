@@ -2,8 +2,8 @@
 //!
 //! Holds always:
 //! - There is one job at a time; its [`Watch`](super::pace::Watch) reports here.
-//! - Callers that ask for a run before it has begun share it; one that asks later gets the next run,
-//!   because it may have written since.
+//! - Callers that ask for a run before it has begun share it; one that asks later gets the next
+//!   run, because it may have written since.
 
 use std::sync::Arc;
 

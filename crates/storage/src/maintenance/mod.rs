@@ -1,8 +1,9 @@
-//! Jobs on buckets: mending, coarsening, folding late samples in, cleaning, dropping what was replaced.
+//! Jobs on buckets: mending, coarsening, folding late samples in, cleaning, dropping what was
+//! replaced.
 //!
 //! Holds always:
-//! - One job at a time. Jobs never delay flushes of hours that they do not copy, and end when the head
-//!   needs the others.
+//! - One job at a time. Jobs never delay flushes of hours that they do not copy, and end when the
+//!   head needs the others.
 //! - A job that fails is logged and tried again.
 
 pub(crate) mod build;
@@ -76,8 +77,8 @@ impl Maintenance {
         self.jobs.ask().await
     }
 
-    /// Removes what was deleted from the records it lies in, now. To its end, also when whoever asked
-    /// for it goes away.
+    /// Removes what was deleted from the records it lies in, now. To its end, also when whoever
+    /// asked for it goes away.
     pub(crate) async fn clean_tombstones(self: &Arc<Self>) -> Result<()> {
         let maintenance = Arc::clone(self);
         let work = tokio::spawn(async move {

@@ -1,15 +1,15 @@
 //! How fast a job may go: byte rates, yield points, pauses while ingest needs the machine.
 //!
 //! ```text
-//! job ─ read(bytes), wrote(bytes) ─► yield ─► told to stop? ─► gives way? ─► under pressure? ─► above its rate?
-//!                                                 └ error        └ error        └ pause           └ sleep
+//! job ─ read(bytes), wrote(bytes) ─► yield ─► stopped? ─► gives way? ─► pressure? ─► above rate?
+//!                                               └ error     └ error       └ pause      └ sleep
 //! ```
 //!
 //! Holds always:
 //! - Without pressure and below its rates a job never sleeps.
 //! - A pause is bounded: a job that is in the way of nobody but itself goes on, slowly.
-//! - A job that holds back hours which the head must give away for its memory is given up; what it has
-//!   done so far stays and is gone on with later.
+//! - A job that holds back hours which the head must give away for its memory is given up; what it
+//!   has done so far stays and is gone on with later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -24,8 +24,8 @@ use crate::ingest::flush_for_memory;
 use crate::maintenance::Maintenance;
 use crate::slate::slate_metrics::SlateMetricValue;
 
-/// How often it is looked whether a pause may end, and how long it lasts at most: a job that waits for
-/// good would let buckets pile up.
+/// How often it is looked whether a pause may end, and how long it lasts at most: a job that waits
+/// for good would let buckets pile up.
 const PAUSE_POLL: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
@@ -78,8 +78,8 @@ impl Watch {
         }
     }
 
-    /// To be called after each batch that was read: waits as long as the job has to, and fails when it
-    /// is to end.
+    /// To be called after each batch that was read: waits as long as the job has to, and fails when
+    /// it is to end.
     pub(crate) async fn read(&self, bytes: usize) -> Result<()> {
         self.bytes_read.fetch_add(bytes as u64, Relaxed);
         self.maintenance

@@ -7,10 +7,11 @@
 //!
 //! Holds always:
 //! - A target is built once: it is never planned while it, or a bucket that covers it, is listed.
-//! - Its sources are all listed raw buckets in its window, each smaller than it, so that buckets never
-//!   overlap and every hour stays covered. Where they do overlap the window has to be mended first.
-//! - A window that has not ended is left alone; asked for, the smaller windows in it that have ended
-//!   are not.
+//! - Its sources are all listed raw buckets in its window, each smaller than it, so that buckets
+//!   never overlap and every hour stays covered. Where they do overlap the window has to be mended
+//!   first.
+//! - A window that has not ended is left alone; asked for, the smaller windows in it that have
+//!   ended are not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,8 +45,8 @@ pub(crate) struct Piece {
 /// Everything that could be done now, without what a larger window takes along: the largest windows
 /// first, of those the oldest.
 ///
-/// The list may have the hours of ten years: it is sorted by time once, and walked once for each size of
-/// windows.
+/// The list may have the hours of ten years: it is sorted by time once, and walked once for each
+/// size of windows.
 pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
     let windows: Vec<(BucketSize, usize)> = ladder::windows(situation.everything).collect();
     let largest = windows.iter().map(|(size, _)| *size).max();

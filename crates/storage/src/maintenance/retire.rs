@@ -24,15 +24,15 @@ use crate::error::Result;
 use crate::failpoint;
 use crate::maintenance::Maintenance;
 
-/// How long a call waits for the compactor, which needs a poll or two (1 s local, 5 s remote) for as
-/// many segments as it takes at once. The next call goes on with the rest.
+/// How long a call waits for the compactor, which needs a poll or two (1 s local, 5 s remote) for
+/// as many segments as it takes at once. The next call goes on with the rest.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often to look whether the compactor has dropped the segments.
 const DRAIN_POLL: Duration = Duration::from_millis(100);
 
-/// Drops the records of buckets that were retired at least `grace` ago and that nobody reads. Returns
-/// how many buckets are gone.
+/// Drops the records of buckets that were retired at least `grace` ago and that nobody reads.
+/// Returns how many buckets are gone.
 pub(crate) async fn drop_retired(maintenance: &Arc<Maintenance>, grace: Duration) -> Result<usize> {
     let due = due(maintenance, grace);
     if due.is_empty() {

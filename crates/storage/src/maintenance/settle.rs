@@ -22,8 +22,8 @@ use crate::maintenance::Maintenance;
 const READERS_POLL: Duration = Duration::from_millis(50);
 
 /// Brings the store to rest. False when it is not by `deadline`, or when a program beside this one
-/// reads the database; what is left then follows within minutes. The same goes for manifests and files
-/// of the log, which have to be older than others before they may go, if those are less than
+/// reads the database; what is left then follows within minutes. The same goes for manifests and
+/// files of the log, which have to be older than others before they may go, if those are less than
 /// `log_bytes`: nobody waits for a few kilobytes.
 pub(crate) async fn settle(
     maintenance: &Arc<Maintenance>,
@@ -57,8 +57,9 @@ pub(crate) async fn settle(
 }
 
 /// Writes a memtable out that has next to nothing in it: no file that is newer than the newest of
-/// them is ever deleted, and the newest may be one that was just replaced. Before that a file of the
-/// log: a memtable remembers the last one that was complete when it was closed, and that one is kept.
+/// them is ever deleted, and the newest may be one that was just replaced. Before that a file of
+/// the log: a memtable remembers the last one that was complete when it was closed, and that one is
+/// kept.
 async fn begin_file(maintenance: &Maintenance) -> Result<()> {
     let mark = maintenance.ingest.head().watermark();
     let mut batch = WriteBatch::new();

@@ -1,12 +1,13 @@
 //! Jobs that failed: each is left alone for a while, so that the rest goes on.
 //!
 //! ```text
-//! fails ─► 15 s ─► fails ─► 30 s ─► … ─► an hour            succeeds, or its bucket is gone: forgotten
+//! fails ─► 15 s ─► fails ─► 30 s ─► … ─► an hour      succeeds, or its bucket is gone: forgotten
 //! ```
 //!
 //! Holds always:
 //! - It is memory only: a new process tries everything once.
-//! - What is remembered is bounded by the list of buckets: what is not listed is forgotten before each job.
+//! - What is remembered is bounded by the list of buckets: what is not listed is forgotten before
+//!   each job.
 //! - Only what lies in one bucket or window is skipped. When the store itself fails, all jobs wait.
 
 use std::collections::{BTreeMap, BTreeSet};

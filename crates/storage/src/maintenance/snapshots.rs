@@ -58,11 +58,12 @@ fn name_of(now_ms: i64) -> String {
 fn check_name(name: &str) -> Result<()> {
     let known = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let dots = name.chars().all(|c| c == '.');
-    match !dots && name.len() <= NAME_LENGTH_MAX && name.chars().all(known) {
-        true => Ok(()),
-        false => Err(Error::Invalid(format!(
+    if !dots && name.len() <= NAME_LENGTH_MAX && name.chars().all(known) {
+        Ok(())
+    } else {
+        Err(Error::Invalid(format!(
             "a snapshot's name has 1 to {NAME_LENGTH_MAX} letters, digits, dots, hyphens and underscores, and not dots alone"
-        ).into())),
+        ).into()))
     }
 }
 

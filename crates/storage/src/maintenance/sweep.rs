@@ -7,8 +7,8 @@
 //! - Left alone is what is listed, what is retired (it goes its own way), the target of the stored
 //!   job, and hours that the head or a flush still has something of.
 //! - Key versions, record types and bucket sizes that this program does not write are left alone.
-//! - Nothing is flushed meanwhile: a flush writes a bucket before it lists it. No job may run, either;
-//!   the caller sees to that.
+//! - Nothing is flushed meanwhile: a flush writes a bucket before it lists it. No job may run,
+//!   either; the caller sees to that.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! The task that does the jobs: mending, coarsening, folding, dropping what was replaced, sweeping.
 //!
 //! ```text
-//! asked for a run?  flush ─► mend, coarsen until nothing is left ─► fold, clean ─► drop ─► settle ─► answer
-//! by itself         drop what is retired ─► mend or coarsen one window, else fold or clean one bucket ─► look again
+//! requested run  flush ─► mend, coarsen until nothing is left ─► fold, clean ─► drop ─► settle
+//! by itself      drop retired ─► mend or coarsen a window, else fold or clean a bucket ─► repeat
 //! ```
 //!
 //! Holds always:
-//! - One job at a time, beside the flushes and never in their way: what a job holds back is due again
-//!   when it ends, and a job ends when the head needs the room.
+//! - One job at a time, beside the flushes and never in their way: what a job holds back is due
+//!   again when it ends, and a job ends when the head needs the room.
 //! - A job that fails is logged, shown in the status and tried again later; the others go on. A run
 //!   tries each once and reports those that failed.
 //! - Jobs end at their next yield point when the database closes.
@@ -52,11 +52,12 @@ const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// How long a run waits for the store to come to rest. What is left then follows by itself.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Bytes of manifests and of the log that a run waits for. What is less goes with the next collection.
+/// Bytes of manifests and of the log that a run waits for. What is less goes with the next
+/// collection.
 const LOG_BYTES: u64 = 4 << 20;
 
-/// How often a run starts jobs again that had to give way to the head, or that were planned from what
-/// has changed since.
+/// How often a run starts jobs again that had to give way to the head, or that were planned from
+/// what has changed since.
 const AGAIN_MAX: usize = 64;
 
 /// A job that can be done now.
@@ -111,9 +112,10 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
     while !maintenance.context.stop.is_stopped() && maintenance.ingest.journal().failed().is_none()
     {
         let asked = maintenance.jobs.begin_run();
-        let done = match known_dirty {
-            true => Ok(()),
-            false => load_dirty(&maintenance).await,
+        let done = if known_dirty {
+            Ok(())
+        } else {
+            load_dirty(&maintenance).await
         };
         known_dirty = known_dirty || done.is_ok();
         if let Some(run) = asked {
@@ -325,9 +327,10 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
 /// Waits until the store has let go of what was replaced.
 async fn rest(maintenance: &Arc<Maintenance>) -> Result<()> {
     // The grace time is for readers in other programs.
-    let grace = match maintenance.context.engine.is_read_elsewhere().await? {
-        true => maintenance.context.options.maintenance.grace,
-        false => Duration::ZERO,
+    let grace = if maintenance.context.engine.is_read_elsewhere().await? {
+        maintenance.context.options.maintenance.grace
+    } else {
+        Duration::ZERO
     };
     while drop_retired(maintenance, grace).await? > 0 {}
     // What follows takes as long as SlateDB's compactor does.
@@ -348,8 +351,8 @@ async fn unless_stopped<T>(
     }
 }
 
-/// What to coarsen next, among what is wanted. A job that was interrupted comes first, if it still makes
-/// sense.
+/// What to coarsen next, among what is wanted. A job that was interrupted comes first, if it still
+/// makes sense.
 async fn next_piece(
     maintenance: &Arc<Maintenance>,
     everything: bool,
@@ -433,8 +436,8 @@ impl Prospect {
     }
 }
 
-/// Buckets whose late samples should be folded in. Smaller ones than the largest are on their way into
-/// one, which folds them anyway, unless somebody asks for everything.
+/// Buckets whose late samples should be folded in. Smaller ones than the largest are on their way
+/// into one, which folds them anyway, unless somebody asks for everything.
 fn to_fold(maintenance: &Maintenance, everything: bool) -> BTreeSet<Bucket> {
     let now_ms = maintenance.context.clock.now_ms();
     let quiet_since_ms = now_ms.saturating_sub(maintenance.context.options.maintenance.delay_ms());

@@ -1,8 +1,8 @@
 //! A batch of series out of chunks: which columns they share, then their values.
 //!
 //! Holds always:
-//! - Parts that follow one another in time and hold only floats are copied value by value and nothing else;
-//!   everything less usual goes through `super::samples`.
+//! - Parts that follow one another in time and hold only floats are copied value by value and
+//!   nothing else; everything less usual goes through `super::samples`.
 //! - Columns are found one series after the other, values are unpacked in parallel: the answer does
 //!   not depend on the number of threads.
 
@@ -70,9 +70,10 @@ pub(super) fn assemble(
         };
         made.map_err(|cause| corrupt(&chunked.labels, cause))
     };
-    let made: Vec<(SeriesSamples, Samples)> = match samples >= PARALLEL_SAMPLES_MIN {
-        true => planned.into_par_iter().map(make).collect::<Result<_>>()?,
-        false => planned.into_iter().map(make).collect::<Result<_>>()?,
+    let made: Vec<(SeriesSamples, Samples)> = if samples >= PARALLEL_SAMPLES_MIN {
+        planned.into_par_iter().map(make).collect::<Result<_>>()?
+    } else {
+        planned.into_iter().map(make).collect::<Result<_>>()?
     };
     let mut from_buckets = 0;
     let finish = made.into_iter().map(|(mut series, gathered)| {
@@ -184,11 +185,12 @@ fn plain(
         chunk.values_into(*start as usize..*end as usize, &mut values)?;
     }
     let range_ms = columns.range_ms();
-    let stored_len: usize = match chunked.head.is_empty() {
-        true => values.len(),
-        false => stored_of(resolved, chunked)
+    let stored_len: usize = if chunked.head.is_empty() {
+        values.len()
+    } else {
+        stored_of(resolved, chunked)
             .map(|(_, chunk)| chunk.times.range(range_ms.0, range_ms.1).len())
-            .sum(),
+            .sum()
     };
     gathered.from_buckets = stored_len.min(values.len());
     let mut starts = Vec::new();

@@ -1,9 +1,9 @@
 //! The chunks of a batch: from the cache, else from records and from the head's streams.
 //!
 //! Holds always:
-//! - A chunk of an hour is decoded whole and kept, so that the next selection of the hour only copies
-//!   values. A stream that is damaged further on is still read as far as the range needs it, and not
-//!   kept. Chunks of larger buckets are made by `super::coarse`.
+//! - A chunk of an hour is decoded whole and kept, so that the next selection of the hour only
+//!   copies values. A stream that is damaged further on is still read as far as the range needs it,
+//!   and not kept. Chunks of larger buckets are made by `super::coarse`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -47,8 +47,8 @@ pub(super) struct Missing {
     columns: Vec<(usize, ReadColumns)>,
 }
 
-/// What the cache has of the given places. What is asked for again is kept unpacked from then on, while
-/// there is room for it.
+/// What the cache has of the given places. What is asked for again is kept unpacked from then on,
+/// while there is room for it.
 pub(super) fn look_up_stored(
     cache: &ReadCache,
     resolved: &Resolved,
@@ -222,18 +222,20 @@ fn corrupt(bucket: Bucket, cause: DecodeError) -> Error {
 
 /// What a larger bucket has of a series beside floats.
 fn coarse_side(bucket: Bucket, id: SeriesId, records: &Records) -> Result<SideRecords> {
-    let histograms = match records.histograms.is_empty() {
-        true => Vec::new(),
-        false => stored::histograms(bucket, id, &records.histograms)?,
+    let histograms = if records.histograms.is_empty() {
+        Vec::new()
+    } else {
+        stored::histograms(bucket, id, &records.histograms)?
     };
     let starts = decode_starts(records).map_err(|cause| corrupt(bucket, cause))?;
     Ok(SideRecords { histograms, starts })
 }
 
 fn decode_starts(records: &Records) -> Result<Vec<(i64, i64)>, DecodeError> {
-    match records.starts.is_empty() {
-        true => Ok(Vec::new()),
-        false => start_timestamps::decode(&records.starts),
+    if records.starts.is_empty() {
+        Ok(Vec::new())
+    } else {
+        start_timestamps::decode(&records.starts)
     }
 }
 
@@ -246,9 +248,10 @@ fn decode_records(
     scratch: &mut Scratch,
 ) -> Result<(Arc<Chunk>, bool), DecodeError> {
     let side = SideRecords {
-        histograms: match records.histograms.is_empty() {
-            true => Vec::new(),
-            false => histogram_series::decode(&records.histograms)?,
+        histograms: if records.histograms.is_empty() {
+            Vec::new()
+        } else {
+            histogram_series::decode(&records.histograms)?
         },
         starts: decode_starts(records)?,
     };
@@ -329,12 +332,11 @@ pub(super) fn head_chunks(
         }
         let decode = |scratch: &mut Scratch, at: usize| {
             let (stream, times) = (&part_at(at).stream, &kept.times);
-            let decoded = match resolved.keeps_head {
-                true => {
-                    let side = SideRecords::default();
-                    decode_stream(stream, &[], side, times, range_ms, scratch)
-                }
-                false => decode_passing(stream, times, range_ms, scratch),
+            let decoded = if resolved.keeps_head {
+                let side = SideRecords::default();
+                decode_stream(stream, &[], side, times, range_ms, scratch)
+            } else {
+                decode_passing(stream, times, range_ms, scratch)
             };
             decoded
                 .map(|(chunk, whole)| (at, chunk, whole))

@@ -110,9 +110,10 @@ pub(super) fn decode(
         let values = RecordValues::new(bytes, &record);
         return Ok(Chunk::of_record(times, values, side));
     }
-    let mut floats = match value.is_empty() {
-        true => stored::Floats::default(),
-        false => stored::floats(from.bucket, series, value, columns)?,
+    let mut floats = if value.is_empty() {
+        stored::Floats::default()
+    } else {
+        stored::floats(from.bucket, series, value, columns)?
     };
     drop_lost(&mut floats, lost);
     let chunk = Chunk::of_columns(floats.timestamps, &floats.values, side, &from.cache.times);

@@ -66,8 +66,8 @@ impl Columns {
         &self.columns[column as usize]
     }
 
-    /// The column of a series with these chunks, oldest first. Lists are told apart by identity: those
-    /// of the cache are shared by series with the same times.
+    /// The column of a series with these chunks, oldest first. Lists are told apart by identity:
+    /// those of the cache are shared by series with the same times.
     pub(super) fn of_chunks(&mut self, chunks: &[Arc<Chunk>]) -> u32 {
         let hash = self
             .hasher

@@ -1,8 +1,8 @@
 //! Exemplars of the series that match, from head and buckets.
 //!
 //! Holds always:
-//! - The head is copied before the list of buckets is read, as for samples: a flush in between shows
-//!   an exemplar twice, and the second one is dropped here.
+//! - The head is copied before the list of buckets is read, as for samples: a flush in between
+//!   shows an exemplar twice, and the second one is dropped here.
 //! - Labels of a bucket are read only for series that have exemplars in it.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,8 @@ impl ExemplarQuery {
 
 type Found = Vec<(Labels, Vec<Exemplar>)>;
 
-/// Series in label order, their exemplars in time order, each once. Series without any are left out.
+/// Series in label order, their exemplars in time order, each once. Series without any are left
+/// out.
 pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Result<Found> {
     let max = reader.context.options.read.exemplars_max;
     let mut query = query;
@@ -129,8 +130,9 @@ fn unite(parts: impl Iterator<Item = (Labels, Vec<Exemplar>)>, max: usize) -> Re
         exemplars.dedup();
         count += exemplars.len();
     }
-    match count > max {
-        true => Err(ExemplarQuery::too_many(max)),
-        false => Ok(by_labels.into_iter().collect()),
+    if count > max {
+        Err(ExemplarQuery::too_many(max))
+    } else {
+        Ok(by_labels.into_iter().collect())
     }
 }

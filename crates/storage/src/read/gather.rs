@@ -1,7 +1,7 @@
 //! Label sets of a request, bucket by bucket: what was taken from one is forgotten with it.
 //!
 //! ```text
-//! head ─► all hours that the range has ─► larger buckets that it cuts, where something new is in them
+//! head ─► all hours of the range ─► larger buckets that it cuts, where something new is in them
 //! ```
 //!
 //! Holds always:
@@ -48,8 +48,8 @@ pub(super) trait Gather: Send + 'static {
     }
 }
 
-/// Gathers the label sets of the series that satisfy all matchers and have samples in the hours of a
-/// range. Also returns the memory that is held in the end.
+/// Gathers the label sets of the series that satisfy all matchers and have samples in the hours of
+/// a range. Also returns the memory that is held in the end.
 pub(super) async fn gather<G: Gather>(
     reader: &Arc<Reader>,
     selectors: &[Vec<Matcher>],
@@ -206,9 +206,10 @@ impl<G: Gather> Gathering<'_, G> {
 
     fn checked(&self, found: Matching) -> Result<Matching> {
         let series_max = self.reader.context.options.read.series_max;
-        match found.ids.len() > series_max {
-            true => Err(too_many(series_max)),
-            false => Ok(found),
+        if found.ids.len() > series_max {
+            Err(too_many(series_max))
+        } else {
+            Ok(found)
         }
     }
 

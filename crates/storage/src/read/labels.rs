@@ -1,7 +1,7 @@
 //! Label names, label values and series, without samples.
 //!
-//! Time is filtered by the hour: what has a sample in an hour that the range touches is in the answer,
-//! whether the hour lies in the head, in a bucket of its own or in a larger one.
+//! Time is filtered by the hour: what has a sample in an hour that the range touches is in the
+//! answer, whether the hour lies in the head, in a bucket of its own or in a larger one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
@@ -26,8 +26,8 @@ use crate::read::Reader;
 use crate::slate::fetch::successor;
 use crate::slate::read_view::ScanKind;
 
-/// Values of a label that a scan for names passes before it is opened anew behind them: reading past a
-/// record costs about 2 µs, opening a scan about 100.
+/// Values of a label that a scan for names passes before it is opened anew behind them: reading
+/// past a record costs about 2 µs, opening a scan about 100.
 const VALUES_PASSED_MAX: usize = 64;
 
 /// What a name or value takes in a set beside its text, about.
@@ -94,9 +94,10 @@ impl SeriesList {
 /// The series themselves, in label order.
 pub(crate) async fn series(reader: &Arc<Reader>, query: &LabelQuery) -> Result<SeriesList> {
     let everything = vec![Vec::new()];
-    let selectors = match query.selectors.is_empty() {
-        true => &everything,
-        false => &query.selectors,
+    let selectors = if query.selectors.is_empty() {
+        &everything
+    } else {
+        &query.selectors
     };
     let sets = Sets::default();
     let (sets, mut held) = gather(reader, selectors, query.range_ms(), &query.memory, sets).await?;
@@ -132,14 +133,13 @@ async fn texts(reader: &Arc<Reader>, query: &LabelQuery, picked: Picked) -> Resu
         set: BTreeSet::new(),
         bytes: 0,
     };
-    let texts = match query.selectors.is_empty() {
-        true => all_texts(reader, query, texts).await?,
-        false => {
-            let (selectors, memory) = (&query.selectors, &query.memory);
-            gather(reader, selectors, query.range_ms(), memory, texts)
-                .await?
-                .0
-        }
+    let texts = if query.selectors.is_empty() {
+        all_texts(reader, query, texts).await?
+    } else {
+        let (selectors, memory) = (&query.selectors, &query.memory);
+        gather(reader, selectors, query.range_ms(), memory, texts)
+            .await?
+            .0
     };
     Ok(texts.set.into_iter().take(query.limit()).collect())
 }
@@ -361,8 +361,8 @@ async fn scan_cut(from: &BucketView, known: &Texts, memory: &Memory) -> Result<C
     Ok(Candidates { ids, _held: held })
 }
 
-/// The candidates of which some series has samples in the hours of a range. A few series of each are
-/// looked into first, because that decides most of them.
+/// The candidates of which some series has samples in the hours of a range. A few series of each
+/// are looked into first, because that decides most of them.
 async fn with_samples(
     reader: &Arc<Reader>,
     from: &BucketView,
@@ -392,8 +392,8 @@ async fn with_samples(
 }
 
 /// Walks from label name to label name: over a few values record by record, over many with a new
-/// scan behind them. Not with `DbIterator::seek`: in SlateDB 0.18 it loses the record that follows a
-/// merged one.
+/// scan behind them. Not with `DbIterator::seek`: in SlateDB 0.18 it loses the record that follows
+/// a merged one.
 async fn scan_names(from: &BucketView) -> Result<BTreeSet<String>> {
     let (view, bucket) = (&from.view, from.bucket);
     let all = key::record_prefix(RecordType::InvertedIndex, bucket);

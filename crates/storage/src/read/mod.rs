@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Holds always:
-//! - The head is copied before the list of buckets is read, and that before the snapshot is taken: a
-//!   flush in between shows a sample twice, never not at all.
+//! - The head is copied before the list of buckets is read, and that before the snapshot is taken:
+//!   a flush in between shows a sample twice, never not at all.
 //! - Of one timestamp the newest write counts: bucket, then frozen part, then growing part. Where
 //!   buckets overlap, which none should, the larger one is the newer.
 //! - What is read is leased together with the list of buckets, until the reader is dropped.

@@ -45,7 +45,8 @@ impl BucketView {
     }
 }
 
-/// The ids that satisfy all matchers; `all` are the ids there are, for selections that only exclude.
+/// The ids that satisfy all matchers; `all` are the ids there are, for selections that only
+/// exclude.
 pub(crate) async fn resolve(
     reader: &Reader,
     from: &BucketView,

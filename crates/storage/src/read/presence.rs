@@ -1,8 +1,8 @@
 //! Which series of a bucket have samples or exemplars in a range.
 //!
-//! An hour is as fine as requests without samples ask: a bucket of one hour has what its index has. A
-//! larger bucket of which the range leaves hours out is looked into, so that an answer does not depend
-//! on whether its hours were coarsened.
+//! An hour is as fine as requests without samples ask: a bucket of one hour has what its index has.
+//! A larger bucket of which the range leaves hours out is looked into, so that an answer does not
+//! depend on whether its hours were coarsened.
 
 use std::sync::Arc;
 

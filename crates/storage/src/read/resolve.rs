@@ -104,8 +104,8 @@ impl Matching {
     }
 }
 
-/// Bytes that a series of a bucket takes while series are united: its id and its labels here, its entry
-/// in the union, sorted, and its place in the end.
+/// Bytes that a series of a bucket takes while series are united: its id and its labels here, its
+/// entry in the union, sorted, and its place in the end.
 const UNITING_BYTES: usize =
     size_of::<u32>() + size_of::<Option<Labels>>() + UNION_ENTRY_BYTES + size_of::<StoredAt>();
 
@@ -159,9 +159,10 @@ pub(crate) async fn resolve_series(
     let look_up = move || {
         // Labels and postings were added, which selections without samples would do for ever.
         found.cache.make_room();
-        match found.look_up_labels() {
-            true => found.unite().map(LookedUp::All),
-            false => Ok(LookedUp::Some(found)),
+        if found.look_up_labels() {
+            found.unite().map(LookedUp::All)
+        } else {
+            Ok(LookedUp::Some(found))
         }
     };
     let mut found = match reader.context.pool.run(look_up).await?? {
@@ -316,9 +317,10 @@ impl Found {
     }
 
     fn check_count(&self, series: Option<usize>) -> Result<()> {
-        match series.is_some_and(|series| series > self.series_max) {
-            true => Err(too_many(self.series_max)),
-            false => Ok(()),
+        if series.is_some_and(|series| series > self.series_max) {
+            Err(too_many(self.series_max))
+        } else {
+            Ok(())
         }
     }
 
@@ -327,9 +329,10 @@ impl Found {
         let keeps_head =
             (self.cache).has_room_for(self.in_head.parts.iter().map(PartCopy::decoded_bytes).sum());
         let memory = self.memory.clone();
-        let resolved = match self.matching.iter().all(|found| found.ids.is_empty()) {
-            true => self.only_head(keeps_head),
-            false => self.head_and_buckets(keeps_head)?,
+        let resolved = if self.matching.iter().all(|found| found.ids.is_empty()) {
+            self.only_head(keeps_head)
+        } else {
+            self.head_and_buckets(keeps_head)?
         };
         let held = reserve(&memory, resolved.heap_bytes())?;
         Ok(Resolved {

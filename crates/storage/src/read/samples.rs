@@ -1,4 +1,5 @@
-//! One series out of parts that overlap: stored buckets and what the head has, one value per timestamp.
+//! One series out of parts that overlap: stored buckets and what the head has, one value per
+//! timestamp.
 //!
 //! The usual series, whose parts follow one another and hold only floats, does not come this way
 //! (`super::assemble`).
@@ -72,8 +73,8 @@ pub(super) fn gather(
         while let Some(first) = head.next_if(|h| Some(h.part.hour) < start) {
             add(&[], same_hour(first, &mut head))?;
         }
-        // Of a bucket larger than an hour these may be of several hours. Those lie one after the other,
-        // so the order of writes within each of them still decides.
+        // Of a bucket larger than an hour these may be of several hours. Those lie one after the
+        // other, so the order of writes within each of them still decides.
         let mut same = Vec::new();
         while let Some(next) = head.next_if(|h| Some(h.part.hour.start_ms()) < end_ms) {
             same.push(next);
@@ -136,9 +137,10 @@ impl Span<'_> {
         let stored = self.stored.iter().map(|chunk| histograms_of(chunk));
         let head = self.head.iter().map(|head| head.part.histograms());
         let histograms = stored.chain(head).any(|entries| !entries.is_empty());
-        match histograms {
-            true => self.add_mixed(series)?,
-            false => self.add_floats(series)?,
+        if histograms {
+            self.add_mixed(series)?
+        } else {
+            self.add_floats(series)?
         }
         self.add_starts(&mut series.starts)
     }

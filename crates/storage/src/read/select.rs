@@ -70,9 +70,10 @@ impl SelectStream {
             return Ok(None);
         }
         self.next = end;
-        let series = match self.labels_only {
-            true => self.labels_of(batch).await?,
-            false => self.read(batch).await?,
+        let series = if self.labels_only {
+            self.labels_of(batch).await?
+        } else {
+            self.read(batch).await?
         };
         let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
         self.reader.context.metrics.samples_read.add(samples as u64);
@@ -123,12 +124,11 @@ impl SelectStream {
                 let (cache, places) = (&work.reader.buckets.cache(), work.places.clone());
                 let chunks = look_up_stored(cache, &work.resolved, places, work.range_ms);
                 work.count_stored(&chunks);
-                match chunks.iter().all(Option::is_some) {
-                    true => {
-                        let made = work.make(&chunks, columns);
-                        (work, chunks, Attempt::Made(made))
-                    }
-                    false => (work, chunks, Attempt::Missing(columns)),
+                if chunks.iter().all(Option::is_some) {
+                    let made = work.make(&chunks, columns);
+                    (work, chunks, Attempt::Made(made))
+                } else {
+                    (work, chunks, Attempt::Missing(columns))
                 }
             })
             .await?;

@@ -1,7 +1,8 @@
 //! Lists of series become one, with one entry per label set.
 //!
-//! Buckets that follow one another have nearly the same series in the same order, so the next one of a
-//! list is usually the next one of the union; only where that fails is it looked up by fingerprint.
+//! Buckets that follow one another have nearly the same series in the same order, so the next one
+//! of a list is usually the next one of the union; only where that fails is it looked up by
+//! fingerprint.
 
 use std::ops::Range;
 

@@ -8,14 +8,15 @@
 //! Holds always:
 //! - A write is durable when `WriteHandle::await_durable` returns, never before; `Db::flush` writes
 //!   the WAL out now instead of at the next `wal_flush_interval`.
-//! - Who opens last owns the database. The writer before it sees, within a poll of the manifest
-//!   (1 s local, 5 s remote) or at its next WAL write, whichever is first: `write`, `flush`,
+//! - Who opens last owns the database. The writer before it sees, within a poll of the manifest (1
+//!   s local, 5 s remote) or at its next WAL write, whichever is first: `write`, `flush`,
 //!   `await_durable`, `get`, `scan` and `snapshot` all fail with `ErrorKind::Closed(Fenced)`,
-//!   "detected newer DB client", and [`Engine::closed`] resolves. Nothing it had not been told to be
-//!   durable becomes durable afterwards.
+//!   "detected newer DB client", and [`Engine::closed`] resolves. Nothing it had not been told to
+//!   be durable becomes durable afterwards.
 //! - When the store is given up (`observed_store` says when) or the database is gone from it, the
-//!   database closes as well, which [`Engine::closed`] reports as a failure. SlateDB waits for 1 to 2 s
-//!   between two tries. A running database does not give up writing ([`Engine::repeat_writes`]).
+//!   database closes as well, which [`Engine::closed`] reports as a failure. SlateDB waits for 1 to
+//!   2 s between two tries. A running database does not give up writing
+//!   ([`Engine::repeat_writes`]).
 //!
 //! Elsewhere: settings and their reasons (`tuning`), what is compacted and drained (`scheduler`),
 //! what becomes of the files (`garbage`).
@@ -96,9 +97,9 @@ impl Engine {
     /// Opens or creates the database at `options.location`, taking it over from whoever had it. A
     /// local directory is only taken over when `options.take_over` says so.
     ///
-    /// The first requests to the store are limited by `open_timeout`. Opening itself is not, because
-    /// after a crash it replays SlateDB's WAL, which takes as long as it takes; each of its requests
-    /// is limited by `retries_max`.
+    /// The first requests to the store are limited by `open_timeout`. Opening itself is not,
+    /// because after a crash it replays SlateDB's WAL, which takes as long as it takes; each of its
+    /// requests is limited by `retries_max`.
     pub(crate) async fn open(
         options: &StoreOptions,
         store_override: Option<Arc<dyn ObjectStore>>,
@@ -224,8 +225,8 @@ impl Engine {
             .collect()
     }
 
-    /// Those of the given prefixes whose segments have files. Nothing is copied: a manifest may name
-    /// hundreds of thousands of segments.
+    /// Those of the given prefixes whose segments have files. Nothing is copied: a manifest may
+    /// name hundreds of thousands of segments.
     pub(crate) fn having_files(&self, prefixes: &[Bytes]) -> BTreeSet<Bytes> {
         let status = self.db.subscribe();
         let status = status.borrow();
@@ -307,8 +308,8 @@ impl Engine {
         match reason {
             CloseReason::Clean => Closed::Clean,
             CloseReason::Fenced => Closed::Fenced,
-            // SlateDB says "panic" for every other end, a store that is out of reach included. Every
-            // later call is answered with the error itself; this one costs nothing.
+            // SlateDB says "panic" for every other end, a store that is out of reach included.
+            // Every later call is answered with the error itself; this one costs nothing.
             _ => Closed::Failed(match self.db.snapshot() {
                 Err(cause) => without_document(&with_sources(&cause)),
                 Ok(_) => "a background task ended".to_owned(),

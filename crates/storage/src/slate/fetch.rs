@@ -9,8 +9,8 @@ use icecore_records::SeriesId;
 use super::read_view::{ScanKind, View};
 use crate::error::{Error, Result};
 
-/// Ids missing between two wanted ones up to which a scan goes on: reading past a record costs about
-/// 2 µs, a get of its own 20 to 35.
+/// Ids missing between two wanted ones up to which a scan goes on: reading past a record costs
+/// about 2 µs, a get of its own 20 to 35.
 const GAP_MAX: u32 = 12;
 
 /// Neighbours from which a scan pays: opening one costs about as much as four gets.

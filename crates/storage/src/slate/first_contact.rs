@@ -1,12 +1,12 @@
 //! The first requests to a store, made before SlateDB is opened on it.
 //!
 //! SlateDB repeats failed requests many times, so a wrong endpoint would look like a hang. Here a
-//! few cheap requests are made within `open_timeout`, and a failure becomes a message that names the
-//! place, the cause and what to do.
+//! few cheap requests are made within `open_timeout`, and a failure becomes a message that names
+//! the place, the cause and what to do.
 //!
-//! A writer also proves that the store keeps "create only if absent". Fencing rests on it, and there
-//! are S3-compatible servers that ignore the condition and overwrite: with those, two writers would
-//! silently destroy each other's data.
+//! A writer also proves that the store keeps "create only if absent". Fencing rests on it, and
+//! there are S3-compatible servers that ignore the condition and overwrite: with those, two writers
+//! would silently destroy each other's data.
 
 use std::time::Duration;
 
@@ -31,8 +31,9 @@ pub(super) const PROBE: &[u8] = b"icecore checks that files are created only onc
 /// Where SlateDB keeps what was written. It writes a manifest before the first of these.
 const DATA: [&str; 2] = ["wal", "compacted"];
 
-/// Whether there is a database at the place. That there is none yet is not an error; that there is a
-/// part of one without its manifest is: a new one would be made over it, and what it holds be lost.
+/// Whether there is a database at the place. That there is none yet is not an error; that there is
+/// a part of one without its manifest is: a new one would be made over it, and what it holds be
+/// lost.
 pub(crate) async fn look(opened: &OpenedStore, options: &StoreOptions) -> Result<bool> {
     if first_below(opened, options, "manifest").await?.is_some() {
         return Ok(true);

@@ -8,11 +8,11 @@
 //! What keeps a file on the store:
 //! - the manifest, as long as the file is a part of a segment;
 //! - a checkpoint, which is an older manifest that is kept. The compactor makes one whenever it
-//!   replaces files, for readers that still use them, and it lasts for `gc_min_age`. Readers of other
-//!   programs may have their own; as long as there is one of those, nothing is hurried. Snapshots
-//!   (`snapshots`) are checkpoints with a name and are never touched here;
-//! - its age: SlateDB deletes a file only when a memtable was written out and a compaction was begun
-//!   after it, since what is newer may be about to be listed.
+//!   replaces files, for readers that still use them, and it lasts for `gc_min_age`. Readers of
+//!   other programs may have their own; as long as there is one of those, nothing is hurried.
+//!   Snapshots (`snapshots`) are checkpoints with a name and are never touched here;
+//! - its age: SlateDB deletes a file only when a memtable was written out and a compaction was
+//!   begun after it, since what is newer may be about to be listed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -39,9 +39,9 @@ const JOIN_POLL: Duration = Duration::from_millis(200);
 const CHECKPOINT_PRECISION: TimeDelta = TimeDelta::seconds(1);
 
 impl Engine {
-    /// Writes memtables out and joins the files that segments, all but those of the journal, have now
-    /// into one run each. False when
-    /// that took longer than until `deadline`; the compactor goes on with what it has begun.
+    /// Writes memtables out and joins the files that segments, all but those of the journal, have
+    /// now into one run each. False when that took longer than until `deadline`; the compactor goes
+    /// on with what it has begun.
     pub(crate) async fn join(&self, deadline: Instant) -> Result<bool> {
         if !self.options.compaction {
             return Ok(true);
@@ -99,8 +99,8 @@ impl Engine {
         Ok(self.own_checkpoints().await?.is_none())
     }
 
-    /// The checkpoints without a name, if all of them are of this program. One with a name is a snapshot:
-    /// it keeps its files by itself, whatever happens to the others.
+    /// The checkpoints without a name, if all of them are of this program. One with a name is a
+    /// snapshot: it keeps its files by itself, whatever happens to the others.
     async fn own_checkpoints(&self) -> Result<Option<Vec<Checkpoint>>> {
         let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
         let found = admin.list_checkpoints(None).await;
@@ -111,9 +111,9 @@ impl Engine {
         Ok(own.then_some(unnamed))
     }
 
-    /// Gives up what the compactor keeps for readers, and returns the ages that files must have before
-    /// [`Engine::delete_garbage`] may delete them. `None` when somebody else reads the database, who
-    /// may need them.
+    /// Gives up what the compactor keeps for readers, and returns the ages that files must have
+    /// before [`Engine::delete_garbage`] may delete them. `None` when somebody else reads the
+    /// database, who may need them.
     pub(crate) async fn release_files(&self) -> Result<Option<HurriedAges>> {
         if !self.options.compaction {
             return Ok(None);
@@ -173,8 +173,8 @@ impl Engine {
         Ok(files)
     }
 
-    /// Deletes what nothing refers to and is old enough. No reader of this process may use files that
-    /// were replaced before [`Engine::release_files`].
+    /// Deletes what nothing refers to and is old enough. No reader of this process may use files
+    /// that were replaced before [`Engine::release_files`].
     pub(crate) async fn delete_garbage(&self) {
         GarbageCollectorBuilder::new(self.path.clone(), self.store.clone())
             .with_options(tuning::hurried_garbage(&self.options, &self.location))

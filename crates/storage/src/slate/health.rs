@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Holds always:
-//! - An error that SlateDB expects (a file that is absent, or present where it was to be created) is
-//!   no error here.
+//! - An error that SlateDB expects (a file that is absent, or present where it was to be created)
+//!   is no error here.
 //! - Trouble ends with the first write that succeeds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

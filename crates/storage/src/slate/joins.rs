@@ -1,7 +1,8 @@
 //! Segments that are rewritten into one sorted run, beside what size-tiered compaction does.
 //!
-//! Size-tiered compaction begins at four files. What a job has written once may be three, which then
-//! stay as the memtables left them: quickly compressed, and each with rows that a later one replaces.
+//! Size-tiered compaction begins at four files. What a job has written once may be three, which
+//! then stay as the memtables left them: quickly compressed, and each with rows that a later one
+//! replaces.
 //!
 //! Holds always:
 //! - A join takes neighbouring sources and keeps their order, as every compaction must.
@@ -20,12 +21,13 @@ const SOURCES_MAX: usize = 16;
 /// each few seconds.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Fresh files are joined with their run once they are this part of it: it bounds how often the same
-/// bytes are rewritten.
+/// Fresh files are joined with their run once they are this part of it: it bounds how often the
+/// same bytes are rewritten.
 const FRESH_PART: u64 = 4;
 
-/// Below this a file that is the only one of its segment is left as it is: a job, and two manifests for it,
-/// would cost more than a better codec saves. A wide backfill of few series makes thousands of them.
+/// Below this a file that is the only one of its segment is left as it is: a job, and two manifests
+/// for it, would cost more than a better codec saves. A wide backfill of few series makes thousands
+/// of them.
 const ALONE_BYTES: u64 = 16 << 10;
 
 /// All that a segment consists of, newest first.
@@ -50,8 +52,8 @@ pub(super) fn is_joined(segment: &Segment) -> bool {
     }
 }
 
-/// The next step towards one run. `fresh_run` is a number that no run has; it is used when no run is
-/// among the sources.
+/// The next step towards one run. `fresh_run` is a number that no run has; it is used when no run
+/// is among the sources.
 pub(super) fn join_of(segment: &Segment, fresh_run: u32) -> Option<CompactionSpec> {
     if is_joined(segment) {
         return None;

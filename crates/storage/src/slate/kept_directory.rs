@@ -1,15 +1,17 @@
 //! A local store that never makes a directory twice.
 //!
 //! `LocalFileSystem` creates whatever directory a put needs. When the directory of a running
-//! database is removed, renamed or unmounted, the next commit would make it anew, and samples would be
-//! acknowledged that no later start can find: their WAL file lies in a directory without a manifest.
+//! database is removed, renamed or unmounted, the next commit would make it anew, and samples would
+//! be acknowledged that no later start can find: their WAL file lies in a directory without a
+//! manifest.
 //!
 //! Holds always:
-//! - A directory in which a file was seen or written is kept open. Before and after each put the path
-//!   must still lead to that very directory; the open file keeps its number from being given to another.
+//! - A directory in which a file was seen or written is kept open. Before and after each put the
+//!   path must still lead to that very directory; the open file keeps its number from being given
+//!   to another.
 //! - Once a manifest was seen, there is one.
-//! - What was removed ends the database: nothing that is written from then on could be read. What was
-//!   moved or unmounted fails like any store that is out of reach, and goes on when it is back.
+//! - What was removed ends the database: nothing that is written from then on could be read. What
+//!   was moved or unmounted fails like any store that is out of reach, and goes on when it is back.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -182,8 +184,8 @@ impl KeptDirectories {
         }
     }
 
-    /// After a put that began at `began`: either everything is where it was, or what the put has made is
-    /// taken back.
+    /// After a put that began at `began`: either everything is where it was, or what the put has
+    /// made is taken back.
     fn confirm(&self, location: &Path, began: SystemTime, done: bool) -> store::Result<()> {
         if let Err(gone) = self.check(location) {
             self.take_back(location, began, done);
@@ -196,9 +198,9 @@ impl KeptDirectories {
         Ok(())
     }
 
-    /// Whether all is where it was and nothing new is to be noted, if that can be said at once: for every
-    /// commit, where a change of threads would cost more. A file system that has not answered of late may
-    /// hang, and with it whoever holds the lock.
+    /// Whether all is where it was and nothing new is to be noted, if that can be said at once: for
+    /// every commit, where a change of threads would cost more. A file system that has not answered
+    /// of late may hang, and with it whoever holds the lock.
     fn is_plainly_there(&self, location: &Path) -> bool {
         let Some(mut state) = self.state.try_lock() else {
             return false;
@@ -234,8 +236,8 @@ impl KeptDirectories {
         if strangers.is_empty() {
             return;
         }
-        // It is no part of any database; that it stays would do no harm but be confusing. What a put
-        // that failed has found there is another's.
+        // It is no part of any database; that it stays would do no harm but be confusing. What a
+        // put that failed has found there is another's.
         if done {
             let _ = std::fs::remove_file(&file);
         }
@@ -267,7 +269,8 @@ fn is_there(directory: &FilePath, kept: &File) -> Result<(), Gone> {
     }
 }
 
-/// Whether a directory is as young as a put that began then. Not where the file system does not say.
+/// Whether a directory is as young as a put that began then. Not where the file system does not
+/// say.
 fn is_made_since(directory: &FilePath, began: SystemTime) -> bool {
     let made = std::fs::metadata(directory).and_then(|found| found.created());
     made.is_ok_and(|made| made + FILE_CLOCK_TICK >= began)

@@ -2,10 +2,10 @@
 //!
 //! SlateDB creates WAL files and manifests only if they are absent: that is how a second writer is
 //! noticed. A create can fail after it was applied, on a local store when syncing the directory
-//! fails. SlateDB then repeats it and finds the file. Stores that keep attributes tell it whose file
-//! that is (it stores an id with each object); `LocalFileSystem` keeps none, and SlateDB would take
-//! its own file for another writer's fence and close. This wrapper remembers which creates ended in
-//! an error, and when such a one then finds its file present, compares the content.
+//! fails. SlateDB then repeats it and finds the file. Stores that keep attributes tell it whose
+//! file that is (it stores an id with each object); `LocalFileSystem` keeps none, and SlateDB would
+//! take its own file for another writer's fence and close. This wrapper remembers which creates
+//! ended in an error, and when such a one then finds its file present, compares the content.
 //!
 //! Holds always:
 //! - A create that was never attempted before and finds a file is answered with `AlreadyExists`,
@@ -14,8 +14,8 @@
 //!   the failure may have been the sync itself. It holds the same bytes before and after.
 //!
 //! Equal content is enough to know our own file. WAL files and manifests hold sequence numbers and
-//! the writer's epoch. Only the empty fence files of two writers that open at the same moment can be
-//! equal, and whichever of them has the lower epoch learns so from the manifest it reads next.
+//! the writer's epoch. Only the empty fence files of two writers that open at the same moment can
+//! be equal, and whichever of them has the lower epoch learns so from the manifest it reads next.
 
 use std::collections::BTreeSet;
 use std::fmt;

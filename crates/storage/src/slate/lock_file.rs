@@ -1,9 +1,9 @@
 //! Keeps a second process from taking over a local directory by mistake.
 //!
 //! On an object store whoever opens last is the writer: processes move between machines, and nobody
-//! could remove the lock of one that died. On a directory two processes are nearly always a mistake,
-//! and the operating system knows which of them lives: the lock is one of the kernel's, which goes with
-//! the process that holds it, however that ends. The file stays and is no obstacle.
+//! could remove the lock of one that died. On a directory two processes are nearly always a
+//! mistake, and the operating system knows which of them lives: the lock is one of the kernel's,
+//! which goes with the process that holds it, however that ends. The file stays and is no obstacle.
 //!
 //! Holds always:
 //! - The file is never removed: somebody could hold a lock on the removed one.

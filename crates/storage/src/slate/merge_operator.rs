@@ -1,7 +1,7 @@
 //! Joins stored values of one key for SlateDB, by the laws of `records::merge`.
 //!
-//! SlateDB calls this at write, flush, compaction and read, so it must be associative and must never
-//! panic: a panic in a background task closes the database.
+//! SlateDB calls this at write, flush, compaction and read, so it must be associative and must
+//! never panic: a panic in a background task closes the database.
 //!
 //! Holds always:
 //! - One operand without a base is returned as it is: that is most calls by far.

@@ -5,18 +5,18 @@
 //!                    │             │             ├ observed_store ─► health ─► watch
 //!                    └ lock_file   ├ kept_directory, local_creates: what a directory needs
 //!                                  │             ├ segment_extractor, merge_operator
-//!                                  │             ├ scheduler: journal left alone, drains, joins ─► worker
+//!                                  │             ├ scheduler: drains, joins ─► worker
 //!                                  │             ├ garbage: what nothing refers to, at once
 //!                                  │             └ slate_metrics
 //!                                  └──────────► reader (of another process, writes nothing)
 //! ```
 //!
 //! Holds always:
-//! - One writer per database: whoever opened last. The one before it is fenced. A local directory is
-//!   not opened while another process has it, unless told so.
-//! - Every wait for the store is bounded, first contact by time and reads by a number of retries, but
-//!   for writes of a running database: those are repeated until they succeed, and the log, the metrics
-//!   and readiness say so.
+//! - One writer per database: whoever opened last. The one before it is fenced. A local directory
+//!   is not opened while another process has it, unless told so.
+//! - Every wait for the store is bounded, first contact by time and reads by a number of retries,
+//!   but for writes of a running database: those are repeated until they succeed, and the log, the
+//!   metrics and readiness say so.
 //!
 //! Elsewhere: what the keys and values mean (`records`), when something is written (`journal`,
 //! `flush`), what is drained when (`journal`, `maintenance`).

@@ -193,8 +193,8 @@ fn s3(bucket: &str, options: &StoreOptions) -> store::Result<Arc<dyn ObjectStore
         builder = builder.with_secret_access_key(&options.secret_access_key);
     }
     let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
-    // AWS itself is addressed by host name, as it recommends, unless a dot in the bucket's name would
-    // not match its certificate. The setting is for other servers.
+    // AWS itself is addressed by host name, as it recommends, unless a dot in the bucket's name
+    // would not match its certificate. The setting is for other servers.
     let path_style = match endpoint {
         Some(_) => options.path_style,
         None => bucket.contains('.'),

@@ -124,9 +124,10 @@ impl Watched {
         } else {
             return cause;
         };
-        match repeated > self.retries_max {
-            true => given_up(Box::new(cause)),
-            false => cause,
+        if repeated > self.retries_max {
+            given_up(Box::new(cause))
+        } else {
+            cause
         }
     }
 
@@ -182,8 +183,8 @@ fn is_expected(cause: &store::Error) -> bool {
     )
 }
 
-/// Whether a file is read to learn who the writer is: manifests, and files of the log after a put whose answer
-/// was lost. Without an answer SlateDB would take the process for fenced.
+/// Whether a file is read to learn who the writer is: manifests, and files of the log after a put
+/// whose answer was lost. Without an answer SlateDB would take the process for fenced.
 fn decides_who_writes(location: &Path) -> bool {
     location.as_ref().ends_with(".manifest") || location.parts().any(|part| part.as_ref() == "wal")
 }

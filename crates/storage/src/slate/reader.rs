@@ -4,8 +4,8 @@
 //! - All reads of one reader show one state of the database, that of the moment of opening.
 //! - No object is created, changed or deleted: the reader takes the latest manifest and no
 //!   checkpoint, hence nothing keeps the writer's garbage collector from deleting files that the
-//!   reader is about to read. Such a read fails, [`is_vanished`] recognises it, and the caller starts
-//!   over with a new reader.
+//!   reader is about to read. Such a read fails, [`is_vanished`] recognises it, and the caller
+//!   starts over with a new reader.
 //! - What the writer has acknowledged up to the moment of opening is seen, whether it lies in files
 //!   or still in the WAL.
 

@@ -11,8 +11,8 @@
 //! Holds always:
 //! - Journal segments are written once, read once after a crash and then drained: compacting them
 //!   would only rewrite bytes.
-//! - A segment stays in the set of drains after its drain, because rows that were still in a memtable
-//!   are flushed later; the next poll drains those too.
+//! - A segment stays in the set of drains after its drain, because rows that were still in a
+//!   memtable are flushed later; the next poll drains those too.
 //! - No drain or join is proposed while another job of the segment is active: the coordinator would
 //!   refuse it and log an error at every poll.
 //! - Small jobs do not wait for large ones. A job takes some polls (3 s) whatever its size, so that
@@ -48,8 +48,9 @@ const SMALL_BYTES: u64 = 4 << 20;
 /// Rewriting jobs of any size.
 pub(crate) const REWRITES_MAX: usize = LARGE_MAX + SMALL_MAX;
 
-/// Jobs of any kind at once: room for drains beside the rewriting ones. All drains of a poll are one change
-/// of the manifest, and a bucket has five segments: fewer would let replaced hours pile up.
+/// Jobs of any kind at once: room for drains beside the rewriting ones. All drains of a poll are
+/// one change of the manifest, and a bucket has five segments: fewer would let replaced hours pile
+/// up.
 pub(crate) const JOBS_MAX: usize = 1024;
 
 /// First byte after the version: record type in the high nibble.
@@ -71,7 +72,8 @@ impl CompactionSchedulerSupplier for SchedulerSupplier {
     ) -> Box<dyn CompactionScheduler + Send + Sync> {
         // The inner scheduler stops at its own limit, and journal segments with their many L0 files
         // come first in its order. With a small limit it would propose nothing but jobs that are
-        // dropped here, so it may propose one for every segment and the limit is applied afterwards.
+        // dropped here, so it may propose one for every segment and the limit is applied
+        // afterwards.
         let unlimited = CompactorOptions {
             max_concurrent_compactions: usize::MAX,
             ..options.clone()
@@ -190,9 +192,10 @@ struct Room {
 impl Room {
     /// Takes the place of a job that reads so many bytes; false when there is none.
     fn take(&mut self, bytes: u64) -> bool {
-        let places = match bytes <= SMALL_BYTES {
-            true => &mut self.small,
-            false => &mut self.large,
+        let places = if bytes <= SMALL_BYTES {
+            &mut self.small
+        } else {
+            &mut self.large
         };
         let free = *places > 0;
         *places = places.saturating_sub(1);

@@ -24,8 +24,8 @@ impl PrefixExtractor for SegmentExtractor {
             PrefixTarget::Point(key) | PrefixTarget::Prefix(key) => key,
         };
         // Version and tag alone decide the length, so an answer for a scan prefix is right for each
-        // of its extensions. What is shorter than its segment has no answer: as a scan prefix it spans
-        // several segments, and as a key it would nest with them.
+        // of its extensions. What is shorter than its segment has no answer: as a scan prefix it
+        // spans several segments, and as a key it would nest with them.
         let [version, tag, ..] = bytes[..] else {
             return None;
         };

@@ -1,10 +1,11 @@
 //! Snapshots: named checkpoints of SlateDB, which keep the files of one state of the database.
 //!
 //! Holds always:
-//! - A snapshot is a state that a crash could have left: everything acknowledged before it was asked for
-//!   is in it, in buckets or in the journal.
-//! - Its files stay until it is deleted or expires, whatever is compacted, drained or collected: garbage
-//!   collection keeps what any checkpoint refers to, and only unnamed ones are ever released (`garbage`).
+//! - A snapshot is a state that a crash could have left: everything acknowledged before it was
+//!   asked for is in it, in buckets or in the journal.
+//! - Its files stay until it is deleted or expires, whatever is compacted, drained or collected:
+//!   garbage collection keeps what any checkpoint refers to, and only unnamed ones are ever
+//!   released (`garbage`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,9 +88,10 @@ pub(crate) async fn open_snapshot(
     let wanted = |checkpoint: &&Checkpoint| checkpoint.name.as_deref() == Some(name);
     let Some(checkpoint) = all.iter().rev().find(wanted) else {
         let names: Vec<&str> = all.iter().filter_map(|c| c.name.as_deref()).collect();
-        let there = match names.is_empty() {
-            true => "there are none".to_owned(),
-            false => format!("there are {}", names.join(", ")),
+        let there = if names.is_empty() {
+            "there are none".to_owned()
+        } else {
+            format!("there are {}", names.join(", "))
         };
         return Err(Error::Invalid(
             format!("{} has no snapshot {name:?}: {there}", opened.location).into(),

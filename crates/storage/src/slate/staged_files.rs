@@ -1,13 +1,13 @@
 //! Removes what crashed processes left of unfinished local writes.
 //!
-//! A local put goes to `name#1` first and is then renamed. After a crash such a file stays for good:
-//! no listing shows it and no garbage collection knows it, but it takes space. The writer removes
-//! them before it opens the database.
+//! A local put goes to `name#1` first and is then renamed. After a crash such a file stays for
+//! good: no listing shows it and no garbage collection knows it, but it takes space. The writer
+//! removes them before it opens the database.
 //!
-//! Holds always: a file that another process may still be writing stays. Names of staged files count
-//! from 1, so if the file of a running writer were removed, the next one of that name would be made by
-//! this process, and the other writer would then publish our bytes as its own and acknowledge what it
-//! never stored.
+//! Holds always: a file that another process may still be writing stays. Names of staged files
+//! count from 1, so if the file of a running writer were removed, the next one of that name would
+//! be made by this process, and the other writer would then publish our bytes as its own and
+//! acknowledge what it never stored.
 
 use std::io;
 use std::path::Path;
@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use tracing::{info, warn};
 
-/// Younger files may belong to a writer that is still running, stopped or on a slow disk; a put takes
-/// seconds at most.
+/// Younger files may belong to a writer that is still running, stopped or on a slow disk; a put
+/// takes seconds at most.
 const AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Removes staged files below a database's directory. What cannot be removed is only reported.
@@ -46,8 +46,8 @@ fn remove_below(directory: &Path, removed: &mut usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody can be writing a file any more that was last changed then. The clock of files is the
-/// machine's, so it is asked here.
+/// Whether nobody can be writing a file any more that was last changed then. The clock of files is
+/// the machine's, so it is asked here.
 fn is_abandoned(modified: SystemTime) -> bool {
     let age = SystemTime::now().duration_since(modified);
     age.is_ok_and(|age| age >= AGE_MIN)

@@ -1,8 +1,8 @@
 //! A clock that tells the time and never ticks: a reader that is given it does not poll.
 //!
-//! SlateDB's reader moves to the latest manifest with its first tick, right after it was opened, and
-//! then again with each poll. Two scans of one reader would show two states of the database, and
-//! what a check compares must come from one.
+//! SlateDB's reader moves to the latest manifest with its first tick, right after it was opened,
+//! and then again with each poll. Two scans of one reader would show two states of the database,
+//! and what a check compares must come from one.
 
 use std::future;
 use std::pin::Pin;

@@ -3,8 +3,9 @@
 //! Holds always:
 //! - A journal segment that is never compacted cannot stall writes. SlateDB counts L0 files per
 //!   segment tree, not globally (despite its documentation): all of a tree's files against
-//!   `l0_max_ssts`, and those that cover one key against `l0_max_ssts_per_key`. Journal keys ascend,
-//!   so their files do not overlap and only the first limit concerns them; it is set out of reach.
+//!   `l0_max_ssts`, and those that cover one key against `l0_max_ssts_per_key`. Journal keys
+//!   ascend, so their files do not overlap and only the first limit concerns them; it is set out of
+//!   reach.
 //! - Polls are quick where they cost nothing (a local directory) and slower where each one is a
 //!   request that is paid for.
 
@@ -27,15 +28,15 @@ use crate::options::{Compression, StoreOptions};
 const L0_FILES_MAX: usize = 1 << 14;
 
 /// L0 files that may hold one key before memtables wait for compaction, and writes and a clean stop
-/// with them. Compaction starts at four. With 32, sixty restarts within five minutes, each too short
-/// for a compaction, made a stop take half a minute; slower reads are the lesser evil.
+/// with them. Compaction starts at four. With 32, sixty restarts within five minutes, each too
+/// short for a compaction, made a stop take half a minute; slower reads are the lesser evil.
 pub(crate) const L0_FILES_PER_KEY_MAX: usize = 512;
 
 /// Largest file that compaction writes. SlateDB's 256 MiB needs gigabytes of memory for a few jobs.
 const COMPACTED_SST_BYTES: usize = 64 << 20;
 
-/// WAL files are needed until their memtable is flushed, which SlateDB ensures by itself. The age is
-/// for readers that just opened one; there are hundreds of files a second, so it is kept short.
+/// WAL files are needed until their memtable is flushed, which SlateDB ensures by itself. The age
+/// is for readers that just opened one; there are hundreds of files a second, so it is kept short.
 const WAL_MIN_AGE_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) fn settings(options: &StoreOptions, location: &StoreLocation) -> Result<Settings> {
@@ -81,8 +82,8 @@ pub(crate) fn compactor(options: &StoreOptions, location: &StoreLocation) -> Com
     }
 }
 
-/// Protects the files of running reads after a compaction or drain has replaced them: the very thing
-/// `gc_min_age` promises. SlateDB's 15 minutes would keep a directory large.
+/// Protects the files of running reads after a compaction or drain has replaced them: the very
+/// thing `gc_min_age` promises. SlateDB's 15 minutes would keep a directory large.
 pub(super) fn checkpoint_lifetime(options: &StoreOptions) -> Duration {
     options.gc_min_age.max(Duration::from_secs(1))
 }
@@ -106,8 +107,8 @@ fn worker(options: &StoreOptions, location: &StoreLocation) -> CompactionWorkerO
 /// reader of this process is left that could need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HurriedAges {
-    /// Of files with records. SlateDB itself keeps those that may be about to be listed; two polls are
-    /// for what this process has read of a manifest and not used yet.
+    /// Of files with records. SlateDB itself keeps those that may be about to be listed; two polls
+    /// are for what this process has read of a manifest and not used yet.
     pub(crate) records: Duration,
     /// Of manifests and files of the log.
     pub(crate) logs: Duration,
@@ -120,10 +121,10 @@ pub(super) fn hurried_ages(options: &StoreOptions, location: &StoreLocation) -> 
     }
 }
 
-/// SlateDB writes a manifest as the next number after the one it knows. Were that one deleted already
-/// because others came after it, a writer that lags behind would succeed and its write be lost. It
-/// learns of others at every poll, so ten of them are safe by far; and where writes may hang (a
-/// remote store) boundary files keep it from happening at all.
+/// SlateDB writes a manifest as the next number after the one it knows. Were that one deleted
+/// already because others came after it, a writer that lags behind would succeed and its write be
+/// lost. It learns of others at every poll, so ten of them are safe by far; and where writes may
+/// hang (a remote store) boundary files keep it from happening at all.
 fn hurried_log_age(options: &StoreOptions, location: &StoreLocation) -> Duration {
     let poll = poll_interval(location);
     options.gc_min_age.min(poll * 10).max(poll * 2)

@@ -2,10 +2,10 @@
 //!
 //! Holds always:
 //! - What lasts is in the log within 5 s, with the store's own words, and once a minute after that.
-//! - While writes fail and nobody writes, one is tried every few seconds: somebody who sends nothing
-//!   to a process that is not ready would otherwise wait for ever.
-//! - The manifest of a database on an object store is looked for once a minute. A directory is looked
-//!   after at every write (`kept_directory`).
+//! - While writes fail and nobody writes, one is tried every few seconds: somebody who sends
+//!   nothing to a process that is not ready would otherwise wait for ever.
+//! - The manifest of a database on an object store is looked for once a minute. A directory is
+//!   looked after at every write (`kept_directory`).
 
 use std::sync::Arc;
 use std::time::Duration;

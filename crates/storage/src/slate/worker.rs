@@ -1,19 +1,19 @@
 //! Runs compaction beside the database: SlateDB's coordinator, which asks the scheduler, and its
 //! worker, which rewrites.
 //!
-//! SlateDB can run both by itself inside the database, but then writes what is compacted as it writes
-//! memtables: with the same codec. What is compacted is read often and rewritten seldom, so it
-//! deserves a better one. A compactor of its own has its own settings; nothing else differs, but that
-//! it does not fill the block cache.
+//! SlateDB can run both by itself inside the database, but then writes what is compacted as it
+//! writes memtables: with the same codec. What is compacted is read often and rewritten seldom, so
+//! it deserves a better one. A compactor of its own has its own settings; nothing else differs, but
+//! that it does not fill the block cache.
 //!
 //! Holds always:
 //! - It ends with the database, whether that is closed, fenced or has failed.
 //! - When it fails it is started again: without it files pile up.
 //! - Coordinator and worker share one view of manifests, which the coordinator keeps fresh. SlateDB
-//!   finds the latest manifest by asking for the successor of the last one that it saw. A worker alone
-//!   looks only when there is work: in a pause the successor can be deleted, and on a directory, which
-//!   has no boundary files, it would take its old manifest for the latest for ever and give back every
-//!   job.
+//!   finds the latest manifest by asking for the successor of the last one that it saw. A worker
+//!   alone looks only when there is work: in a pause the successor can be deleted, and on a
+//!   directory, which has no boundary files, it would take its old manifest for the latest for ever
+//!   and give back every job.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -25,11 +25,12 @@ pub trait JobHooks {
     /// Passes a yield point of a job; says whether the job had to give way to the head.
     fn pass_yield_point(&self) -> impl Future<Output = (Result<()>, bool)> + Send;
 
-    /// Joins all segments and deletes every file that nothing refers to. False when a reader keeps some.
+    /// Joins all segments and deletes every file that nothing refers to. False when a reader keeps
+    /// some.
     fn settle_store(&self) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Folds the late samples of a bucket in. Returns how many records had some, and whether the bucket
-    /// is without any now.
+    /// Folds the late samples of a bucket in. Returns how many records had some, and whether the
+    /// bucket is without any now.
     fn fold_now(&self, bucket: Bucket) -> impl Future<Output = Result<(u64, bool)>> + Send;
 }
 

@@ -1,5 +1,5 @@
-//! Larger buckets give the same answers as hours: floats, histograms, starts and exemplars, whatever
-//! the range, the cache and the parts of the head over them.
+//! Larger buckets give the same answers as hours: floats, histograms, starts and exemplars,
+//! whatever the range, the cache and the parts of the head over them.
 
 use icecore_model::{MatchOp, Matcher, SeriesStream};
 use icecore_records::{Bucket, ParsedKey, RecordType, coarse_samples, forward_index, key};
@@ -19,8 +19,8 @@ fn window() -> i64 {
 const HOURS: i64 = 22;
 const STEP: i64 = 300_000;
 
-/// What series of three targets send: two with jitter, one exact. Some begin late or end early, one has
-/// histograms now and then, one has start timestamps.
+/// What series of three targets send: two with jitter, one exact. Some begin late or end early, one
+/// has histograms now and then, one has start timestamps.
 fn scraped() -> Vec<Entry> {
     let mut entries = Vec::new();
     for step in 0..HOURS * 12 {
@@ -129,8 +129,8 @@ impl Pair {
         );
     }
 
-    /// Asks both several times, so that the answers come from buckets, from records in the cache and
-    /// from unpacked chunks.
+    /// Asks both several times, so that the answers come from buckets, from records in the cache
+    /// and from unpacked chunks.
     async fn compare(&self, matchers: &[Matcher], start_ms: i64, end_ms: i64) {
         let wanted = selection(matchers.to_vec(), start_ms, end_ms);
         let expected = answer(&self.hours, wanted.clone()).await;
@@ -171,8 +171,8 @@ fn any_range() -> impl Strategy<Value = (i64, i64)> {
     (start, length).prop_map(|(start, length)| (window() + start, window() + start + length))
 }
 
-/// Samples that come late: into the 16 h bucket, the 4 h bucket and the hours, also for a series that
-/// is new there.
+/// Samples that come late: into the 16 h bucket, the 4 h bucket and the hours, also for a series
+/// that is new there.
 fn any_late() -> impl Strategy<Value = Vec<Entry>> {
     let entry =
         (0..HOURS * 12, 0..10i64, 0..6u8, any::<i16>()).prop_map(|(step, series, kind, v)| {
@@ -213,10 +213,7 @@ proptest! {
             // Half of the late samples are flushed into the buckets, the rest stays in the head.
             let (first, second) = late.split_at(late.len() / 2);
             for (late, flushed) in [(first, false), (first, true), (second, false), (second, true)] {
-                match flushed {
-                    false => pair.write(late).await,
-                    true => pair.flush().await,
-                }
+                if flushed { pair.flush().await } else { pair.write(late).await }
                 for (matchers, (start_ms, end_ms)) in &asked {
                     pair.compare(matchers, *start_ms, *end_ms).await;
                 }

@@ -74,8 +74,8 @@ fn entries(hour: i64) -> Vec<Entry> {
     entries
 }
 
-/// What comes after the hour was flushed: other values, new series between the old ones, a float over
-/// a histogram, a histogram over a float, a start taken away, an exemplar once more.
+/// What comes after the hour was flushed: other values, new series between the old ones, a float
+/// over a histogram, a histogram over a float, a start taken away, an exemplar once more.
 fn late_entries(hour: i64) -> Vec<Entry> {
     let start = hour_ms(hour);
     vec![

@@ -1,5 +1,5 @@
-//! Many writers of the same places, with flushes and readers between them: what is seen at the end is
-//! what a replay of the journal gives.
+//! Many writers of the same places, with flushes and readers between them: what is seen at the end
+//! is what a replay of the journal gives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

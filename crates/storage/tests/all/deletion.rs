@@ -1,5 +1,5 @@
-//! Deletion where the model does not reach: jobs under way, damage, many series, and that no trace is
-//! left.
+//! Deletion where the model does not reach: jobs under way, damage, many series, and that no trace
+//! is left.
 
 use icecore_model::{BucketSize, MatchOp, Matcher};
 use icecore_records::{Bucket, ParsedKey, RecordType, SeriesId, key};

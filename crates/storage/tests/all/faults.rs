@@ -171,9 +171,10 @@ async fn write_until_refused(
 async fn flush_again_and_again(db: Database, drains: bool) {
     loop {
         // It may fail, like everything here.
-        let _ = match drains {
-            true => db.flush().await,
-            false => db.flush_buckets().await,
+        let _ = if drains {
+            db.flush().await
+        } else {
+            db.flush_buckets().await
         };
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,5 +1,5 @@
-//! Looking into a database beside its writer: what is seen, that nothing is written, and that a busy
-//! writer is no problem.
+//! Looking into a database beside its writer: what is seen, that nothing is written, and that a
+//! busy writer is no problem.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -301,9 +301,10 @@ fn listing(directory: &Path) -> BTreeMap<String, (Vec<u8>, std::time::SystemTime
             entry.path(),
             entry.metadata().expect("the store is readable"),
         );
-        let content = match metadata.is_dir() {
-            true => Vec::new(),
-            false => std::fs::read(&path).expect("the store is readable"),
+        let content = if metadata.is_dir() {
+            Vec::new()
+        } else {
+            std::fs::read(&path).expect("the store is readable")
         };
         if metadata.is_dir() {
             found.extend(listing(&path));

@@ -29,8 +29,8 @@ fn all_of(series: &str) -> Deletion {
     }
 }
 
-/// An epoch that is kept for another hour must not bring an old value back, whenever a flush moves the
-/// cursor that hides it.
+/// An epoch that is kept for another hour must not bring an old value back, whenever a flush moves
+/// the cursor that hides it.
 #[test]
 fn a_cursor_that_moves_while_cursors_are_forgotten_stays() {
     let world = World::new();
@@ -77,8 +77,8 @@ fn a_cursor_that_moves_while_cursors_are_forgotten_stays() {
     assert_eq!(found, expected(&[("a", T0, 3.0), ("other", OPEN, 1.0)]));
 }
 
-/// A request that comes while a flush is about to freeze belongs to the next flush, with a number behind
-/// the cursor: what is deleted afterwards must not be in the journal only.
+/// A request that comes while a flush is about to freeze belongs to the next flush, with a number
+/// behind the cursor: what is deleted afterwards must not be in the journal only.
 #[test]
 fn what_came_during_a_freeze_and_was_deleted_does_not_come_back() {
     let world = World::new();
@@ -163,8 +163,8 @@ fn tombstones_cover_the_journal_up_to_their_sequence() {
     assert_eq!(found, left);
 }
 
-/// What is written while a deletion is under way, after it has flushed, is not deleted: neither now nor by
-/// a replay that takes the tombstones for later ones.
+/// What is written while a deletion is under way, after it has flushed, is not deleted: neither now
+/// nor by a replay that takes the tombstones for later ones.
 #[test]
 fn what_comes_during_a_deletion_stays() {
     let world = World::new();

@@ -37,8 +37,8 @@ struct Pressed {
     exemplars: Vec<Exemplar>,
 }
 
-/// Replaces the hours within `target` by it. Those from `late_ms` on become late parts. The database has
-/// to be opened again to see it.
+/// Replaces the hours within `target` by it. Those from `late_ms` on become late parts. The
+/// database has to be opened again to see it.
 pub(crate) async fn press(db: &Database, target: Bucket, late_ms: i64) {
     let stored = db.records(&key::bucket_list()).await.unwrap();
     let mut listed = bucket_list::decode(&stored[0].1).unwrap();
@@ -107,11 +107,12 @@ async fn gather(db: &Database, source: Bucket, late: bool, series: &mut BTreeMap
                 }
                 ParsedKey::HistogramSeries { series: id, .. } => {
                     let found = series.get_mut(&labels[&id]).unwrap();
-                    match late {
-                        true => found.late_histograms.push(value),
-                        false => found
+                    if late {
+                        found.late_histograms.push(value)
+                    } else {
+                        found
                             .histograms
-                            .extend(histogram_series::decode(&value).unwrap()),
+                            .extend(histogram_series::decode(&value).unwrap())
                     }
                 }
                 ParsedKey::ExemplarSeries { series: id, .. } => {

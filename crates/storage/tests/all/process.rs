@@ -1,8 +1,8 @@
 //! Processes that come and go over one store: started, killed, closed.
 //!
 //! Holds always:
-//! - Each process has its own runtime and its own way to the store. A crash cuts both, so nothing of
-//!   it writes afterwards, whatever its tasks were doing.
+//! - Each process has its own runtime and its own way to the store. A crash cuts both, so nothing
+//!   of it writes afterwards, whatever its tasks were doing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +110,8 @@ impl World {
             }
         };
         faults.set_enabled(enabled);
-        // A process that is gone has no lock any more; what is left of one here still has its file open.
+        // A process that is gone has no lock any more; what is left of one here still has its file
+        // open.
         let mut options = self.options.clone();
         options.store.take_over = true;
         let opened = runtime.block_on(Database::open(

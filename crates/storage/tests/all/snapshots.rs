@@ -1,5 +1,5 @@
-//! Snapshots: what is in them, that nothing takes it away, and that a restore makes a database of its
-//! own.
+//! Snapshots: what is in them, that nothing takes it away, and that a restore makes a database of
+//! its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

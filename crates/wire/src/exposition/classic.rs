@@ -35,8 +35,9 @@ impl ClassicHistogram {
         self.sum = sum;
     }
 
-    /// The histogram, unless the parts contradict each other. Counts that are all whole numbers make
-    /// one of integers. Empty buckets stay, so that the layout of a series does not change with time.
+    /// The histogram, unless the parts contradict each other. Counts that are all whole numbers
+    /// make one of integers. Empty buckets stay, so that the layout of a series does not change
+    /// with time.
     pub(super) fn convert(&mut self) -> Option<Histogram> {
         let buckets = &mut self.buckets;
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0));

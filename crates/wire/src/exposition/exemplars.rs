@@ -41,7 +41,8 @@ pub(super) struct TextExemplar<'p> {
     pub(super) timestamp_ms: Option<i64>,
 }
 
-/// The exemplars of one sample. One that cannot be kept is an error with the reason; the others follow.
+/// The exemplars of one sample. One that cannot be kept is an error with the reason; the others
+/// follow.
 pub struct Exemplars<'p> {
     rest: Remaining<'p>,
 }
@@ -56,8 +57,8 @@ enum Remaining<'p> {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum HistogramExemplars {
     Native,
-    /// In the classic buckets: those of a native histogram that has none of its own need a timestamp,
-    /// as in Prometheus.
+    /// In the classic buckets: those of a native histogram that has none of its own need a
+    /// timestamp, as in Prometheus.
     BucketsWithTimestamp,
     Buckets,
 }

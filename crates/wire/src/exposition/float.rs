@@ -1,8 +1,8 @@
 //! Numbers of the text formats: read as Prometheus reads them (Go's `ParseFloat` without its newer
 //! forms), and written as it writes bounds and quantiles.
 //!
-//! Holds always: parsing is correctly rounded. The fast path is taken only where one division of exact
-//! numbers gives the same result.
+//! Holds always: parsing is correctly rounded. The fast path is taken only where one division of
+//! exact numbers gives the same result.
 
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [
@@ -72,8 +72,8 @@ fn any_float(text: &[u8]) -> Option<f64> {
     Some(value)
 }
 
-/// Seconds with decimals as milliseconds, cut off as Prometheus does it; `None` for NaN, infinity and
-/// what no 64 bits hold.
+/// Seconds with decimals as milliseconds, cut off as Prometheus does it; `None` for NaN, infinity
+/// and what no 64 bits hold.
 pub(super) fn seconds_to_ms(seconds: f64) -> Option<i64> {
     let ms = seconds * 1000.0;
     // Both limits are exact doubles.

@@ -165,8 +165,8 @@ impl<'p> Cursor<'p> {
         }
     }
 
-    /// The next label between braces, or a metric name in quotes; `None` at the closing brace, which is
-    /// consumed, and so is the comma after an item.
+    /// The next label between braces, or a metric name in quotes; `None` at the closing brace,
+    /// which is consumed, and so is the comma after an item.
     pub(super) fn next_item(&mut self) -> Result<Option<BraceItem<'p>>, LabelsError> {
         self.skip_blanks();
         if self.take('}') {

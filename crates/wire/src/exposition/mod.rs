@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! body ─► text | openmetrics ── lines ──┐
-//!      └► protobuf ─── metric families ─┴─► created, custom_bounds ─► Entry::{Type, Help, Unit, Series}
-//!                                                                        └ labels() on demand
+//!      └► protobuf ─ metric families ───┴─► created, custom_bounds
+//!                                             └─► Entry::{Type, Help, Unit, Series}
+//!                                                   └ labels() on demand
 //! ```
 //!
 //! Holds always:
 //! - What Prometheus refuses is refused, and what it accepts means the same here; where we are more
 //!   lenient, a comment says so. No input panics, and memory is in proportion to the body.
-//! - The identity of a series (`Series::text`) is found without parsing its labels. Whether they are
-//!   valid is checked by [`Series::labels`], which a cache of known texts never needs to call.
+//! - The identity of a series (`Series::text`) is found without parsing its labels. Whether they
+//!   are valid is checked by [`Series::labels`], which a cache of known texts never needs to call.
 //! - After an error or the end, the parser returns nothing more.
 //!
 //! Elsewhere: fetching, limits, relabelling and staleness (`scrape`).
@@ -79,8 +80,8 @@ pub enum Entry<'p> {
 /// A sample of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series<'p> {
-    /// Name and labels as they are exposed. Equal texts after equal types are equal labels, so that a
-    /// cache can compare texts.
+    /// Name and labels as they are exposed. Equal texts after equal types are equal labels, so that
+    /// a cache can compare texts.
     pub text: &'p [u8],
     pub value: SeriesValue,
     pub timestamp_ms: Option<i64>,
@@ -100,9 +101,9 @@ pub enum SeriesValue {
 }
 
 impl<'p> Series<'p> {
-    /// Parses name and labels and appends them, the name first as `__name__`, the others in the order
-    /// of the text. Values may be empty, which means "absent". Buckets and quantiles are written as
-    /// Prometheus 3 does (`le="1"` is `le="1.0"`).
+    /// Parses name and labels and appends them, the name first as `__name__`, the others in the
+    /// order of the text. Values may be empty, which means "absent". Buckets and quantiles are
+    /// written as Prometheus 3 does (`le="1"` is `le="1.0"`).
     pub fn labels(&self, pairs: &mut Vec<(Cow<'p, str>, Cow<'p, str>)>) -> Result<(), LabelsError> {
         labels::parse(self.text, self.syntax, self.number_label, pairs)
     }
@@ -115,8 +116,8 @@ impl<'p> Series<'p> {
 /// Options of a parser, all off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParserOptions {
-    /// OpenMetrics: `_created` series of counters, summaries and histograms are no series of their own,
-    /// but the created timestamps of those. Protobuf always has them.
+    /// OpenMetrics: `_created` series of counters, summaries and histograms are no series of their
+    /// own, but the created timestamps of those. Protobuf always has them.
     pub created_timestamps: bool,
     /// The classic series of a histogram also where there is a native one.
     pub classic_beside_native: bool,

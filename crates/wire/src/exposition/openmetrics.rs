@@ -6,9 +6,10 @@
 //! # EOF
 //! ```
 //!
-//! As in Prometheus: exactly one space between the parts and none elsewhere, no blank lines, no comments
-//! but the four kinds above, timestamps in seconds with decimals, and `# EOF` at the very end. Exemplars
-//! may follow any sample. More lenient: escapes in the labels of exemplars are undone.
+//! As in Prometheus: exactly one space between the parts and none elsewhere, no blank lines, no
+//! comments but the four kinds above, timestamps in seconds with decimals, and `# EOF` at the very
+//! end. Exemplars may follow any sample. More lenient: escapes in the labels of exemplars are
+//! undone.
 
 use std::borrow::Cow;
 

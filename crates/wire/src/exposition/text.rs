@@ -5,13 +5,13 @@
 //! name{a="b"} 1.5 1700000000000            {"any name",a="b"} 1
 //! ```
 //!
-//! As in Prometheus: blanks are allowed before, between and after the parts; the last line needs no line
-//! end; a carriage return is a character like any other, so `\r\n` ends no valid line; timestamps are
-//! whole milliseconds. More lenient: timestamps before 1970.
+//! As in Prometheus: blanks are allowed before, between and after the parts; the last line needs no
+//! line end; a carriage return is a character like any other, so `\r\n` ends no valid line;
+//! timestamps are whole milliseconds. More lenient: timestamps before 1970.
 //!
-//! A line is not parsed to find where its labels end: its last brace is where they do. What that gets
-//! wrong (a line end between the quotes of a label value) is detected by what follows the brace, or by
-//! [`super::Series::labels`], and such a line is parsed again, quote by quote.
+//! A line is not parsed to find where its labels end: its last brace is where they do. What that
+//! gets wrong (a line end between the quotes of a label value) is detected by what follows the
+//! brace, or by [`super::Series::labels`], and such a line is parsed again, quote by quote.
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! series:   first time ─ last time ─ samples ─ record*
-//! record:   labels (empty: as before) ─ tag ─ starts ─ count ─ columns, or histograms, or exemplars
+//! record:   labels (empty: as before) ─ tag ─ starts ─ count ─ columns, histograms or exemplars
 //! metadata: ( family ─ type ─ temporality and monotonicity ─ unit ─ help )*
 //! end:      counts of records, samples, histograms, exemplars, families
 //! ```

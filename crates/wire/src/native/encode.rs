@@ -1,8 +1,8 @@
 //! Series to frames.
 //!
 //! Holds always:
-//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit continues
-//!   in the next one.
+//! - A frame is closed at [`FRAME_BYTES`] or [`FRAME_SAMPLES`]; a series that does not fit
+//!   continues in the next one.
 //! - Nothing is allocated per sample; the buffers stay from frame to frame.
 
 use icecore_model::varint::{push_varint, push_zigzag};

@@ -1,11 +1,12 @@
 //! Frames: they delimit columns and carry their checksum.
 //!
 //! ```text
-//! 0 kind  1 version  2 codec  3 zero  4 stored length u32  8 length u32  12 checksum u64  20 payload
+//! 0 kind  1 version  2 codec  3 zero  4 stored length u32  8 length u32  12 checksum u64
+//! 20 payload
 //! ```
 //!
-//! Numbers are little endian. The checksum is XXH3-64 of the first twelve bytes and the payload as it
-//! is stored.
+//! Numbers are little endian. The checksum is XXH3-64 of the first twelve bytes and the payload as
+//! it is stored.
 
 use std::fmt;
 
@@ -19,8 +20,8 @@ const VERSION: u8 = 1;
 
 const HEADER_BYTES: usize = 20;
 
-/// A frame holds no more than this before compression. The encoder closes a frame at an eighth of it;
-/// the rest is room for the one histogram that may come on top.
+/// A frame holds no more than this before compression. The encoder closes a frame at an eighth of
+/// it; the rest is room for the one histogram that may come on top.
 pub const FRAME_RAW_BYTES_MAX: usize = 8 << 20;
 
 /// Payloads that are shorter are not worth compressing.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! timestamp zigzag ─ flags u8 ─ schema zigzag ─ zero threshold f64 ─ sum f64
-//! ─ count, zero count (varints or f64) ─ spans ─ buckets (zigzag deltas or f64), both sides ─ bounds
+//! ─ count, zero count (varints or f64) ─ spans ─ buckets (zigzag deltas or f64), twice ─ bounds
 //! ```
 //!
 //! The flags are the reset hint (bits 0–1) and whether counts are floats (bit 2).

@@ -25,8 +25,8 @@ pub use frame::{
     FRAME_RAW_BYTES_MAX, Frame, FrameError, FrameHead, FrameKind, FrameReader, Step, frame_head,
 };
 
-/// What a stream begins with. The first byte is not text, the line ends show what a transfer as text
-/// does to them, and the last byte is the version.
+/// What a stream begins with. The first byte is not text, the line ends show what a transfer as
+/// text does to them, and the last byte is the version.
 pub const MAGIC: [u8; 8] = *b"\x89ICE\r\n\x1a\x01";
 
 /// The media type of a stream.

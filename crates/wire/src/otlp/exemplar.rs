@@ -16,8 +16,8 @@ const AS_INT: u32 = fixed64_tag(6);
 const ATTRIBUTES: u32 = bytes_tag(7);
 const FIELDS: u32 = known(&[2, 3, 4, 5, 6, 7]);
 
-/// Characters that the labels of one exemplar may have together: OpenMetrics' limit. As in Prometheus,
-/// attributes that do not fit are left out and the ids stay.
+/// Characters that the labels of one exemplar may have together: OpenMetrics' limit. As in
+/// Prometheus, attributes that do not fit are left out and the ids stay.
 const LABEL_CHARS_MAX: usize = 128;
 
 /// Bytes of the longest id: a trace id has 16.
@@ -83,7 +83,8 @@ fn attributes_that_fit(message: &[u8], chars_max: usize) -> Result<Vec<(String, 
             continue;
         }
         let attribute = read_attribute(reader.bytes()?)?;
-        // A character has at most four bytes, so what is longer cannot fit and is not turned into text.
+        // A character has at most four bytes, so what is longer cannot fit and is not turned into
+        // text.
         if attribute.key.len().saturating_add(attribute.value.len()) > 8 * LABEL_CHARS_MAX {
             return Ok(Vec::new());
         }

@@ -4,18 +4,18 @@
 //! ExponentialHistogramDataPoint
 //!     { KeyValue attributes = 1; fixed64 start = 2; fixed64 time = 3; fixed64 count = 4;
 //!       optional double sum = 5; sint32 scale = 6; fixed64 zero_count = 7; Buckets positive = 8;
-//!       Buckets negative = 9; uint32 flags = 10; Exemplar exemplars = 11; optional double min = 12,
-//!       max = 13; double zero_threshold = 14; }
+//!       Buckets negative = 9; uint32 flags = 10; Exemplar exemplars = 11;
+//!       optional double min = 12, max = 13; double zero_threshold = 14; }
 //! Buckets { sint32 offset = 1; uint64 bucket_counts = 2; }
 //! ```
 //!
-//! Bucket `i` of scale `s` holds values in (2^(i/2^s), 2^((i+1)/2^s)]; Prometheus numbers the same bucket
-//! `i + 1`.
+//! Bucket `i` of scale `s` holds values in (2^(i/2^s), 2^((i+1)/2^s)]; Prometheus numbers the same
+//! bucket `i + 1`.
 //!
-//! As classic series every point has the same bounds, whatever its scale: 0 and the powers of two of
-//! [`EXPONENTS`], and their negatives once there are negative values. Buckets that are finer are added up,
-//! coarser ones count at their bounds, and values outside fall into the outermost buckets: so
-//! a change of scale makes no new series, and running totals of deltas stay right.
+//! As classic series every point has the same bounds, whatever its scale: 0 and the powers of two
+//! of [`EXPONENTS`], and their negatives once there are negative values. Buckets that are finer are
+//! added up, coarser ones count at their bounds, and values outside fall into the outermost
+//! buckets: so a change of scale makes no new series, and running totals of deltas stay right.
 
 use std::ops::RangeInclusive;
 

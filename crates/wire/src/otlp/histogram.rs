@@ -2,13 +2,14 @@
 //! option native histograms with custom buckets.
 //!
 //! ```text
-//! HistogramDataPoint { fixed64 start = 2; fixed64 time = 3; fixed64 count = 4; optional double sum = 5;
-//!                      fixed64 bucket_counts = 6; double explicit_bounds = 7; Exemplar exemplars = 8;
-//!                      KeyValue attributes = 9; uint32 flags = 10; optional double min = 11, max = 12; }
+//! HistogramDataPoint
+//!     { fixed64 start = 2; fixed64 time = 3; fixed64 count = 4; optional double sum = 5;
+//!       fixed64 bucket_counts = 6; double explicit_bounds = 7; Exemplar exemplars = 8;
+//!       KeyValue attributes = 9; uint32 flags = 10; optional double min = 11, max = 12; }
 //! ```
 //!
-//! Holds always: labels `le` are made when bounds change, not per point. Minimum and maximum have no
-//! place in Prometheus and are not kept.
+//! Holds always: labels `le` are made when bounds change, not per point. Minimum and maximum have
+//! no place in Prometheus and are not kept.
 
 use std::sync::Arc;
 
@@ -226,8 +227,8 @@ impl<'a, S: SampleSink> Decoder<'a, '_, S> {
             let own = self.histogram.counts.get(bucket).copied();
             cumulative = cumulative.saturating_add(own.unwrap_or(0));
             let bound = self.histogram.bounds.get(bucket);
-            // A bound at infinity is the bucket that comes last anyway. Without counts of buckets only
-            // that one is known, except that the end of the series is the end of all of them.
+            // A bound at infinity is the bucket that comes last anyway. Without counts of buckets
+            // only that one is known, except that the end of the series is the end of all of them.
             if bound == Some(&f64::INFINITY) || (bucket < last && own.is_none() && !when.stale) {
                 continue;
             }

@@ -2,8 +2,8 @@
 
 use super::translation::Translation;
 
-/// The label name for an attribute, or why it cannot be one. A name may become `key_` alone rather than
-/// lose its attribute.
+/// The label name for an attribute, or why it cannot be one. A name may become `key_` alone rather
+/// than lose its attribute.
 pub(super) fn label_name(translation: &Translation, key: &[u8]) -> Result<String, String> {
     let key = str::from_utf8(key).map_err(|_| "attribute name is not valid UTF-8".to_owned())?;
     if key.is_empty() {
@@ -96,8 +96,8 @@ mod tests {
         check("", None);
     }
 
-    /// What Prometheus' own otlptranslator 1.0.0 answers, with both options, with one or the other, and
-    /// with none; and where names stay as they are. Empty means refused.
+    /// What Prometheus' own otlptranslator 1.0.0 answers, with both options, with one or the other,
+    /// and with none; and where names stay as they are. Empty means refused.
     #[test]
     fn names_of_which_little_is_left() {
         let with = |strategy, sanitization, preserve| Translation {

@@ -1,13 +1,13 @@
 //! The label bytes of a data point's series.
 //!
-//! Points of one metric nearly always have the same attribute names in the same order. So what follows
-//! from the names is computed when they change: how they translate, which of them become one label,
-//! which are overridden by labels of the resource, and the order of all. What is left per point is
-//! copying values.
+//! Points of one metric nearly always have the same attribute names in the same order. So what
+//! follows from the names is computed when they change: how they translate, which of them become
+//! one label, which are overridden by labels of the resource, and the order of all. What is left
+//! per point is copying values.
 //!
 //! ```text
-//! attributes, base labels ─► LabelLayout (slots in label order) ─► base bytes ─► + name, + le ─► sink
-//!        when names change                     per point              per series
+//! attributes, base labels ─► LabelLayout ─► base bytes ─► + name, + le ─► sink
+//!        when names change                    per point      per series
 //! ```
 //!
 //! Holds always:

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! Metric { string name = 1; string description = 2; string unit = 3; Gauge gauge = 5; Sum sum = 7;
-//!          Histogram histogram = 9; ExponentialHistogram exponential_histogram = 10; Summary summary = 11;
-//!          KeyValue metadata = 12; }
+//!          Histogram histogram = 9; ExponentialHistogram exponential_histogram = 10;
+//!          Summary summary = 11; KeyValue metadata = 12; }
 //! Gauge, Summary, Histogram, ExponentialHistogram, Sum
-//!        { DataPoint data_points = 1; AggregationTemporality temporality = 2; bool is_monotonic = 3; }
+//!     { DataPoint data_points = 1; AggregationTemporality temporality = 2;
+//!       bool is_monotonic = 3; }
 //! ```
 
 use icecore_model::{METRIC_NAME, Metadata, MetricType, SampleSink, Temporality};

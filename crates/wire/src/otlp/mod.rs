@@ -14,7 +14,8 @@
 //! Holds always:
 //! - Fields may come in any order: resource, scope and metric are read before their points.
 //! - Every data point is announced by `point`, then written or rejected with a reason.
-//! - Nothing is allocated per number point; label names are translated when they change, not per point.
+//! - Nothing is allocated per number point; label names are translated when they change, not per
+//!   point.
 //! - What one request can make the decoder write is bounded (`LABEL_BYTES_PER_REQUEST_MAX`).
 
 mod attributes;

@@ -66,7 +66,8 @@ pub(super) fn unit_words(strategy: Strategy, unit: &str) -> String {
     trimmed.strip_suffix('_').unwrap_or(trimmed).into()
 }
 
-/// Words of letters, digits and colons, joined by underscores, with the unit and the type as suffixes.
+/// Words of letters, digits and colons, joined by underscores, with the unit and the type as
+/// suffixes.
 fn normalised(name: &str, unit: &str, kind: NameKind) -> String {
     let mut words: Vec<&str> = name
         .split(|c| !is_name_char(c))

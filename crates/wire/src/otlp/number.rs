@@ -1,8 +1,9 @@
 //! Points of gauges and sums.
 //!
 //! ```text
-//! NumberDataPoint { fixed64 start = 2; fixed64 time = 3; double as_double = 4; Exemplar exemplars = 5;
-//!                   sfixed64 as_int = 6; KeyValue attributes = 7; uint32 flags = 8; }
+//! NumberDataPoint
+//!     { fixed64 start = 2; fixed64 time = 3; double as_double = 4; Exemplar exemplars = 5;
+//!       sfixed64 as_int = 6; KeyValue attributes = 7; uint32 flags = 8; }
 //! ```
 
 use icecore_model::SampleSink;

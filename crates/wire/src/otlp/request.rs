@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! ExportMetricsServiceRequest { ResourceMetrics resource_metrics = 1; }
-//! ResourceMetrics { Resource resource = 1; ScopeMetrics scope_metrics = 2; string schema_url = 3; }
+//! ResourceMetrics { Resource resource = 1; ScopeMetrics scope_metrics = 2;
+//!                   string schema_url = 3; }
 //! ScopeMetrics { InstrumentationScope scope = 1; Metric metrics = 2; string schema_url = 3; }
 //! ```
 
@@ -34,8 +35,8 @@ pub struct DecodeStats {
     pub points: u64,
 }
 
-/// Decodes an `ExportMetricsServiceRequest`. On an error the sink has seen a part of the request, which
-/// must not be kept.
+/// Decodes an `ExportMetricsServiceRequest`. On an error the sink has seen a part of the request,
+/// which must not be kept.
 pub fn decode_metrics(
     body: &[u8],
     translation: &Translation,

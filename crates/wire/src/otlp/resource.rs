@@ -26,7 +26,8 @@ const SERVICE_INSTANCE: &[u8] = b"service.instance.id";
 
 const TARGET_INFO: &str = "target_info";
 
-/// `Resource { KeyValue attributes = 1; uint32 dropped_attributes_count = 2; EntityRef entity_refs = 3; }`
+/// `Resource { KeyValue attributes = 1; uint32 dropped_attributes_count = 2; EntityRef
+/// entity_refs = 3; }`
 #[derive(Default)]
 pub(super) struct Resource<'a> {
     attributes: Vec<Attribute<'a>>,
@@ -131,8 +132,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The labels that every series under the scope has, sorted by name. The inner error is why its points
-/// are refused.
+/// The labels that every series under the scope has, sorted by name. The inner error is why its
+/// points are refused.
 fn base_labels(
     translation: &Translation,
     resource: &Resource<'_>,
@@ -214,8 +215,8 @@ impl<S: SampleSink> Decoder<'_, '_, S> {
         let identifying = [SERVICE_NAMESPACE, SERVICE_NAME, SERVICE_INSTANCE];
         let is_identifying = |a: &Attribute<'_>| identifying.contains(&a.key);
         let identity = self.resource.identity()?;
-        // Without a job or an instance nothing could be joined with it, and with nothing else it would
-        // say nothing.
+        // Without a job or an instance nothing could be joined with it, and with nothing else it
+        // would say nothing.
         if self.latest_ns == 0
             || identity.is_empty()
             || self.resource.attributes.iter().all(is_identifying)

@@ -1,5 +1,5 @@
-//! What is answered: `ExportMetricsServiceResponse`, and `google.rpc.Status` for errors, as protobuf and
-//! as JSON.
+//! What is answered: `ExportMetricsServiceResponse`, and `google.rpc.Status` for errors, as
+//! protobuf and as JSON.
 
 use crate::prometheus::api_json::write_string;
 use crate::prometheus::message::{put_bytes, put_message, put_number};

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! SummaryDataPoint { fixed64 start = 2; fixed64 time = 3; fixed64 count = 4; double sum = 5;
-//!                    ValueAtQuantile quantile_values = 6; KeyValue attributes = 7; uint32 flags = 8; }
+//!                    ValueAtQuantile quantile_values = 6; KeyValue attributes = 7;
+//!                    uint32 flags = 8; }
 //! ValueAtQuantile { double quantile = 1; double value = 2; }
 //! ```
 

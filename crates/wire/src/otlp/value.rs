@@ -1,7 +1,8 @@
 //! Attribute values as text.
 //!
 //! ```text
-//! AnyValue { string = 1; bool = 2; int64 = 3; double = 4; ArrayValue = 5; KeyValueList = 6; bytes = 7; }
+//! AnyValue { string = 1; bool = 2; int64 = 3; double = 4; ArrayValue = 5; KeyValueList = 6;
+//!            bytes = 7; }
 //! ```
 //!
 //! Holds always: a value nested deeper than [`DEPTH_MAX`] is reported, not walked.

@@ -2,8 +2,8 @@
 //! timestamp as field 17.
 //!
 //! The type of the count decides between integer and float counts, as in Prometheus. Counts of the
-//! other kind that are not zero make the histogram contradict itself: it is refused instead of being
-//! stored without them.
+//! other kind that are not zero make the histogram contradict itself: it is refused instead of
+//! being stored without them.
 
 use std::sync::Arc;
 

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! WriteRequest { TimeSeries timeseries = 1;  MetricMetadata metadata = 3; }
-//! TimeSeries   { Label labels = 1; Sample samples = 2; Exemplar exemplars = 3; Histogram histograms = 4; }
+//! TimeSeries   { Label labels = 1; Sample samples = 2; Exemplar exemplars = 3;
+//!                Histogram histograms = 4; }
 //! ```
 //!
-//! This is the hottest code in front of the storage: most requests carry one sample per series, with
-//! the labels of the previous request in the same order. So the sink is asked first whether it knows
-//! the bytes, and a message of the usual shape is not walked at all.
+//! This is the hottest code in front of the storage: most requests carry one sample per series,
+//! with the labels of the previous request in the same order. So the sink is asked first whether it
+//! knows the bytes, and a message of the usual shape is not walked at all.
 //!
 //! Holds always:
 //! - Nothing is copied and nothing is allocated per series or sample, except for labels that do not
@@ -126,8 +127,8 @@ fn leading_labels_length(message: &[u8]) -> Result<usize> {
     Ok(length)
 }
 
-/// Whether labels follow other fields. Checked before anything of the series reaches the sink, which
-/// must know all labels by then.
+/// Whether labels follow other fields. Checked before anything of the series reaches the sink,
+/// which must know all labels by then.
 fn has_labels(content: &[u8]) -> Result<bool> {
     let mut found = false;
     let mut reader = Reader::new(content);

@@ -2,7 +2,8 @@
 //! `Sample { double value = 1; int64 timestamp = 2; int64 start_timestamp = 3; }`, the third field
 //! being of 2.0 only.
 //!
-//! A field that holds zero is left out, so that the two shapes that make up nearly every request are
+//! A field that holds zero is left out, so that the two shapes that make up nearly every request
+//! are
 //!
 //! ```text
 //! 09 <8 bytes> 10 <6 bytes>      and      10 <6 bytes>

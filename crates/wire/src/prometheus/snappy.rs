@@ -17,8 +17,8 @@ pub enum SnappyError {
 }
 
 /// Decompresses into `buffer`, which the caller keeps from request to request, and returns the part
-/// of it that is the body. The buffer only grows, to at most `decoded_bytes_max`, and not before the
-/// length the body claims is a possible one.
+/// of it that is the body. The buffer only grows, to at most `decoded_bytes_max`, and not before
+/// the length the body claims is a possible one.
 pub fn decompress<'b>(
     compressed: &[u8],
     buffer: &'b mut Vec<u8>,

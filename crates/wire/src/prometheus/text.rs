@@ -1,7 +1,7 @@
 //! The text exposition format (version 0.0.4), for Icecore's own metrics.
 //!
-//! Holds always: what is written parses, whatever label values and help texts contain. Names are the
-//! program's own and are written as they are.
+//! Holds always: what is written parses, whatever label values and help texts contain. Names are
+//! the program's own and are written as they are.
 
 use icecore_model::MetricType;
 
@@ -47,8 +47,8 @@ impl TextWriter {
         self.out.push(b'\n');
     }
 
-    /// Writes a whole classic histogram. `bounds` are the upper bounds without +Inf; `counts` are the
-    /// observations of each bucket alone, with one more for those above the last bound.
+    /// Writes a whole classic histogram. `bounds` are the upper bounds without +Inf; `counts` are
+    /// the observations of each bucket alone, with one more for those above the last bound.
     pub fn histogram(
         &mut self,
         name: &str,

@@ -134,7 +134,8 @@ fn created_lines_of_the_python_client() {
         .series
         .iter()
         .filter(|(_, _, created)| created.is_some());
-    // All but the gauge, the info, and the series of the enum, the state set and the gauge histogram.
+    // All but the gauge, the info, and the series of the enum, the state set and the gauge
+    // histogram.
     assert_eq!(with_created.count(), 131 - 27 - 1 - 1 - 2 - 2 - 4);
 
     let options = ParserOptions {

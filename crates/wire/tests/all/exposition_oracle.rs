@@ -137,14 +137,16 @@ fn words(body: &[u8], format: Format) -> Option<String> {
 
 /// Where we differ from Prometheus' parser on purpose.
 fn differs_on_purpose(body: &[u8], ours: &str, theirs: &str) -> bool {
-    // Its lexer takes a zero byte for the end in some states, skips it in others and refuses it in a third kind.
+    // Its lexer takes a zero byte for the end in some states, skips it in others and refuses it in
+    // a third kind.
     body.contains(&0)
         // Blanks before a name become part of the name there.
         || body.starts_with(b" ") || body.starts_with(b"\t")
         || body.windows(2).any(|pair| matches!(pair, b"\n " | b"\n\t"))
         // A name with a number right behind it, as in `a+1`, is a sample there.
         || (ours == "err" && theirs != "err" && body.split(|b| *b == b'\n').any(abuts))
-        // Line ends between quotes are read here only in label values, and not after a brace and a number.
+        // Line ends between quotes are read here only in label values, and not after a brace and a
+        // number.
         || (ours == "err" && theirs != "err" && body.split(|b| *b == b'\n').any(ends_in_quotes))
         // Text timestamps with a minus are read here.
         || (theirs == "err" && contains(body, " -"))
@@ -232,8 +234,8 @@ fn the_same_as_prometheus_textparse() {
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
 
-/// Lines on whose rules promtool's parser and the server's agree: no quoted names, no blanks where one
-/// of them minds, one family with one type.
+/// Lines on whose rules promtool's parser and the server's agree: no quoted names, no blanks where
+/// one of them minds, one family with one type.
 const AGREED: &[&str] = &[
     "agreed_total 1",
     "agreed_total{x=\"y\"} 1.5e3",

@@ -76,8 +76,8 @@ proptest! {
     }
 }
 
-/// Mixes the fields of a series, labels among samples, in an order that a seed decides. Fields of one
-/// kind stay in their order.
+/// Mixes the fields of a series, labels among samples, in an order that a seed decides. Fields of
+/// one kind stay in their order.
 fn interleave(fields: Vec<Vec<u8>>, mut seed: u64) -> Vec<u8> {
     let mut kinds: Vec<Vec<Vec<u8>>> = vec![Vec::new(); 5];
     for field in fields.into_iter().rev() {

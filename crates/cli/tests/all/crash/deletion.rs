@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! start, armed ─► write ─► delete series ─► delete a range ─► clean ─► dies somewhere in between
-//!    ─► icecore check ─► start: what was answered holds ─► the same again ─► comes back when it is written again
+//!    ─► icecore check ─► start: what was answered holds ─► the same again
+//!    ─► comes back when it is written again
 //! ```
 
 use std::os::unix::process::ExitStatusExt as _;

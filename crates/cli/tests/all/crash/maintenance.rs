@@ -8,11 +8,12 @@
 //!   └──── the same directory; N + 1, or the next point ◄─── icecore check ◄───┴───────────┘
 //! ```
 //!
-//! What an interrupted job has written may be durable or not, so the next life goes on with it or does
-//! it again. Late samples into the hours that it copies make it start over. A window of new hours comes
-//! with each point, so that there is something to coarsen, to retire and to fold.
+//! What an interrupted job has written may be durable or not, so the next life goes on with it or
+//! does it again. Late samples into the hours that it copies make it start over. A window of new
+//! hours comes with each point, so that there is something to coarsen, to retire and to fold.
 //!
-//! `CRASH_ROUNDS=50` passes all points more often, with other numbers of hours and sizes of batches.
+//! `CRASH_ROUNDS=50` passes all points more often, with other numbers of hours and sizes of
+//! batches.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -112,8 +113,8 @@ impl MaintenanceTest {
         flags
     }
 
-    /// One life after the other, each of which ends at a later pass of the point, until a run comes to
-    /// its end.
+    /// One life after the other, each of which ends at a later pass of the point, until a run comes
+    /// to its end.
     fn pass_each(&mut self, name: &'static str) {
         for passes in 1..PASSES_MAX {
             let mut served = self.start(&format!("{name}:{passes}"));
@@ -144,8 +145,9 @@ impl MaintenanceTest {
         assert!(read.is_some(), "{}", served.log());
     }
 
-    /// A window with a few hours, and late samples for all that were there before. The window is flushed by
-    /// itself: many hours of long ago that are flushed together become a large bucket at once.
+    /// A window with a few hours, and late samples for all that were there before. The window is
+    /// flushed by itself: many hours of long ago that are flushed together become a large bucket at
+    /// once.
     fn add_window(&mut self, served: &TestServer) {
         let late = self.windows > 0;
         let start = FIRST_WINDOW_MS + self.windows * WINDOW_MS;
@@ -181,8 +183,8 @@ impl MaintenanceTest {
         }
     }
 
-    /// Asks for a run, now and then while samples come in. False when the process died at its point;
-    /// else it is killed while the run waits for SlateDB, which takes longest.
+    /// Asks for a run, now and then while samples come in. False when the process died at its
+    /// point; else it is killed while the run waits for SlateDB, which takes longest.
     fn run_gets_past(&mut self, served: &mut TestServer) -> bool {
         let load = self.random.one_in(2);
         let moment = self.random.within(0..500) as u64;
@@ -249,7 +251,8 @@ pub(super) fn ask_for_run(client: &mut Client) -> std::io::Result<Response> {
     client.post("/api/v1/admin/maintenance/run", &[], b"")
 }
 
-/// Asks for a run of maintenance, again while it is told to try again. `None` when the process is gone.
+/// Asks for a run of maintenance, again while it is told to try again. `None` when the process is
+/// gone.
 fn run(client: &mut Client) -> Option<Json> {
     let give_up = Instant::now() + RUN_PATIENCE;
     loop {

@@ -1,4 +1,5 @@
-//! Delta sums over OTLP: each request adds to every counter, and its sender knows what the totals must be.
+//! Delta sums over OTLP: each request adds to every counter, and its sender knows what the totals
+//! must be.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -119,7 +120,8 @@ impl DeltaSender {
         (added, request)
     }
 
-    /// The totals in the database are those that were acknowledged, with or without what is in flight.
+    /// The totals in the database are those that were acknowledged, with or without what is in
+    /// flight.
     pub(super) fn verify(&mut self, client: &mut Client) {
         let query = format!("door_{}_total", self.name);
         let path = format!(

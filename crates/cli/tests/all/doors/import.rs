@@ -1,4 +1,5 @@
-//! Lines of JSON through `/api/v1/import`: each request brings new times, so what is found is compared one by one.
+//! Lines of JSON through `/api/v1/import`: each request brings new times, so what is found is
+//! compared one by one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

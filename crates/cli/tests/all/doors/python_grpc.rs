@@ -1,4 +1,5 @@
-//! A gRPC client that is not ours: Python's grpcio, in a process that is handed requests line by line.
+//! A gRPC client that is not ours: Python's grpcio, in a process that is handed requests line by
+//! line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;

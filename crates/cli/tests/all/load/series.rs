@@ -1,7 +1,7 @@
 //! One series of a writer: what it gets next, and what must be there of it.
 //!
-//! Its samples lie where its writer says: around now and in a few hours long gone, or in chosen hours
-//! that have all ended. There, too, they come in order, out of order, repeated and changed.
+//! Its samples lie where its writer says: around now and in a few hours long gone, or in chosen
+//! hours that have all ended. There, too, they come in order, out of order, repeated and changed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

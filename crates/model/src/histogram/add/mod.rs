@@ -2,8 +2,8 @@
 //!
 //! Holds always:
 //! - Integer counts stay integers; a sum that does not fit is an error, and nothing has changed.
-//! - Exponential histograms meet in the coarser of their schemas and in a zero bucket that holds both;
-//!   custom buckets meet only when their bounds are equal.
+//! - Exponential histograms meet in the coarser of their schemas and in a zero bucket that holds
+//!   both; custom buckets meet only when their bounds are equal.
 //! - Histograms that contradict themselves give some sum or an error, never a panic.
 
 use std::sync::Arc;
@@ -48,8 +48,8 @@ impl Histogram {
         Ok(())
     }
 
-    /// Makes the buckets coarser until neither side has more than `max` of them, as far as there are
-    /// coarser schemas.
+    /// Makes the buckets coarser until neither side has more than `max` of them, as far as there
+    /// are coarser schemas.
     pub fn limit_buckets(&mut self, max: usize) {
         let (positive, negative) = self.counts.bucket_counts();
         if positive.max(negative) <= max || self.schema == CUSTOM_BUCKETS_SCHEMA {
@@ -335,8 +335,8 @@ impl<C: Count> IndexedHistogram<C> {
         Ok(())
     }
 
-    /// Lets the zero bucket reach to `threshold`, or to the end of the populated bucket in which that
-    /// lies.
+    /// Lets the zero bucket reach to `threshold`, or to the end of the populated bucket in which
+    /// that lies.
     fn widen_zero_bucket(&mut self, threshold: f64) -> Result<(), HistogramAddError> {
         if threshold <= self.zero_threshold {
             return Ok(());

@@ -198,8 +198,8 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// The name between `[:` and `:]`, and what follows. The end is searched once per pattern, so that
-    /// a pattern full of `[:` takes linear time.
+    /// The name between `[:` and `:]`, and what follows. The end is searched once per pattern, so
+    /// that a pattern full of `[:` takes linear time.
     fn posix_class(&self) -> Option<(&'p str, &'p str)> {
         let name = self.rest.strip_prefix("[:")?;
         let last_end = self.last_posix_end?;

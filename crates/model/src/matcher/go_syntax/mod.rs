@@ -10,8 +10,8 @@
 //! | `{`, `{,2}`, `[a[b]`, `[a&&b]` are characters | error, nested class, intersection |
 //! | `a**`, `a{1001}`, `(?x)`, `(?u)` are errors | accepted |
 //!
-//! Holds always: everything that is a character is written as a letter, digit or `\x{…}`, so nothing
-//! in the output can be taken for syntax by accident.
+//! Holds always: everything that is a character is written as a letter, digit or `\x{…}`, so
+//! nothing in the output can be taken for syntax by accident.
 
 mod classes;
 
@@ -23,14 +23,14 @@ use super::MatcherError;
 /// Largest count in `{n,m}`, as in RE2.
 const MAX_REPEAT: u32 = 1000;
 
-/// Rewrites a Go pattern. What the `regex` crate refuses as well (an operator with nothing to repeat)
-/// may be left for it to find.
+/// Rewrites a Go pattern. What the `regex` crate refuses as well (an operator with nothing to
+/// repeat) may be left for it to find.
 pub(super) fn translate(pattern: &str) -> Result<String, MatcherError> {
     translate_with_groups(pattern).map(|(translated, _)| translated)
 }
 
-/// As [`translate`], with the name of each capture group in the order of their numbers, from group 1
-/// on; empty for those without. Go allows names that the `regex` crate does not have.
+/// As [`translate`], with the name of each capture group in the order of their numbers, from group
+/// 1 on; empty for those without. Go allows names that the `regex` crate does not have.
 pub(super) fn translate_with_groups(pattern: &str) -> Result<(String, Vec<&str>), MatcherError> {
     let mut translator = Translator {
         pattern,
@@ -61,11 +61,11 @@ struct Translator<'p> {
     groups: Vec<&'p str>,
     /// The names that were passed to the `regex` crate.
     group_names: HashSet<&'p str>,
-    /// The pattern from the last item on, if that was `*`, `+`, `?` or `{n,m}`: Go forbids to repeat
-    /// those again.
+    /// The pattern from the last item on, if that was `*`, `+`, `?` or `{n,m}`: Go forbids to
+    /// repeat those again.
     last_repetition: Option<&'p str>,
-    /// Flags such as `(?i)`, written before the next item: in Go they may stand between an item and its
-    /// repetition, so `a(?i)*` becomes `a*(?i)`.
+    /// Flags such as `(?i)`, written before the next item: in Go they may stand between an item and
+    /// its repetition, so `a(?i)*` becomes `a*(?i)`.
     pending_flags: String,
     /// Where the last `:]` of the pattern is.
     last_posix_end: Option<usize>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!               ┌─► Prometheus 3.14, names removed at once ─┐
-//! seed ─► data ─┼─► Prometheus 3.14, names removed late ────┤ same answer, same warnings and infos?
+//! seed ─► data ─┼─► Prometheus 3.14, names removed late ────┤ same answer, warnings and infos?
 //!               └─► our engine, in either mode ─────────────┴─ known difference? ─► report
 //! ```
 //!

@@ -117,8 +117,8 @@ struct Frame {
 }
 
 impl Frame {
-    /// The frame that takes the fewest bytes. Of all frames of one width the best is the window over
-    /// the sorted numbers that leaves out the fewest.
+    /// The frame that takes the fewest bytes. Of all frames of one width the best is the window
+    /// over the sorted numbers that leaves out the fewest.
     fn choose(block: &[i64]) -> Self {
         let (least, most) = block
             .iter()

@@ -10,8 +10,8 @@
 //! - Every i64 survives; arithmetic wraps.
 //! - Same numbers, same bytes.
 //! - How many numbers there are is not stored here. **The caller bounds it**: one that repeats a
-//!   thousand times takes as few bytes as one that does not, so memory follows the number asked for,
-//!   not the bytes.
+//!   thousand times takes as few bytes as one that does not, so memory follows the number asked
+//!   for, not the bytes.
 //! - No numbers are no bytes.
 
 mod frames;
@@ -76,7 +76,8 @@ pub(crate) fn decode_into(
             Ok(())
         }
         FRAMES => {
-            // A block has a width and a base at least, so a false count is found before room is made.
+            // A block has a width and a base at least, so a false count is found before room is
+            // made.
             if count.div_ceil(BLOCK) > reader.remaining() / 2 {
                 return Err(reader.error("more numbers than bytes"));
             }

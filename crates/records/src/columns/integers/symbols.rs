@@ -8,8 +8,8 @@
 //! symbol = (number − lo) >> k; 15 = escape, whose low bits are 0
 //! ```
 //!
-//! Numbers that cluster around a middle take less than their width: the high part is short where they
-//! are many, and among 2^k neighbours one is about as likely as the other.
+//! Numbers that cluster around a middle take less than their width: the high part is short where
+//! they are many, and among 2^k neighbours one is about as likely as the other.
 
 use icecore_model::varint::{push_varint, push_zigzag};
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! ```text
-//! bytes ─ integers ─► residuals ─ predictor ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
+//! bytes ─► integers ─► residuals ─► numbers ─ · g + offset ─ decimal ─► values ◄─ exceptions
 //! ```
 
 use icecore_model::varint::{push_varint, push_zigzag};

@@ -127,8 +127,8 @@ impl Buffer {
         self.used = (self.used + bytes).min(self.bytes.len());
     }
 
-    /// Reads until there are this many bytes, and some more if they are there at once. A source that
-    /// breaks is an error of the next call, so that what it delivered before is not lost.
+    /// Reads until there are this many bytes, and some more if they are there at once. A source
+    /// that breaks is an error of the next call, so that what it delivered before is not lost.
     pub(super) fn fill(&mut self, at_least: usize) -> io::Result<()> {
         self.bytes.drain(..self.used);
         self.used = 0;

@@ -26,7 +26,8 @@ const HELD_STEP_BYTES: usize = 1 << 20;
 /// Frames that are stored together, by their bytes.
 const FRAMES_BYTES: usize = 4 << 20;
 
-/// How much of an exposition is read before the size of the batch is looked at: a few thousand lines.
+/// How much of an exposition is read before the size of the batch is looked at: a few thousand
+/// lines.
 const EXPOSITION_BYTES: usize = 64 << 10;
 
 /// Why reading ended early.

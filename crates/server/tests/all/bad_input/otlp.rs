@@ -60,7 +60,8 @@ fn as_json(request: &Value) -> Request {
     post("/v1/metrics", &[JSON], request.to_string().into_bytes())
 }
 
-/// The good request with more behind it: a gauge whose point has an attribute of lists within lists.
+/// The good request with more behind it: a gauge whose point has an attribute of lists within
+/// lists.
 fn deep_attribute(name: &str) -> Vec<u8> {
     let message = |field: u64, content: &[u8]| {
         let mut out = Vec::new();

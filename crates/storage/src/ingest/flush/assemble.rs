@@ -24,12 +24,11 @@ pub(super) struct Assembled {
 }
 
 pub(super) fn assemble(part: &HourPart) -> Assembled {
-    let stream = match part.late.is_empty() {
-        true => part.stream.clone(),
-        false => {
-            let (timestamps, values) = overlay(&part.stream, &part.late);
-            Bytes::from(gorilla::encode(&timestamps, &values))
-        }
+    let stream = if part.late.is_empty() {
+        part.stream.clone()
+    } else {
+        let (timestamps, values) = overlay(&part.stream, &part.late);
+        Bytes::from(gorilla::encode(&timestamps, &values))
     };
     let histograms = last_of_each_time(&part.histograms, |entry| entry.timestamp_ms);
     let starts = last_of_each_time(&part.starts, |start| start.0);

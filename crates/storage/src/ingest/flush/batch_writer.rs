@@ -11,8 +11,8 @@ use crate::ingest::Ingest;
 /// files are configured to be small.
 const WAL_FLUSH_BYTES: usize = 4 << 20;
 
-/// Records after which the memtable is written out. SlateDB decides by encoded bytes, but a record of
-/// thirty bytes takes ten times as much memory: a million series would take hundreds of MiB.
+/// Records after which the memtable is written out. SlateDB decides by encoded bytes, but a record
+/// of thirty bytes takes ten times as much memory: a million series would take hundreds of MiB.
 const MEMTABLE_RECORDS_MAX: usize = 1 << 18;
 
 /// How records of a bucket are written.
@@ -109,7 +109,8 @@ impl<'i> BatchWriter<'i> {
         }
     }
 
-    /// Writes what has been gathered. When the handle is durable, so is all that was written before.
+    /// Writes what has been gathered. When the handle is durable, so is all that was written
+    /// before.
     pub(super) async fn write(&mut self) -> Result<Option<WriteHandle>> {
         if self.batch_records == 0 {
             return Ok(None);

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! begin (under the flush lock) ─► snapshot ─► copy … ─► commit (under the flush lock) ─► drop
-//!        └──── flushes leave the hours of the window in head and journal ────┘    └► they go to the target
+//!        └── flushes leave the window's hours in head and journal ──┘    └► they go to the target
 //! ```
 //!
 //! Holds always:
-//! - One window at a time: who holds one back has the turn. Turns are taken in the order in which they
-//!   were asked for, so a deletion that waits for a job goes before the next job.
-//! - An hour that a failed flush left half written is never part of a window: the job would copy that
-//!   half. Such a hold is refused until a flush has succeeded.
+//! - One window at a time: who holds one back has the turn. Turns are taken in the order in which
+//!   they were asked for, so a deletion that waits for a job goes before the next job.
+//! - An hour that a failed flush left half written is never part of a window: the job would copy
+//!   that half. Such a hold is refused until a flush has succeeded.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

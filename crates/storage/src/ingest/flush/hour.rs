@@ -42,8 +42,8 @@ pub(super) struct WrittenHour {
     started: Instant,
 }
 
-/// Writes what the head has frozen of an hour to its place among the listed buckets. The caller holds
-/// the flush lock.
+/// Writes what the head has frozen of an hour to its place among the listed buckets. The caller
+/// holds the flush lock.
 pub(super) async fn write_hour(
     ingest: &Arc<Ingest>,
     hour: BucketStart,
@@ -86,8 +86,8 @@ pub(super) async fn write_hour(
     })
 }
 
-/// Waits until hours are durable in their buckets; then the head lets go of them. They are given in the
-/// order in which they were written. The caller holds the flush lock.
+/// Waits until hours are durable in their buckets; then the head lets go of them. They are given in
+/// the order in which they were written. The caller holds the flush lock.
 pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: Vec<WrittenHour>) -> Result<()> {
     let Some(last) = written.last() else {
         return Ok(());
@@ -184,8 +184,8 @@ struct HourFlush<'i> {
 }
 
 impl HourFlush<'_> {
-    /// Writes forward index, dictionary (of an hour) and inverted index of new series; returns the id of each series in
-    /// label order.
+    /// Writes forward index, dictionary (of an hour) and inverted index of new series; returns the
+    /// id of each series in label order.
     async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
         let tombstones = self.ingest.buckets.tombstones().of(self.place.bucket);
         let erased = tombstones.as_ref().map(|tombstones| &tombstones.erased);
@@ -331,7 +331,8 @@ impl HourFlush<'_> {
         meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
     }
 
-    /// The last batch: once it is durable the bucket is listed and holds everything up to the cursor.
+    /// The last batch: once it is durable the bucket is listed and holds everything up to the
+    /// cursor.
     async fn commit(&mut self, cursor: u64) -> Result<WriteHandle> {
         failpoint::pass("flush.before_commit");
         // These flags steer what the next flush looks up, so they count what this one wrote.

@@ -2,13 +2,13 @@
 //!
 //! Holds always:
 //! - The forward index decides: an id belongs to the labels that lie under it.
-//! - Ids from `next_series_id` on are left by a flush that did not reach its commit. They keep their
-//!   series, and this flush writes their index records (again), also where the series are of another
-//!   hour of the bucket: behind its commit nobody else would.
+//! - Ids from `next_series_id` on are left by a flush that did not reach its commit. They keep
+//!   their series, and this flush writes their index records (again), also where the series are of
+//!   another hour of the bucket: behind its commit nobody else would.
 //! - New series continue after the largest id, in label order.
 //! - An id of a series that was deleted is not used again: the series comes back under a new one.
-//! - Only hours have a dictionary. In a larger bucket, which gets late samples only, a series is found
-//!   by its place in label order.
+//! - Only hours have a dictionary. In a larger bucket, which gets late samples only, a series is
+//!   found by its place in label order.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -44,8 +44,8 @@ pub(super) struct Assigned {
     pub(super) ids: Vec<SeriesId>,
     /// Places whose index records must be written, ascending by id.
     pub(super) unindexed: Vec<usize>,
-    /// Series that this flush does not have, whose index records must be written, too: their ids and
-    /// forward records.
+    /// Series that this flush does not have, whose index records must be written, too: their ids
+    /// and forward records.
     pub(super) left_over: Vec<(SeriesId, Bytes)>,
     /// First ids of the runs that this flush adds.
     pub(super) run_starts: Vec<SeriesId>,
@@ -72,9 +72,10 @@ pub(super) async fn assign_ids(
         wanted: None,
         erased: Erased(erased),
     };
-    let few = match has_dictionary(bucket) {
-        true => search.ids.len() < known as usize / SCAN_SHARE,
-        false => gets_of(meta) * search.ids.len() as u64 * GET_RECORDS < u64::from(known),
+    let few = if has_dictionary(bucket) {
+        search.ids.len() < known as usize / SCAN_SHARE
+    } else {
+        gets_of(meta) * search.ids.len() as u64 * GET_RECORDS < u64::from(known)
     };
     if known > 0 && !(few && search.look_up_each(meta).await?) {
         search.scan(0, Some(known)).await?;
@@ -100,9 +101,10 @@ pub(super) async fn assign_ids(
     let used: RoaringBitmap = unindexed.iter().map(|at| ids[*at].0).collect();
     let mut left_over = search.left_over;
     left_over.retain(|(id, _)| !used.contains(id.0));
-    let run_starts = match next_id > known {
-        true => new_run_starts(SeriesId(known), unindexed.iter().map(|at| (ids[*at], *at))),
-        false => Vec::new(),
+    let run_starts = if next_id > known {
+        new_run_starts(SeriesId(known), unindexed.iter().map(|at| (ids[*at], *at)))
+    } else {
+        Vec::new()
     };
     Ok(Assigned {
         ids,
@@ -113,9 +115,9 @@ pub(super) async fn assign_ids(
     })
 }
 
-/// Where the ids from `known` on begin a run in label order. Flushes that did not reach their commit
-/// may have given out some of them, each its own run. `by_id` are the ids that this flush uses, with
-/// their places in label order.
+/// Where the ids from `known` on begin a run in label order. Flushes that did not reach their
+/// commit may have given out some of them, each its own run. `by_id` are the ids that this flush
+/// uses, with their places in label order.
 fn new_run_starts(
     known: SeriesId,
     by_id: impl Iterator<Item = (SeriesId, usize)>,
@@ -232,23 +234,20 @@ impl Search<'_> {
         };
         let (view, bucket, erased) = (&self.view, self.bucket, self.erased);
         let concurrent = self.ingest.context.options.read.concurrent_gets;
-        let found = match has_dictionary(bucket) {
-            true => {
-                let look_ups = labels
-                    .iter()
-                    .map(|labels| look_up(view, bucket, erased, labels));
-                join_bounded(look_ups.collect(), concurrent).await?
-            }
-            false => {
-                let searches = labels
-                    .iter()
-                    .map(|labels| search(view, bucket, meta, erased, labels));
-                let found = join_bounded(searches.collect(), concurrent).await?;
-                let Some(found) = found.into_iter().collect() else {
-                    return Ok(false);
-                };
-                found
-            }
+        let found = if has_dictionary(bucket) {
+            let look_ups = labels
+                .iter()
+                .map(|labels| look_up(view, bucket, erased, labels));
+            join_bounded(look_ups.collect(), concurrent).await?
+        } else {
+            let searches = labels
+                .iter()
+                .map(|labels| search(view, bucket, meta, erased, labels));
+            let found = join_bounded(searches.collect(), concurrent).await?;
+            let Some(found) = found.into_iter().collect() else {
+                return Ok(false);
+            };
+            found
         };
         let below = |id: Option<SeriesId>| id.filter(|id| id.0 < known);
         self.ids = found.into_iter().map(below).collect();

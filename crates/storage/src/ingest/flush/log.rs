@@ -1,7 +1,7 @@
 //! What the log is told about flushed hours: one line for all of them, at most once a minute.
 //!
-//! A live process flushes an hour per hour and says so within a second. A backfill flushes hundreds per
-//! second; each of them is a line at debug level only.
+//! A live process flushes an hour per hour and says so within a second. A backfill flushes hundreds
+//! per second; each of them is a line at debug level only.
 
 use std::time::Duration;
 

@@ -6,19 +6,22 @@
 //! ```
 //!
 //! Holds always:
-//! - One flush at a time. Until its commit an unlisted bucket is invisible, and a listed one holds a
-//!   part of what the head still has: readers see every sample once, in whichever place.
+//! - One flush at a time. Until its commit an unlisted bucket is invisible, and a listed one holds
+//!   a part of what the head still has: readers see every sample once, in whichever place.
 //! - Only what is durable in the journal is written, so a crash leaves nothing that a repeat would
 //!   not write again.
-//! - Ids are given in label order; a repeat finds the ids it gave before and ends in the same state.
-//! - A committed bucket holds of an hour exactly what requests up to its cursor brought: nothing less, so
-//!   that epochs can go, and nothing more, so that a deletion is not undone by a replay (`head::freeze`).
-//!   Cursors only grow, and change under the flush lock only.
+//! - Ids are given in label order; a repeat finds the ids it gave before and ends in the same
+//!   state.
+//! - A committed bucket holds of an hour exactly what requests up to its cursor brought: nothing
+//!   less, so that epochs can go, and nothing more, so that a deletion is not undone by a replay
+//!   (`head::freeze`). Cursors only grow, and change under the flush lock only.
 //!
-//! - An hour is written to the listed bucket that covers it, whatever its size; the list is read under
-//!   the flush lock, so a bucket that a coarser one took the place of is never written to again.
-//! - Hours are flushed in rounds, those of now first: whoever waits for the flush lock waits for a round,
-//!   however many hours are open. In a round they are written oldest first and made durable together.
+//! - An hour is written to the listed bucket that covers it, whatever its size; the list is read
+//!   under the flush lock, so a bucket that a coarser one took the place of is never written to
+//!   again.
+//! - Hours are flushed in rounds, those of now first: whoever waits for the flush lock waits for a
+//!   round, however many hours are open. In a round they are written oldest first and made durable
+//!   together.
 //! - Hours that a job holds back (`hold`) stay in head and journal until it ends.
 //! - An hour that cannot be flushed stays there, too, and holds nothing else up (`quarantine`).
 //!
@@ -61,8 +64,8 @@ use batch_writer::{BatchWriter, Mode};
 use hour::{WrittenHour, finish_hours, write_hour};
 use place::{Backfill, Place};
 
-/// Hours of one round. A freeze walks over all series, so that fewer would cost more; many more would
-/// let others wait for seconds.
+/// Hours of one round. A freeze walks over all series, so that fewer would cost more; many more
+/// would let others wait for seconds.
 const ROUND_HOURS: usize = 256;
 
 /// What is made durable together: a sync of the WAL for each hour would be most of the work of a
@@ -70,8 +73,8 @@ const ROUND_HOURS: usize = 256;
 const GROUP_HOURS: usize = 64;
 const GROUP_BYTES: u64 = 4 << 20;
 
-/// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed one
-/// left to be done.
+/// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed
+/// one left to be done.
 pub(crate) type FrozenHours = BTreeMap<BucketStart, FrozenHour>;
 
 pub(crate) struct FrozenHour {
@@ -81,9 +84,10 @@ pub(crate) struct FrozenHour {
     cursor: u64,
 }
 
-/// Flushes the given hours, as far as the head has something in them. Hours that a failed flush left
-/// come first, of those that are quarantined the ones that `retry` names; one that cannot be flushed
-/// does not hold back the others. Returns the hours that were left out because a job holds them back.
+/// Flushes the given hours, as far as the head has something in them. Hours that a failed flush
+/// left come first, of those that are quarantined the ones that `retry` names; one that cannot be
+/// flushed does not hold back the others. Returns the hours that were left out because a job holds
+/// them back.
 pub(crate) async fn flush_hours(
     ingest: &Arc<Ingest>,
     mut hours: BTreeSet<BucketStart>,
@@ -176,8 +180,8 @@ async fn freeze(
     Ok(())
 }
 
-/// Writes all frozen hours whose turn it is; those that were written are no longer frozen. One that fails for
-/// a reason of its own is quarantined, which is no failure of the flush.
+/// Writes all frozen hours whose turn it is; those that were written are no longer frozen. One that
+/// fails for a reason of its own is quarantined, which is no failure of the flush.
 async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Retry) -> Result<()> {
     let now_ms = ingest.context.clock.now_ms();
     let is_due = |hour: &BucketStart| ingest.quarantine.is_due(*hour, retry, now_ms);
@@ -189,8 +193,8 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
     ingest.journal.wait_durable(last_seq).await?;
     failpoint::pass("flush.frozen");
     let backfill = Backfill::of(hours.iter().copied(), now_ms);
-    // As the store has it: a flush that did not come to its end may have listed buckets that memory does
-    // not know of. What lies there is joined, never replaced.
+    // As the store has it: a flush that did not come to its end may have listed buckets that memory
+    // does not know of. What lies there is joined, never replaced.
     let mut listed = stored_list(&ingest.context.engine.live_view()).await?;
     let mut result = Ok(());
     let mut group = Group::default();

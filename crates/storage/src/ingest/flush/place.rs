@@ -2,13 +2,14 @@
 //!
 //! Holds always:
 //! - The list decides: the listed bucket that covers the hour, else the bucket of the hour itself.
-//!   A coarser bucket leaves the list only together with the coming of one that covers it, so an hour
-//!   never goes back to a bucket that was retired.
-//! - A coarse bucket gets late samples: streams behind its columns, and a note which hours they are of.
-//! - Of a wide backfill a window that is long over, and of which nothing is listed, becomes one bucket of the
-//!   largest size at once. Each bucket is several files and entries of the manifest, however small, so a
-//!   bucket per hour of years would be more than the store can carry. All of its samples are late ones,
-//!   which a fold turns into columns.
+//!   A coarser bucket leaves the list only together with the coming of one that covers it, so an
+//!   hour never goes back to a bucket that was retired.
+//! - A coarse bucket gets late samples: streams behind its columns, and a note which hours they are
+//!   of.
+//! - Of a wide backfill a window that is long over, and of which nothing is listed, becomes one
+//!   bucket of the largest size at once. Each bucket is several files and entries of the manifest,
+//!   however small, so a bucket per hour of years would be more than the store can carry. All of
+//!   its samples are late ones, which a fold turns into columns.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +20,8 @@ use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series};
 
 use crate::buckets::{ladder, list};
 
-/// How long a window must have been over before a backfill makes one bucket of it. What comes late in the
-/// usual way is later by hours at most.
+/// How long a window must have been over before a backfill makes one bucket of it. What comes late
+/// in the usual way is later by hours at most.
 const OVER_MS: i64 = 24 * HOUR_MS;
 
 /// Hours that are flushed together before they count as a wide backfill.
@@ -80,9 +81,10 @@ impl Place {
 
     /// The value for a Gorilla stream.
     pub(super) fn samples_value(self, stream: Bytes) -> Bytes {
-        match self.is_coarse() {
-            true => coarse_samples::late_stream(&stream),
-            false => stream,
+        if self.is_coarse() {
+            coarse_samples::late_stream(&stream)
+        } else {
+            stream
         }
     }
 

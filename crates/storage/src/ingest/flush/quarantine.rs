@@ -1,21 +1,24 @@
 //! Hours that cannot be flushed: they are set aside, so that everything else goes on.
 //!
 //! ```text
-//! an hour fails for a reason of its own ─► quarantined ─(10 s, 20 s … 15 min, or somebody asks)─► tried again
+//! an hour fails for a reason of its own ─► quarantined ─(10 s … 15 min, or on request)─► retried
 //!                                               └─ flushed: no longer here
 //! ```
 //!
 //! Holds always:
-//! - Nothing acknowledged is lost: its samples stay in the head, and in the journal the epochs that have
-//!   them. Other hours are flushed, other epochs drained, totals saved, idle series forgotten; who asks for a
-//!   flush, a run of maintenance or the end of the process gets it and is told which hours were left.
-//! - Only a reason of its own brings an hour here: damage in its bucket, or a bug. What the store as a whole
-//!   cannot do fails the flush, which is tried again at the next tick.
-//! - What it adds is bounded. Samples for it are taken for [`OPEN_FOR`], and for all such hours together at
-//!   most about [`SAMPLES_MAX`]; then they are refused with the reason, and the rest of their requests is not. So
-//!   the journal keeps the epochs of that time and no later ones. What the hour had before stays in the
-//!   head. If that fills the head, writes get 503 with the reason, until the bucket is repaired.
-//! - A restart finds the samples in the journal again, and the hour here again when its flush fails.
+//! - Nothing acknowledged is lost: its samples stay in the head, and in the journal the epochs that
+//!   have them. Other hours are flushed, other epochs drained, totals saved, idle series forgotten;
+//!   who asks for a flush, a run of maintenance or the end of the process gets it and is told which
+//!   hours were left.
+//! - Only a reason of its own brings an hour here: damage in its bucket, or a bug. What the store
+//!   as a whole cannot do fails the flush, which is tried again at the next tick.
+//! - What it adds is bounded. Samples for it are taken for [`OPEN_FOR`], and for all such hours
+//!   together at most about [`SAMPLES_MAX`]; then they are refused with the reason, and the rest of
+//!   their requests is not. So the journal keeps the epochs of that time and no later ones. What
+//!   the hour had before stays in the head. If that fills the head, writes get 503 with the reason,
+//!   until the bucket is repaired.
+//! - A restart finds the samples in the journal again, and the hour here again when its flush
+//!   fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

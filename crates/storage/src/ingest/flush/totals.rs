@@ -1,11 +1,12 @@
 //! Running totals of deltas: kept in memory, journalled as samples, saved along with flushes.
 //!
 //! Holds always:
-//! - What is saved is durable in the journal: after a crash a point that was never acknowledged must
-//!   not count as one that had been added.
-//! - Epochs wait until the points in them are saved (`FlushUnit::Totals`). The cursor is the sequence number
-//!   from before the first part was copied: a replay sets totals to what they were after each later
-//!   point, in order, so that it ends in the same state whatever the parts hold already.
+//! - What is saved is durable in the journal: after a crash a point that was never acknowledged
+//!   must not count as one that had been added.
+//! - Epochs wait until the points in them are saved (`FlushUnit::Totals`). The cursor is the
+//!   sequence number from before the first part was copied: a replay sets totals to what they were
+//!   after each later point, in order, so that it ends in the same state whatever the parts hold
+//!   already.
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use crate::slate::read_view::{ScanKind, View};
 /// Parts that are copied while appends wait: a few hundred microseconds with a million totals.
 const PARTS_AT_ONCE: u16 = 16;
 
-/// Bytes of records that are gathered before they wait for the journal together: on a remote store each
-/// wait is a commit interval.
+/// Bytes of records that are gathered before they wait for the journal together: on a remote store
+/// each wait is a commit interval.
 const GATHERED_BYTES: usize = 16 << 20;
 
 /// Saves the totals that have changed, if some of them are only in the journal.
@@ -147,8 +148,8 @@ pub(crate) async fn load_totals(view: &View, head: &Head) -> Result<()> {
                 let mut known = head.totals.lock();
                 totals.into_iter().for_each(|total| known.set(total));
             }
-            // These series begin new totals, which readers see as counter resets: that is better than
-            // not to serve at all.
+            // These series begin new totals, which readers see as counter resets: that is better
+            // than not to serve at all.
             Err(cause) => {
                 error!(key = ?record.key, %cause, "running totals cannot be read: they start anew")
             }

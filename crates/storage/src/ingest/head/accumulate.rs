@@ -1,4 +1,5 @@
-//! The delta points of a request become samples behind its others, with their running totals as values.
+//! The delta points of a request become samples behind its others, with their running totals as
+//! values.
 
 use std::ops::Range;
 

@@ -1,10 +1,11 @@
 //! The append of one request: the only step that requests do one after the other.
 //!
 //! Holds always:
-//! - A request is appended as a whole under the sequencer: floats in request order, with the totals of
-//!   deltas behind them, then histograms likewise, then exemplars; the journal block keeps the same order.
-//! - The journal block is encoded after the lock is released; it carries absolute values, so it needs
-//!   nothing that another request may change.
+//! - A request is appended as a whole under the sequencer: floats in request order, with the totals
+//!   of deltas behind them, then histograms likewise, then exemplars; the journal block keeps the
+//!   same order.
+//! - The journal block is encoded after the lock is released; it carries absolute values, so it
+//!   needs nothing that another request may change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ pub(crate) struct AppendTime {
 
 impl Head {
     /// Appends a decoded request and gives it its place in the order of writes. The caller holds
-    /// the references ([`Head::hold_references`]). Refused as a whole, nothing of it is in the head.
+    /// the references ([`Head::hold_references`]). Refused as a whole, nothing of it is in the
+    /// head.
     pub(crate) fn append(
         &self,
         batch: &mut BatchBuffers,
@@ -135,8 +137,8 @@ impl Head {
         encoder.finish()
     }
 
-    /// Finds or enters series outside of a request (replay) and tells `found` the reference of each;
-    /// `None` when there is no room.
+    /// Finds or enters series outside of a request (replay) and tells `found` the reference of
+    /// each; `None` when there is no room.
     pub(crate) fn enter_series(
         &self,
         series: &ReplayedSeries,
@@ -266,8 +268,9 @@ impl Head {
     }
 }
 
-/// The start of each sample of a request that has one, by series and time. A request may hold a time
-/// twice: the sample that comes last in the order of appends decides, also when it has no start.
+/// The start of each sample of a request that has one, by series and time. A request may hold a
+/// time twice: the sample that comes last in the order of appends decides, also when it has no
+/// start.
 fn starts_of(batch: &BatchBuffers) -> Vec<((u32, i64), i64)> {
     let with_starts = batch.histograms.iter().any(|pending| pending.start_ms != 0);
     if batch.starts.is_empty() && !with_starts {
@@ -282,8 +285,8 @@ fn starts_of(batch: &BatchBuffers) -> Vec<((u32, i64), i64)> {
     for pending in &batch.histograms {
         starts.push(((pending.series, pending.timestamp_ms), pending.start_ms));
     }
-    // Stable, so that the last of equals stays the last; and quick, because requests are mostly in the
-    // order of references.
+    // Stable, so that the last of equals stays the last; and quick, because requests are mostly in
+    // the order of references.
     starts.sort_by_key(|(sample, _)| *sample);
     starts.dedup_by(|next, kept| {
         let same = next.0 == kept.0;

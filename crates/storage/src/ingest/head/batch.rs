@@ -4,7 +4,8 @@
 //! - Decoding takes no lock that another request needs for longer than a table lookup.
 //! - What is refused is counted with its reason; the rest of the request goes on.
 //! - Floats are kept as columns in request order; nothing is allocated per sample.
-//! - What is refused of one point of the sender counts once, also when it is found out at the append.
+//! - What is refused of one point of the sender counts once, also when it is found out at the
+//!   append.
 
 use icecore_model::{
     BucketSize, BucketStart, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata,
@@ -25,12 +26,12 @@ const PAIR_BYTES_MAX: usize = 32 << 10;
 /// table of symbols repeat a long text in two bytes, so the size of the request is no bound.
 const TEXT_BYTES_MAX: usize = 128 << 20;
 
-/// Bytes that samples and histograms of one request may take in its journal block, before compression.
-/// Together with text and running totals this stays below what a block may have.
+/// Bytes that samples and histograms of one request may take in its journal block, before
+/// compression. Together with text and running totals this stays below what a block may have.
 const SAMPLE_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes that the running totals of histograms may take there: a point of one bucket becomes a total of
-/// hundreds, so the size of the request is no bound either.
+/// Bytes that the running totals of histograms may take there: a point of one bucket becomes a
+/// total of hundreds, so the size of the request is no bound either.
 pub(super) const TOTAL_BYTES_MAX: usize = 512 << 20;
 
 // Text has up to four bytes of lengths for a byte of label.
@@ -532,9 +533,10 @@ fn canonicalise(pairs: &mut Vec<(&str, &str)>) -> Result<(), String> {
         }
     }
     pairs.retain(|(_, value)| !value.is_empty());
-    match pairs.iter().any(|(name, _)| *name == METRIC_NAME) {
-        true => Ok(()),
-        false => Err("series without a metric name (label __name__)".into()),
+    if pairs.iter().any(|(name, _)| *name == METRIC_NAME) {
+        Ok(())
+    } else {
+        Err("series without a metric name (label __name__)".into())
     }
 }
 

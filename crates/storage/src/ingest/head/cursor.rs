@@ -79,8 +79,9 @@ impl Touched {
     }
 }
 
-/// Samples per hour of one request. Nearly all requests have one or two hours, for which a look through
-/// the list is the quickest; a backfill has a thousand, which it may go through series by series.
+/// Samples per hour of one request. Nearly all requests have one or two hours, for which a look
+/// through the list is the quickest; a backfill has a thousand, which it may go through series by
+/// series.
 #[derive(Default)]
 pub(super) struct HourCounts {
     counts: Vec<(BucketStart, u64)>,
@@ -125,9 +126,10 @@ impl HourCounts {
     }
 
     fn place(&self, hour: BucketStart) -> Option<usize> {
-        match self.counts.len() <= FEW_HOURS {
-            true => self.counts.iter().position(|(known, _)| *known == hour),
-            false => self.places.get(&hour).copied(),
+        if self.counts.len() <= FEW_HOURS {
+            self.counts.iter().position(|(known, _)| *known == hour)
+        } else {
+            self.places.get(&hour).copied()
         }
     }
 

@@ -1,5 +1,5 @@
-//! The freeze: what some hours hold up to one sequence number, and nothing later, is marked as being
-//! flushed.
+//! The freeze: what some hours hold up to one sequence number, and nothing later, is marked as
+//! being flushed.
 //!
 //! ```text
 //! begin, under the sequencer: the cursor is the last number given out
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Holds always:
-//! - Appends hold the sequencer. So at the begin none is under way, every number up to the cursor is in
-//!   the slots, and every later append knows of the freeze.
-//! - A page is frozen once per freeze, by whoever locks it first, and before anything newer is in it. So a
-//!   bucket holds exactly what its cursor says: a replay repeats nothing that was flushed, and a
-//!   deletion of what lies in the bucket leaves nothing to be repeated.
+//! - Appends hold the sequencer. So at the begin none is under way, every number up to the cursor
+//!   is in the slots, and every later append knows of the freeze.
+//! - A page is frozen once per freeze, by whoever locks it first, and before anything newer is in
+//!   it. So a bucket holds exactly what its cursor says: a replay repeats nothing that was flushed,
+//!   and a deletion of what lies in the bucket leaves nothing to be repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -65,8 +65,8 @@ pub(crate) struct Freeze {
 }
 
 impl Head {
-    /// Begins to freeze these hours; they are no longer open. Returns the last sequence number whose
-    /// samples are frozen. One freeze at a time: the caller holds the flush lock.
+    /// Begins to freeze these hours; they are no longer open. Returns the last sequence number
+    /// whose samples are frozen. One freeze at a time: the caller holds the flush lock.
     pub(crate) fn begin_freeze(&self, hours: &BTreeSet<BucketStart>) -> (u64, Arc<Freeze>) {
         let mut sequencer = self.sequencer.lock();
         for hour in hours {

@@ -99,7 +99,8 @@ impl Ranked {
 
     /// Where each series stood, in label order.
     pub(super) fn sorted(&self) -> Vec<u32> {
-        // As many ranks as fit are compared as one number; following both lists costs a cache miss each.
+        // As many ranks as fit are compared as one number; following both lists costs a cache miss
+        // each.
         let bits = usize::BITS - self.pairs.len().leading_zeros();
         let places = (u128::BITS - 1) / bits.max(1);
         let list = |at: u32| list_at(&self.ranks, &self.ends, at as usize);

@@ -1,7 +1,7 @@
 //! Label sets of many series, made when somebody asks for them.
 //!
-//! A million label sets take 350 MB and most of a second to make and to free; as lists of numbers of
-//! their pairs they take 40 MB, and each batch of an answer makes its own.
+//! A million label sets take 350 MB and most of a second to make and to free; as lists of numbers
+//! of their pairs they take 40 MB, and each batch of an answer makes its own.
 
 use std::ops::Range;
 

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Holds always:
-//! - Requests are appended one at a time, under the sequencer, and the journal keeps that order: what
-//!   wins here wins after a replay.
+//! - Requests are appended one at a time, under the sequencer, and the journal keeps that order:
+//!   what wins here wins after a replay.
 //! - Everything here is in the journal before its request is acknowledged.
 //! - Readers copy what they need page by page and hold no lock while they decode.
 //! - Series ids exist only in buckets; here a series is a reference.
 //!
-//! Elsewhere: byte layout (`records`), writing buckets (`crate::ingest::flush`), order on disk of the
-//! journal (`crate::ingest::journal`).
+//! Elsewhere: byte layout (`records`), writing buckets (`crate::ingest::flush`), order on disk of
+//! the journal (`crate::ingest::journal`).
 
 mod accumulate;
 mod append;
@@ -157,8 +157,8 @@ impl Head {
         self.has_closed_hours.load(Relaxed) && self.closed_hours.read().contains(&hour)
     }
 
-    /// Keeps references valid while the guard lives. No thread holds two guards: the second would wait
-    /// for who waits for the first.
+    /// Keeps references valid while the guard lives. No thread holds two guards: the second would
+    /// wait for who waits for the first.
     pub(crate) fn hold_references(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read()
     }
@@ -240,8 +240,8 @@ impl Head {
         }
     }
 
-    /// Where each series stands, in label order, and their labels in that order. The caller holds the
-    /// references.
+    /// Where each series stands, in label order, and their labels in that order. The caller holds
+    /// the references.
     fn in_label_order(&self, series: &[SeriesRef], cache: &ReadCache) -> (Vec<u32>, SeriesLabels) {
         // What cannot stay in the cache would only push everything else out of it.
         if !cache.has_room_for(series.len() * LABELS_BYTES) {
@@ -288,8 +288,8 @@ impl Head {
         ranked.sorted()
     }
 
-    /// Copies the exemplars that `keep` accepts of the series that match any of the selectors; `None`
-    /// when there are more than `max`.
+    /// Copies the exemplars that `keep` accepts of the series that match any of the selectors;
+    /// `None` when there are more than `max`.
     pub(crate) fn exemplars(
         &self,
         selectors: &[Vec<Matcher>],
@@ -380,8 +380,8 @@ impl Head {
         self.sample_bytes.fetch_add(change, Relaxed);
     }
 
-    /// Series that hold nothing and were last written before `idle_before_s` (of the process clock), as
-    /// they are found; some may be written to by the time they are looked at again.
+    /// Series that hold nothing and were last written before `idle_before_s` (of the process
+    /// clock), as they are found; some may be written to by the time they are looked at again.
     pub(crate) fn idle_series(&self, idle_before_s: u32) -> Vec<SeriesRef> {
         let mut idle = Vec::new();
         for (first, page) in self.pages() {
@@ -393,8 +393,8 @@ impl Head {
         idle
     }
 
-    /// Forgets those of the given series that are still idle, and returns them. `None` when somebody
-    /// carried references for all of `patience`, for which new requests wait, too.
+    /// Forgets those of the given series that are still idle, and returns them. `None` when
+    /// somebody carried references for all of `patience`, for which new requests wait, too.
     ///
     /// Their references are not given out again before [`Head::reuse`].
     pub(crate) fn forget(

@@ -107,8 +107,8 @@ impl Head {
         }
     }
 
-    /// Metadata is about to be written: from when on it was open, and the last sequence number whose
-    /// metadata is in memory. `None` when all of it is in the store.
+    /// Metadata is about to be written: from when on it was open, and the last sequence number
+    /// whose metadata is in memory. `None` when all of it is in the store.
     pub(crate) fn take_open_catalog(&self) -> Option<(OpenHour, u64)> {
         let mut sequencer = self.sequencer.lock();
         let open = sequencer.open_catalog.take()?;
@@ -130,8 +130,8 @@ impl Head {
         self.sequencer.lock().is_waited_for(unit)
     }
 
-    /// The last sequence numbers up to which nothing of each range of hours is open, and the last one
-    /// that was given out.
+    /// The last sequence numbers up to which nothing of each range of hours is open, and the last
+    /// one that was given out.
     pub(crate) fn closed_through(&self, ranges: &[Range<BucketStart>]) -> (Vec<u64>, u64) {
         let sequencer = self.sequencer.lock();
         let closed = ranges.iter();

@@ -1,4 +1,5 @@
-//! The series of one label pair. Most pairs have one series or thousands, so each gets its own form.
+//! The series of one label pair. Most pairs have one series or thousands, so each gets its own
+//! form.
 
 use roaring::RoaringBitmap;
 

@@ -145,8 +145,9 @@ impl Registry {
         shard.aliases.insert(hash.0, series.0);
     }
 
-    /// Forgets series. The caller holds the gate, so nobody carries their references. What clients sent
-    /// otherwise than canonically is left to [`Registry::remove_aliases`], a walk over all of it.
+    /// Forgets series. The caller holds the gate, so nobody carries their references. What clients
+    /// sent otherwise than canonically is left to [`Registry::remove_aliases`], a walk over all of
+    /// it.
     pub(crate) fn remove(&self, removed: &[SeriesRef]) {
         for series in removed {
             let Some(identity) = self.identity(*series) else {

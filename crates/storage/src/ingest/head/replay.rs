@@ -61,7 +61,8 @@ impl ReplayedSeries {
 /// Start timestamps by reference and timestamp.
 type Starts = HashMap<(u32, i64), i64>;
 
-/// Which hours are replayed. Samples come hour by hour nearly always, so most of them cost a comparison.
+/// Which hours are replayed. Samples come hour by hour nearly always, so most of them cost a
+/// comparison.
 struct WantedHour<'c> {
     covered: &'c dyn Fn(FlushUnit) -> bool,
     hour: HourRange,

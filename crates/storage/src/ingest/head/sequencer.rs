@@ -2,8 +2,8 @@
 //!
 //! Holds always:
 //! - Whoever holds this lock appends; sequence numbers are given out in append order, never reused.
-//! - Hours around now may always be opened: there are few of them. Hours of long ago share a budget of
-//!   their own, so that a backfill never takes the room of what is written live.
+//! - Hours around now may always be opened: there are few of them. Hours of long ago share a budget
+//!   of their own, so that a backfill never takes the room of what is written live.
 //! - An epoch can be drained when every hour it touched has been flushed up to the last sequence
 //!   number with which the epoch touched it.
 
@@ -19,8 +19,8 @@ use super::cursor::Touched;
 use super::freeze::Freeze;
 use super::registry::SeriesRef;
 
-/// How far from now, into past and future, hours are written live. What senders kept through an outage
-/// of some hours is live, too.
+/// How far from now, into past and future, hours are written live. What senders kept through an
+/// outage of some hours is live, too.
 const LIVE_MS: i64 = 12 * HOUR_MS;
 
 /// The hours around now, as start minutes.
@@ -75,7 +75,8 @@ pub(crate) struct Sequencer {
 /// What flush decisions need to know about an hour, or the catalog.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenHour {
-    /// The first sequence number since it was frozen last: what came before is in its bucket, or frozen.
+    /// The first sequence number since it was frozen last: what came before is in its bucket, or
+    /// frozen.
     pub(crate) first_seq: u64,
     pub(crate) samples: u64,
     pub(crate) last_write_ms: i64,
@@ -126,8 +127,9 @@ impl Sequencer {
         self.open_hours.len() - live
     }
 
-    /// Whether a request may touch these hours now. It may open as many as it likes while there is room
-    /// for one more: if it had to wait for room for all of them, others would take that over and over.
+    /// Whether a request may touch these hours now. It may open as many as it likes while there is
+    /// room for one more: if it had to wait for room for all of them, others would take that over
+    /// and over.
     pub(crate) fn admit(
         &self,
         mut hours: impl Iterator<Item = BucketStart>,
@@ -137,9 +139,10 @@ impl Sequencer {
         let live = LiveHours::at(now_ms);
         let opens =
             |hour: BucketStart| !live.contains(hour) && !self.open_hours.contains_key(&hour);
-        match hours.any(opens) && self.distant_count(now_ms) >= open_max {
-            true => Err(TooManyHours),
-            false => Ok(()),
+        if hours.any(opens) && self.distant_count(now_ms) >= open_max {
+            Err(TooManyHours)
+        } else {
+            Ok(())
         }
     }
 
@@ -222,7 +225,8 @@ impl Sequencer {
         (numbers(fresh), numbers(waiting))
     }
 
-    /// Summaries of the epochs to which nothing more comes, which are durable, and which have none yet.
+    /// Summaries of the epochs to which nothing more comes, which are durable, and which have none
+    /// yet.
     pub(crate) fn unsummarized(&self, durable_below: u64) -> Vec<(u32, EpochSummary)> {
         let finished = |(number, epoch): &(&u32, &Epoch)| {
             **number != self.epoch

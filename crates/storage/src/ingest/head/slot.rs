@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Holds always:
-//! - Within one hour the order of precedence is: frozen part, sealed stream, open chunk, late samples;
-//!   of two late samples the later one. So the last write of a timestamp wins.
+//! - Within one hour the order of precedence is: frozen part, sealed stream, open chunk, late
+//!   samples; of two late samples the later one. So the last write of a timestamp wins.
 //! - A frozen part is being flushed: it is read, never written.
-//! - Parts are sorted by hour, and of one hour there are two at most, the frozen one first. A backfill has
-//!   a thousand hours of a series open: no append looks through all of them.
+//! - Parts are sorted by hour, and of one hour there are two at most, the frozen one first. A
+//!   backfill has a thousand hours of a series open: no append looks through all of them.
 //! - A histogram entry decides its timestamp: `Some` hides a float, `None` lets the float count.
 
 use std::borrow::Cow;
@@ -41,7 +41,8 @@ pub(crate) struct Slot {
         clippy::box_collection,
         reason = "8 bytes instead of 32 in each of millions of slots, most of which have no parts"
     )]
-    /// A queue: hours come at one end or the other, and leave at the front, as flushes take the oldest.
+    /// A queue: hours come at one end or the other, and leave at the front, as flushes take the
+    /// oldest.
     parts: Option<Box<VecDeque<HourPart>>>,
 }
 
@@ -357,7 +358,8 @@ impl Slot {
         -(dropped.map_or(0, |part| part.heap_bytes()) as isize)
     }
 
-    /// Whether it is a series that holds nothing and was last written before a time of the process clock.
+    /// Whether it is a series that holds nothing and was last written before a time of the process
+    /// clock.
     pub(crate) fn is_idle(&self, before_s: u32) -> bool {
         self.is_alive() && self.is_empty() && self.last_write_s < before_s
     }
@@ -366,9 +368,9 @@ impl Slot {
         self.open.is_empty() && self.parts.is_none()
     }
 
-    /// Copies what overlaps a time range, oldest write first. Streams are shared; the open chunk and
-    /// the small side lists are copied, so that the reader needs no lock afterwards. `known` may be
-    /// what the open chunk decodes to, if its hour is `known_hour`.
+    /// Copies what overlaps a time range, oldest write first. Streams are shared; the open chunk
+    /// and the small side lists are copied, so that the reader needs no lock afterwards. `known`
+    /// may be what the open chunk decodes to, if its hour is `known_hour`.
     pub(crate) fn snapshot(
         &self,
         (start_ms, end_ms): (i64, i64),

@@ -12,7 +12,8 @@ fn head() -> Head {
     Head::new(Limits::default(), usize::MAX, 7, Sequencer::new(1, 1, 0))
 }
 
-/// Label bytes of `m{series="…", of="…"}`; the other way round they are another encoding of the same.
+/// Label bytes of `m{series="…", of="…"}`; the other way round they are another encoding of the
+/// same.
 fn labels(series: usize, reversed: bool) -> Vec<u8> {
     let number = series.to_string();
     let group = (series % 7).to_string();

@@ -9,16 +9,18 @@
 //! The rules are those of OpenTelemetry's data model and of the collector's `deltatocumulative`:
 //! - A gap continues the total: clients leave out points of intervals in which nothing happened.
 //! - An overlap is counted for the operator and added: a point that was acknowledged is not lost.
-//! - A change that cannot be added (other bucket bounds, a float after histograms, an overflow) starts
-//!   a new total with a new start, which readers see as a counter reset.
+//! - A change that cannot be added (other bucket bounds, a float after histograms, an overflow)
+//!   starts a new total with a new start, which readers see as a counter reset.
 //!
 //! Holds always:
-//! - Totals change only under the sequencer, so they follow the order of appends, as the journal does.
+//! - Totals change only under the sequencer, so they follow the order of appends, as the journal
+//!   does.
 //! - A series is found again by its labels; references are only a shortcut.
-//! - At most `limits.delta_series_max` totals are kept; one without points for `limits.delta_idle` is
-//!   forgotten.
+//! - At most `limits.delta_series_max` totals are kept; one without points for `limits.delta_idle`
+//!   is forgotten.
 //!
-//! Elsewhere: how totals are saved (`crate::ingest::flush`), and that epochs wait for it (`sequencer.rs`).
+//! Elsewhere: how totals are saved (`crate::ingest::flush`), and that epochs wait for it
+//! (`sequencer.rs`).
 
 use std::ops::Range;
 
@@ -134,8 +136,8 @@ impl Totals {
         }
     }
 
-    /// Copies the parts of a range that have changed since they were saved last, and forgets what is
-    /// idle in them.
+    /// Copies the parts of a range that have changed since they were saved last, and forgets what
+    /// is idle in them.
     pub(super) fn take_changed(
         &mut self,
         range: Range<u16>,
@@ -241,7 +243,8 @@ impl Totals {
             .as_mut()
     }
 
-    /// Adds one point; returns the start of its total, and the total. `key` finds out the identity of the series, where that is needed.
+    /// Adds one point; returns the start of its total, and the total. `key` finds out the identity
+    /// of the series, where that is needed.
     pub(super) fn add(
         &mut self,
         point: Point,

@@ -3,8 +3,8 @@
 //! Holds always:
 //! - One commit is under way at a time; requests that arrive meanwhile form the next group, so
 //!   throughput does not depend on the store's latency.
-//! - A commit that the store does not take is repeated for as long as that lasts. Who waits for it is
-//!   told after a while; the request keeps its place.
+//! - A commit that the store does not take is repeated for as long as that lasts. Who waits for it
+//!   is told after a while; the request keeps its place.
 //! - A commit that fails for good ends the journal: nobody is acknowledged any more, and the reason
 //!   is told to everyone who waits or comes later.
 
@@ -27,8 +27,8 @@ use crate::slate::health::StoreHealth;
 /// A group of at least this many bytes does not wait for company...
 const GATHER_BYTES: usize = 32 << 10;
 
-/// ...where the interval is a gathering time. A longer one is there because each commit costs money, so
-/// only a full record cuts it short.
+/// ...where the interval is a gathering time. A longer one is there because each commit costs
+/// money, so only a full record cuts it short.
 const GATHERING_TIME_MAX: Duration = Duration::from_millis(20);
 
 /// Bytes that one record may gather; a larger backlog becomes several records of one commit.
@@ -286,9 +286,10 @@ impl CommitLoop {
             let now = Instant::now();
             let wanted = self.wanted.unwrap_or(now);
             let due = soonest.max(wanted);
-            let enough = match self.commit_interval > GATHERING_TIME_MAX || wanted > now {
-                true => RECORD_BYTES_MAX,
-                false => GATHER_BYTES,
+            let enough = if self.commit_interval > GATHERING_TIME_MAX || wanted > now {
+                RECORD_BYTES_MAX
+            } else {
+                GATHER_BYTES
             };
             if self.shared.queued_bytes.load(Relaxed) >= enough || now >= due {
                 return true;

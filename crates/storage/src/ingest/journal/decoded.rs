@@ -1,5 +1,5 @@
-//! A journal record taken apart on a CPU thread, ready to be applied by the one thread that keeps the
-//! order.
+//! A journal record taken apart on a CPU thread, ready to be applied by the one thread that keeps
+//! the order.
 
 use std::sync::Arc;
 
@@ -83,8 +83,9 @@ fn decode_block(head: &Head, block: &[u8]) -> Result<DecodedBlock, DecodeError> 
 
 /// There is one section of a kind nearly always: it is taken as it is.
 fn join<T>(all: &mut Vec<T>, mut more: Vec<T>) {
-    match all.is_empty() {
-        true => *all = more,
-        false => all.append(&mut more),
+    if all.is_empty() {
+        *all = more
+    } else {
+        all.append(&mut more)
     }
 }

@@ -1,11 +1,12 @@
 //! Draining: epochs whose every entry lies in buckets leave the store.
 //!
 //! Holds always:
-//! - Rows of an epoch are in files, not in a memtable, before its segment is drained: otherwise they
-//!   would come back with the next memtable flush.
+//! - Rows of an epoch are in files, not in a memtable, before its segment is drained: otherwise
+//!   they would come back with the next memtable flush.
 //! - A bucket's cursor is kept as long as a replay could see an entry that it covers.
-//! - Cursors are looked at and deleted, and the watermark is written, under the flush lock, under which all
-//!   others write them: none is deleted that a flush has just moved, and the watermark never goes back.
+//! - Cursors are looked at and deleted, and the watermark is written, under the flush lock, under
+//!   which all others write them: none is deleted that a flush has just moved, and the watermark
+//!   never goes back.
 
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ use crate::slate::read_view::ScanKind;
 /// How often to look whether the compactor has dropped a segment.
 const DRAIN_POLL: Duration = Duration::from_millis(100);
 
-/// Drains what can be drained and waits for at most `patience` until it is gone; the rest is seen to
-/// by the next call. Returns how many epochs went.
+/// Drains what can be drained and waits for at most `patience` until it is gone; the rest is seen
+/// to by the next call. Returns how many epochs went.
 pub(crate) async fn drain_epochs(ingest: &Ingest, patience: Duration) -> Result<usize> {
     let (engine, head) = (&ingest.context.engine, &ingest.head);
     let durable_below = ingest.journal.durable_below();

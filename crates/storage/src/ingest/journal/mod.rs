@@ -9,7 +9,8 @@
 //! - Blocks reach the store in the order of their sequence numbers, which is the order of appends.
 //! - A request is acknowledged only after its block is durable.
 //! - An epoch is drained only when all it holds lies in buckets and all of it could be read.
-//! - A start reads the epochs that hold something which is in no bucket, and no others where it can tell.
+//! - A start reads the epochs that hold something which is in no bucket, and no others where it can
+//!   tell.
 //!
 //! Elsewhere: byte layout (`records::journal`), who gives out sequence numbers (`head::Sequencer`).
 

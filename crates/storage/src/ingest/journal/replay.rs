@@ -7,8 +7,8 @@
 //!
 //! Holds always:
 //! - Records are applied in the order of their sequence numbers, so the last write wins as before.
-//! - What a bucket's cursor covers is skipped, and so is what the bucket held when something was deleted
-//!   from it. An epoch that is covered as a whole is not even read, if its summary says so.
+//! - What a bucket's cursor covers is skipped, and so is what the bucket held when something was
+//!   deleted from it. An epoch that is covered as a whole is not even read, if its summary says so.
 //! - What cannot be read is reported with its key and counted; its epoch is never drained.
 
 use std::collections::BTreeMap;
@@ -60,8 +60,8 @@ pub(crate) struct Recovered {
     pub(crate) passed_over: u64,
 }
 
-/// Replays the journal into an empty head. `flushed` are hours with the sequence number up to which their
-/// buckets hold everything, beside what cursors say.
+/// Replays the journal into an empty head. `flushed` are hours with the sequence number up to which
+/// their buckets hold everything, beside what cursors say.
 pub(crate) async fn recover(
     view: &View,
     head: &Arc<Head>,

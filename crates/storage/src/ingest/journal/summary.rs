@@ -1,10 +1,10 @@
 //! Summaries of finished epochs: a start does not read an epoch all of which is in buckets.
 //!
 //! Holds always:
-//! - A summary is written when nothing more comes to its epoch and all of it is durable. It says what
-//!   was not in buckets by then; whether that is so at a start is up to the cursors.
-//! - Losing a summary costs the time to read its epoch, and nothing else. So nobody waits until it is
-//!   durable.
+//! - A summary is written when nothing more comes to its epoch and all of it is durable. It says
+//!   what was not in buckets by then; whether that is so at a start is up to the cursors.
+//! - Losing a summary costs the time to read its epoch, and nothing else. So nobody waits until it
+//!   is durable.
 //! - A summary that outlives its epoch is harmless: numbers of epochs are not used again.
 
 use std::collections::BTreeMap;
@@ -41,8 +41,9 @@ pub(crate) async fn summarize_epochs(ingest: &Ingest) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the summaries of epochs that could not be read. A later start would otherwise find them covered
-/// and drop what may still be repaired. Written before any cursor of this process: the log is in order.
+/// Deletes the summaries of epochs that could not be read. A later start would otherwise find them
+/// covered and drop what may still be repaired. Written before any cursor of this process: the log
+/// is in order.
 pub(crate) async fn forget_unreadable(db: &Db, head: &Head) -> Result<()> {
     let unreadable = head.unreadable_epochs();
     if unreadable.is_empty() {

@@ -1,16 +1,17 @@
 //! One bucket, read in key order and judged at the end, when it is known how far it is committed.
 //!
-//! A flush writes forward records, dictionary, postings and samples, in this order, and commits with
-//! list, BucketMeta and cursor in one batch. So at any moment what uses an id finds its forward
-//! record, while a series that is not committed (its id is not below `next_series_id`, or its bucket
-//! is not listed) may still lack the rest. Such leftovers are fine as long as the journal holds
-//! entries of the bucket that the cursors of its hours do not cover: the flush goes on, or is
-//! repeated.
+//! A flush writes forward records, dictionary, postings and samples, in this order, and commits
+//! with list, BucketMeta and cursor in one batch. So at any moment what uses an id finds its
+//! forward record, while a series that is not committed (its id is not below `next_series_id`, or
+//! its bucket is not listed) may still lack the rest. Such leftovers are fine as long as the
+//! journal holds entries of the bucket that the cursors of its hours do not cover: the flush goes
+//! on, or is repeated.
 //!
-//! A bucket that has been retired, or that a job is making, is only counted: its records come and go.
-//! The same holds for what a job or a flush has left behind: a coarse bucket without BucketMeta, or an hour
-//! without it that a listed bucket covers. The batch that lists a bucket writes that record; the hour was
-//! flushed into the coarser bucket in the end, and a sweep removes the rest.
+//! A bucket that has been retired, or that a job is making, is only counted: its records come and
+//! go. The same holds for what a job or a flush has left behind: a coarse bucket without
+//! BucketMeta, or an hour without it that a listed bucket covers. The batch that lists a bucket
+//! writes that record; the hour was flushed into the coarser bucket in the end, and a sweep removes
+//! the rest.
 
 use std::collections::BTreeSet;
 
@@ -113,8 +114,8 @@ impl BucketCheck {
         self.bucket.size != BucketSize::HOUR
     }
 
-    /// Whether the bucket is one whose records come and go. Then they are counted here. `covered`: a
-    /// coarser bucket is listed in its place.
+    /// Whether the bucket is one whose records come and go. Then they are counted here. `covered`:
+    /// a coarser bucket is listed in its place.
     async fn passing(&mut self, view: &StillView, covered: bool) -> Result<bool> {
         let bucket = self.bucket;
         let retired = view.get(&key::retired_bucket(bucket)).await?;
@@ -145,12 +146,13 @@ impl BucketCheck {
             None => {
                 self.findings.counts.unfinished_records += count;
                 let prefix = key::record_prefix(RecordType::ForwardIndex, bucket);
-                match is_target {
-                    true => (prefix, format!("is being made: {count} records so far")),
-                    false => (
+                if is_target {
+                    (prefix, format!("is being made: {count} records so far"))
+                } else {
+                    (
                         prefix,
                         format!("was never finished: a sweep will remove its {count} records"),
-                    ),
+                    )
                 }
             }
         };

@@ -1,7 +1,8 @@
 //! The journal: every block decodes, sequences follow one another, references are defined.
 //!
-//! Within an epoch sequence numbers have no gap, because one process writes them one by one; between
-//! epochs there may be one, because a process that died had given out numbers that were never used.
+//! Within an epoch sequence numbers have no gap, because one process writes them one by one;
+//! between epochs there may be one, because a process that died had given out numbers that were
+//! never used.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ use crate::error::Result;
 #[derive(Default)]
 pub(super) struct JournalCheck {
     epoch: Option<u32>,
-    /// The sequence number that the next record of the epoch has; `None` after one that could not be
-    /// read, as nobody knows how many blocks it had.
+    /// The sequence number that the next record of the epoch has; `None` after one that could not
+    /// be read, as nobody knows how many blocks it had.
     next_seq: Option<u64>,
     /// Sequence numbers up to here are taken.
     last_seq: u64,
@@ -165,8 +166,8 @@ impl JournalCheck {
     }
 }
 
-/// Whether the journal holds entries of a bucket that the cursors of their hours do not cover: then a
-/// flush of them is under way, or will be repeated.
+/// Whether the journal holds entries of a bucket that the cursors of their hours do not cover: then
+/// a flush of them is under way, or will be repeated.
 pub(super) async fn covers(view: &StillView, bucket: Bucket) -> Result<bool> {
     let touches = Touches::of(view, bucket).await?;
     for (hour, seq) in &touches.hours {

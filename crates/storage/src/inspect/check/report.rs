@@ -264,9 +264,10 @@ impl Findings {
 
     /// A value that does not decode.
     pub(super) fn undecodable(&mut self, key: &[u8], cause: &DecodeError) {
-        let kind = match cause.is_unmerged() {
-            true => ProblemKind::Unmerged,
-            false => ProblemKind::Value,
+        let kind = if cause.is_unmerged() {
+            ProblemKind::Unmerged
+        } else {
+            ProblemKind::Value
         };
         self.problem(kind, key, cause.to_string());
     }

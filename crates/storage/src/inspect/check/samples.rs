@@ -1,5 +1,5 @@
-//! The samples of a bucket: streams and columns decode to their end, times ascend inside the bucket,
-//! and each belongs to a series.
+//! The samples of a bucket: streams and columns decode to their end, times ascend inside the
+//! bucket, and each belongs to a series.
 //!
 //! In a coarse bucket a value may have several parts, and times may lie in a column that several
 //! series share: the columns are read before the samples.
@@ -171,9 +171,10 @@ impl SampleCheck {
     }
 
     fn histogram_samples(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
-        let entries: Vec<HistogramEntry> = match self.bucket.size == BucketSize::HOUR {
-            true => histogram_series::decode(&record.value)?,
-            false => histogram_series::decode_coarse(&record.value)?,
+        let entries: Vec<HistogramEntry> = if self.bucket.size == BucketSize::HOUR {
+            histogram_series::decode(&record.value)?
+        } else {
+            histogram_series::decode_coarse(&record.value)?
         };
         // One that only says that there is none at a time is no histogram.
         self.has_histograms |= entries.iter().any(|entry| entry.value.is_some());

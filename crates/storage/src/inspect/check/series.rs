@@ -17,10 +17,11 @@ pub(super) struct SeriesCheck {
     /// Ascending by id, as keys are.
     forward: Vec<Forward>,
     previous: Option<(u32, Labels)>,
-    /// Ids whose labels sort before those of the id before, with that id: behind it, and not behind the
-    /// other, a run must begin.
+    /// Ids whose labels sort before those of the id before, with that id: behind it, and not behind
+    /// the other, a run must begin.
     descents: Vec<(u32, u32)>,
-    /// Ids whose forward record could not be read, or was deleted: nothing more can be said about them.
+    /// Ids whose forward record could not be read, or was deleted: nothing more can be said about
+    /// them.
     unreadable: Vec<u32>,
     /// Series that were deleted and still lie in the bucket, in whichever part.
     pub(super) erased: RoaringBitmap,

@@ -92,9 +92,10 @@ impl Reading<'_> {
     }
 
     pub(super) fn histograms(&mut self, value: &Bytes, is_hour: bool) -> Result<(), DecodeError> {
-        let entries = match is_hour {
-            true => histogram_series::decode(value)?,
-            false => histogram_series::decode_coarse(value)?,
+        let entries = if is_hour {
+            histogram_series::decode(value)?
+        } else {
+            histogram_series::decode_coarse(value)?
         };
         self.view.fact("histograms", entries.len());
         if !is_hour {

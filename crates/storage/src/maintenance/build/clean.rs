@@ -1,15 +1,16 @@
 //! Cleaning: what was deleted from a bucket leaves its records, and then the tombstones go.
 //!
 //! ```text
-//! samples of series that lost ranges ─► samples of erased series ─► postings ─► forward records, dictionary
-//!     ─► tombstones without all these
+//! samples of series that lost ranges ─► samples of erased series ─► postings
+//!     ─► forward records, dictionary ─► tombstones without all these
 //! ```
 //!
 //! Holds always:
 //! - Each batch is read and written under the flush lock, so nothing comes in between; flushes and
-//!   deletions go on between batches, and what they add to the tombstones is left to the next cleaning.
-//! - Erased series stay hidden until the last trace of them is gone, so a repeat after a crash goes over
-//!   the same ids and finds less to do.
+//!   deletions go on between batches, and what they add to the tombstones is left to the next
+//!   cleaning.
+//! - Erased series stay hidden until the last trace of them is gone, so a repeat after a crash goes
+//!   over the same ids and finds less to do.
 //! - Memory is bounded by a batch, and four bytes for each series that lost something.
 
 use std::collections::BTreeMap;
@@ -218,9 +219,10 @@ impl Cleaning<'_> {
                 };
                 let left = known.iter().filter(|id| !self.erased.contains(id.0));
                 let left: Vec<SeriesId> = left.copied().collect();
-                match left.is_empty() {
-                    true => batch.delete(key),
-                    false => batch.put_bytes(key, series_dictionary::encode(&left)),
+                if left.is_empty() {
+                    batch.delete(key)
+                } else {
+                    batch.put_bytes(key, series_dictionary::encode(&left))
                 }
             }
         }

@@ -6,17 +6,19 @@
 //! ```
 //!
 //! Holds always:
-//! - Until the commit the target is not listed and nobody reads it; after it nobody writes the sources.
-//! - The sources are everything that is listed in the target's window, when it is held back and again at
-//!   the commit. A flush may list a bucket there until then: the job is planned again.
+//! - Until the commit the target is not listed and nobody reads it; after it nobody writes the
+//!   sources.
+//! - The sources are everything that is listed in the target's window, when it is held back and
+//!   again at the commit. A flush may list a bucket there until then: the job is planned again.
 //! - From its begin to its commit no hour of the window is flushed, so the sources stand still and
 //!   need no snapshot. What comes in meanwhile goes to the target.
-//! - Everything is put and depends on the sources alone: an interrupted job that goes on at its cursor,
-//!   or starts over, ends in the same bytes. If a source was written to in between, what was written
-//!   of the target is dropped first.
-//! - No source has tombstones: they are cleaned before, and a deletion waits for the end of the job, and
-//!   the next job for the deletion.
-//! - A source that cannot be read ends the job: hours stay as they are rather than losing something.
+//! - Everything is put and depends on the sources alone: an interrupted job that goes on at its
+//!   cursor, or starts over, ends in the same bytes. If a source was written to in between, what
+//!   was written of the target is dropped first.
+//! - No source has tombstones: they are cleaned before, and a deletion waits for the end of the
+//!   job, and the next job for the deletion.
+//! - A source that cannot be read ends the job: hours stay as they are rather than losing
+//!   something.
 //!
 //! Elsewhere: what is coarsened and when (`crate::maintenance::plan`), what becomes of the sources
 //! (`crate::maintenance::retire`), buckets that overlap (`super::mend`).
@@ -214,7 +216,8 @@ fn fresh_job(target: Bucket, sources: &[Source]) -> Job {
     }
 }
 
-/// Whether anything lies in a bucket. Asked of each of its segments: a list of all that there are is long.
+/// Whether anything lies in a bucket. Asked of each of its segments: a list of all that there are
+/// is long.
 async fn has_records(view: &View, bucket: Bucket) -> Result<bool> {
     for segment in segments_of(bucket) {
         let mut records = view.scan_prefix(&segment, ScanKind::Once).await?;
@@ -242,10 +245,11 @@ async fn clear(maintenance: &Maintenance, buckets: &[Bucket]) -> Result<()> {
         return Ok(());
     }
     let gone = empty_buckets(maintenance, &stale, CLEAR_PATIENCE).await?;
-    match gone.len() == stale.len() {
-        true => Ok(()),
-        false => Err(Error::Unavailable(
+    if gone.len() == stale.len() {
+        Ok(())
+    } else {
+        Err(Error::Unavailable(
             "what an unfinished job has written is not dropped yet: trying again later".into(),
-        )),
+        ))
     }
 }

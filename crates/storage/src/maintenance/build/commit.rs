@@ -4,10 +4,10 @@
 //! - No flush is under way. Those of the target's hours were held back since the job began, so the
 //!   sources still are what was read; this is looked at once more.
 //! - The list is read from the store: a flush that failed in its last step may have listed a bucket
-//!   that this process does not know of. What it lists in the window is what the target was made from,
-//!   or there is no commit.
-//! - What this process takes for listed is what SlateDB would answer, whatever becomes of the write.
-//!   The WAL is in order: nothing that is written because of the commit outlives it.
+//!   that this process does not know of. What it lists in the window is what the target was made
+//!   from, or there is no commit.
+//! - What this process takes for listed is what SlateDB would answer, whatever becomes of the
+//!   write. The WAL is in order: nothing that is written because of the commit outlives it.
 
 use std::collections::BTreeSet;
 
@@ -64,8 +64,8 @@ pub(super) async fn commit(
     Ok(())
 }
 
-/// Whether the sources are all that is listed in the window of a target, which is not listed itself.
-/// Says why not.
+/// Whether the sources are all that is listed in the window of a target, which is not listed
+/// itself. Says why not.
 pub(super) fn check_window(
     listed: &BTreeSet<Bucket>,
     target: Bucket,
@@ -106,9 +106,10 @@ pub(super) async fn committed(
 
 fn meta_of(job: &Job) -> BucketMeta {
     let counts: &Counts = &job.counts;
-    let (first, last) = match counts.min_timestamp_ms <= counts.max_timestamp_ms {
-        true => (counts.min_timestamp_ms, counts.max_timestamp_ms),
-        false => (job.target.start_ms(), job.target.end_ms() - 1),
+    let (first, last) = if counts.min_timestamp_ms <= counts.max_timestamp_ms {
+        (counts.min_timestamp_ms, counts.max_timestamp_ms)
+    } else {
+        (job.target.start_ms(), job.target.end_ms() - 1)
     };
     BucketMeta {
         resolution_ms: 0,

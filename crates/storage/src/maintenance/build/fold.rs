@@ -1,8 +1,8 @@
 //! Folding: late samples of a coarse bucket join its columns, record by record, in place.
 //!
 //! ```text
-//! look through the bucket for records with late parts ─► batches of them, each under the flush lock:
-//!     read ─► unite, encode, compare (pool) ─► put          the last one: no hour is dirty any more
+//! find records with late parts in the bucket ─► batches of them, each under the flush lock:
+//!     read ─► unite, encode, compare (pool) ─► put        the last one: no hour is dirty any more
 //! ```
 //!
 //! Holds always:
@@ -10,8 +10,8 @@
 //!   already folded and leaves them alone, so it may be cut anywhere.
 //! - No flush writes between the read of a record and its put. One that comes between two batches
 //!   leaves the bucket dirty, and the next fold sees to what it wrote.
-//! - Memory is bounded by a batch; what is remembered of the bucket is four bytes for each record that
-//!   has late parts.
+//! - Memory is bounded by a batch; what is remembered of the bucket is four bytes for each record
+//!   that has late parts.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -43,8 +43,8 @@ use crate::stored::{self, SharedColumns};
 /// Bytes that are looked through between two yield points.
 const SCAN_BYTES: usize = 1 << 20;
 
-/// BucketMetas that are read at once. Each lies in a file of its own, so it is the latency of the store
-/// that counts: ten years have 5 500 of them.
+/// BucketMetas that are read at once. Each lies in a file of its own, so it is the latency of the
+/// store that counts: ten years have 5 500 of them.
 const CONCURRENT_METAS: usize = 64;
 
 /// Records that are folded in one go: as long as it takes, flushes wait.

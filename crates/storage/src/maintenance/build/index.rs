@@ -107,9 +107,10 @@ impl PairCursor {
         let prefix = key::record_prefix(RecordType::InvertedIndex, self.bucket);
         let mut start = prefix.to_vec();
         start.extend_from_slice(&self.after);
-        let start = match self.after.is_empty() {
-            true => Bound::Included(start.into()),
-            false => Bound::Excluded(start.into()),
+        let start = if self.after.is_empty() {
+            Bound::Included(start.into())
+        } else {
+            Bound::Excluded(start.into())
         };
         let end = Bound::Excluded(end_of(&prefix));
         let mut scan = view.scan((start, end), ScanKind::Once).await?;

@@ -5,10 +5,10 @@
 //!    ─► commit: the inner bucket retired
 //! ```
 //!
-//! No job leaves such buckets behind, but a database may have them from a version whose jobs did not
-//! compare all of their window. The larger one has no copy of what the other holds, and every later
-//! write to its hours went to the larger one: at a time that both have a sample of, the larger one's is
-//! the newer and stays.
+//! No job leaves such buckets behind, but a database may have them from a version whose jobs did
+//! not compare all of their window. The larger one has no copy of what the other holds, and every
+//! later write to its hours went to the larger one: at a time that both have a sample of, the
+//! larger one's is the newer and stays.
 //!
 //! Holds always:
 //! - Readers unite both in the same way, so an answer is the same before, meanwhile and afterwards.
@@ -123,8 +123,8 @@ fn check(maintenance: &Maintenance, Overlap { inside, around }: Overlap) -> Resu
     Ok(())
 }
 
-/// Refuses a bucket with series of a flush that did not reach its commit: their ids would become valid
-/// without their index. That flush is repeated first.
+/// Refuses a bucket with series of a flush that did not reach its commit: their ids would become
+/// valid without their index. That flush is repeated first.
 async fn refuse_unfinished(view: &View, source: &Source) -> Result<()> {
     let bucket = source.bucket;
     let next = SeriesId(source.meta.next_series_id);
@@ -366,8 +366,8 @@ impl Mending<'_> {
     }
 }
 
-/// What the series of a batch add to the larger bucket; those that it does not have get the ids from
-/// `next_id` on.
+/// What the series of a batch add to the larger bucket; those that it does not have get the ids
+/// from `next_id` on.
 fn additions(overlap: Overlap, batch: Batch, ids: &[u32], next_id: u32) -> Result<Vec<Addition>> {
     let buckets = [overlap.inside, overlap.around];
     let united = batch.series.into_par_iter().map(|series| {

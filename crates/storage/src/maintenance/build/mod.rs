@@ -12,8 +12,8 @@
 //! Holds always:
 //! - Everything is put and depends on the sources alone, so a repeat ends in the same bytes.
 //! - What is encoded is decoded again and compared before it is written (`crate::buckets::encode`).
-//! - Flushes do not come between what is read and what is written of it: a hold on the window, or the
-//!   flush lock for one step (`in_place`).
+//! - Flushes do not come between what is read and what is written of it: a hold on the window, or
+//!   the flush lock for one step (`in_place`).
 //! - Each job yields and is paced by its [`Watch`](super::pace::Watch).
 
 mod batches;

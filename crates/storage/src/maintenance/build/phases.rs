@@ -1,7 +1,8 @@
 //! The phases of a job, one after the other.
 //!
 //! Holds always:
-//! - A phase begins where the job's cursor stands and ends with the cursor at the begin of the next.
+//! - A phase begins where the job's cursor stands and ends with the cursor at the begin of the
+//!   next.
 //! - The series map is made anew each time: it is in memory only.
 
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Samples, histograms, starts and exemplars of the target, batch by batch.
 //!
 //! ```text
-//! read a batch ─► unite (parallel) ─► which columns (in order of ids) ─► encode, compare (parallel) ─► put
+//! read a batch ─► unite (parallel) ─► choose columns (in order of ids)
+//!              ─► encode, compare (parallel) ─► put
 //! ```
 //!
 //! Holds always:

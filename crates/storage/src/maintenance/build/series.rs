@@ -1,12 +1,13 @@
 //! One series of the target: what its sources hold becomes one record of each kind.
 //!
 //! ```text
-//! values of the sources ─► unite ─► floats, histograms, starts, exemplars ─► encode ─► decode, compare
+//! values of sources ─► unite ─► floats, histograms, starts, exemplars ─► encode ─► decode, compare
 //! ```
 //!
 //! Holds always:
-//! - One value per timestamp. A histogram beats a float of the same time, as for readers; entries that
-//!   only say "none here" and starts that only say "unknown" have done their work and are left out.
+//! - One value per timestamp. A histogram beats a float of the same time, as for readers; entries
+//!   that only say "none here" and starts that only say "unknown" have done their work and are left
+//!   out.
 //! - What is written was decoded again and is the same, bit by bit.
 
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The buckets that go into a target.
 //!
 //! Holds always:
-//! - They lie inside the target's window, are smaller than it and do not overlap; they are sorted by
-//!   time.
-//! - Only ids below `next_series_id` count: what a flush that did not reach its commit left is still
-//!   in the head.
+//! - They lie inside the target's window, are smaller than it and do not overlap; they are sorted
+//!   by time.
+//! - Only ids below `next_series_id` count: what a flush that did not reach its commit left is
+//!   still in the head.
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! list of timestamps ─ regular, or short ─► own
-//!                    └ first time seen ───► own      second time ─► a new column   later ─► that column
+//!                    └ first time seen ───► own    second ─► a new column    later ─► that column
 //! ```
 //!
 //! Holds always:

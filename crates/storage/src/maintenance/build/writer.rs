@@ -2,8 +2,8 @@
 //!
 //! Holds always:
 //! - Everything is put, never merged: repeating a batch writes equal bytes.
-//! - A batch and the cursor behind it are one write. SlateDB's WAL is in order, so what is durable of a
-//!   job is a beginning of it.
+//! - A batch and the cursor behind it are one write. SlateDB's WAL is in order, so what is durable
+//!   of a job is a beginning of it.
 
 use bytes::Bytes;
 use icecore_records::key;
@@ -67,10 +67,7 @@ impl<'j> JobWriter<'j> {
         let options = &self.maintenance.context.options.head;
         let full = self.batch_records >= options.flush_batch_records
             || self.batch_bytes >= options.flush_batch_bytes;
-        match full {
-            true => self.write_out().await,
-            false => Ok(()),
-        }
+        if full { self.write_out().await } else { Ok(()) }
     }
 
     /// Writes what has been gathered, with the job as it stands.

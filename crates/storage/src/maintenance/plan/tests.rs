@@ -191,9 +191,10 @@ fn looking_at_everything(situation: &Situation<'_>) -> Vec<Piece> {
             sources.push(*source);
         }
         let busy = |target: &Bucket| situation.busy_hours.iter().any(|h| holds(*target, *h));
-        let quiet_since = match situation.everything {
-            true => situation.now_ms,
-            false => situation.now_ms - situation.delay_ms,
+        let quiet_since = if situation.everything {
+            situation.now_ms
+        } else {
+            situation.now_ms - situation.delay_ms
         };
         let written = |b: &Bucket| {
             situation
@@ -217,8 +218,8 @@ fn looking_at_everything(situation: &Situation<'_>) -> Vec<Piece> {
     all
 }
 
-/// Ten years of hours, all of them waiting: what an import leaves. Looking at every bucket for every
-/// window takes a thousand times as long.
+/// Ten years of hours, all of them waiting: what an import leaves. Looking at every bucket for
+/// every window takes a thousand times as long.
 #[test]
 fn ten_years_of_hours_are_planned_in_no_time() {
     let world = World::at(87_700.0, hours(0..87_600));

@@ -108,7 +108,8 @@ async fn the_directory_holds_what_is_referred_to() {
     db.close().await.unwrap();
 }
 
-/// Where only little could be gained by it, the age that manifests and the log need is not waited for.
+/// Where only little could be gained by it, the age that manifests and the log need is not waited
+/// for.
 #[tokio::test]
 async fn a_little_of_the_log_is_left_to_the_next_collection() {
     let directory = tempfile::tempdir().unwrap();

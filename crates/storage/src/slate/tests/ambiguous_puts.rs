@@ -8,7 +8,8 @@ use super::*;
 use crate::slate::faults::{Fault, FaultPlan, FaultStore, Operation};
 use crate::slate::local_creates::LocalCreates;
 
-/// Why `LocalCreates` exists. Should this fail one day, SlateDB has learnt it and the wrapper can go.
+/// Why `LocalCreates` exists. Should this fail one day, SlateDB has learnt it and the wrapper can
+/// go.
 #[tokio::test]
 async fn slatedb_alone_takes_its_own_local_file_for_a_fence() {
     let directory = tempfile::tempdir().unwrap();

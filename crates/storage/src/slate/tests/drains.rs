@@ -100,8 +100,8 @@ async fn the_journal_is_not_compacted_and_stalls_nothing() {
     let engine = open(&options, &store).await;
     let epoch = icecore_records::key::journal_epoch_prefix(1);
     let bucket = bucket_key(60, 1).slice(..6);
-    // Far more memtables than may cover one key, each with a journal record of its own. The bucket's
-    // key is in all of them, so that it needs compaction to go on.
+    // Far more memtables than may cover one key, each with a journal record of its own. The
+    // bucket's key is in all of them, so that it needs compaction to go on.
     for seq in 0..80 {
         let key = journal_key(1, seq);
         engine

@@ -60,8 +60,8 @@ async fn samples_of(db: &Database, series: &str) -> usize {
     found.get(series).map_or(0, |samples| samples.len())
 }
 
-/// Backfills hours with live writes all the while, ends the process in the middle of things, and looks
-/// at what is left.
+/// Backfills hours with live writes all the while, ends the process in the middle of things, and
+/// looks at what is left.
 fn check_hours(hours: i64) {
     let world = World::new();
     let process = world.start();

@@ -30,7 +30,8 @@ async fn select(db: &Database, matchers: Vec<Matcher>, range: (i64, i64)) -> Vec
                 value: Some(Arc::clone(&sample.histogram)),
             };
             let histograms: Vec<HistogramEntry> = series.histograms.iter().map(entry).collect();
-            // A series that has nothing in the range may come along: a larger bucket has more of those.
+            // A series that has nothing in the range may come along: a larger bucket has more of
+            // those.
             if !series.floats.values.is_empty() || !histograms.is_empty() {
                 answers.push(Answer {
                     labels: series.labels.clone(),

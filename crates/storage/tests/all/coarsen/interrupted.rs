@@ -105,8 +105,8 @@ fn a_source_that_changed_starts_the_job_over() {
     assert!(records_of(&process, bucket(2, 2)).is_empty());
 }
 
-/// The store goes away at any put of a job, the one that would make its commit durable included: what
-/// the process takes for listed is what it would read, and the next process has every sample.
+/// The store goes away at any put of a job, the one that would make its commit durable included:
+/// what the process takes for listed is what it would read, and the next process has every sample.
 #[test]
 fn the_list_in_memory_is_the_one_that_is_read() {
     let store = store_with_hours(0..4);

@@ -1,5 +1,5 @@
-//! Buckets never overlap, however a flush and a job meet; where an older version has left some that do,
-//! readers see each sample once and they are mended.
+//! Buckets never overlap, however a flush and a job meet; where an older version has left some that
+//! do, readers see each sample once and they are mended.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -55,8 +55,8 @@ fn an_hour_that_is_listed_since_the_plan_ends_the_job() {
     assert_eq!(process.run(read(db, everything())), expected(&all));
 }
 
-/// The same at the commit: the stored list may have a bucket that this process does not know of, from a
-/// flush whose last step failed.
+/// The same at the commit: the stored list may have a bucket that this process does not know of,
+/// from a flush whose last step failed.
 #[test]
 fn the_stored_list_decides_at_the_commit() {
     let world = World::new();
@@ -79,8 +79,8 @@ fn the_stored_list_decides_at_the_commit() {
     assert_eq!(db.listed(), [bucket(1, 0), bucket(1, 2)]);
 }
 
-/// Backfill of all hours of many windows, flushed one by one, while maintenance runs all the time and
-/// has something to clean before each job.
+/// Backfill of all hours of many windows, flushed one by one, while maintenance runs all the time
+/// and has something to clean before each job.
 #[test]
 fn backfill_and_jobs_never_leave_buckets_that_overlap() {
     let mut world = World::new();
@@ -134,8 +134,8 @@ fn backfill_and_jobs_never_leave_buckets_that_overlap() {
     world.check();
 }
 
-/// Hours 0 to 3, then late samples of hours 1 and 2; in the second database hour 2 lies beside a bucket
-/// of four hours which has the others and what came late.
+/// Hours 0 to 3, then late samples of hours 1 and 2; in the second database hour 2 lies beside a
+/// bucket of four hours which has the others and what came late.
 fn without_and_with_overlap() -> (World, Process, World, Process) {
     let built = [false, true].map(|overlap| {
         let world = world_of(&InMemory::new());

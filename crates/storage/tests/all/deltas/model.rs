@@ -1,5 +1,5 @@
-//! Random deltas with resends, gaps, overlaps, flushes and crashes: each total equals the sum of the
-//! distinct points that were acknowledged before it.
+//! Random deltas with resends, gaps, overlaps, flushes and crashes: each total equals the sum of
+//! the distinct points that were acknowledged before it.
 //!
 //! `PROPTEST_CASES=500 cargo test -p icecore-storage --test all deltas::model` is the long form.
 

@@ -21,9 +21,10 @@ fn point(batch: &mut WriteBatch<'_>, end: i64, as_delta: bool) {
     batch.point();
     for part in PARTS {
         batch.series(RawLabels(&raw("m", part)));
-        match as_delta {
-            true => batch.delta(sample(end, 1.0)),
-            false => batch.sample(sample(end, 1.0)),
+        if as_delta {
+            batch.delta(sample(end, 1.0))
+        } else {
+            batch.sample(sample(end, 1.0))
         }
     }
 }
@@ -84,15 +85,16 @@ fn refusals_at_the_append_count_once_per_point() {
         let mut world = World::new();
         world.options.limits.series_max = 1;
         let process = world.start();
-        let outcome = match as_delta {
-            true => fill(&process, |batch| {
+        let outcome = if as_delta {
+            fill(&process, |batch| {
                 point(batch, T0 + 10, true);
                 point(batch, T0 + 20, true);
-            }),
-            false => fill(&process, |batch| {
+            })
+        } else {
+            fill(&process, |batch| {
                 point(batch, T0 + 10, false);
                 point(batch, T0 + 20, false);
-            }),
+            })
         };
         assert_eq!(
             counts(&outcome),

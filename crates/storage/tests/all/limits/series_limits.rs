@@ -51,8 +51,8 @@ fn series_max_refuses_new_series_and_stores_the_rest() {
     assert_eq!(content(&process), expected(&stored));
 }
 
-/// Labels take memory that no flush gives back: they have a limit of their own, and what is written to
-/// series that are known goes on as before.
+/// Labels take memory that no flush gives back: they have a limit of their own, and what is written
+/// to series that are known goes on as before.
 #[test]
 fn series_bytes_max_refuses_new_series_and_nothing_else() {
     let (world, process) = with(|options| {

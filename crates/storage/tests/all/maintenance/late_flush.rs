@@ -61,7 +61,8 @@ fn late_samples_go_to_the_listed_bucket_that_covers_their_hour() {
     assert_eq!(meta.float_samples, 6);
     assert!(meta.min_timestamp_ms <= T0 && meta.max_timestamp_ms >= T0 + HOUR);
 
-    // The series of the base has two late parts, each of one flush; that without late samples is as it was.
+    // The series of the base has two late parts, each of one flush; that without late samples is as
+    // it was.
     let values = values_of(&process, RecordType::TimeSeries, target);
     let kinds: Vec<Vec<bool>> = values
         .iter()

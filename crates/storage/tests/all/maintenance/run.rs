@@ -17,8 +17,8 @@ fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
         .collect()
 }
 
-/// Writes and flushes them as if they had come hour by hour: many that are flushed together would be large
-/// buckets at once.
+/// Writes and flushes them as if they had come hour by hour: many that are flushed together would
+/// be large buckets at once.
 async fn write_hours(db: &Database, hours: std::ops::Range<i64>) {
     for first in hours.clone().step_by(16) {
         write(db, &samples(first..hours.end.min(first + 16))).await;
@@ -210,7 +210,8 @@ fn what_cannot_be_done_does_not_stop_the_rest() {
     assert_eq!(db.maintenance_status().dirty, 1);
 }
 
-/// By itself maintenance leaves a window that failed alone for a while, and does the others at once.
+/// By itself maintenance leaves a window that failed alone for a while, and does the others at
+/// once.
 #[test]
 fn a_window_that_failed_waits_and_the_others_do_not() {
     let mut world = world_without_compaction();

@@ -283,8 +283,8 @@ fn everything() -> Question {
     }
 }
 
-/// A request that is appended after a flush has taken its cursor and before it has frozen anything. Where
-/// there is nothing to flush, it just comes after.
+/// A request that is appended after a flush has taken its cursor and before it has frozen anything.
+/// Where there is nothing to flush, it just comes after.
 async fn flush_during(db: &Database, entries: Vec<crate::requests::Entry>) {
     let pause = db.pause_at("flush.freezing");
     let mut flush = tokio::spawn({

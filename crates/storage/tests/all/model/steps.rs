@@ -27,8 +27,8 @@ pub(crate) enum Step {
     Restart,
     /// Flush and wait until the journal is drained. Takes a second.
     Drain,
-    /// The window of some size around an hour becomes one bucket, if there is something to press; with
-    /// `writes_max` the job is interrupted.
+    /// The window of some size around an hour becomes one bucket, if there is something to press;
+    /// with `writes_max` the job is interrupted.
     Coarsen {
         exponent: u8,
         hour: i64,

@@ -86,7 +86,8 @@ fn garbage_in_place_of_a_record() {
     check_strict_refuses(world);
 }
 
-/// A summary says that all of the epoch is in buckets once its hours are flushed: not of what nobody read.
+/// A summary says that all of the epoch is in buckets once its hours are flushed: not of what
+/// nobody read.
 #[test]
 fn a_summary_does_not_let_a_damaged_epoch_go() {
     let world = after_damage(|records| {

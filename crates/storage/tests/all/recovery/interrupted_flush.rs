@@ -54,7 +54,8 @@ fn first_requests() -> Vec<Entry> {
     entries
 }
 
-/// Old series, new ones between them, values replaced, a float over a histogram, a start taken away.
+/// Old series, new ones between them, values replaced, a float over a histogram, a start taken
+/// away.
 fn late_requests() -> Vec<Entry> {
     let other = pairs(&[("__name__", "m"), ("series", "bb"), ("more", "x")]);
     vec![
@@ -140,7 +141,8 @@ fn a_late_flush_can_be_cut_anywhere() {
     check_every_cut(&journalled);
 }
 
-/// Late requests in the journal, for a bucket of 16 hours that took the place of the hours; and its start.
+/// Late requests in the journal, for a bucket of 16 hours that took the place of the hours; and its
+/// start.
 fn late_for_a_coarse_bucket() -> (InMemory, BucketStart) {
     let journalled = store_with_journal(&InMemory::new(), first_requests());
     let world = world_of_small_steps(journalled);
@@ -168,8 +170,8 @@ fn a_late_flush_into_a_coarse_bucket_can_be_cut_anywhere() {
     );
 }
 
-/// Series that a cut flush has left in a bucket of 16 hours are found, also when another hour is flushed
-/// to it before theirs is again.
+/// Series that a cut flush has left in a bucket of 16 hours are found, also when another hour is
+/// flushed to it before theirs is again.
 #[test]
 fn what_a_cut_flush_left_is_found_after_the_flush_of_another_hour() {
     let (journalled, start) = late_for_a_coarse_bucket();

@@ -187,7 +187,8 @@ fn without_a_summary_everything_is_read() {
     }
 }
 
-/// The summary of an epoch must not be there before the epoch is complete, nor be used for another one.
+/// The summary of an epoch must not be there before the epoch is complete, nor be used for another
+/// one.
 #[test]
 fn numbers_of_epochs_that_only_a_summary_knows_are_not_used_again() {
     let mut world = world();

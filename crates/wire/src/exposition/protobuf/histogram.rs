@@ -4,8 +4,9 @@
 //! Histogram { uint64 sample_count = 1; double sample_sum = 2; Bucket bucket = 3;
 //!             double sample_count_float = 4; sint32 schema = 5; double zero_threshold = 6;
 //!             uint64 zero_count = 7; double zero_count_float = 8;
-//!             BucketSpan negative_span = 9; sint64 negative_delta = 10; double negative_count = 11;
-//!             BucketSpan positive_span = 12; sint64 positive_delta = 13; double positive_count = 14;
+//!             BucketSpan negative_span = 9; sint64 negative_delta = 10;
+//!             double negative_count = 11; BucketSpan positive_span = 12;
+//!             sint64 positive_delta = 13; double positive_count = 14;
 //!             Timestamp created_timestamp = 15; Exemplar exemplars = 16; }
 //! Bucket    { uint64 cumulative_count = 1; double upper_bound = 2; Exemplar exemplar = 3;
 //!             double cumulative_count_float = 4; }
@@ -58,7 +59,8 @@ pub(super) struct HistogramMessage<'a> {
     pub(super) count: f64,
     pub(super) sum: f64,
     pub(super) created_ms: Option<i64>,
-    /// Spans or something about zero: a native histogram without observations has a span of nothing.
+    /// Spans or something about zero: a native histogram without observations has a span of
+    /// nothing.
     pub(super) is_native: bool,
     pub(super) has_buckets: bool,
 }

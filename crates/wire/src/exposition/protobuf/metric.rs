@@ -276,7 +276,8 @@ fn write_label(text: &mut Vec<u8>, pair: &[u8]) -> Result<(), String> {
         }
     }
     for piece in [name, value] {
-        // What is not UTF-8 otherwise is found when the text is parsed; this would be parsed wrongly.
+        // What is not UTF-8 otherwise is found when the text is parsed; this would be parsed
+        // wrongly.
         if memchr::memchr(SEPARATOR, piece).is_some() {
             return Err(format!("label is not valid UTF-8: {}", excerpt(piece)));
         }

@@ -1,17 +1,18 @@
 //! Protobuf: `io.prometheus.client.MetricFamily` messages, each after its length.
 //!
 //! ```text
-//! MetricFamily { string name = 1; string help = 2; MetricType type = 3; Metric metric = 4; string unit = 5; }
+//! MetricFamily { string name = 1; string help = 2; MetricType type = 3; Metric metric = 4;
+//!                string unit = 5; }
 //! Metric       { LabelPair label = 1; Gauge gauge = 2; Counter counter = 3; Summary summary = 4;
 //!                Untyped untyped = 5; int64 timestamp_ms = 6; Histogram histogram = 7; }
 //! ```
 //!
-//! A metric becomes the series it has in text: `_count`, `_sum` and quantiles or buckets; a histogram
-//! with native buckets becomes one of those. Prometheus' reading holds here, too: a timestamp of 0 is
-//! none, a missing value is 0, families without metrics are skipped.
+//! A metric becomes the series it has in text: `_count`, `_sum` and quantiles or buckets; a
+//! histogram with native buckets becomes one of those. Prometheus' reading holds here, too: a
+//! timestamp of 0 is none, a missing value is 0, families without metrics are skipped.
 //!
-//! Holds always: only the text of the current series is copied; the parts of a metric are decoded from
-//! its message on demand.
+//! Holds always: only the text of the current series is copied; the parts of a metric are decoded
+//! from its message on demand.
 
 pub(super) mod exemplar;
 mod histogram;

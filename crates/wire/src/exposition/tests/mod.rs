@@ -1,4 +1,5 @@
-//! One table per rule. What Prometheus accepts and refuses was learned from its documentation and tests.
+//! One table per rule. What Prometheus accepts and refuses was learned from its documentation and
+//! tests.
 
 mod openmetrics;
 mod protobuf;

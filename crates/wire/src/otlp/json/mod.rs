@@ -1,12 +1,12 @@
 //! OTLP/JSON to protobuf, so that what a request means is decided in one place.
 //!
-//! The schema maps keys to fields; the text is read once, and the message is written without a tree in
-//! between.
+//! The schema maps keys to fields; the text is read once, and the message is written without a tree
+//! in between.
 //!
 //! Holds always:
 //! - Keys may be in camel case or as in the `.proto` files; keys that are not known are skipped.
-//! - Numbers of 64 bits may be strings, enumerations may be words, ids are hexadecimal, other bytes are
-//!   base64, and `NaN`, `Infinity` and `-Infinity` are strings.
+//! - Numbers of 64 bits may be strings, enumerations may be words, ids are hexadecimal, other bytes
+//!   are base64, and `NaN`, `Infinity` and `-Infinity` are strings.
 //! - What is nested deeper than [`DEPTH_MAX`] and what becomes longer than allowed is refused.
 
 mod schema;

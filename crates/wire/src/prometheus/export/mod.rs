@@ -125,8 +125,9 @@ pub fn write_value(out: &mut Vec<u8>, value: f64) {
 /// `negative_counts`; the keys distinguish the two.
 ///
 /// ```text
-/// {"timestamp":…,"schema":3,"reset_hint":"unknown","sum":…,"count":…,"zero_threshold":…,"zero_count":…,
-///  "positive_spans":[[0,2]],"positive_deltas":[1,2],"negative_spans":[],"negative_deltas":[]}
+/// {"timestamp":…,"schema":3,"reset_hint":"unknown","sum":…,"count":…,"zero_threshold":…,
+///  "zero_count":…,"positive_spans":[[0,2]],"positive_deltas":[1,2],"negative_spans":[],
+///  "negative_deltas":[]}
 /// ```
 ///
 /// Only histograms of schema −53 have `custom_bounds`.

@@ -5,12 +5,13 @@
 //! ```
 //!
 //! Holds always, as in Prometheus:
-//! - Every series carries a timestamp and, where it has none of its own, an empty label `instance`, so
-//!   that the scraper does not put its own there.
+//! - Every series carries a timestamp and, where it has none of its own, an empty label `instance`,
+//!   so that the scraper does not put its own there.
 //! - Native histograms have no form in text and are left out of it.
 //!
 //! More than Prometheus: counters and gauges have their type where metadata has it. Histograms and
-//! summaries are not: their series are spread over several names, and half a family is no valid one.
+//! summaries are not: their series are spread over several names, and half a family is no valid
+//! one.
 
 mod format;
 mod protobuf;
@@ -77,8 +78,8 @@ impl FederateWriter {
         }
     }
 
-    /// Writes one sample. A series without a name is left out, as is a histogram that the format has
-    /// no form for.
+    /// Writes one sample. A series without a name is left out, as is a histogram that the format
+    /// has no form for.
     pub fn sample(
         &mut self,
         labels: &Labels,

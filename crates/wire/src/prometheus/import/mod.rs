@@ -13,8 +13,8 @@
 //! - The same text gives the same calls, however it is cut into pieces and batches.
 //! - Of a line, only the batch and the values without timestamps ([`PENDING_MAX`]) are in memory; a
 //!   value that is read as a whole (labels, a histogram) is at most [`ELEMENT_BYTES_MAX`] long.
-//! - A bad line leaves nothing in the batch. The beginning of a line that is longer than a batch stays
-//!   in earlier batches.
+//! - A bad line leaves nothing in the batch. The beginning of a line that is longer than a batch
+//!   stays in earlier batches.
 
 mod elements;
 mod pending;
@@ -184,8 +184,8 @@ impl LineReader {
         8 * (self.values.len() + self.times.len()) + 16 * self.starts.len() + self.labels.len()
     }
 
-    /// Reads on. `input` begins where the last call ended; how many bytes were consumed is returned.
-    /// `at_end` means that nothing follows. After [`Step::Full`] the batch must be empty.
+    /// Reads on. `input` begins where the last call ended; how many bytes were consumed is
+    /// returned. `at_end` means that nothing follows. After [`Step::Full`] the batch must be empty.
     pub fn advance(
         &mut self,
         input: &[u8],

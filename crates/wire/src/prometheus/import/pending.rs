@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::Problem;
 
-/// Values of one line without timestamps, or the reverse: eight years of a series sampled every 15 s.
-/// VictoriaMetrics takes lines of at most 10 MB, and our export starts a new line long before.
+/// Values of one line without timestamps, or the reverse: eight years of a series sampled every 15
+/// s. VictoriaMetrics takes lines of at most 10 MB, and our export starts a new line long before.
 pub const PENDING_MAX: usize = 16 << 20;
 
 const CHUNK: usize = 4096;

@@ -46,8 +46,8 @@ pub fn parse_time_ms(text: &str) -> Result<i64, ParamError> {
     parse_rfc3339_ms(text).ok_or_else(|| ParamError::Time(text.into()))
 }
 
-/// Reads the time of a query. What is beyond 64 bits of milliseconds is no error there, but wraps around
-/// as in Prometheus (on a 64-bit PC): `1e30` is 0.
+/// Reads the time of a query. What is beyond 64 bits of milliseconds is no error there, but wraps
+/// around as in Prometheus (on a 64-bit PC): `1e30` is 0.
 pub fn parse_query_time_ms(text: &str) -> Result<i64, ParamError> {
     match (parse_time_ms(text), text.parse::<f64>()) {
         (Err(ParamError::TimeOverflow(_)), Ok(seconds)) => {

@@ -1,7 +1,7 @@
 //! Numbers as the query API writes them.
 //!
-//! Go decides the digits (shortest that read back as the same bits) and the forms: `1e+21`, `1e-07`,
-//! `+Inf`. Between them a value is written without exponent.
+//! Go decides the digits (shortest that read back as the same bits) and the forms: `1e+21`,
+//! `1e-07`, `+Inf`. Between them a value is written without exponent.
 
 use crate::prometheus::number::push_unsigned;
 

@@ -1,7 +1,8 @@
 //! Prometheus' XOR chunk: Gorilla's coding of float samples, in milliseconds.
 //!
 //! ```text
-//! u16 number of samples │ t₀ varint, v₀ 64 bits │ Δt uvarint, v ⊕ │ ΔΔt in 1, 16, 20, 24 or 68 bits, v ⊕ │ …
+//! u16 number of samples │ t₀ varint, v₀ 64 bits │ Δt uvarint, v ⊕
+//!     │ ΔΔt in 1, 16, 20, 24 or 68 bits, v ⊕ │ …
 //! ```
 
 use icecore_model::varint::zigzag;

@@ -1,8 +1,8 @@
 //! Prometheus' chunk of histograms with float counts: timestamps as differences of differences,
 //! everything else as exclusive-or with the histogram before.
 //!
-//! Holds always: all histograms of a chunk have one layout, and none comes after a staleness marker.
-//! The caller cuts accordingly.
+//! Holds always: all histograms of a chunk have one layout, and none comes after a staleness
+//! marker. The caller cuts accordingly.
 
 use super::bits::XorState;
 use super::histogram_layout::{ResetHeader, begin, finish};
@@ -43,8 +43,8 @@ pub(super) fn encode(header: ResetHeader, samples: &[FloatSample<'_>]) -> Vec<u8
     finish(out, samples.len() as u16)
 }
 
-/// All numbers of a histogram in the order in which they are written. A staleness marker has nothing
-/// but its sum.
+/// All numbers of a histogram in the order in which they are written. A staleness marker has
+/// nothing but its sum.
 fn fields<'a>(sample: &FloatSample<'a>) -> impl Iterator<Item = f64> + use<'a> {
     let stale = sample.histogram.is_stale();
     let counts = if stale {

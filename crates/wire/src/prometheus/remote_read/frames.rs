@@ -7,8 +7,9 @@
 //! Chunk { int64 min_time_ms = 1, max_time_ms = 2; Encoding type = 3; bytes data = 4; }
 //! ```
 //!
-//! Holds always: a frame ends with the chunk that fills it, so that it is larger than asked for by at
-//! most one chunk; a series that does not fit continues in the next frame, with its labels again.
+//! Holds always: a frame ends with the chunk that fills it, so that it is larger than asked for by
+//! at most one chunk; a series that does not fit continues in the next frame, with its labels
+//! again.
 
 use crc_fast::crc32_iscsi;
 use icecore_model::SeriesSamples;
@@ -18,8 +19,8 @@ use super::chunks::{Chunk, encode_chunks};
 use super::samples::push_labels;
 use crate::prometheus::message::{put_bytes, put_message, put_number};
 
-/// Appends the frames of one series. One without samples, as for those who ask for labels alone, is a frame
-/// without chunks. `frame_bytes_max` is how large a frame should be at most.
+/// Appends the frames of one series. One without samples, as for those who ask for labels alone, is
+/// a frame without chunks. `frame_bytes_max` is how large a frame should be at most.
 pub fn push_series_frames(
     out: &mut Vec<u8>,
     query_index: usize,

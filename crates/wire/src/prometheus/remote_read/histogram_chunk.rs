@@ -1,8 +1,8 @@
 //! Prometheus' chunk of histograms with integer counts: timestamps and counts as differences of
 //! differences, bucket deltas likewise, the sum as exclusive-or.
 //!
-//! Holds always: all histograms of a chunk have one layout, and none comes after a staleness marker.
-//! The caller cuts accordingly.
+//! Holds always: all histograms of a chunk have one layout, and none comes after a staleness
+//! marker. The caller cuts accordingly.
 
 use super::bits::{BitWriter, XorState};
 use super::histogram_layout::{ResetHeader, begin, finish};

@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! ReadRequest  { Query queries = 1;  ResponseType accepted_response_types = 2; }
-//! Query        { int64 start_timestamp_ms = 1, end_timestamp_ms = 2; LabelMatcher matchers = 3; ReadHints hints = 4; }
+//! Query        { int64 start_timestamp_ms = 1, end_timestamp_ms = 2; LabelMatcher matchers = 3;
+//!                ReadHints hints = 4; }
 //! LabelMatcher { Type type = 1; string name = 2, value = 3; }
 //! ReadHints    { int64 step_ms = 1; string func = 2; int64 start_ms = 3, end_ms = 4; … }
 //! ```
 //!
 //! Holds always:
-//! - Of the answers that a client accepts, the first that is known is chosen; none said means samples.
-//! - Hints narrow what is read and never widen it: Prometheus asks with them for what one selector of
-//!   a query needs.
+//! - Of the answers that a client accepts, the first that is known is chosen; none said means
+//!   samples.
+//! - Hints narrow what is read and never widen it: Prometheus asks with them for what one selector
+//!   of a query needs.
 //!
 //! Elsewhere: the two forms of the answer (`samples`, `frames`), chunks (`chunks` and its kinds).
 

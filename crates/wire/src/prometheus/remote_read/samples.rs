@@ -30,7 +30,8 @@ pub fn push_time_series(out: &mut Vec<u8>, series: &SeriesSamples) {
     });
 }
 
-/// Appends a whole `QueryResult` to a response, made of series that [`push_time_series`] has written.
+/// Appends a whole `QueryResult` to a response, made of series that [`push_time_series`] has
+/// written.
 pub fn push_query_result<T: AsRef<[u8]>>(out: &mut Vec<u8>, series: &[T]) {
     let length: usize = series.iter().map(|series| series.as_ref().len()).sum();
     push_varint(out, 1 << 3 | 2);

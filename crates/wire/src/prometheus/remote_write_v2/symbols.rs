@@ -15,8 +15,8 @@ const V1_FIELDS: std::ops::RangeInclusive<u32> = 1..=3;
 /// How many bytes [`Symbols::push_short_label`] copies for a name or a value.
 const WINDOW: usize = 32;
 
-/// The strings of a request, as ranges of its body. They are checked for UTF-8 where they are used: a
-/// bad one affects only what refers to it.
+/// The strings of a request, as ranges of its body. They are checked for UTF-8 where they are used:
+/// a bad one affects only what refers to it.
 pub(super) struct Symbols<'a> {
     body: &'a [u8],
     /// Eight bytes each: a hostile body has a symbol in every two.
@@ -114,10 +114,10 @@ impl<'a> Symbols<'a> {
         Ok(())
     }
 
-    /// Appends a label whose name and value are short. Each is copied as 32 bytes, beginning two bytes
-    /// before its text, and the rest is cut off: a copy of known size is a few moves, and one of
-    /// unknown size is a call, of which a series would need twenty. Tag and length take the place
-    /// of the two bytes.
+    /// Appends a label whose name and value are short. Each is copied as 32 bytes, beginning two
+    /// bytes before its text, and the rest is cut off: a copy of known size is a few moves, and one
+    /// of unknown size is a call, of which a series would need twenty. Tag and length take the
+    /// place of the two bytes.
     #[inline]
     fn push_short_label(
         &self,

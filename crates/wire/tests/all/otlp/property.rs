@@ -1,4 +1,5 @@
-//! What goes in comes out: random requests, in protobuf, in JSON and with their fields in another order.
+//! What goes in comes out: random requests, in protobuf, in JSON and with their fields in another
+//! order.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Reads frames and chunks as Prometheus does, written from the description of the format and not from
-//! the encoder beside it. For tests; those of the server include this file.
+//! Reads frames and chunks as Prometheus does, written from the description of the format and not
+//! from the encoder beside it. For tests; those of the server include this file.
 
 use std::sync::Arc;
 

@@ -142,8 +142,8 @@ fn continuation(previous: &HistogramSample, next: &HistogramSample) -> Continuat
     }
 }
 
-/// Whether any count is lower than before, in histograms of the same layout; `None` when their counts
-/// are of different kinds.
+/// Whether any count is lower than before, in histograms of the same layout; `None` when their
+/// counts are of different kinds.
 fn decreases(before: &HistogramCounts, after: &HistogramCounts) -> Option<bool> {
     use HistogramCounts::{Float, Integer};
     match (before, after) {

@@ -154,7 +154,8 @@ fn chunks_are_those_of_prometheus_bit_by_bit() {
         let values = series.floats.values.iter().map(|value| value.to_bits());
         let sent = series.floats.timestamps.iter().copied().zip(values);
         assert!(sent.eq(floats));
-        // Prometheus recodes histograms into the layout of their chunk, so that only totals compare.
+        // Prometheus recodes histograms into the layout of their chunk, so that only totals
+        // compare.
         let totals = |sample: &HistogramSample| {
             let histogram = &sample.histogram;
             let count = match &histogram.counts {
