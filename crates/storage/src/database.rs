@@ -372,7 +372,7 @@ impl Database {
         waits_for("a flush that is under way");
         let flushes = background.flushes.await;
         if jobs.and(flushes).is_err() {
-            warn!("a maintenance task ended abnormally");
+            warn!("a background task panicked");
         }
         waits_for("hours to be flushed");
         let flushed = match self.ingest.journal().failed() {
@@ -384,7 +384,7 @@ impl Database {
         // Also when an hour could not be flushed: the next start reads the epochs that it is in,
         // and no others.
         if let Err(cause) = summarize_epochs(&self.ingest).await {
-            warn!(%cause, "the next start will read more of the journal than it needs");
+            warn!(%cause, "cannot write epoch summaries: the next start reads more of the journal");
         }
         // There is an end to waiting.
         self.context.engine.repeat_writes(false);

@@ -62,7 +62,7 @@ pub(crate) fn pass(name: &'static str) {
         return;
     };
     if armed.name == name && armed.passes_left.fetch_sub(1, Relaxed) == 1 {
-        error!(name, "fail point reached: the process ends here");
+        error!(name, "fail point reached: exiting");
         std::process::abort();
     }
 }

@@ -37,7 +37,7 @@ pub struct StoreOptions {
     /// Address buckets as `endpoint/bucket`: what most S3-compatible servers expect.
     pub path_style: bool,
     /// Call fsync on files and directories of a local store: without it, acknowledged samples can
-    /// be lost on power failure (about 57 ns of CPU per sample, `ingest-study.md`).
+    /// be lost on power failure (about 57 ns of CPU per sample).
     pub fsync: bool,
     /// How long the first contact with the store may take: a wrong endpoint or bucket should be an
     /// error that a person sees, not a hang.
@@ -138,7 +138,7 @@ pub struct HeadOptions {
     /// How long a series may be idle before the head forgets it. Above the longest usual scrape
     /// interval, so that slow series are not created again at each scrape.
     pub series_idle_max: Duration,
-    /// Records per write batch of a flush; the study saw no gain from larger ones.
+    /// Records per write batch of a flush; larger ones measured no faster.
     pub flush_batch_records: usize,
     /// Bytes per write batch of a flush.
     pub flush_batch_bytes: usize,

@@ -218,7 +218,7 @@ fn a_full_disk_is_waited_for() {
         std::thread::sleep(Duration::from_millis(100));
     }
     let log = served.log();
-    assert!(log.contains("takes writes again"), "{log}");
+    assert!(log.contains("accepts writes again"), "{log}");
     recovers(&mut writers, &served);
     served.kill();
     let mut served = serve(&workplace, &data, "log-2");

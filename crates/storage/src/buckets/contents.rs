@@ -37,7 +37,7 @@ struct StoredRecord {
 
 /// What a deletion does to a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum DeletionEffect {
     /// It has nothing in the range.
     Untouched,
     /// It has more than that.
@@ -48,13 +48,13 @@ pub(crate) enum Fate {
 
 /// What has left a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Removed {
+pub(crate) struct RemovedCounts {
     pub(crate) floats: u64,
     pub(crate) histograms: u64,
     pub(crate) exemplars: u64,
 }
 
-impl Removed {
+impl RemovedCounts {
     pub(crate) fn add(&mut self, more: Self) {
         self.floats += more.floats;
         self.histograms += more.histograms;
@@ -107,7 +107,7 @@ pub(crate) async fn read(
 impl Contents {
     fn take(
         &mut self,
-        found: Vec<crate::slate::fetch::Fetched>,
+        found: Vec<crate::slate::fetch::FetchedRecord>,
         plain: RecordKind,
         behind: RecordKind,
     ) {
@@ -144,7 +144,7 @@ impl Contents {
         &self,
         range_ms: (i64, i64),
         lost_before: impl Fn(SeriesId) -> Vec<(i64, i64)>,
-    ) -> Result<Vec<(u32, Fate)>> {
+    ) -> Result<Vec<(u32, DeletionEffect)>> {
         let mut fates = Vec::with_capacity(self.series.len());
         for (id, records) in &self.series {
             let before = lost_before(SeriesId(*id));
@@ -158,9 +158,9 @@ impl Contents {
                 }
             }
             let fate = match inside {
-                0 => Fate::Untouched,
-                inside if inside == all => Fate::Erased,
-                _ => Fate::Shortened,
+                0 => DeletionEffect::Untouched,
+                inside if inside == all => DeletionEffect::Erased,
+                _ => DeletionEffect::Shortened,
             };
             fates.push((*id, fate));
         }
@@ -198,8 +198,8 @@ impl Contents {
     pub(crate) fn without(
         &self,
         lost: impl Fn(SeriesId) -> Vec<(i64, i64)>,
-    ) -> Result<(Rewrites, Removed)> {
-        let (mut rewrites, mut removed) = (Rewrites::new(), Removed::default());
+    ) -> Result<(Rewrites, RemovedCounts)> {
+        let (mut rewrites, mut removed) = (Rewrites::new(), RemovedCounts::default());
         for (id, records) in &self.series {
             let id = SeriesId(*id);
             let lost = lost(id);
@@ -214,8 +214,8 @@ impl Contents {
     }
 
     /// All records are to go. Values that cannot be read go, too.
-    pub(crate) fn nothing(&self) -> (Rewrites, Removed) {
-        let (mut rewrites, mut removed) = (Rewrites::new(), Removed::default());
+    pub(crate) fn nothing(&self) -> (Rewrites, RemovedCounts) {
+        let (mut rewrites, mut removed) = (Rewrites::new(), RemovedCounts::default());
         for (id, records) in &self.series {
             let id = SeriesId(*id);
             for record in records {
@@ -241,9 +241,9 @@ impl Contents {
         id: SeriesId,
         record: &StoredRecord,
         lost: &[(i64, i64)],
-    ) -> Result<Option<(Option<Bytes>, Removed)>> {
+    ) -> Result<Option<(Option<Bytes>, RemovedCounts)>> {
         let value = &record.value;
-        let mut removed = Removed::default();
+        let mut removed = RemovedCounts::default();
         let left = match record.kind {
             RecordKind::Floats => {
                 let mut floats = self.floats(id, value)?;

@@ -20,10 +20,10 @@ use parking_lot::Mutex;
 
 /// The leases of all readers of this process.
 #[derive(Debug, Default)]
-pub(crate) struct Leases(Mutex<Held>);
+pub(crate) struct Leases(Mutex<LeaseTable>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct LeaseTable {
     /// How many leases a bucket has.
     buckets: BTreeMap<Bucket, usize>,
     /// The leases that there are, by number.

@@ -59,7 +59,7 @@ pub(crate) struct Buckets {
 }
 
 /// Buckets to read, with the lease that keeps them.
-pub(crate) struct Leased {
+pub(crate) struct LeasedBuckets {
     /// Oldest first, of one start the smallest first.
     pub(crate) buckets: Vec<Bucket>,
     pub(crate) lease: Arc<Lease>,
@@ -105,12 +105,12 @@ impl Buckets {
     }
 
     /// Leases the buckets that have something of a time range, of whatever sizes.
-    pub(crate) fn lease(&self, start_ms: i64, end_ms: i64) -> Leased {
+    pub(crate) fn lease(&self, start_ms: i64, end_ms: i64) -> LeasedBuckets {
         let listed = self.listed.read();
         let buckets = list::in_range(&listed, start_ms, end_ms);
         // While the list is locked: a commit in between could retire and drop what was found.
         let lease = Arc::new(self.leases.take(&buckets));
-        Leased { buckets, lease }
+        LeasedBuckets { buckets, lease }
     }
 
     /// A flush has listed a bucket.

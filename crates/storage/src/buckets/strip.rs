@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use slatedb::WriteBatch;
 
 use super::Buckets;
-use super::contents::{self, Removed, Rewrites};
+use super::contents::{self, RemovedCounts, Rewrites};
 use super::tombstones::put;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -25,8 +25,8 @@ pub(crate) async fn strip_before_flush(
     bucket: Bucket,
     meta: &BucketMeta,
     ids: &[SeriesId],
-) -> Result<Removed> {
-    let mut removed = Removed::default();
+) -> Result<RemovedCounts> {
+    let mut removed = RemovedCounts::default();
     let Some(tombstones) = buckets.tombstones.of(bucket) else {
         return Ok(removed);
     };
@@ -48,9 +48,9 @@ pub(crate) async fn strip(
     meta: &BucketMeta,
     ids: &[u32],
     count: bool,
-) -> Result<Removed> {
+) -> Result<RemovedCounts> {
     let Some(before) = buckets.tombstones.of(bucket) else {
-        return Ok(Removed::default());
+        return Ok(RemovedCounts::default());
     };
     let view = buckets.context.engine.live_view();
     let mut contents = contents::read(buckets, &view, bucket, meta, ids).await?;
@@ -76,7 +76,7 @@ pub(crate) fn put_meta(
     batch: &mut WriteBatch,
     bucket: Bucket,
     before: &BucketMeta,
-    removed: Removed,
+    removed: RemovedCounts,
 ) {
     let mut meta = before.clone();
     removed.take_from(&mut meta);

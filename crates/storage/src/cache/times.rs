@@ -112,12 +112,12 @@ impl ChunkTimes {
 
 /// The lists of timestamps of one hour or bucket: the series of a scrape target share theirs.
 pub(crate) struct Times {
-    known: RwLock<Known>,
+    known: RwLock<TimeLists>,
     budget: Arc<Budget>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TimeLists {
     /// By hash.
     plain: HashMap<u64, Arc<[i64]>>,
     /// By hash.
@@ -137,7 +137,7 @@ impl Times {
     /// A list as it is, for an hour.
     pub(super) fn plain(&self, timestamps: &[i64]) -> ChunkTimes {
         let hash = hash_of(timestamps);
-        let shared = |known: &Known| match known.plain.get(&hash) {
+        let shared = |known: &TimeLists| match known.plain.get(&hash) {
             Some(times) if **times == *timestamps => Some(Arc::clone(times)),
             // Another list with this hash: both are right, and one of them is not shared.
             Some(_) => Some(timestamps.into()),

@@ -39,7 +39,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::memory::HeadBudget;
 use append::Scratch;
-use flush::{FlushLog, FrozenHours, Hold, Quarantine, load_metadata, load_totals};
+use flush::{FlushHold, FlushLog, FrozenHours, Quarantine, load_metadata, load_totals};
 use head::{Head, Sequencer};
 use journal::{Journal, forget_unreadable, recover};
 
@@ -61,7 +61,7 @@ pub(crate) struct Ingest {
     /// Hours that cannot be flushed.
     quarantine: Quarantine,
     /// Which hours flushes leave alone, because a job copies their buckets.
-    hold: Hold,
+    hold: FlushHold,
     /// Wakes the flushes before their next tick.
     nudge: Notify,
 }
@@ -122,7 +122,7 @@ impl Ingest {
             flushing: tokio::sync::Mutex::default(),
             flush_log: FlushLog::default(),
             quarantine: Quarantine::default(),
-            hold: Hold::new(Arc::clone(metrics)),
+            hold: FlushHold::new(Arc::clone(metrics)),
             nudge: Notify::new(),
             buckets: Arc::clone(buckets),
             context: Arc::clone(context),
@@ -141,7 +141,7 @@ impl Ingest {
         &self.budget
     }
 
-    pub(crate) fn hold(&self) -> &Hold {
+    pub(crate) fn hold(&self) -> &FlushHold {
         &self.hold
     }
 

@@ -12,7 +12,7 @@ use tracing::info;
 
 use super::Maintenance;
 use super::build::stored_job;
-use crate::buckets::contents::{self, Fate};
+use crate::buckets::contents::{self, DeletionEffect};
 use crate::buckets::tombstones::put;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -59,7 +59,7 @@ impl Deletion {
             ));
         }
         if self.start_ms > self.end_ms {
-            return Err(Error::Invalid("the end lies before the start".into()));
+            return Err(Error::Invalid("the end is before the start".into()));
         }
         Ok(())
     }
@@ -322,9 +322,9 @@ async fn erase_in(
         };
         for (id, fate) in maintenance.context.pool.run(work).await?? {
             match fate {
-                Fate::Untouched => {}
-                Fate::Shortened => drop(shortened.insert(id)),
-                Fate::Erased => drop(erased.insert(id)),
+                DeletionEffect::Untouched => {}
+                DeletionEffect::Shortened => drop(shortened.insert(id)),
+                DeletionEffect::Erased => drop(erased.insert(id)),
             }
         }
     }

@@ -20,7 +20,7 @@ type Ran = Result<MaintenanceReport, Arc<Error>>;
 pub(crate) struct Jobs {
     state: Mutex<State>,
     /// The run that somebody asked for and that has not begun.
-    asked: Mutex<Asked>,
+    asked: Mutex<RunRequest>,
     /// Wakes the task that does the jobs.
     pub(crate) wake: Notify,
 }
@@ -32,13 +32,13 @@ struct State {
     last_error: Option<String>,
 }
 
-enum Asked {
+enum RunRequest {
     Open(Option<Run>),
     /// No job will ever run again.
     Over,
 }
 
-impl Default for Asked {
+impl Default for RunRequest {
     fn default() -> Self {
         Self::Open(None)
     }
@@ -52,9 +52,9 @@ impl Jobs {
     pub(crate) async fn ask(&self) -> Result<MaintenanceReport> {
         let closed = || Error::Closed("the database is closing".into());
         let mut answer = match &mut *self.asked.lock() {
-            Asked::Over => return Err(closed()),
-            Asked::Open(Some(run)) => run.0.subscribe(),
-            Asked::Open(asked) => asked.insert(Run(watch::channel(None).0)).0.subscribe(),
+            RunRequest::Over => return Err(closed()),
+            RunRequest::Open(Some(run)) => run.0.subscribe(),
+            RunRequest::Open(asked) => asked.insert(Run(watch::channel(None).0)).0.subscribe(),
         };
         self.wake.notify_one();
         let answered = answer.wait_for(Option::is_some).await;
@@ -71,14 +71,14 @@ impl Jobs {
     /// The run that was asked for, which begins now.
     pub(crate) fn begin_run(&self) -> Option<Run> {
         match &mut *self.asked.lock() {
-            Asked::Open(asked) => asked.take(),
-            Asked::Over => None,
+            RunRequest::Open(asked) => asked.take(),
+            RunRequest::Over => None,
         }
     }
 
     /// No job will ever run again; who waits for one is told.
     pub(crate) fn over(&self) {
-        *self.asked.lock() = Asked::Over;
+        *self.asked.lock() = RunRequest::Over;
     }
 
     pub(crate) fn set_running(&self, running: Option<JobStatus>) {
@@ -132,7 +132,7 @@ mod tests {
         };
         let asked = |wanted: usize| {
             let count = match &*jobs.asked.lock() {
-                Asked::Open(Some(run)) => run.0.receiver_count(),
+                RunRequest::Open(Some(run)) => run.0.receiver_count(),
                 _ => 0,
             };
             count == wanted

@@ -36,7 +36,7 @@ use crate::read::Reader;
 use build::clean_all;
 use jobs::Jobs;
 use pace::Watch;
-use skipped::Skipped;
+use skipped::SkippedJobs;
 
 pub(crate) struct Maintenance {
     context: Arc<Context>,
@@ -46,7 +46,7 @@ pub(crate) struct Maintenance {
     /// The job that is under way, and the run that somebody asked for.
     jobs: Jobs,
     /// Jobs that failed and are left alone for a while.
-    skipped: Skipped,
+    skipped: SkippedJobs,
     /// Held by the one cleaning of all buckets that somebody asked for.
     cleaning: tokio::sync::Mutex<()>,
     /// Held by the one snapshot that is being made: names are looked at before.
@@ -66,7 +66,7 @@ impl Maintenance {
             ingest: Arc::clone(ingest),
             reader: Arc::clone(reader),
             jobs: Jobs::default(),
-            skipped: Skipped::default(),
+            skipped: SkippedJobs::default(),
             cleaning: tokio::sync::Mutex::default(),
             snapshotting: tokio::sync::Mutex::default(),
         }

@@ -22,7 +22,7 @@ use icecore_records::Bucket;
 use crate::buckets::{ladder, list};
 
 /// What a plan is made from.
-pub(crate) struct Situation<'s> {
+pub(crate) struct PlanInput<'s> {
     pub(crate) buckets: &'s BTreeSet<Bucket>,
     /// When buckets were last written to, as far as that is known.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
@@ -37,7 +37,7 @@ pub(crate) struct Situation<'s> {
 
 /// A bucket to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct CoarsenPlan {
     pub(crate) target: Bucket,
     pub(crate) sources: Vec<Bucket>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Piece {
 ///
 /// The list may have the hours of ten years: it is sorted by time once, and walked once for each
 /// size of windows.
-pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
+pub(crate) fn waiting(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
     let windows: Vec<(BucketSize, usize)> = ladder::windows(situation.everything).collect();
     let largest = windows.iter().map(|(size, _)| *size).max();
     let small = situation.buckets.iter().copied();
@@ -77,14 +77,14 @@ pub(crate) fn waiting(situation: &Situation<'_>) -> Vec<Piece> {
             let sources = situation.sources(target, &small[from..next]);
             if sources.len() >= sources_min && situation.is_ready(target, &sources) {
                 taken[from..next].fill(true);
-                all.push(Piece { target, sources });
+                all.push(CoarsenPlan { target, sources });
             }
         }
     }
     all
 }
 
-impl Situation<'_> {
+impl PlanInput<'_> {
     /// What a target would be made from, out of all that begins in its window.
     fn sources(&self, target: Bucket, found: &[Bucket]) -> Vec<Bucket> {
         let smaller = found.iter().filter(|bucket| bucket.size < target.size);

@@ -42,7 +42,7 @@ pub(crate) async fn settle(
     let known = engine.db().refresh_manifest().await;
     known.map_err(Error::store("settling"))?;
     if !readers_end(maintenance, deadline).await {
-        debug!("a reader keeps old files");
+        debug!("a reader still uses old files");
         return Ok(false);
     }
     engine.delete_garbage().await;
@@ -52,7 +52,7 @@ pub(crate) async fn settle(
         engine.delete_garbage().await;
     }
     let seconds = started.elapsed().as_secs_f64();
-    info!(joined, seconds, "the store is settled");
+    info!(joined, seconds, "garbage collected");
     Ok(joined)
 }
 

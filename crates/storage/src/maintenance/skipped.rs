@@ -47,9 +47,9 @@ impl Kind {
 }
 
 #[derive(Default)]
-pub(crate) struct Skipped(Mutex<BTreeMap<(Kind, Bucket), SkippedJob>>);
+pub(crate) struct SkippedJobs(Mutex<BTreeMap<(Kind, Bucket), SkippedJob>>);
 
-impl Skipped {
+impl SkippedJobs {
     /// A job has failed. Returns it as it is shown.
     pub(crate) fn failed(
         &self,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn each_failure_waits_twice_as_long() {
-        let skipped = Skipped::default();
+        let skipped = SkippedJobs::default();
         let cause = Error::Corrupt("damaged".into());
         let mut now_ms = 0;
         let mut waits = Vec::new();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_forgotten() {
-        let skipped = Skipped::default();
+        let skipped = SkippedJobs::default();
         let cause = Error::Corrupt("damaged".into());
         for number in 0..2000 {
             skipped.failed(Kind::Coarsen, hour(number), &cause, i64::from(number));

@@ -31,7 +31,7 @@ pub(crate) async fn create(
     let known = maintenance.context.engine.snapshots().await?;
     if known.iter().any(|snapshot| snapshot.name == name) {
         return Err(Error::Invalid(
-            format!("there is a snapshot {name} already").into(),
+            format!("snapshot {name} already exists").into(),
         ));
     }
     if known.len() >= SNAPSHOTS_MAX {
@@ -44,7 +44,7 @@ pub(crate) async fn create(
         .engine
         .create_snapshot(name, lifetime)
         .await?;
-    info!(name, id = snapshot.id, "snapshot made");
+    info!(name, id = snapshot.id, "snapshot created");
     Ok(snapshot)
 }
 

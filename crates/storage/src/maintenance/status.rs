@@ -3,7 +3,7 @@
 use icecore_model::BucketStart;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::task::Prospect;
+use super::task::PlanSnapshot;
 use crate::buckets::list;
 use crate::ingest::flush::QuarantinedHour;
 use crate::maintenance::Maintenance;
@@ -14,7 +14,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let frozen = maintenance.ingest.try_lock_flushes();
     let frozen = frozen.map(|frozen| frozen.keys().copied().collect());
     let frozen: BTreeSet<BucketStart> = frozen.unwrap_or_default();
-    let prospect = Prospect::of(maintenance, frozen, false);
+    let prospect = PlanSnapshot::of(maintenance, frozen, false);
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let oldest_ms = waiting.iter().map(|piece| piece.target.end_ms()).min();
     let lag_ms = oldest_ms.map_or(0, |end_ms| maintenance.context.clock.now_ms() - end_ms);

@@ -24,7 +24,7 @@ use tracing::{info, warn};
 
 use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, stored_job};
 use super::pace::Watch;
-use super::plan::{self, Piece, Situation};
+use super::plan::{self, CoarsenPlan, PlanInput};
 use super::retire::drop_retired;
 use super::settle::settle;
 use super::skipped::{Kind, is_of_the_job};
@@ -64,22 +64,22 @@ const AGAIN_MAX: usize = 64;
 #[derive(Clone, Debug)]
 enum Job {
     Mend(Overlap),
-    Coarsen(Piece),
+    Coarsen(CoarsenPlan),
     Fold(Bucket),
     Clean(Bucket),
 }
 
 /// How a job ended.
-enum Ended {
+enum JobOutcome {
     Done,
     /// The head needed what it held back, or it has to be planned again.
-    Again(Again, Error),
+    Retry(RetryWhen, Error),
     /// It failed and is left alone for a while.
     Skipped(SkippedJob),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
+enum RetryWhen {
     Later,
     AtOnce,
 }
@@ -163,7 +163,7 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
 /// Shows a failure until something succeeds.
 fn note_failure(maintenance: &Maintenance, cause: &Error) {
     if !maintenance.context.stop.is_stopped() {
-        warn!(%cause, "maintenance failed; trying again");
+        warn!(%cause, "maintenance failed: trying again");
         maintenance.jobs.set_error(Some(cause.to_string()));
     }
 }
@@ -187,13 +187,13 @@ async fn by_itself(maintenance: &Arc<Maintenance>, next_sweep: &mut Instant) -> 
     let watch = Watch::paced(maintenance);
     match run_job(maintenance, &job, &watch).await? {
         // What was held back is flushed by the next tick, and the window is quiet later.
-        Ended::Again(Again::Later, _) => Ok(false),
-        Ended::Again(Again::AtOnce, _) => {
+        JobOutcome::Retry(RetryWhen::Later, _) => Ok(false),
+        JobOutcome::Retry(RetryWhen::AtOnce, _) => {
             tokio::time::sleep(PLAN_AGAIN).await;
             Ok(true)
         }
         // A job that failed leaves the others to be done.
-        Ended::Done | Ended::Skipped(_) => Ok(true),
+        JobOutcome::Done | JobOutcome::Skipped(_) => Ok(true),
     }
 }
 
@@ -229,14 +229,14 @@ fn to_clean(maintenance: &Maintenance, everything: bool) -> Vec<Bucket> {
 }
 
 /// Does a job. Fails when others would fail in the same way.
-async fn run_job(maintenance: &Arc<Maintenance>, job: &Job, watch: &Watch) -> Result<Ended> {
+async fn run_job(maintenance: &Arc<Maintenance>, job: &Job, watch: &Watch) -> Result<JobOutcome> {
     let (kind, bucket) = (job.kind(), job.bucket());
     let ended = match job {
         Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
         Job::Coarsen(piece) => build(maintenance, piece, watch).await,
         Job::Fold(bucket) => refresh(maintenance, *bucket, watch).await,
         Job::Clean(bucket) => {
-            let _shown = Shown::new(maintenance, kind, *bucket, 1);
+            let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
             clean_bucket(maintenance, *bucket, watch).await
         }
     };
@@ -244,12 +244,12 @@ async fn run_job(maintenance: &Arc<Maintenance>, job: &Job, watch: &Watch) -> Re
         Ok(()) => {
             maintenance.skipped.succeeded(kind, bucket);
             maintenance.jobs.set_error(None);
-            Ok(Ended::Done)
+            Ok(JobOutcome::Done)
         }
-        Err(cause) if watch.gave_way() => Ok(Ended::Again(Again::Later, cause)),
-        Err(cause) if watch.is_stale() => Ok(Ended::Again(Again::AtOnce, cause)),
+        Err(cause) if watch.gave_way() => Ok(JobOutcome::Retry(RetryWhen::Later, cause)),
+        Err(cause) if watch.is_stale() => Ok(JobOutcome::Retry(RetryWhen::AtOnce, cause)),
         Err(cause) if maintenance.context.stop.is_stopped() || !is_of_the_job(&cause) => Err(cause),
-        Err(cause) => Ok(Ended::Skipped(skip(maintenance, kind, bucket, &cause))),
+        Err(cause) => Ok(JobOutcome::Skipped(skip(maintenance, kind, bucket, &cause))),
     }
 }
 
@@ -261,7 +261,7 @@ fn skip(maintenance: &Maintenance, kind: Kind, bucket: Bucket, cause: &Error) ->
     let seconds = (skipped.next_try_ms - now_ms) / 1000;
     warn!(
         kind, %bucket, %cause, failures, seconds,
-        "a job of maintenance failed: it is skipped for a while, the others go on"
+        "maintenance job failed: skipping it for a while"
     );
     maintenance.jobs.set_error(Some(skipped.cause.clone()));
     skipped
@@ -284,23 +284,23 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         report.add(&watch);
         let (kind, bucket) = (job.kind(), job.bucket());
         match ended? {
-            Ended::Done => {
+            JobOutcome::Done => {
                 report.count(&job);
                 if matches!(kind, Kind::Fold | Kind::Clean) {
                     over.insert((kind, bucket));
                 }
             }
-            Ended::Again(when, _) if again < AGAIN_MAX => {
+            JobOutcome::Retry(when, _) if again < AGAIN_MAX => {
                 again += 1;
-                if when == Again::Later {
+                if when == RetryWhen::Later {
                     ingest::flush_due(&maintenance.ingest).await?;
                 }
             }
-            Ended::Again(_, cause) => {
+            JobOutcome::Retry(_, cause) => {
                 report.skipped.push(skip(maintenance, kind, bucket, &cause));
                 over.insert((kind, bucket));
             }
-            Ended::Skipped(skipped) => {
+            JobOutcome::Skipped(skipped) => {
                 report.skipped.push(skipped);
                 over.insert((kind, bucket));
             }
@@ -334,7 +334,7 @@ async fn rest(maintenance: &Arc<Maintenance>) -> Result<()> {
     };
     while drop_retired(maintenance, grace).await? > 0 {}
     // What follows takes as long as SlateDB's compactor does.
-    info!("bringing the store to rest");
+    info!("compacting and collecting garbage");
     ingest::flush_and_drain(&maintenance.ingest).await?;
     let deadline = Instant::now() + SETTLE_PATIENCE;
     settle(maintenance, deadline, LOG_BYTES).await.map(drop)
@@ -357,12 +357,12 @@ async fn next_piece(
     maintenance: &Arc<Maintenance>,
     everything: bool,
     wanted: impl Fn(Bucket) -> bool,
-) -> Result<Option<Piece>> {
+) -> Result<Option<CoarsenPlan>> {
     let prospect = {
         // Under the flush lock, so that no flush is half done.
         let frozen = maintenance.ingest.lock_flushes().await;
         let frozen: BTreeSet<BucketStart> = frozen.keys().copied().collect();
-        Prospect::of(maintenance, frozen, everything)
+        PlanSnapshot::of(maintenance, frozen, everything)
     };
     let Some(prospect) = prospect else {
         return Ok(None);
@@ -382,7 +382,7 @@ async fn next_piece(
 }
 
 /// What a plan is made from, copied.
-pub(super) struct Prospect {
+pub(super) struct PlanSnapshot {
     buckets: BTreeSet<Bucket>,
     known: Recent,
     busy_hours: BTreeSet<BucketStart>,
@@ -391,7 +391,7 @@ pub(super) struct Prospect {
     everything: bool,
 }
 
-impl Prospect {
+impl PlanSnapshot {
     /// `frozen` are hours that a flush has not finished with. `None`: it is too early for any plan.
     pub(super) fn of(
         maintenance: &Maintenance,
@@ -424,8 +424,8 @@ impl Prospect {
     }
 
     /// What could be coarsened now.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
-        plan::waiting(&Situation {
+    pub(super) fn pieces(&self) -> Vec<CoarsenPlan> {
+        plan::waiting(&PlanInput {
             buckets: &self.buckets,
             written_ms: &self.known.written_ms,
             busy_hours: &self.busy_hours,
@@ -458,15 +458,15 @@ async fn join_larger(
     overlap: Overlap,
     watch: &Watch,
 ) -> Result<()> {
-    let _shown = Shown::new(maintenance, Kind::Mend, overlap.inside, 1);
+    let _shown = RunningGuard::new(maintenance, Kind::Mend, overlap.inside, 1);
     mend(maintenance, overlap, watch).await?;
     maintenance.context.metrics.mended_buckets.add(1);
     Ok(())
 }
 
 /// Builds one bucket.
-async fn build(maintenance: &Arc<Maintenance>, piece: &Piece, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(
+async fn build(maintenance: &Arc<Maintenance>, piece: &CoarsenPlan, watch: &Watch) -> Result<()> {
+    let _shown = RunningGuard::new(
         maintenance,
         Kind::Coarsen,
         piece.target,
@@ -494,7 +494,7 @@ async fn build(maintenance: &Arc<Maintenance>, piece: &Piece, watch: &Watch) -> 
 
 /// Folds the late samples of one bucket in.
 async fn refresh(maintenance: &Arc<Maintenance>, bucket: Bucket, watch: &Watch) -> Result<()> {
-    let _shown = Shown::new(maintenance, Kind::Fold, bucket, 1);
+    let _shown = RunningGuard::new(maintenance, Kind::Fold, bucket, 1);
     let started = std::time::Instant::now();
     let folded = fold(maintenance, bucket, watch).await;
     let metrics = &maintenance.context.metrics;
@@ -510,9 +510,9 @@ async fn refresh(maintenance: &Arc<Maintenance>, bucket: Bucket, watch: &Watch) 
 }
 
 /// A job that the status shows until this is dropped.
-struct Shown<'i>(&'i Maintenance);
+struct RunningGuard<'i>(&'i Maintenance);
 
-impl<'i> Shown<'i> {
+impl<'i> RunningGuard<'i> {
     fn new(maintenance: &'i Maintenance, kind: Kind, bucket: Bucket, sources: usize) -> Self {
         maintenance.jobs.set_running(Some(JobStatus {
             kind: kind.name(),
@@ -526,7 +526,7 @@ impl<'i> Shown<'i> {
     }
 }
 
-impl Drop for Shown<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.0.jobs.set_running(None);
         self.0.jobs.set_paused(None);

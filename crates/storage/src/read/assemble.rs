@@ -13,20 +13,20 @@ use icecore_records::{Bucket, DecodeError};
 use rayon::prelude::*;
 
 use super::columns::Columns;
-use super::resolve::{Resolved, ResolvedSeries};
+use super::resolve::{Resolution, ResolvedSeries};
 use super::samples::{HeadPart, Samples, Span, StoredPart, gather};
 use crate::cache::Chunk;
 use crate::cache::PartCopy;
 use crate::error::{Error, Result};
 
-/// Samples from which a batch is worth the trouble of several threads (`query-study.md`, §4).
+/// Samples from which a batch is worth the trouble of several threads.
 const PARALLEL_SAMPLES_MIN: usize = 500_000;
 
 /// A series with its chunks.
-pub(super) struct Chunked<'r> {
+pub(super) struct SeriesChunks<'r> {
     pub(super) series: &'r ResolvedSeries,
     pub(super) labels: Labels,
-    /// In the order of its places in [`Resolved::stored`].
+    /// In the order of its places in [`Resolution::stored`].
     pub(super) stored: &'r [Arc<Chunk>],
     /// In the order of its parts of the head; `None` where a part has no stream.
     pub(super) head: &'r [Option<Arc<Chunk>>],
@@ -43,8 +43,8 @@ enum Plan {
 
 /// Puts the series of a batch together. Also returns how many samples came from buckets.
 pub(super) fn assemble(
-    resolved: &Resolved,
-    batch: Vec<Chunked<'_>>,
+    resolved: &Resolution,
+    batch: Vec<SeriesChunks<'_>>,
     columns: &mut Columns,
     (start_ms, end_ms): (i64, i64),
 ) -> Result<(Vec<SeriesSamples>, u64)> {
@@ -63,7 +63,7 @@ pub(super) fn assemble(
         planned.push((chunked, plan));
     }
     let found = &*columns;
-    let make = |(chunked, plan): (Chunked<'_>, Plan)| {
+    let make = |(chunked, plan): (SeriesChunks<'_>, Plan)| {
         let made = match plan {
             Plan::Plain { column, chunks } => plain(resolved, &chunked, found, column, &chunks),
             Plan::Overlapping => overlapping(resolved, &chunked, start_ms, end_ms),
@@ -92,7 +92,7 @@ fn corrupt(series: &Labels, cause: DecodeError) -> Error {
 }
 
 /// The chunks of a series in time order, if they hold only floats and no two overlap.
-fn in_order(resolved: &Resolved, chunked: &Chunked<'_>) -> Option<Vec<Arc<Chunk>>> {
+fn in_order(resolved: &Resolution, chunked: &SeriesChunks<'_>) -> Option<Vec<Arc<Chunk>>> {
     let mut found = InOrder {
         chunks: Vec::with_capacity(chunked.stored.len() + chunked.head.len()),
         last_ms: i64::MIN,
@@ -144,8 +144,8 @@ impl InOrder {
 }
 
 fn stored_of<'r>(
-    resolved: &'r Resolved,
-    chunked: &Chunked<'r>,
+    resolved: &'r Resolution,
+    chunked: &SeriesChunks<'r>,
 ) -> impl Iterator<Item = (Bucket, &'r Arc<Chunk>)> {
     let range = &chunked.series.stored;
     let places = &resolved.stored[range.start as usize..range.end as usize];
@@ -156,8 +156,8 @@ fn stored_of<'r>(
 }
 
 fn parts_of<'r>(
-    resolved: &'r Resolved,
-    chunked: &Chunked<'r>,
+    resolved: &'r Resolution,
+    chunked: &SeriesChunks<'r>,
 ) -> impl Iterator<Item = HeadPart<'r>> {
     let head = chunked.series.head.as_ref();
     let range = head.map_or(0..0, |(_, range)| range.clone());
@@ -172,8 +172,8 @@ fn parts_of<'r>(
 }
 
 fn plain(
-    resolved: &Resolved,
-    chunked: &Chunked<'_>,
+    resolved: &Resolution,
+    chunked: &SeriesChunks<'_>,
     columns: &Columns,
     column: u32,
     chunks: &[Arc<Chunk>],
@@ -229,8 +229,8 @@ fn add_starts(
 }
 
 fn overlapping(
-    resolved: &Resolved,
-    chunked: &Chunked<'_>,
+    resolved: &Resolution,
+    chunked: &SeriesChunks<'_>,
     start_ms: i64,
     end_ms: i64,
 ) -> Result<(SeriesSamples, Samples), DecodeError> {

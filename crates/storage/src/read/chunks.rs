@@ -16,7 +16,7 @@ use icecore_records::{Bucket, DecodeError, SeriesId, histogram_series, key, star
 use rayon::prelude::*;
 
 use super::coarse::{self, ReadColumns};
-use super::resolve::{CONCURRENT_BUCKETS, Resolved};
+use super::resolve::{CONCURRENT_BUCKETS, Resolution};
 use crate::cache::{Chunk, HeadChunk, ReadCache, Scratch, SideRecords, Times};
 use crate::error::{Error, Result};
 use crate::read::Reader;
@@ -27,7 +27,7 @@ use crate::stored;
 /// The suffix of a series' key under which its start timestamps lie.
 const STARTS_SUFFIX: u8 = 1;
 
-/// The chunks of a range of places in [`Resolved::stored`]; `None` while they are not read.
+/// The chunks of a range of places in [`Resolution::stored`]; `None` while they are not read.
 pub(super) type StoredChunks = Vec<Option<Arc<Chunk>>>;
 
 /// The records of a series in a bucket; empty where there is none.
@@ -51,7 +51,7 @@ pub(super) struct Missing {
 /// while there is room for it.
 pub(super) fn look_up_stored(
     cache: &ReadCache,
-    resolved: &Resolved,
+    resolved: &Resolution,
     places: Range<usize>,
     range_ms: (i64, i64),
 ) -> StoredChunks {
@@ -87,7 +87,7 @@ pub(super) fn look_up_stored(
 
 /// Offsets of the wanted places, by bucket, ascending by id.
 fn by_bucket(
-    resolved: &Resolved,
+    resolved: &Resolution,
     places: &Range<usize>,
     wanted: impl Fn(usize) -> bool,
 ) -> Vec<(usize, Vec<usize>)> {
@@ -109,7 +109,7 @@ fn by_bucket(
 /// Reads the records of the places whose chunks are missing. Every one of them has an entry then.
 pub(super) async fn read_missing(
     reader: &Reader,
-    resolved: &Resolved,
+    resolved: &Resolution,
     places: Range<usize>,
     chunks: &StoredChunks,
 ) -> Result<Missing> {
@@ -127,7 +127,7 @@ pub(super) async fn read_missing(
 
 async fn read_bucket(
     reader: &Reader,
-    resolved: &Resolved,
+    resolved: &Resolution,
     bucket: usize,
     first: usize,
     offsets: Vec<usize>,
@@ -170,7 +170,7 @@ async fn read_bucket(
 
 /// Decodes what was read, keeps it and completes the chunks.
 pub(super) fn decode_missing(
-    resolved: &Resolved,
+    resolved: &Resolution,
     first: usize,
     read: Missing,
     chunks: &mut StoredChunks,
@@ -289,7 +289,7 @@ fn decode_passing(
 /// The chunks of parts of the head, in their order; `None` where a part has no stream.
 pub(super) fn head_chunks(
     cache: &ReadCache,
-    resolved: &Resolved,
+    resolved: &Resolution,
     parts: &[(u32, u32)],
     range_ms: (i64, i64),
 ) -> Result<(Vec<Option<Arc<Chunk>>>, HeadHits)> {

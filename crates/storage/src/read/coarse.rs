@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::postings::BucketView;
 use crate::cache::{Chunk, ChunkTimes, RecordValues, SideRecords};
 use crate::error::{Error, Result};
-use crate::slate::fetch::{Fetched, fetch};
+use crate::slate::fetch::{FetchedRecord, fetch};
 use crate::stored::drop_lost;
 use crate::stored::{self, SharedColumns};
 
@@ -52,7 +52,7 @@ pub(super) async fn read_columns<'v>(
     let read = fetch(&from.view, &missing, key_of, false, concurrent_gets).await?;
     let read = read.into_iter();
     columns.read = read
-        .map(|Fetched { id, value, .. }| (id.0, value))
+        .map(|FetchedRecord { id, value, .. }| (id.0, value))
         .collect();
     Ok(columns)
 }

@@ -115,7 +115,7 @@ pub(crate) async fn series(reader: &Arc<Reader>, query: &LabelQuery) -> Result<S
 
 /// Label names in use, sorted.
 pub(crate) async fn label_names(reader: &Arc<Reader>, query: &LabelQuery) -> Result<Vec<String>> {
-    texts(reader, query, Picked::Names).await
+    texts(reader, query, LabelField::Names).await
 }
 
 /// Values of a label, sorted.
@@ -124,10 +124,14 @@ pub(crate) async fn label_values(
     name: &str,
     query: &LabelQuery,
 ) -> Result<Vec<String>> {
-    texts(reader, query, Picked::ValuesOf(name.into())).await
+    texts(reader, query, LabelField::ValuesOf(name.into())).await
 }
 
-async fn texts(reader: &Arc<Reader>, query: &LabelQuery, picked: Picked) -> Result<Vec<String>> {
+async fn texts(
+    reader: &Arc<Reader>,
+    query: &LabelQuery,
+    picked: LabelField,
+) -> Result<Vec<String>> {
     let texts = Texts {
         picked,
         set: BTreeSet::new(),
@@ -214,12 +218,12 @@ impl Gather for Sets {
 
 /// What of a label pair is asked for.
 #[derive(Clone)]
-enum Picked {
+enum LabelField {
     Names,
     ValuesOf(Box<str>),
 }
 
-impl Picked {
+impl LabelField {
     fn of<'p>(&self, name: &'p str, value: &'p str) -> Option<&'p str> {
         match self {
             Self::Names => Some(name),
@@ -230,7 +234,7 @@ impl Picked {
 
 /// Names or values.
 struct Texts {
-    picked: Picked,
+    picked: LabelField,
     set: BTreeSet<String>,
     bytes: usize,
 }
@@ -312,10 +316,10 @@ async fn all_texts(reader: &Arc<Reader>, query: &LabelQuery, mut texts: Texts) -
     Ok(texts)
 }
 
-async fn scan_whole(view: BucketView, picked: &Picked) -> Result<BTreeSet<String>> {
+async fn scan_whole(view: BucketView, picked: &LabelField) -> Result<BTreeSet<String>> {
     match picked {
-        Picked::Names => scan_names(&view).await,
-        Picked::ValuesOf(name) => scan_values(&view, name).await,
+        LabelField::Names => scan_names(&view).await,
+        LabelField::ValuesOf(name) => scan_values(&view, name).await,
     }
 }
 
@@ -328,8 +332,8 @@ struct Candidates {
 /// What the index of a bucket has beside what is known.
 async fn scan_cut(from: &BucketView, known: &Texts, memory: &Memory) -> Result<Candidates> {
     let prefix = match &known.picked {
-        Picked::Names => key::record_prefix(RecordType::InvertedIndex, from.bucket),
-        Picked::ValuesOf(name) => key::inverted_label_prefix(from.bucket, name),
+        LabelField::Names => key::record_prefix(RecordType::InvertedIndex, from.bucket),
+        LabelField::ValuesOf(name) => key::inverted_label_prefix(from.bucket, name),
     };
     let mut records = from.view.scan_prefix(&prefix, ScanKind::Cached).await?;
     let mut ids: BTreeMap<String, RoaringBitmap> = BTreeMap::new();

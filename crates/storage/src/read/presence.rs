@@ -13,7 +13,7 @@ use roaring::RoaringBitmap;
 
 use super::chunks::{decode_missing, look_up_stored, read_missing};
 use super::postings::{BucketView, corrupt};
-use super::resolve::{Resolved, StoredAt};
+use super::resolve::{Resolution, StoredAt};
 use crate::cache::Chunk;
 use crate::error::{Error, Result};
 use crate::read::Reader;
@@ -100,10 +100,10 @@ async fn with_samples(
         id: SeriesId(*id),
     });
     let places = 0..ids.len();
-    let resolved = Arc::new(Resolved {
+    let resolved = Arc::new(Resolution {
         buckets: vec![(from.clone(), meta.clone())],
         stored: stored.collect(),
-        ..Resolved::default()
+        ..Resolution::default()
     });
     let (of_lookup, cache) = (Arc::clone(&resolved), Arc::clone(reader.buckets.cache()));
     let all = places.clone();

@@ -15,14 +15,14 @@ use roaring::RoaringBitmap;
 use super::postings::{BucketView, corrupt, resolve};
 use super::presence::{is_cut, present};
 use super::unite::{UNION_ENTRY_BYTES, Union};
-use crate::buckets::Leased;
+use crate::buckets::LeasedBuckets;
 use crate::cache::PartCopy;
 use crate::cache::ReadCache;
 use crate::error::{Error, Result};
 use crate::ingest::head::{HeadSelection, SeriesLabels, SeriesRef};
 use crate::read::Reader;
 use crate::slate::fetch::join_bounded;
-use crate::slate::fetch::{Fetched, fetch};
+use crate::slate::fetch::{FetchedRecord, fetch};
 use crate::slate::read_view::View;
 
 /// Buckets that are resolved at once.
@@ -30,7 +30,7 @@ pub(super) const CONCURRENT_BUCKETS: usize = 8;
 
 /// A consistent view with the series that match.
 #[derive(Default)]
-pub(crate) struct Resolved {
+pub(crate) struct Resolution {
     /// Oldest first.
     pub(super) buckets: Vec<(BucketView, BucketMeta)>,
     /// In label order.
@@ -46,9 +46,9 @@ pub(crate) struct Resolved {
 }
 
 pub(crate) struct ResolvedSeries {
-    /// Its reference in the head and its parts among [`Resolved::head_parts`].
+    /// Its reference in the head and its parts among [`Resolution::head_parts`].
     pub(super) head: Option<(SeriesRef, Range<u32>)>,
-    /// Its places among [`Resolved::stored`].
+    /// Its places among [`Resolution::stored`].
     pub(super) stored: Range<u32>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn resolve_series(
     matchers: &[Matcher],
     range_ms: (i64, i64),
     hints: &SelectHints,
-) -> Result<Resolved> {
+) -> Result<Resolution> {
     let (wanted, labels_only) = (matchers.to_vec(), hints.labels_only);
     let (head, cache) = (reader.head.clone(), Arc::clone(reader.buckets.cache()));
     let memory = hints.memory.clone();
@@ -160,14 +160,14 @@ pub(crate) async fn resolve_series(
         // Labels and postings were added, which selections without samples would do for ever.
         found.cache.make_room();
         if found.look_up_labels() {
-            found.unite().map(LookedUp::All)
+            found.unite().map(LabelLookup::All)
         } else {
-            Ok(LookedUp::Some(found))
+            Ok(LabelLookup::Some(found))
         }
     };
     let mut found = match reader.context.pool.run(look_up).await?? {
-        LookedUp::All(resolved) => return Ok(resolved),
-        LookedUp::Some(found) => found,
+        LabelLookup::All(resolved) => return Ok(resolved),
+        LabelLookup::Some(found) => found,
     };
     let mut reads = Vec::with_capacity(found.matching.len());
     for matching in &mut found.matching {
@@ -178,7 +178,7 @@ pub(crate) async fn resolve_series(
 }
 
 /// Buckets with what is known of them, all of one moment.
-pub(crate) fn views_of(reader: &Reader, leased: &Leased) -> Result<Vec<BucketView>> {
+pub(crate) fn views_of(reader: &Reader, leased: &LeasedBuckets) -> Result<Vec<BucketView>> {
     let buckets = &leased.buckets;
     let pin = || {
         // Before the snapshot: it shows records that were cleaned if the tombstones are gone.
@@ -240,8 +240,8 @@ async fn read_bucket_meta(view: &View, bucket: icecore_records::Bucket) -> Resul
     }
 }
 
-enum LookedUp {
-    All(Resolved),
+enum LabelLookup {
+    All(Resolution),
     /// Labels have to be read first.
     Some(Found),
 }
@@ -267,7 +267,7 @@ pub(super) async fn read_labels(reader: &Reader, found: &mut Matching) -> Result
     let decode = move || {
         records.sort_unstable_by_key(|record| record.id);
         let mut sets = Vec::with_capacity(records.len());
-        for Fetched { id, value, .. } in records {
+        for FetchedRecord { id, value, .. } in records {
             let labels = forward_index::label_bindings(&value)
                 .and_then(forward_index::decode_bindings)
                 .map_err(|cause| corrupt(&key_of(id), cause))?;
@@ -324,7 +324,7 @@ impl Found {
         }
     }
 
-    fn unite(self) -> Result<Resolved> {
+    fn unite(self) -> Result<Resolution> {
         self.check_count(Some(self.in_head.series.len()))?;
         let keeps_head =
             (self.cache).has_room_for(self.in_head.parts.iter().map(PartCopy::decoded_bytes).sum());
@@ -335,14 +335,14 @@ impl Found {
             self.head_and_buckets(keeps_head)?
         };
         let held = reserve(&memory, resolved.heap_bytes())?;
-        Ok(Resolved {
+        Ok(Resolution {
             _held: held,
             ..resolved
         })
     }
 
     /// Nothing has to be united.
-    fn only_head(self, keeps_head: bool) -> Resolved {
+    fn only_head(self, keeps_head: bool) -> Resolution {
         let HeadSelection {
             series,
             mut labels,
@@ -354,7 +354,7 @@ impl Found {
             head: Some((found.series, found.parts)),
             stored: 0..0,
         });
-        Resolved {
+        Resolution {
             buckets: Vec::new(),
             series: series.collect(),
             labels,
@@ -365,7 +365,7 @@ impl Found {
         }
     }
 
-    fn head_and_buckets(self, keeps_head: bool) -> Result<Resolved> {
+    fn head_and_buckets(self, keeps_head: bool) -> Result<Resolution> {
         let series_max = self.series_max;
         let in_head = self.in_head;
         let mut buckets = Vec::with_capacity(self.matching.len());
@@ -396,7 +396,7 @@ impl Found {
             bucket,
             id: SeriesId(id),
         };
-        Ok(Resolved {
+        Ok(Resolution {
             buckets,
             series,
             labels: SeriesLabels::Made(labels),
@@ -408,7 +408,7 @@ impl Found {
     }
 }
 
-impl Resolved {
+impl Resolution {
     /// Bytes held, about.
     fn heap_bytes(&self) -> usize {
         let parts: usize = self.head_parts.iter().map(PartCopy::held_bytes).sum();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use icecore_model::{BoxFuture, Selection, SeriesSamples, SeriesStream, SourceError};
 
-use super::assemble::{Chunked, assemble};
+use super::assemble::{SeriesChunks, assemble};
 use super::chunks::{StoredChunks, decode_missing, head_chunks, look_up_stored, read_missing};
 use super::columns::Columns;
-use super::resolve::{Resolved, ResolvedSeries, resolve_series};
+use super::resolve::{Resolution, ResolvedSeries, resolve_series};
 use crate::cache::Chunk;
 use crate::error::{Error, Result};
 use crate::read::Reader;
@@ -22,7 +22,7 @@ const BATCH_SAMPLES: usize = 1 << 20;
 /// The samples of a selection, batch by batch.
 pub(crate) struct SelectStream {
     reader: Arc<Reader>,
-    resolved: Arc<Resolved>,
+    resolved: Arc<Resolution>,
     /// The next series.
     next: usize,
     range_ms: (i64, i64),
@@ -159,7 +159,7 @@ enum Attempt {
 /// What the CPU pool needs to make a batch.
 struct Batch {
     reader: Arc<Reader>,
-    resolved: Arc<Resolved>,
+    resolved: Arc<Resolution>,
     series: Range<usize>,
     /// Where they are stored.
     places: Range<usize>,
@@ -194,7 +194,7 @@ impl Batch {
         let labels = resolved.labels.of(self.series.clone());
         let chunked = series.iter().zip(labels).map(|(series, labels)| {
             let parts = series.head.as_ref().map_or(0, |(_, range)| range.len());
-            Chunked {
+            SeriesChunks {
                 series,
                 labels,
                 stored: take(&mut stored, series.stored.len()),

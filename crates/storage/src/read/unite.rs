@@ -24,7 +24,7 @@ pub(super) struct Union {
 }
 
 /// A series of the union.
-pub(super) struct United {
+pub(super) struct UnionSeries {
     pub(super) labels: Labels,
     /// Its place in the first list.
     pub(super) first: Option<u32>,
@@ -90,7 +90,7 @@ impl Union {
 
     /// At most `limit` series in label order, and the entries that they refer to as (list, number):
     /// one series after the other, in the order of the lists.
-    pub(super) fn into_series(self, limit: usize) -> (Vec<United>, Vec<(u32, u32)>) {
+    pub(super) fn into_series(self, limit: usize) -> (Vec<UnionSeries>, Vec<(u32, u32)>) {
         let Self {
             series,
             first,
@@ -122,7 +122,7 @@ impl Union {
             *at += 1;
         }
         let united = order.iter().take(limit).enumerate();
-        let united = united.map(|(rank, place)| United {
+        let united = united.map(|(rank, place)| UnionSeries {
             labels: series[*place as usize].clone(),
             first: ((*place as usize) < first).then_some(*place),
             others: starts[rank]..starts[rank + 1],

@@ -17,7 +17,7 @@ const GAP_MAX: u32 = 12;
 const SCAN_MIN: usize = 5;
 
 /// A record found, with the id from its key and what follows the id in the key.
-pub(crate) struct Fetched {
+pub(crate) struct FetchedRecord {
     pub(crate) id: SeriesId,
     /// 0 for the record under the plain key, else the byte behind the id.
     pub(crate) suffix: u8,
@@ -32,7 +32,7 @@ pub(crate) async fn fetch(
     key_of: impl Fn(SeriesId) -> Bytes + Copy + Send + Sync,
     suffixes: bool,
     concurrent_gets: usize,
-) -> Result<Vec<Fetched>> {
+) -> Result<Vec<FetchedRecord>> {
     let groups = ids.chunk_by(|a, b| b - a <= GAP_MAX + 1);
     let mut reads = Vec::new();
     for group in groups {
@@ -47,7 +47,7 @@ async fn fetch_group(
     ids: &[u32],
     key_of: impl Fn(SeriesId) -> Bytes + Copy,
     suffixes: bool,
-) -> Result<Vec<Fetched>> {
+) -> Result<Vec<FetchedRecord>> {
     if ids.len() >= SCAN_MIN || suffixes {
         scan(view, ids, key_of, suffixes).await
     } else {
@@ -59,12 +59,12 @@ async fn get_each(
     view: &View,
     ids: &[u32],
     key_of: impl Fn(SeriesId) -> Bytes,
-) -> Result<Vec<Fetched>> {
+) -> Result<Vec<FetchedRecord>> {
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         let id = SeriesId(*id);
         if let Some(value) = view.get(&key_of(id)).await? {
-            found.push(Fetched {
+            found.push(FetchedRecord {
                 id,
                 suffix: 0,
                 value,
@@ -79,7 +79,7 @@ async fn scan(
     ids: &[u32],
     key_of: impl Fn(SeriesId) -> Bytes,
     suffixes: bool,
-) -> Result<Vec<Fetched>> {
+) -> Result<Vec<FetchedRecord>> {
     let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
         return Ok(Vec::new());
     };
@@ -105,7 +105,7 @@ async fn scan(
         }
         let suffix = record.key.get(plain_len).copied().unwrap_or(0);
         if wanted.peek() == Some(&id) && (suffixes || suffix == 0) {
-            found.push(Fetched {
+            found.push(FetchedRecord {
                 id: SeriesId(id),
                 suffix,
                 value: record.value,

@@ -74,7 +74,7 @@ impl LocalCreates {
                     self.forget(location);
                     return Err(conflict);
                 }
-                info!(%location, "a create that had failed was applied after all");
+                info!(%location, "a failed create turned out to be applied");
                 let again = PutOptions {
                     mode: PutMode::Overwrite,
                     ..options

@@ -10,7 +10,7 @@ use slatedb::{PrefixExtractor, PrefixTarget};
 /// The stored name of the extractor.
 pub(crate) const NAME: &str = "icecore-v1";
 
-/// Segments as `design.md` §3 lays them out.
+/// Segments by record type and bucket: the first six bytes of a key; a journal epoch likewise.
 #[derive(Debug)]
 pub(crate) struct SegmentExtractor;
 

@@ -49,7 +49,9 @@ impl Engine {
         let found = self.snapshots().await?;
         let id = made.id.to_string();
         let found = found.into_iter().find(|snapshot| snapshot.id == id);
-        found.ok_or_else(|| Error::Unavailable(format!("snapshot {name} vanished at once").into()))
+        found.ok_or_else(|| {
+            Error::Unavailable(format!("snapshot {name} was created and is not listed").into())
+        })
     }
 
     /// All snapshots, by time.

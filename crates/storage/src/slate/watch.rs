@@ -121,7 +121,7 @@ impl Task {
                     let reason = &trouble.reason;
                     warn!(
                         reason,
-                        errors, "commits fail; nothing is lost, and they are repeated"
+                        errors, "commits fail and are retried; nothing is lost"
                     );
                     self.reported = Some(Instant::now());
                     self.in_trouble = begun.or_else(|| Instant::now().checked_sub(trouble.lasts));
@@ -129,7 +129,7 @@ impl Task {
             }
             (None, Some(begun)) => {
                 let seconds = begun.elapsed().as_secs();
-                info!(seconds, "the storage takes writes again");
+                info!(seconds, "the object store accepts writes again");
                 self.in_trouble = None;
             }
             (None, None) if self.health.has_unreported() && due(REPORT_INTERVAL) => {
@@ -138,7 +138,7 @@ impl Task {
                 let errors = unreported.errors;
                 warn!(
                     latest,
-                    errors, "requests to the storage failed and were repeated"
+                    errors, "requests to the object store failed and were retried"
                 );
                 self.reported = Some(Instant::now());
             }

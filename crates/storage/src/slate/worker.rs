@@ -66,7 +66,7 @@ impl Worker {
                 let Some(failure) = run(&setup, &mut end).await else {
                     return;
                 };
-                warn!(%failure, "compaction stopped; starting it again");
+                warn!(%failure, "compaction stopped: restarting it");
                 tokio::select! {
                     () = &mut end => return,
                     () = tokio::time::sleep(PAUSE) => {}
@@ -105,7 +105,7 @@ async fn run(setup: &WorkerSetup, end: &mut (impl Future<Output = ()> + Unpin)) 
         ended = compactor.run() => ended,
         () = end => {
             if let Err(cause) = compactor.stop().await {
-                warn!(%cause, "compaction did not stop as it should");
+                warn!(%cause, "compaction did not stop cleanly");
             }
             return None;
         }

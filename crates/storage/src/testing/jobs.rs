@@ -6,8 +6,8 @@ use icecore_records::Bucket;
 
 use crate::database::Database;
 use crate::error::Result;
-use crate::ingest::flush::Held;
-use crate::maintenance::build::{Folded, fold};
+use crate::ingest::flush::HoldGuard;
+use crate::maintenance::build::{FoldOutcome, fold};
 use crate::maintenance::pace::Watch;
 use crate::maintenance::settle::settle;
 
@@ -36,7 +36,7 @@ pub trait JobHooks {
 
 /// Flushes are held back until this is dropped.
 pub struct HeldBack<'h> {
-    _held: Held<'h>,
+    _held: HoldGuard<'h>,
 }
 
 impl JobHooks for Database {
@@ -64,7 +64,7 @@ impl JobHooks for Database {
 
     async fn fold_now(&self, bucket: Bucket) -> Result<(u64, bool)> {
         let watch = Watch::unpaced(&self.maintenance);
-        let Folded { records, clean } = fold(&self.maintenance, bucket, &watch).await?;
+        let FoldOutcome { records, clean } = fold(&self.maintenance, bucket, &watch).await?;
         Ok((records, clean))
     }
 }

@@ -151,7 +151,7 @@ async fn a_restore_that_was_cut_off_is_gone_on_with() {
 
     // It is no database yet, and of no other snapshot.
     let opened = open(&memory).await.err().expect("refused").to_string();
-    assert!(opened.contains("has not come to its end"), "{opened}");
+    assert!(opened.contains("has not finished"), "{opened}");
     let other = restore(plan(&store, &raw, "b"), |_| {}).await;
     assert!(matches!(other, Err(Error::Invalid(_))), "{other:?}");
     let report = restore(plan(&store, &raw, "a"), |_| {}).await.unwrap();

@@ -45,7 +45,7 @@ const PASSES_MAX: u64 = 300;
 const RUN_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What the process says when a run has done all that it does itself.
-const WAITS_FOR_SLATEDB: &str = "bringing the store to rest";
+const WAITS_FOR_SLATEDB: &str = "compacting and collecting garbage";
 
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 

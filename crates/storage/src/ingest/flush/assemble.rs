@@ -12,7 +12,7 @@ use icecore_records::{
 use crate::ingest::head::{HourPart, overlay};
 
 /// One series of one hour, ready to be written.
-pub(super) struct Assembled {
+pub(super) struct SeriesValues {
     /// The float stream; empty when there are no floats.
     pub(super) stream: Bytes,
     /// In time order, the last entry of each time.
@@ -23,7 +23,7 @@ pub(super) struct Assembled {
     pub(super) last_ms: i64,
 }
 
-pub(super) fn assemble(part: &HourPart) -> Assembled {
+pub(super) fn assemble(part: &HourPart) -> SeriesValues {
     let stream = if part.late.is_empty() {
         part.stream.clone()
     } else {
@@ -32,7 +32,7 @@ pub(super) fn assemble(part: &HourPart) -> Assembled {
     };
     let histograms = last_of_each_time(&part.histograms, |entry| entry.timestamp_ms);
     let starts = last_of_each_time(&part.starts, |start| start.0);
-    let mut assembled = Assembled {
+    let mut assembled = SeriesValues {
         stream,
         histograms,
         exemplars: part.exemplars.clone(),
@@ -44,7 +44,7 @@ pub(super) fn assemble(part: &HourPart) -> Assembled {
     assembled
 }
 
-impl Assembled {
+impl SeriesValues {
     pub(super) fn float_count(&self) -> u64 {
         gorilla::count(&self.stream).map_or(0, u64::from)
     }

@@ -89,7 +89,7 @@ pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
                 known.insert(family, found);
             }
             // Metadata describes; losing sight of some must not keep samples from being served.
-            _ => warn!(key = ?record.key, "metadata record cannot be read: skipped"),
+            _ => warn!(key = ?record.key, "cannot read a metadata record: skipped"),
         }
     }
     Ok(known)

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 
 /// Which hours flushes leave alone.
-pub(crate) struct Hold {
+pub(crate) struct FlushHold {
     window: watch::Sender<Option<Bucket>>,
     /// Hours of the window that some flush wanted.
     wanted: Mutex<BTreeSet<BucketStart>>,
@@ -38,14 +38,14 @@ pub(crate) struct Hold {
 
 /// While somebody has the turn nobody else begins to hold a window back.
 pub(crate) struct Turn<'h> {
-    hold: &'h Hold,
+    hold: &'h FlushHold,
     _turn: tokio::sync::MutexGuard<'h, ()>,
 }
 
 /// Flushes of a window are held back until this is dropped.
-pub(crate) struct Held<'h>(Turn<'h>);
+pub(crate) struct HoldGuard<'h>(Turn<'h>);
 
-impl Hold {
+impl FlushHold {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             window: watch::channel(None).0,
@@ -104,18 +104,18 @@ impl Hold {
 impl<'h> Turn<'h> {
     /// Holds back the hours of a window. The caller holds the flush lock, whose content says which
     /// hours a failed flush has left.
-    pub(crate) fn begin(self, window: Bucket, frozen: &FrozenHours) -> Result<Held<'h>> {
+    pub(crate) fn begin(self, window: Bucket, frozen: &FrozenHours) -> Result<HoldGuard<'h>> {
         if let Some(hour) = frozen.keys().find(|hour| holds(window, **hour)) {
             return Err(Error::Unavailable(
-                format!("a flush of hour {hour} failed, so {window} cannot be copied yet").into(),
+                format!("the flush of hour {hour} failed: {window} cannot be rewritten yet").into(),
             ));
         }
         self.hold.window.send_replace(Some(window));
-        Ok(Held(self))
+        Ok(HoldGuard(self))
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HoldGuard<'_> {
     fn drop(&mut self) {
         // Before the turn goes to the next one.
         let hold = self.0.hold;
@@ -163,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn hours_of_the_window_are_taken_out_until_it_ends() {
-        let hold = Hold::new(Arc::default());
+        let hold = FlushHold::new(Arc::default());
         let mut left = hours([180, 240, 420, 480]);
         assert!(hold.take_out(&mut left).is_empty());
         let turn = hold.turn().await;
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_counted_and_woken() {
-        let hold = Arc::new(Hold::new(Arc::default()));
+        let hold = Arc::new(FlushHold::new(Arc::default()));
         let hours_of_window = hours([240]);
         hold.ended(&hours_of_window).await;
         let turn = hold.turn().await;
@@ -201,7 +201,7 @@ mod tests {
     /// Jobs that follow one another without a pause let who waits go first, and go on behind it.
     #[tokio::test]
     async fn turns_are_taken_in_order() {
-        let hold = Arc::new(Hold::new(Arc::default()));
+        let hold = Arc::new(FlushHold::new(Arc::default()));
         let order = Arc::new(Mutex::new(Vec::new()));
         let first = hold.turn().await;
         let first = first.begin(window(0), &FrozenHours::new()).unwrap();

@@ -16,11 +16,11 @@ use slatedb::WriteHandle;
 use tracing::debug;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::assemble::{Assembled, assemble};
+use super::assemble::{SeriesValues, assemble};
 use super::batch_writer::{BatchWriter, Mode, make_durable};
 use super::ids::{assign_ids, has_dictionary};
 use super::log::FlushedHours;
-use super::place::Place;
+use super::place::FlushTarget;
 use crate::buckets::strip::strip_before_flush;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -47,7 +47,7 @@ pub(super) struct WrittenHour {
 pub(super) async fn write_hour(
     ingest: &Arc<Ingest>,
     hour: BucketStart,
-    place: Place,
+    place: FlushTarget,
     series: &[SeriesRef],
     cursor: u64,
 ) -> Result<WrittenHour> {
@@ -177,7 +177,7 @@ async fn read_meta(ingest: &Ingest, bucket: Bucket) -> Result<bucket_meta::Bucke
 /// The flush of one hour.
 struct HourFlush<'i> {
     ingest: &'i Arc<Ingest>,
-    place: Place,
+    place: FlushTarget,
     writer: BatchWriter<'i>,
     meta: bucket_meta::BucketMeta,
     order: Arc<LabelOrder>,
@@ -284,7 +284,7 @@ impl HourFlush<'_> {
         Ok(())
     }
 
-    async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, Assembled)>> {
+    async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, SeriesValues)>> {
         let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
         let hour = self.place.hour.start;
         let work = move || {
@@ -303,7 +303,7 @@ impl HourFlush<'_> {
 
     /// What is written now beats what the bucket holds at the same times: where a float takes the
     /// place of a stored histogram, or a sample without start that of one with, this must be said.
-    async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut Assembled) -> Result<()> {
+    async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut SeriesValues) -> Result<()> {
         let view = self.ingest.context.engine.live_view();
         if self.meta.has_histograms
             && let Some(stored) = view
@@ -322,7 +322,7 @@ impl HourFlush<'_> {
         Ok(())
     }
 
-    fn count(&mut self, assembled: &Assembled) {
+    fn count(&mut self, assembled: &SeriesValues) {
         let meta = &mut self.meta;
         meta.float_samples += assembled.float_count();
         meta.histogram_samples += assembled.histogram_count();

@@ -39,7 +39,7 @@ pub(super) fn has_dictionary(bucket: Bucket) -> bool {
     bucket.size == BucketSize::HOUR
 }
 
-pub(super) struct Assigned {
+pub(super) struct IdAssignment {
     /// By place in label order.
     pub(super) ids: Vec<SeriesId>,
     /// Places whose index records must be written, ascending by id.
@@ -58,7 +58,7 @@ pub(super) async fn assign_ids(
     meta: &BucketMeta,
     erased: Option<&RoaringBitmap>,
     order: &LabelOrder,
-) -> Result<Assigned> {
+) -> Result<IdAssignment> {
     let known = meta.next_series_id;
     let view = ingest.context.engine.live_view();
     let mut search = Search {
@@ -70,7 +70,7 @@ pub(super) async fn assign_ids(
         known,
         left_over: Vec::new(),
         wanted: None,
-        erased: Erased(erased),
+        erased: ErasedIds(erased),
     };
     let few = if has_dictionary(bucket) {
         search.ids.len() < known as usize / SCAN_SHARE
@@ -106,7 +106,7 @@ pub(super) async fn assign_ids(
     } else {
         Vec::new()
     };
-    Ok(Assigned {
+    Ok(IdAssignment {
         ids,
         unindexed,
         left_over,
@@ -145,14 +145,14 @@ struct Search<'i> {
     left_over: Vec<(SeriesId, Bytes)>,
     /// Places in label order by fingerprint, made when a scan meets the first record.
     wanted: Option<HashMap<u128, Vec<usize>>>,
-    erased: Erased<'i>,
+    erased: ErasedIds<'i>,
 }
 
 /// Series that were deleted: their ids are not used again.
 #[derive(Clone, Copy)]
-struct Erased<'i>(Option<&'i RoaringBitmap>);
+struct ErasedIds<'i>(Option<&'i RoaringBitmap>);
 
-impl Erased<'_> {
+impl ErasedIds<'_> {
     fn has(self, id: SeriesId) -> bool {
         self.0.is_some_and(|erased| erased.contains(id.0))
     }
@@ -276,7 +276,7 @@ async fn search(
     view: &View,
     bucket: Bucket,
     meta: &BucketMeta,
-    erased: Erased<'_>,
+    erased: ErasedIds<'_>,
     labels: &Labels,
 ) -> Result<Option<Option<SeriesId>>> {
     for mut run in runs(meta) {
@@ -302,7 +302,7 @@ async fn search(
 async fn look_up(
     view: &View,
     bucket: Bucket,
-    erased: Erased<'_>,
+    erased: ErasedIds<'_>,
     labels: &Labels,
 ) -> Result<Option<SeriesId>> {
     let Some(value) = view

@@ -48,8 +48,8 @@ use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
 #[cfg(feature = "testing")]
-pub(crate) use hold::Held;
-pub(crate) use hold::{Hold, holds};
+pub(crate) use hold::HoldGuard;
+pub(crate) use hold::{FlushHold, holds};
 pub(crate) use log::FlushLog;
 pub use quarantine::QuarantinedHour;
 pub(crate) use quarantine::{Quarantine, Retry, time_of};
@@ -62,7 +62,7 @@ use crate::ingest::Ingest;
 use crate::ingest::head::{LiveHours, SeriesRef};
 use batch_writer::{BatchWriter, Mode};
 use hour::{WrittenHour, finish_hours, write_hour};
-use place::{Backfill, Place};
+use place::{Backfill, FlushTarget};
 
 /// Hours of one round. A freeze walks over all series, so that fewer would cost more; many more
 /// would let others wait for seconds.
@@ -99,7 +99,7 @@ pub(crate) async fn flush_hours(
         match flush_round(ingest, round, retry).await {
             Ok(hours) => held_back.extend(hours),
             Err(cause) if result.is_ok() => result = Err(cause),
-            Err(cause) => warn!(%cause, "more hours cannot be flushed either"),
+            Err(cause) => warn!(%cause, "cannot flush more hours"),
         }
         if hours.is_empty() {
             return result.map(|()| held_back);
@@ -210,11 +210,11 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
                     ingest.quarantine.release(hour);
                 }
                 Err(cause) if result.is_ok() => result = Err(cause),
-                Err(cause) => warn!(%hour, %cause, "another cursor cannot be moved either"),
+                Err(cause) => warn!(%hour, %cause, "cannot move another cursor"),
             }
             continue;
         }
-        let place = Place::of(hour, &listed, backfill);
+        let place = FlushTarget::of(hour, &listed, backfill);
         match write_hour(ingest, hour, place, series, *cursor).await {
             Ok(written) => {
                 listed.insert(place.bucket);
@@ -223,7 +223,7 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
             Err(cause) => match ingest.quarantine.take(hour, cause, now_ms) {
                 Ok(()) => {}
                 Err(cause) if result.is_ok() => result = Err(cause),
-                Err(cause) => warn!(%hour, %cause, "another hour cannot be flushed either"),
+                Err(cause) => warn!(%hour, %cause, "cannot flush another hour"),
             },
         }
         if group.is_full() {

@@ -54,7 +54,7 @@ impl Backfill {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FlushTarget {
     /// The hour as a bucket: cursors are kept by hour.
     pub(super) hour: Bucket,
     /// Where its records go.
@@ -63,7 +63,7 @@ pub(super) struct Place {
     pub(super) listed: bool,
 }
 
-impl Place {
+impl FlushTarget {
     pub(super) fn of(hour: BucketStart, listed: &BTreeSet<Bucket>, backfill: Backfill) -> Self {
         let hour = Bucket::hour(hour);
         let covering = list::largest_covering(listed, hour);
@@ -122,7 +122,7 @@ mod tests {
     fn the_list_decides() {
         let listed = BTreeSet::from([bucket(1, 0), bucket(3, 240), bucket(5, 960)]);
         let check = |hour: u32, expected: Bucket, is_listed: bool| {
-            let place = Place::of(BucketStart(hour), &listed, Backfill::default());
+            let place = FlushTarget::of(BucketStart(hour), &listed, Backfill::default());
             assert_eq!((place.bucket, place.listed), (expected, is_listed));
             assert_eq!(place.hour, bucket(1, hour));
         };
@@ -141,10 +141,10 @@ mod tests {
         let listed = BTreeSet::from([bucket(5, 960)]);
         let mut meta = BucketMeta::default();
         for hour in [1080, 960, 1080] {
-            Place::of(BucketStart(hour), &listed, Backfill::default()).note_late(&mut meta);
+            FlushTarget::of(BucketStart(hour), &listed, Backfill::default()).note_late(&mut meta);
         }
         assert_eq!(meta.dirty_hours, [960, 1080]);
-        Place::of(BucketStart(0), &listed, Backfill::default()).note_late(&mut meta);
+        FlushTarget::of(BucketStart(0), &listed, Backfill::default()).note_late(&mut meta);
         assert_eq!(
             meta.dirty_hours,
             [960, 1080],
@@ -159,7 +159,7 @@ mod tests {
         let wide = Backfill::of(hours(960, 64), now_ms);
         let listed = BTreeSet::from([bucket(1, 960 * 2 + 60), bucket(3, 960 * 3 + 240)]);
         let check = |backfill: Backfill, hour: u32, expected: Bucket| {
-            let place = Place::of(BucketStart(hour), &listed, backfill);
+            let place = FlushTarget::of(BucketStart(hour), &listed, backfill);
             assert_eq!((place.bucket, place.listed), (expected, false));
         };
         check(wide, 960, bucket(5, 960));

@@ -123,7 +123,7 @@ impl Quarantine {
         entry.next_try_ms = now_ms + wait.as_millis() as i64;
         entry.cause = cause.to_string();
         let (start, attempts) = (time_of(hour), entry.attempts);
-        warn!(hour = start, attempts, wait_s = wait.as_secs(), %cause, "hour cannot be flushed: quarantined");
+        warn!(hour = start, attempts, wait_s = wait.as_secs(), %cause, "cannot flush hour: quarantined");
         Ok(())
     }
 

@@ -151,7 +151,7 @@ pub(crate) async fn load_totals(view: &View, head: &Head) -> Result<()> {
             // These series begin new totals, which readers see as counter resets: that is better
             // than not to serve at all.
             Err(cause) => {
-                error!(key = ?record.key, %cause, "running totals cannot be read: they start anew")
+                error!(key = ?record.key, %cause, "cannot read running totals: they start from zero")
             }
         }
     }

@@ -8,13 +8,13 @@ use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 use super::Head;
 use super::batch::{BatchBuffers, Column, TOTAL_BYTES_MAX, journal_bytes};
 use super::registry::SeriesRef;
-use super::totals::{Accumulated, NotAdded, Point, unix_seconds};
+use super::totals::{DeltaCounts, NotAdded, Point, unix_seconds};
 
 impl Head {
     /// Turns the delta points of a request into samples behind its others. The caller holds the
     /// sequencer.
-    pub(super) fn accumulate(&self, batch: &mut BatchBuffers, now_ms: i64) -> Accumulated {
-        let mut accumulated = Accumulated::default();
+    pub(super) fn accumulate(&self, batch: &mut BatchBuffers, now_ms: i64) -> DeltaCounts {
+        let mut accumulated = DeltaCounts::default();
         if batch.deltas.is_empty() && batch.delta_histograms.is_empty() {
             return accumulated;
         }
@@ -113,7 +113,7 @@ fn not_added(
     (column, at): (Column, usize),
     reason: NotAdded,
     told: &mut Option<u32>,
-    accumulated: &mut Accumulated,
+    accumulated: &mut DeltaCounts,
 ) {
     match reason {
         NotAdded::Duplicate => {

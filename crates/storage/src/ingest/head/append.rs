@@ -21,7 +21,7 @@ use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 use super::replay::ReplayedSeries;
 use super::sequencer::{Sequencer, TooManyHours};
 use super::slot::Slot;
-use super::totals::Accumulated;
+use super::totals::DeltaCounts;
 
 /// What is known about metric families, by name.
 pub(crate) type MetadataMap = BTreeMap<String, Metadata>;
@@ -34,13 +34,13 @@ const ACCOUNT_EVERY: usize = 1024;
 
 /// A request that is in the head and must now reach the journal.
 #[derive(Default)]
-pub(crate) struct Appended {
+pub(crate) struct AppendReceipt {
     pub(crate) seq: u64,
     pub(crate) epoch: u32,
     pub(crate) floats: u64,
     pub(crate) histograms: u64,
     pub(crate) exemplars: u64,
-    pub(crate) accumulated: Accumulated,
+    pub(crate) accumulated: DeltaCounts,
     /// Series that were new to the head.
     pub(crate) created: u64,
     /// Series whose definition the epoch does not have yet.
@@ -63,7 +63,7 @@ impl Head {
         batch: &mut BatchBuffers,
         time: AppendTime,
         open_hours_max: usize,
-    ) -> Result<Appended, TooManyHours> {
+    ) -> Result<AppendReceipt, TooManyHours> {
         let mut sequencer = self.sequencer.lock();
         sequencer.admit(batch.hours(), open_hours_max, time.now_ms)?;
         let series_before = self.series.load(Relaxed);
@@ -78,12 +78,12 @@ impl Head {
             time,
             heap: 0,
             touched: Touched::default(),
-            appended: Appended {
+            appended: AppendReceipt {
                 epoch: sequencer.epoch,
                 accumulated,
                 // Only who holds the sequencer adds series, and nobody forgets any meanwhile.
                 created: (self.series.load(Relaxed) - series_before) as u64,
-                ..Appended::default()
+                ..AppendReceipt::default()
             },
         };
         appender.floats(batch);
@@ -109,7 +109,7 @@ impl Head {
     pub(crate) fn encode_block(
         &self,
         batch: &BatchBuffers,
-        appended: &Appended,
+        appended: &AppendReceipt,
         encoder: &mut BlockEncoder,
     ) -> Vec<u8> {
         if !appended.define.is_empty() {
@@ -407,7 +407,7 @@ struct Appender<'h> {
     time: AppendTime,
     heap: isize,
     touched: Touched,
-    appended: Appended,
+    appended: AppendReceipt,
 }
 
 impl Appender<'_> {

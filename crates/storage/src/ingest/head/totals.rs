@@ -45,7 +45,7 @@ const NO_REFERENCE: u32 = u32::MAX;
 
 /// What became of the delta points of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Accumulated {
+pub(crate) struct DeltaCounts {
     /// Points that had been added before.
     pub(crate) duplicates: u64,
     /// Points that began before the one before them ended.
@@ -63,7 +63,7 @@ pub(crate) struct Totals {
     places: HashMap<SeriesKey, u32>,
     /// Place of the total of each reference, plus one; 0: not known.
     by_reference: Vec<u32>,
-    parts: Box<[Part]>,
+    parts: Box<[TotalsPart]>,
     histogram_bytes: usize,
     swept_s: u32,
 }
@@ -75,7 +75,7 @@ struct Kept {
 
 /// The totals that are saved in one record.
 #[derive(Default)]
-struct Part {
+struct TotalsPart {
     places: Vec<u32>,
     changed: bool,
 }
@@ -95,7 +95,7 @@ impl Totals {
             free: Vec::new(),
             places: HashMap::new(),
             by_reference: Vec::new(),
-            parts: (0..PARTS).map(|_| Part::default()).collect(),
+            parts: (0..PARTS).map(|_| TotalsPart::default()).collect(),
             histogram_bytes: 0,
             swept_s: 0,
         }
@@ -249,7 +249,7 @@ impl Totals {
         &mut self,
         point: Point,
         key: impl FnOnce() -> SeriesKey,
-        accumulated: &mut Accumulated,
+        accumulated: &mut DeltaCounts,
     ) -> Result<(i64, TotalValue), NotAdded> {
         if self.known(point.series).is_none() {
             let series = key();

@@ -36,11 +36,11 @@ const RECORD_BYTES_MAX: usize = 4 << 20;
 
 /// The way into the commit loop, and out of it.
 pub(crate) struct Journal {
-    sender: mpsc::UnboundedSender<Submitted>,
-    shared: Arc<Shared>,
+    sender: mpsc::UnboundedSender<Submission>,
+    shared: Arc<SharedState>,
 }
 
-struct Shared {
+struct SharedState {
     queued_bytes: AtomicUsize,
     /// Bytes written in the current epoch.
     epoch_bytes: AtomicUsize,
@@ -49,7 +49,7 @@ struct Shared {
     failed: watch::Sender<Option<Arc<str>>>,
 }
 
-struct Submitted {
+struct Submission {
     seq: u64,
     epoch: u32,
     block: Vec<u8>,
@@ -69,7 +69,7 @@ pub(crate) struct Ticket<'j> {
 /// Resolves when the request is durable.
 pub(crate) struct Durable {
     acknowledged: oneshot::Receiver<()>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 impl Journal {
@@ -83,7 +83,7 @@ impl Journal {
     ) -> Self {
         // Bounded by `queued_bytes`, which is checked before a request is appended.
         let (sender, receiver) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             queued_bytes: AtomicUsize::new(0),
             epoch_bytes: AtomicUsize::new(0),
             durable_below: watch::channel(next_seq).0,
@@ -147,7 +147,7 @@ impl Journal {
         }
     }
 
-    /// Why nothing is acknowledged any more, if so.
+    /// Why journal failed: no more writes are acknowledged, if so.
     pub(crate) fn failed(&self) -> Option<Arc<str>> {
         self.shared.failed.borrow().clone()
     }
@@ -173,7 +173,7 @@ impl Ticket<'_> {
         let shared = &self.journal.shared;
         shared.queued_bytes.fetch_add(block.len(), Relaxed);
         let (acknowledge, acknowledged) = oneshot::channel();
-        let submitted = Submitted {
+        let submitted = Submission {
             seq: self.seq,
             epoch: self.epoch,
             block,
@@ -208,12 +208,12 @@ impl Durable {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn fail(&self, reason: &str) {
         self.failed.send_if_modified(|failed| {
             let first = failed.is_none();
             if first {
-                error!(reason, "nothing is acknowledged any more");
+                error!(reason, "journal failed: no more writes are acknowledged");
                 *failed = Some(reason.into());
             }
             first
@@ -228,11 +228,11 @@ impl Shared {
 
 struct CommitLoop {
     db: Db,
-    receiver: mpsc::UnboundedReceiver<Submitted>,
-    shared: Arc<Shared>,
+    receiver: mpsc::UnboundedReceiver<Submission>,
+    shared: Arc<SharedState>,
     commit_interval: Duration,
     /// Blocks that arrived, also those that are ahead of a slower request.
-    waiting: BTreeMap<u64, Submitted>,
+    waiting: BTreeMap<u64, Submission>,
     /// The first moment at which one of them is wanted.
     wanted: Option<Instant>,
     next_seq: u64,
@@ -301,7 +301,7 @@ impl CommitLoop {
         }
     }
 
-    fn enter(&mut self, submitted: Submitted) {
+    fn enter(&mut self, submitted: Submission) {
         let earlier = self.wanted.is_none_or(|wanted| submitted.wanted < wanted);
         if earlier {
             self.wanted = Some(submitted.wanted);
@@ -310,7 +310,7 @@ impl CommitLoop {
     }
 
     /// Everything that is next in sequence without a gap.
-    fn take_group(&mut self) -> Vec<Submitted> {
+    fn take_group(&mut self) -> Vec<Submission> {
         let mut group = Vec::new();
         while let Some(submitted) = self.waiting.remove(&self.next_seq) {
             self.next_seq += 1;
@@ -320,7 +320,7 @@ impl CommitLoop {
         group
     }
 
-    async fn commit(&self, group: &[Submitted]) -> Result<(), slatedb::Error> {
+    async fn commit(&self, group: &[Submission]) -> Result<(), slatedb::Error> {
         let mut batch = WriteBatch::new();
         let mut bytes = 0;
         let mut queued = 0;
@@ -344,7 +344,7 @@ impl CommitLoop {
 }
 
 /// Cuts a group into records: one epoch each, and not much more than the size limit.
-fn record_parts(group: &[Submitted]) -> impl Iterator<Item = &[Submitted]> {
+fn record_parts(group: &[Submission]) -> impl Iterator<Item = &[Submission]> {
     let (mut bytes, mut blocks) = (0, 1);
     group.chunk_by(move |a, b| {
         bytes += a.block.len();

@@ -48,7 +48,7 @@ type Decoding = oneshot::Receiver<Vec<DecodedRecord>>;
 
 /// What recovery found.
 #[derive(Debug, Default)]
-pub(crate) struct Recovered {
+pub(crate) struct Recovery {
     pub(crate) next_seq: u64,
     pub(crate) next_epoch: u32,
     /// Records that were read.
@@ -69,7 +69,7 @@ pub(crate) async fn recover(
     flushed: &[(BucketStart, u64)],
     strict: bool,
     now_ms: i64,
-) -> Result<Recovered> {
+) -> Result<Recovery> {
     let mut cursors = read_cursors(view).await?;
     for (hour, seq) in flushed {
         let cursor = cursors.entry(FlushUnit::Hour(*hour)).or_default();
@@ -199,12 +199,12 @@ async fn read_cursors(view: &View) -> Result<Cursors> {
     Ok(cursors)
 }
 
-async fn read_watermark(view: &View) -> Result<Recovered> {
+async fn read_watermark(view: &View) -> Result<Recovery> {
     // Sequence 0 and epoch 0 are never used: 0 means "none" elsewhere.
-    let mut found = Recovered {
+    let mut found = Recovery {
         next_seq: 1,
         next_epoch: 1,
-        ..Recovered::default()
+        ..Recovery::default()
     };
     if let Some(value) = view.get(&key::journal_watermark()).await? {
         let mark = watermark::decode(&value).map_err(Error::corrupt("journal watermark"))?;
@@ -224,7 +224,7 @@ struct Replay {
     now_ms: i64,
     strict: bool,
     bytes: usize,
-    found: Recovered,
+    found: Recovery,
 }
 
 impl Replay {
@@ -264,7 +264,7 @@ impl Replay {
             }
             if self.bytes - reported >= PROGRESS_BYTES {
                 reported = self.bytes;
-                let Recovered {
+                let Recovery {
                     records, samples, ..
                 } = self.found;
                 let mib = self.bytes >> 20;
@@ -366,7 +366,7 @@ impl Replay {
         let epoch = self.epoch;
         error!(
             ?key,
-            epoch, seq, reason, "journal record cannot be read: its epoch is kept"
+            epoch, seq, reason, "cannot read a journal record: its epoch is kept"
         );
         self.found.unreadable += 1;
         self.head.unreadable(epoch, seq, self.now_ms);

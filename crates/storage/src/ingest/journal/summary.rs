@@ -78,7 +78,7 @@ pub(super) async fn read_summaries(view: &View) -> Result<BTreeMap<u32, EpochSum
                 found.insert(epoch, summary);
             }
             _ => {
-                warn!(key = ?record.key, "summary of a journal epoch cannot be read: the epoch is")
+                warn!(key = ?record.key, "cannot read the summary of a journal epoch: the epoch is read instead")
             }
         }
     }

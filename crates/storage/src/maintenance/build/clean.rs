@@ -53,7 +53,7 @@ pub(crate) async fn clean_all(maintenance: &Arc<Maintenance>, watch: &Watch) -> 
             Ok(()) => {}
             Err(cause @ (Error::Closed(_) | Error::Store { .. })) => return Err(cause),
             Err(cause) => {
-                warn!(%bucket, %cause, "what was deleted from a bucket cannot be removed");
+                warn!(%bucket, %cause, "cannot clean deleted samples from a bucket");
                 result = result.and(Err(cause));
             }
         }
@@ -97,7 +97,7 @@ pub(crate) async fn clean_bucket(
         shortened = shortened.len(),
         erased = erased.len(),
         seconds = started.elapsed().as_secs_f64(),
-        "what was deleted has left the bucket"
+        "deleted samples cleaned from bucket"
     );
     maintenance.context.metrics.cleaned_buckets.add(1);
     Ok(())

@@ -34,8 +34,8 @@ use super::super::pace::Watch;
 use super::super::retire::{empty_buckets, segments_of};
 use super::clean_bucket;
 use super::commit;
-use super::phases::{Build, Stopped};
-use super::series_map::Unsorted;
+use super::phases::{Build, BuildError};
+use super::series_map::UnsortedRun;
 use super::sources::{self, Source, read_sources};
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
@@ -104,16 +104,16 @@ pub(crate) async fn coarsen_until(
         build.begin().await?;
     }
     while let Err(stopped) = build.run(&sources).await {
-        let Unsorted { source, id } = match stopped {
-            Stopped::Unsorted(unsorted) => unsorted,
-            Stopped::Failed(cause) => return Err(cause),
-            Stopped::Unusable(cause) => {
+        let UnsortedRun { source, id } = match stopped {
+            BuildError::UnsortedRun(unsorted) => unsorted,
+            BuildError::Failed(cause) => return Err(cause),
+            BuildError::Unusable(cause) => {
                 build.writer.forget_job().await?;
                 return Err(cause);
             }
         };
         // Nothing but ids that no flush has committed can be out of order.
-        warn!(%target, bucket = %sorted[source], id, "series are not in order: starting over");
+        warn!(%target, bucket = %sorted[source], id, "series are out of order: starting the job over");
         sources[source].break_run(id);
         clear(maintenance, &[target]).await?;
         build.writer.job = fresh_job(target, &sources);
@@ -161,7 +161,7 @@ pub(crate) async fn stored_job(maintenance: &Maintenance) -> Result<Option<Job>>
         Ok(job) => Ok(Some(job)),
         Err(cause) => {
             // As good as lost, which is harmless: its target is listed nowhere.
-            warn!(%cause, "the record of the running job cannot be read");
+            warn!(%cause, "cannot read the record of the interrupted job");
             Ok(None)
         }
     }
@@ -198,7 +198,7 @@ async fn job_for(
             return Ok((stored, true));
         }
         let other = stored.target;
-        info!(target = %other, "an unfinished job is not gone on with: what it wrote is dropped");
+        info!(target = %other, "discarding interrupted job: its sources changed");
         if other != target && !maintenance.buckets.listed().contains(&other) {
             stale.push(other);
         }
@@ -249,7 +249,7 @@ async fn clear(maintenance: &Maintenance, buckets: &[Bucket]) -> Result<()> {
         Ok(())
     } else {
         Err(Error::Unavailable(
-            "what an unfinished job has written is not dropped yet: trying again later".into(),
+            "records of a discarded job are not dropped yet: trying again later".into(),
         ))
     }
 }

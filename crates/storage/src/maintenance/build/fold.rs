@@ -55,7 +55,7 @@ const FOLDING: &str = "folding late samples in";
 
 /// What a fold did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Folded {
+pub(crate) struct FoldOutcome {
     /// Records that had late parts.
     pub(crate) records: u64,
     /// Whether the bucket is without late samples now: no flush came in between.
@@ -64,7 +64,7 @@ pub(crate) struct Folded {
 
 /// A record with late parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Late {
+enum LateRecord {
     Floats(SeriesId),
     Histograms(SeriesId),
 }
@@ -74,7 +74,7 @@ pub(crate) async fn fold(
     maintenance: &Arc<Maintenance>,
     bucket: Bucket,
     watch: &Watch,
-) -> Result<Folded> {
+) -> Result<FoldOutcome> {
     clean_bucket(maintenance, bucket, watch).await?;
     let meta_before = {
         let _no_flush = maintenance.ingest.lock_flushes().await;
@@ -96,7 +96,7 @@ pub(crate) async fn fold(
     }
     let clean = clear_dirty(maintenance, bucket, &meta_before).await?;
     info!(%bucket, records, clean, "late samples folded in");
-    Ok(Folded { records, clean })
+    Ok(FoldOutcome { records, clean })
 }
 
 /// Looks through a bucket for records that are not one column record.
@@ -104,7 +104,7 @@ async fn find_late(
     maintenance: &Arc<Maintenance>,
     bucket: Bucket,
     watch: &Watch,
-) -> Result<Vec<Late>> {
+) -> Result<Vec<LateRecord>> {
     let mut found = Vec::new();
     let view = maintenance.context.engine.live_view();
     for record_type in [RecordType::TimeSeries, RecordType::HistogramSeries] {
@@ -134,7 +134,7 @@ async fn find_late(
     Ok(found)
 }
 
-fn late_of(key: &Bytes, value: &Bytes) -> Option<Late> {
+fn late_of(key: &Bytes, value: &Bytes) -> Option<LateRecord> {
     match ParsedKey::parse(key).ok()? {
         ParsedKey::TimeSeries { series, .. } => {
             let parts = coarse_samples::parts(value);
@@ -142,12 +142,12 @@ fn late_of(key: &Bytes, value: &Bytes) -> Option<Late> {
                 [only] => matches!(coarse_samples::parse(only), Ok(Part::Columns(_))),
                 _ => false,
             };
-            (!folded).then_some(Late::Floats(series))
+            (!folded).then_some(LateRecord::Floats(series))
         }
         ParsedKey::HistogramSeries { series, .. } => {
             let parts = histogram_series::parts(value);
             let folded = matches!(&parts[..], [only] if histogram_series::is_columns(only));
-            (!folded).then_some(Late::Histograms(series))
+            (!folded).then_some(LateRecord::Histograms(series))
         }
         _ => None,
     }
@@ -157,7 +157,7 @@ fn late_of(key: &Bytes, value: &Bytes) -> Option<Late> {
 async fn fold_batch(
     maintenance: &Arc<Maintenance>,
     bucket: Bucket,
-    batch: &[Late],
+    batch: &[LateRecord],
 ) -> Result<usize> {
     let step = InPlace::begin(maintenance, bucket).await;
     let gets = batch
@@ -167,21 +167,21 @@ async fn fold_batch(
     let values = join_bounded(gets.collect(), concurrent).await?;
     let mut wanted = BTreeSet::new();
     for (late, value) in batch.iter().zip(&values) {
-        if let (Late::Floats(series), Some(value)) = (late, value) {
+        if let (LateRecord::Floats(series), Some(value)) = (late, value) {
             stored::add_referenced_columns(bucket, *series, value, &mut wanted)?;
         }
     }
     let mut columns = SharedColumns::new();
     stored::read_columns(&step.view, bucket, &wanted, &mut columns).await?;
-    let records: Vec<(Late, Bytes)> = batch
+    let records: Vec<(LateRecord, Bytes)> = batch
         .iter()
         .zip(values)
         .filter_map(|(late, value)| Some((*late, value?)))
         .collect();
     let work = move || {
         let folded = records.iter().map(|(late, value)| match late {
-            Late::Floats(series) => folded_floats(bucket, *series, value, &columns),
-            Late::Histograms(series) => folded_histograms(bucket, *series, value),
+            LateRecord::Floats(series) => folded_floats(bucket, *series, value, &columns),
+            LateRecord::Histograms(series) => folded_histograms(bucket, *series, value),
         });
         folded.collect::<Result<Rewrites>>()
     };
@@ -193,10 +193,10 @@ async fn fold_batch(
     Ok(bytes)
 }
 
-async fn read_value(view: &View, bucket: Bucket, late: Late) -> Result<Option<Bytes>> {
+async fn read_value(view: &View, bucket: Bucket, late: LateRecord) -> Result<Option<Bytes>> {
     match late {
-        Late::Floats(series) => view.get(&key::time_series(bucket, series)).await,
-        Late::Histograms(series) => view.get(&key::histogram_series(bucket, series)).await,
+        LateRecord::Floats(series) => view.get(&key::time_series(bucket, series)).await,
+        LateRecord::Histograms(series) => view.get(&key::histogram_series(bucket, series)).await,
     }
 }
 

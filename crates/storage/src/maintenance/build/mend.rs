@@ -33,10 +33,10 @@ use super::super::pace::Watch;
 use super::batches::{Batch, Batches, SeriesRecords};
 use super::clean_bucket;
 use super::commit::committed;
-use super::series::{Counted, Encoded, United, encode_series, unite};
-use super::series_map::{Merge, SeriesMap, Unsorted};
+use super::series::{EncodedSeries, MergedSeries, SampleCounts, encode_series, unite};
+use super::series_map::{Merge, SeriesMap, UnsortedRun};
 use super::sources::{Source, read_meta, read_sources};
-use super::time_columns::Place;
+use super::time_columns::TimesPlacement;
 use crate::buckets::list::Overlap;
 use crate::buckets::{put_list, stored_list};
 use crate::error::{Error, Result};
@@ -56,10 +56,10 @@ const NO_SERIES: u32 = u32::MAX;
 
 /// What a series of the inner bucket adds to the larger one.
 struct Addition {
-    encoded: Encoded,
+    encoded: EncodedSeries,
     /// Its id in the inner bucket, if the larger one does not have it.
     new_from: Option<SeriesId>,
-    added: Counted,
+    added: SampleCounts,
 }
 
 /// Lets the inner bucket join the larger one. Returns how many series it added something to.
@@ -105,7 +105,7 @@ pub(crate) async fn mend_until(
     mending.run(&view, &sources, &map).await?;
     mending.commit(&view, &sources).await?;
     let (series, seconds) = (mending.series, started.elapsed().as_secs_f64());
-    info!(%inside, %around, series, seconds, "a bucket has joined the larger one around it");
+    info!(%inside, %around, series, seconds, "bucket merged into the larger one around it");
     Ok(series)
 }
 
@@ -136,7 +136,7 @@ async fn refuse_unfinished(view: &View, source: &Source) -> Result<()> {
     let found = records.next().await;
     match found.map_err(Error::store("reading series"))? {
         Some(_) => Err(Error::Unavailable(
-            format!("a flush into {bucket} has not come to its end").into(),
+            format!("an interrupted flush into {bucket} has to be repeated first").into(),
         )),
         None => Ok(()),
     }
@@ -151,7 +151,7 @@ async fn map_series(
     loop {
         match merge_all(maintenance, watch, sources).await? {
             Ok(map) => return Ok(map),
-            Err(Unsorted { source, id }) => sources[source].break_run(id),
+            Err(UnsortedRun { source, id }) => sources[source].break_run(id),
         }
     }
 }
@@ -160,7 +160,7 @@ async fn merge_all(
     maintenance: &Maintenance,
     watch: &Watch,
     sources: &[Source],
-) -> Result<Result<SeriesMap, Unsorted>> {
+) -> Result<Result<SeriesMap, UnsortedRun>> {
     let view = maintenance.context.engine.live_view();
     let mut merge = Merge::new(sources);
     while !merge.is_done() {
@@ -390,11 +390,11 @@ fn additions(overlap: Overlap, batch: Batch, ids: &[u32], next_id: u32) -> Resul
         let before = newer.counted();
         let united = older.under(newer);
         let added = united.counted().since(before);
-        Ok((added != Counted::default()).then_some((old_id, united, added)))
+        Ok((added != SampleCounts::default()).then_some((old_id, united, added)))
     });
     let united: Vec<_> = united.collect::<Result<_>>()?;
     let mut next_id = next_id;
-    let mut numbered: Vec<(Option<SeriesId>, United, Counted)> = Vec::new();
+    let mut numbered: Vec<(Option<SeriesId>, MergedSeries, SampleCounts)> = Vec::new();
     for (old_id, mut series, added) in united.into_iter().flatten() {
         let known = ids.get(series.id as usize).copied();
         let known = known.filter(|id| *id != NO_SERIES);
@@ -411,7 +411,7 @@ fn additions(overlap: Overlap, batch: Batch, ids: &[u32], next_id: u32) -> Resul
     }
     let encoded = numbered.into_par_iter().map(|(new_from, series, added)| {
         Ok(Addition {
-            encoded: encode_series(overlap.around, &series, &Place::Own)?,
+            encoded: encode_series(overlap.around, &series, &TimesPlacement::Own)?,
             new_from,
             added,
         })

@@ -40,7 +40,7 @@ pub use coarsen::Outcome;
 pub(crate) use coarsen::coarsen_until;
 pub(crate) use coarsen::{coarsen, stored_job};
 #[cfg(feature = "testing")]
-pub(crate) use fold::Folded;
+pub(crate) use fold::FoldOutcome;
 pub(crate) use fold::{fold, load_dirty};
 pub(crate) use mend::mend;
 #[cfg(feature = "testing")]

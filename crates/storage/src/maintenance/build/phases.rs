@@ -14,7 +14,7 @@ use icecore_records::{Bucket, RecordType, SeriesId, key};
 use super::super::pace::Watch;
 use super::index::{PairMerge, remap};
 use super::samples::{columns_before, write_samples};
-use super::series_map::{Merge, SeriesMap, Unsorted};
+use super::series_map::{Merge, SeriesMap, UnsortedRun};
 use super::sources::Source;
 use super::verify::verify;
 use super::writer::JobWriter;
@@ -33,16 +33,16 @@ pub(super) struct Build<'j> {
 }
 
 /// Why a job did not come to its end.
-pub(super) enum Stopped {
+pub(super) enum BuildError {
     /// A run is not in label order: the job starts over with a run more.
-    Unsorted(Unsorted),
+    UnsortedRun(UnsortedRun),
     /// What was written is not what it should be: the next job has to start over.
     Unusable(Error),
     /// The next job can go on.
     Failed(Error),
 }
 
-impl Stopped {
+impl BuildError {
     /// For what looks at written records: damage there is not a matter of the sources.
     fn looking_back(cause: Error) -> Self {
         match cause {
@@ -52,7 +52,7 @@ impl Stopped {
     }
 }
 
-impl From<Error> for Stopped {
+impl From<Error> for BuildError {
     fn from(cause: Error) -> Self {
         Self::Failed(cause)
     }
@@ -65,13 +65,13 @@ impl Build<'_> {
         self.writer.settle().await
     }
 
-    pub(super) async fn run(&mut self, sources: &[Source]) -> Result<(), Stopped> {
+    pub(super) async fn run(&mut self, sources: &[Source]) -> Result<(), BuildError> {
         let map = self.write_series(sources).await?;
         self.write_index(sources, &map).await?;
         if let Phase::Samples { next_id } = self.writer.job.phase {
             let (maintenance, watch) = (self.maintenance, self.watch);
             let table = columns_before(maintenance, watch, self.writer.job.target, next_id).await;
-            let table = table.map_err(Stopped::looking_back)?;
+            let table = table.map_err(BuildError::looking_back)?;
             let writer = &mut self.writer;
             write_samples(maintenance, watch, sources, &map, next_id, table, writer).await?;
         }
@@ -88,11 +88,11 @@ impl Build<'_> {
             &job.counts,
         )
         .await;
-        verified.map_err(Stopped::looking_back)
+        verified.map_err(BuildError::looking_back)
     }
 
     /// Makes the series map and writes forward records, as far as they are not.
-    async fn write_series(&mut self, sources: &[Source]) -> Result<Arc<SeriesMap>, Stopped> {
+    async fn write_series(&mut self, sources: &[Source]) -> Result<Arc<SeriesMap>, BuildError> {
         let target = self.writer.job.target;
         let view = self.maintenance.context.engine.live_view();
         let first = match self.writer.job.phase {
@@ -116,7 +116,7 @@ impl Build<'_> {
                 })
             };
             let advanced = self.maintenance.context.job_pool.run(work).await??;
-            let (after, series) = advanced.map_err(Stopped::Unsorted)?;
+            let (after, series) = advanced.map_err(BuildError::UnsortedRun)?;
             merge = after;
             for new in series {
                 let id = SeriesId(new.id);

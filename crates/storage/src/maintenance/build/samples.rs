@@ -19,10 +19,10 @@ use rayon::prelude::*;
 
 use super::super::pace::Watch;
 use super::batches::{Batch, Batches, SeriesRecords};
-use super::series::{Encoded, encode_series, unite, weight};
+use super::series::{EncodedSeries, encode_series, unite, weight};
 use super::series_map::SeriesMap;
 use super::sources::Source;
-use super::time_columns::{ColumnTable, Place, WrittenColumns};
+use super::time_columns::{ColumnTable, TimesPlacement, WrittenColumns};
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
@@ -72,7 +72,7 @@ pub(super) async fn write_samples(
     Ok(())
 }
 
-fn put(writer: &mut JobWriter<'_>, series: Encoded) {
+fn put(writer: &mut JobWriter<'_>, series: EncodedSeries) {
     for (key, value) in series.records {
         writer.put(key, value);
     }
@@ -94,7 +94,7 @@ fn build(
     sources: &[Bucket],
     batch: Batch,
     mut table: ColumnTable,
-) -> Result<(Vec<Encoded>, ColumnTable)> {
+) -> Result<(Vec<EncodedSeries>, ColumnTable)> {
     let mut encoded = Vec::with_capacity(batch.series.len());
     let mut rest = &batch.series[..];
     while !rest.is_empty() {
@@ -106,7 +106,7 @@ fn build(
         for series in &united {
             places.push(match series.times_hash {
                 Some(hash) => table.place(hash, &series.floats.timestamps)?,
-                None => Place::Own,
+                None => TimesPlacement::Own,
             });
         }
         let pairs = united.par_iter().zip(&places);

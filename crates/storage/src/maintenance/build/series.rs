@@ -20,14 +20,14 @@ use icecore_records::{
 };
 
 use super::batches::SeriesRecords;
-use super::time_columns::{Place, shareable};
+use super::time_columns::{TimesPlacement, shareable};
 use crate::buckets::encode;
 use crate::buckets::record_kind::RecordKind;
 use crate::error::{Error, Result};
 use crate::stored::{self, Floats, SharedColumns, newest_wins};
 
 /// A series as its sources have it, united.
-pub(super) struct United {
+pub(super) struct MergedSeries {
     pub(super) id: u32,
     pub(super) floats: Floats,
     histograms: Vec<HistogramEntry>,
@@ -41,13 +41,13 @@ pub(super) struct United {
 
 /// How much a series has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct SampleCounts {
     pub(super) floats: u64,
     pub(super) histograms: u64,
     pub(super) exemplars: u64,
 }
 
-impl Counted {
+impl SampleCounts {
     /// What has come since `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Counted {
 
 /// What is written of a series, and what that adds to the counts of the job.
 #[derive(Default)]
-pub(super) struct Encoded {
+pub(super) struct EncodedSeries {
     pub(super) id: u32,
     pub(super) records: Vec<(Bytes, Bytes)>,
     pub(super) floats_read: u64,
@@ -91,8 +91,8 @@ pub(super) fn unite(
     sources: &[Bucket],
     columns: &[SharedColumns],
     series: &SeriesRecords,
-) -> Result<United> {
-    let mut united = United {
+) -> Result<MergedSeries> {
+    let mut united = MergedSeries {
         id: series.id,
         floats: Floats::default(),
         histograms: Vec::new(),
@@ -133,7 +133,7 @@ fn lay_starts(starts: &mut Vec<(i64, i64)>, newer: Vec<(i64, i64)>) {
     *starts = newest_wins(std::mem::take(starts), newer, |start| start.0);
 }
 
-impl United {
+impl MergedSeries {
     /// Lays it under what a newer bucket has of the same time: where that has a sample, of whatever
     /// kind, no other counts.
     pub(super) fn under(mut self, newer: Self) -> Self {
@@ -162,8 +162,8 @@ impl United {
         self
     }
 
-    pub(super) fn counted(&self) -> Counted {
-        Counted {
+    pub(super) fn counted(&self) -> SampleCounts {
+        SampleCounts {
             floats: self.floats.len() as u64,
             histograms: self.histograms.len() as u64,
             exemplars: self.exemplars.len() as u64,
@@ -214,9 +214,13 @@ impl United {
 }
 
 /// Encodes a series for the target and decodes it again.
-pub(super) fn encode_series(target: Bucket, united: &United, place: &Place) -> Result<Encoded> {
+pub(super) fn encode_series(
+    target: Bucket,
+    united: &MergedSeries,
+    place: &TimesPlacement,
+) -> Result<EncodedSeries> {
     let id = SeriesId(united.id);
-    let mut encoded = Encoded {
+    let mut encoded = EncodedSeries {
         id: united.id,
         floats_read: united.floats_read,
         floats: united.floats.len() as u64,
@@ -224,10 +228,10 @@ pub(super) fn encode_series(target: Bucket, united: &United, place: &Place) -> R
         exemplars: united.exemplars.len() as u64,
         has_starts: !united.starts.is_empty(),
         range_ms: united.range_ms(),
-        ..Encoded::default()
+        ..EncodedSeries::default()
     };
     let mut put = |key: Bytes, value: Bytes| encoded.records.push((key, value));
-    if let Place::New(column, value, _) = place {
+    if let TimesPlacement::New(column, value, _) = place {
         put(key::time_column(target, *column), value.clone());
     }
     let mut put = |kind: RecordKind, value: Bytes| put(kind.key(target, id), value);
@@ -254,8 +258,13 @@ pub(super) fn encode_series(target: Bucket, united: &United, place: &Place) -> R
     Ok(encoded)
 }
 
-fn encode_floats(target: Bucket, id: SeriesId, floats: &Floats, place: &Place) -> Result<Bytes> {
-    if let Place::New(column, _, list) | Place::Known(column, list) = place
+fn encode_floats(
+    target: Bucket,
+    id: SeriesId,
+    floats: &Floats,
+    place: &TimesPlacement,
+) -> Result<Bytes> {
+    if let TimesPlacement::New(column, _, list) | TimesPlacement::Known(column, list) = place
         && list.len() == floats.len()
         && let Ok(len) = u32::try_from(floats.len())
     {

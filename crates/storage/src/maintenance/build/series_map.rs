@@ -80,7 +80,7 @@ pub(super) struct NewSeries {
 
 /// A run is not in label order: it has to end before this id.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unsorted {
+pub(super) struct UnsortedRun {
     pub(super) source: usize,
     pub(super) id: u32,
 }
@@ -192,7 +192,7 @@ impl Merge {
     }
 
     /// Gives out series until a run has to be read on.
-    pub(super) fn advance(&mut self) -> Result<Vec<NewSeries>, Unsorted> {
+    pub(super) fn advance(&mut self) -> Result<Vec<NewSeries>, UnsortedRun> {
         let mut found = Vec::new();
         for at in 0..self.cursors.len() {
             self.line_up(at)?;
@@ -228,7 +228,7 @@ impl Merge {
     }
 
     /// Lines up the next labels of a run with those of the others.
-    fn line_up(&mut self, at: usize) -> Result<(), Unsorted> {
+    fn line_up(&mut self, at: usize) -> Result<(), UnsortedRun> {
         let cursor = &mut self.cursors[at];
         let Some(entry) = cursor.page.front() else {
             return Ok(());
@@ -241,7 +241,7 @@ impl Merge {
             .as_ref()
             .is_some_and(|last| *last > entry.labels)
         {
-            return Err(Unsorted {
+            return Err(UnsortedRun {
                 source: cursor.source,
                 id: entry.id,
             });

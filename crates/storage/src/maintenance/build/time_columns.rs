@@ -48,7 +48,7 @@ fn hash(timestamps: &[i64]) -> u128 {
 
 /// Where the timestamps of a series go.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum TimesPlacement {
     Own,
     /// Into this column, which is to be written with the series.
     New(u32, Bytes, Arc<TimeList>),
@@ -93,23 +93,23 @@ impl ColumnTable {
     }
 
     /// Decides about the next list, which [`shareable`] gave this hash.
-    pub(super) fn place(&mut self, hash: u128, timestamps: &[i64]) -> Result<Place> {
+    pub(super) fn place(&mut self, hash: u128, timestamps: &[i64]) -> Result<TimesPlacement> {
         match self.seen.get(&hash) {
             Some(Seen::Column(column)) => {
                 let list = &self.columns[*column as usize];
-                return Ok(Place::Known(*column, Arc::clone(list)));
+                return Ok(TimesPlacement::Known(*column, Arc::clone(list)));
             }
             Some(Seen::Once) => {}
             None => {
                 self.remember(hash);
-                return Ok(Place::Own);
+                return Ok(TimesPlacement::Own);
             }
         }
         let column = self.columns.len() as u32;
         let value = Bytes::from(time_column::encode(self.target.start_ms(), timestamps));
         let list = stored::decode_column(self.target, column, &value)?;
         if self.bytes + list.heap_bytes() > self.bytes_max {
-            return Ok(Place::Own);
+            return Ok(TimesPlacement::Own);
         }
         let (mut decoded, all) = (Vec::with_capacity(list.len()), 0..list.len());
         list.copy_into(all, &mut decoded);
@@ -122,7 +122,7 @@ impl ColumnTable {
         self.bytes += list.heap_bytes();
         self.columns.push(Arc::clone(&list));
         self.seen.insert(hash, Seen::Column(column));
-        Ok(Place::New(column, value, list))
+        Ok(TimesPlacement::New(column, value, list))
     }
 
     fn remember(&mut self, hash: u128) {
@@ -183,8 +183,12 @@ impl WrittenColumns {
         };
         match (column, table.place(hash, &timestamps)?) {
             // The latter after a collision of hashes.
-            (None, Place::Own | Place::Known(..)) => Ok(()),
-            (Some(was), Place::New(is, ..) | Place::Known(is, _)) if was == is => Ok(()),
+            (None, TimesPlacement::Own | TimesPlacement::Known(..)) => Ok(()),
+            (Some(was), TimesPlacement::New(is, ..) | TimesPlacement::Known(is, _))
+                if was == is =>
+            {
+                Ok(())
+            }
             _ => Err(error("its timestamps would lie elsewhere now")),
         }
     }
@@ -216,9 +220,9 @@ mod tests {
             let timestamps = list(table, *number);
             let hash = shareable(&timestamps).unwrap();
             made.push(match table.place(hash, &timestamps).unwrap() {
-                Place::Own => 'o',
-                Place::New(..) => 'n',
-                Place::Known(..) => 'k',
+                TimesPlacement::Own => 'o',
+                TimesPlacement::New(..) => 'n',
+                TimesPlacement::Known(..) => 'k',
             });
         }
         made

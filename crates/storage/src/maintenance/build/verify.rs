@@ -65,7 +65,7 @@ pub(super) async fn verify(
     if counts.postings != counts.labels {
         // The sources are like that: a flush that was cut off leaves series without postings.
         let (postings, labels) = (counts.postings, counts.labels);
-        warn!(%target, postings, labels, "the index does not name every label of every series");
+        warn!(%target, postings, labels, "the index lacks postings of some series");
     }
     Ok(())
 }

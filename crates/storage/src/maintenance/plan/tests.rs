@@ -28,7 +28,7 @@ fn covers(larger: Bucket, smaller: Bucket) -> bool {
 }
 
 /// What is done next.
-fn next(situation: &Situation<'_>) -> Option<Piece> {
+fn next(situation: &PlanInput<'_>) -> Option<CoarsenPlan> {
     waiting(situation).into_iter().next()
 }
 
@@ -60,8 +60,8 @@ impl World {
         self
     }
 
-    fn situation(&self) -> Situation<'_> {
-        Situation {
+    fn situation(&self) -> PlanInput<'_> {
+        PlanInput {
             buckets: &self.buckets,
             written_ms: &self.written_ms,
             busy_hours: &self.busy_hours,
@@ -181,8 +181,8 @@ fn buckets_that_overlap_wait_until_they_are_mended() {
 }
 
 /// Plans by looking at every bucket for every window.
-fn looking_at_everything(situation: &Situation<'_>) -> Vec<Piece> {
-    let mut all: Vec<Piece> = Vec::new();
+fn looking_at_everything(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
+    let mut all: Vec<CoarsenPlan> = Vec::new();
     for (size, sources_min) in ladder::windows(situation.everything) {
         let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
         for source in situation.buckets.iter().filter(|b| b.size < size) {
@@ -211,7 +211,7 @@ fn looking_at_everything(situation: &Situation<'_>) -> Vec<Piece> {
                 && !situation.buckets.iter().any(|b| covers(*b, target))
                 && !all.iter().any(|larger| covers(larger.target, target));
             if ready {
-                all.push(Piece { target, sources });
+                all.push(CoarsenPlan { target, sources });
             }
         }
     }

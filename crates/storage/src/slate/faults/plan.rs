@@ -70,7 +70,7 @@ pub struct FaultCounts {
     pub refused: u64,
 }
 
-struct Scripted {
+struct ScriptedFault {
     operation: Operation,
     path_part: String,
     fault: Fault,
@@ -82,7 +82,7 @@ pub(super) struct Shared {
     enabled: AtomicBool,
     off: AtomicBool,
     attempts: Mutex<HashMap<(Operation, Path), u64>>,
-    scripted: Mutex<Vec<Scripted>>,
+    scripted: Mutex<Vec<ScriptedFault>>,
     /// Puts until the power goes off; negative: it stays on.
     puts_left: AtomicI64,
     crashed_at: Mutex<Option<Path>>,
@@ -116,7 +116,7 @@ impl Shared {
     }
 
     pub(super) fn script(&self, operation: Operation, path_part: &str, fault: Fault, times: usize) {
-        self.scripted.lock().push(Scripted {
+        self.scripted.lock().push(ScriptedFault {
             operation,
             path_part: path_part.to_owned(),
             fault,

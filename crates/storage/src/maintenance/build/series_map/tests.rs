@@ -46,7 +46,7 @@ fn source(hour: u32, runs: &[Vec<String>]) -> (Source, Records) {
 fn merged(
     sources: &[(Source, Records)],
     page_len: usize,
-) -> Result<(Vec<NewSeries>, SeriesMap), Unsorted> {
+) -> Result<(Vec<NewSeries>, SeriesMap), UnsortedRun> {
     let plain: Vec<&Source> = sources.iter().map(|(source, _)| source).collect();
     let records: Vec<&Records> = sources.iter().map(|(_, records)| records).collect();
     let mut merge = Merge::new(plain.iter().copied());
@@ -129,7 +129,7 @@ fn a_run_that_is_not_in_order_is_found_and_broken() {
     ];
     for page_len in [1, 2, 10] {
         let found = merged(&sources, page_len).err();
-        assert_eq!(found, Some(Unsorted { source: 0, id: 2 }), "{page_len}");
+        assert_eq!(found, Some(UnsortedRun { source: 0, id: 2 }), "{page_len}");
     }
     sources[0].0.break_run(2);
     let (found, map) = merged(&sources, 2).unwrap();
