@@ -210,7 +210,7 @@ impl Credentials {
         header: &HeaderValue,
         hashing: &HashingPool,
     ) -> Result<Roles, AuthError> {
-        match presented(header)? {
+        match parse_header(header)? {
             AuthHeader::Bearer(token) => self.roles_of_token(token),
             AuthHeader::Basic { user, password } => {
                 let fingerprint = self.fingerprints.as_ref().map(|key| {
@@ -280,7 +280,7 @@ impl Credentials {
     }
 }
 
-fn presented(header: &HeaderValue) -> Result<AuthHeader<'_>, AuthError> {
+fn parse_header(header: &HeaderValue) -> Result<AuthHeader<'_>, AuthError> {
     let bytes = header.as_bytes();
     if bytes.len() > AUTHORIZATION_BYTES_MAX {
         return Err(AuthError::Malformed("Authorization is too long"));

@@ -5,7 +5,12 @@ use chrono::{DateTime, FixedOffset, NaiveDate, NaiveTime, SecondsFormat, Utc};
 
 /// `2023-11-14T22:13:20Z`, with milliseconds where there are some.
 pub(crate) fn format_ms(ms: i64) -> String {
-    let time = DateTime::from_timestamp_millis(ms).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    let limit = if ms < 0 {
+        DateTime::<Utc>::MIN_UTC
+    } else {
+        DateTime::<Utc>::MAX_UTC
+    };
+    let time = DateTime::from_timestamp_millis(ms).unwrap_or(limit);
     let text = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
     // The sign in front of years above 9999.
     text.trim_start_matches('+').into()

@@ -26,7 +26,7 @@ impl Buffers {
         self.0.lock().pop().unwrap_or_default()
     }
 
-    pub(super) fn give_back(&self, mut buffer: Vec<u8>) {
+    pub(super) fn recycle(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut kept = self.0.lock();
         if buffer.capacity() <= KEPT_BYTES_MAX && kept.len() < KEPT_BUFFERS_MAX {
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn large_buffers_are_let_go() {
         let buffers = Buffers::default();
-        buffers.give_back(Vec::with_capacity(KEPT_BYTES_MAX + 1));
+        buffers.recycle(Vec::with_capacity(KEPT_BYTES_MAX + 1));
         assert_eq!(buffers.take().capacity(), 0);
-        buffers.give_back(Vec::with_capacity(100));
+        buffers.recycle(Vec::with_capacity(100));
         assert!(buffers.take().capacity() >= 100);
     }
 }

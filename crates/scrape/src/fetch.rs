@@ -88,7 +88,7 @@ pub(super) async fn fetch(
         Source::Http(client) => client,
         Source::Own(page) => return own(page).await,
     };
-    let asked = ask(client, job, target, buffers);
+    let asked = request(client, job, target, buffers);
     match tokio::time::timeout(target.spec.timeout, asked).await {
         Ok(fetched) => fetched,
         Err(_) => {
@@ -113,7 +113,7 @@ async fn own(page: &SelfMetricsPage) -> Result<Body, FetchError> {
     })
 }
 
-async fn ask(
+async fn request(
     client: &HttpClient,
     job: &Job,
     target: &Target,
@@ -172,7 +172,7 @@ async fn ask(
         .map_err(|error| failed(causes(error)))?
     {
         if (bytes.len() + chunk.len()) as u64 > limit {
-            buffers.give_back(bytes);
+            buffers.recycle(bytes);
             return Err(FetchError::new(Failure::Body, body::TOO_LARGE));
         }
         bytes.extend_from_slice(&chunk);

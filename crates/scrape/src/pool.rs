@@ -186,7 +186,7 @@ impl PoolTask {
         let mut due: Option<Instant> = None;
         loop {
             let at = match due {
-                Some(due) if self.all_heard() => due,
+                Some(due) if self.all_reported() => due,
                 Some(due) => due.max(patience),
                 None => patience,
             };
@@ -203,7 +203,7 @@ impl PoolTask {
                     None => return self.stop(LoopCommand::Stop).await,
                 },
                 Some((provider, groups)) = updates.recv() => {
-                    if self.hear(provider, groups) {
+                    if self.update(provider, groups) {
                         due = due.or(Some(next_sync));
                     }
                 }
@@ -253,12 +253,12 @@ impl PoolTask {
         }
     }
 
-    fn all_heard(&self) -> bool {
+    fn all_reported(&self) -> bool {
         self.providers.iter().all(|provider| provider.has_reported)
     }
 
     /// Takes an update of a provider; `false` for one that was removed.
-    fn hear(&mut self, number: u64, groups: Vec<TargetGroup>) -> bool {
+    fn update(&mut self, number: u64, groups: Vec<TargetGroup>) -> bool {
         let provider = self.providers.iter_mut().find(|p| p.number == number);
         let Some(provider) = provider else {
             return false;

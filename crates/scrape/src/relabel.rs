@@ -25,7 +25,7 @@ impl LabelSet {
 
     /// The value, empty for a label that is not there.
     pub(crate) fn get(&self, name: &str) -> &str {
-        match self.place(name) {
+        match self.position(name) {
             Ok(at) => self.0.get(at).map_or("", |(_, value)| value),
             Err(_) => "",
         }
@@ -34,7 +34,7 @@ impl LabelSet {
     /// Sets a label; the empty value removes it.
     pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let (name, value) = (name.into(), value.into());
-        match self.place(&name) {
+        match self.position(&name) {
             Ok(at) if value.is_empty() => {
                 self.0.remove(at);
             }
@@ -67,7 +67,7 @@ impl LabelSet {
         self.0.is_empty()
     }
 
-    fn place(&self, name: &str) -> Result<usize, usize> {
+    fn position(&self, name: &str) -> Result<usize, usize> {
         self.0
             .binary_search_by(|(other, _)| other.as_str().cmp(name))
     }

@@ -346,7 +346,7 @@ impl Scrape<'_> {
                     body_bytes,
                 }),
             };
-            context.buffers.give_back(body.bytes);
+            context.buffers.recycle(body.bytes);
             drop(permit);
             result
         };

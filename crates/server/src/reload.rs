@@ -77,11 +77,11 @@ async fn apply(app: &App, scraping: &ScrapeManager) -> Result<Changes, String> {
     scraping
         .reload(config.scrape(), config.scraping.itself)
         .await?;
-    put_in_force(app, config);
+    activate(app, config);
     Ok(changes)
 }
 
-fn put_in_force(app: &App, config: Config) {
+fn activate(app: &App, config: Config) {
     telemetry::set_level(config.log.level);
     app.set_config(config);
 }

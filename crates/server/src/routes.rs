@@ -419,7 +419,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         let known = route.and_then(|route| other_method(route, request.method()));
         known.unwrap_or_else(|| StatusCode::NO_CONTENT.into_response())
     } else {
-        answer(&app, route, admitted(&app, route, request, next)).await
+        answer(&app, route, check_access(&app, route, request, next)).await
     };
     app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
@@ -447,7 +447,7 @@ fn until_done(response: Response, kept: impl Send + 'static) -> Response {
 }
 
 /// Checks access first: without it, unknown paths look like known ones.
-async fn admitted(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
+async fn check_access(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
     let certificate = request.extensions().get::<Arc<PeerCertificate>>();
     let role = route.map(|route| route.role);
     let headers = request.headers();

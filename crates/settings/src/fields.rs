@@ -62,7 +62,7 @@ impl<'f> SourceFile<'f> {
     pub fn into_problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| {
-            let (path, at) = problem.place.as_ref()?;
+            let (path, at) = problem.location.as_ref()?;
             let other = (path != self.file).then(|| path.clone());
             Some((other, at.line, at.column))
         });
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
         Some(text.clone())
     }
 
-    /// A text with its place; an empty one counts as not given.
+    /// A text with its position; an empty one counts as not given.
     pub fn spanned_text(&mut self, key: &'static str) -> Option<Spanned<String>> {
         let value = self.text(key).filter(|text| !text.is_empty())?;
         let at = self.position(key);

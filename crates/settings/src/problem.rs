@@ -25,7 +25,7 @@ pub struct Problem {
     pub subject: String,
     pub reason: String,
     /// Where in the configuration file; `None` for flags and the environment.
-    pub place: Option<(PathBuf, Position)>,
+    pub location: Option<(PathBuf, Position)>,
     /// What would be right, where that can be guessed.
     pub hint: Option<String>,
 }
@@ -35,7 +35,7 @@ impl Problem {
         Self {
             subject: subject.into(),
             reason: reason.into(),
-            place: None,
+            location: None,
             hint: None,
         }
     }
@@ -45,7 +45,7 @@ impl Problem {
     }
 
     pub fn at(mut self, file: &Path, position: Position) -> Self {
-        self.place = Some((file.into(), position));
+        self.location = Some((file.into(), position));
         self
     }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Problem {
             write!(f, "{}: ", self.subject)?;
         }
         f.write_str(&self.reason)?;
-        if let Some((file, position)) = &self.place {
+        if let Some((file, position)) = &self.location {
             write!(f, ", at {position} of {}", file.display())?;
         }
         if let Some(hint) = &self.hint {

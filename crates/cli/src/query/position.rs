@@ -7,7 +7,7 @@ pub(super) fn point_at(error: anyhow::Error, query: &str) -> anyhow::Error {
     let Some(WrongUsage(message)) = error.downcast_ref() else {
         return error;
     };
-    let Some((line, column)) = place_in(message) else {
+    let Some((line, column)) = position_in(message) else {
         return error;
     };
     let Some(text) = query.lines().nth(line - 1) else {
@@ -18,7 +18,7 @@ pub(super) fn point_at(error: anyhow::Error, query: &str) -> anyhow::Error {
 }
 
 /// Line and column of `…: 1:7: parse error: …`, both from 1.
-fn place_in(message: &str) -> Option<(usize, usize)> {
+fn position_in(message: &str) -> Option<(usize, usize)> {
     let (before, _) = message.split_once(": parse error")?;
     let place = before.rsplit(' ').next()?;
     let (line, column) = place.split_once(':')?;

@@ -137,7 +137,7 @@ impl Export {
             None
         };
         let mut slices = match &noted {
-            Some(noted) => Slices::noted(noted)?,
+            Some(noted) => Slices::from_state(noted)?,
             None => {
                 let end = end.unwrap_or_else(|| times.of_now().saturating_add(AHEAD_MS));
                 if start.is_some_and(|start| start > end) {
@@ -233,7 +233,7 @@ impl Slices {
         }
     }
 
-    fn noted(state: &Value) -> anyhow::Result<Self> {
+    fn from_state(state: &Value) -> anyhow::Result<Self> {
         let number = |key: &str| state[key].as_i64().context("invalid state file");
         Ok(Self {
             start_ms: number("start_ms")?,
@@ -301,7 +301,7 @@ impl Slices {
         let (next_ms, end_ms) = (self.next_ms, self.end_ms);
         let slice_of = |ms: i64| ms.div_euclid(self.slice_ms);
         let mut search = Search::new(slice_of(next_ms), slice_of(end_ms));
-        while let Some((first, last)) = search.asks() {
+        while let Some((first, last)) = search.next_probe() {
             let start_ms = first.saturating_mul(self.slice_ms).max(next_ms);
             let slices_end = last.saturating_add(1).saturating_mul(self.slice_ms);
             let range = (start_ms, slices_end.saturating_sub(1).min(end_ms));
@@ -342,7 +342,7 @@ impl Search {
     }
 
     /// The first and the last of the slices to ask about next; `None` at the end of the search.
-    fn asks(&self) -> Option<(i64, i64)> {
+    fn next_probe(&self) -> Option<(i64, i64)> {
         let last = match self.found_by {
             Some(by) if by <= self.first => return None,
             Some(by) => self.first + (by - self.first - 1) / 2,
@@ -354,7 +354,7 @@ impl Search {
 
     /// Whether there was something in what was asked about.
     fn answered(&mut self, something: bool) {
-        let Some((_, last)) = self.asks() else {
+        let Some((_, last)) = self.next_probe() else {
             return;
         };
         if something {
@@ -564,7 +564,7 @@ mod tests {
         ] {
             let mut search = Search::new(first, end);
             let mut questions = 0;
-            while let Some((from, to)) = search.asks() {
+            while let Some((from, to)) = search.next_probe() {
                 assert!(first <= from && from <= to && to <= end);
                 search.answered(data.is_some_and(|slice| (from..=to).contains(&slice)));
                 questions += 1;
@@ -581,7 +581,7 @@ mod tests {
             let data = [7, 9, 10, 25];
             let expected = data.into_iter().find(|slice| *slice >= first);
             let mut search = Search::new(first, 29);
-            while let Some((from, to)) = search.asks() {
+            while let Some((from, to)) = search.next_probe() {
                 search.answered(data.iter().any(|slice| (from..=to).contains(slice)));
             }
             assert_eq!(search.found(), expected, "from {first}");
@@ -604,7 +604,7 @@ mod tests {
                 assert!(to >= from && to <= end);
                 assert!(slice == 0 || from.div_euclid(slice) == to.div_euclid(slice));
                 slices.taken(to, 7);
-                let again = Slices::noted(&slices.state()).unwrap();
+                let again = Slices::from_state(&slices.state()).unwrap();
                 assert_eq!(again.next(), slices.next());
                 next = to + 1;
             }

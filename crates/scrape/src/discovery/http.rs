@@ -27,7 +27,7 @@ pub(super) async fn run(
     let mut known = KnownGroups::default();
     let mut made: Option<HttpClient> = None;
     loop {
-        let asked = ask(&url, &shown, refresh, &client, &mut made);
+        let asked = fetch_groups(&url, &shown, refresh, &client, &mut made);
         let answer = tokio::select! {
             () = updates.closed() => return,
             answer = tokio::time::timeout(patience(refresh), asked) => answer,
@@ -49,7 +49,7 @@ pub(super) async fn run(
     }
 }
 
-pub(super) async fn ask(
+pub(super) async fn fetch_groups(
     url: &str,
     shown: &str,
     refresh: Duration,

@@ -302,7 +302,7 @@ async fn a_body_has_a_limit() {
     let url = format!("http://{address}/targets");
     let mut made = None;
     let client = HttpClientConfig::default();
-    let error = http::ask(&url, &url, SHORT, &client, &mut made).await;
+    let error = http::fetch_groups(&url, &url, SHORT, &client, &mut made).await;
     assert!(error.unwrap_err().contains("more than"));
 }
 

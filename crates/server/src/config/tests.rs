@@ -96,7 +96,7 @@ fn problems(result: Result<Config, ConfigError>) -> Vec<String> {
             .into_iter()
             .map(|mut problem| {
                 // The directory is random, the rest is what the user sees.
-                if let Some((path, _)) = &mut problem.place {
+                if let Some((path, _)) = &mut problem.location {
                     *path = path.file_name().unwrap().into();
                 }
                 problem.to_string()

@@ -206,7 +206,7 @@ impl ActiveRequest {
     }
 
     /// It is ours to produce the next piece.
-    fn asked(&self) {
+    fn requested(&self) {
         self.requests.0.lock().handed_over.remove(&self.id);
     }
 }
@@ -239,7 +239,7 @@ impl HttpBody for TrackedBody {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(_))) => self.request.handed_over(),
-            Poll::Ready(None | Some(Err(_))) | Poll::Pending => self.request.asked(),
+            Poll::Ready(None | Some(Err(_))) | Poll::Pending => self.request.requested(),
         }
         polled
     }

@@ -7,7 +7,12 @@ pub(crate) const NEVER: &str = "0001-01-01T00:00:00Z";
 
 /// `2026-01-02T03:04:05.678Z`.
 pub(crate) fn format(ms: i64) -> String {
-    let time = DateTime::from_timestamp_millis(ms).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    let limit = if ms < 0 {
+        DateTime::<Utc>::MIN_UTC
+    } else {
+        DateTime::<Utc>::MAX_UTC
+    };
+    let time = DateTime::from_timestamp_millis(ms).unwrap_or(limit);
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
