@@ -98,7 +98,7 @@ impl GlobalCheck {
                 tombstones::decode(&record.value).map(drop)
             }
             ParsedKey::RestoreMark => {
-                let reason = "a restore into this database has not come to its end";
+                let reason = "a restore into this database has not finished";
                 self.findings
                     .problem(ProblemKind::Store, &record.key, reason);
                 restore_mark::decode(&record.value).map(drop)
