@@ -158,7 +158,7 @@ fn a_node_exporter_is_scraped_and_a_signal_reloads() {
     std::fs::write(&file, "nonsense: 1\n").expect("it can be written");
     served.hang_up();
     let deadline = Instant::now() + PATIENCE;
-    while !served.log().contains("could not be loaded") {
+    while !served.log().contains("cannot load configuration") {
         assert!(Instant::now() < deadline, "{}", served.log());
         std::thread::sleep(Duration::from_millis(50));
     }
