@@ -1,7 +1,6 @@
 //! A client that is not ours: the OpenTelemetry SDK of Python, every instrument, cumulative and
 //! delta.
 
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value as Json;
@@ -38,11 +37,8 @@ pub(crate) fn python_has(modules: &str) -> bool {
         .status();
     let there = found.is_ok_and(|status| status.success());
     if !there {
-        // Past the test harness, which keeps what passing tests print to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: python3 without {modules} (pip install opentelemetry-sdk opentelemetry-exporter-otlp)"
-        );
+        let cure = "pip install opentelemetry-sdk opentelemetry-exporter-otlp";
+        skipped_tests::skip(&format!("Python with {modules}"), cure);
     }
     there
 }

@@ -1,7 +1,6 @@
 //! The same promises on a real S3 interface: `moto_server` (PyPI), started here where it is
 //! installed.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -29,11 +28,7 @@ impl Moto {
     /// `None`, and said so, where it is not installed.
     fn start() -> Option<Self> {
         if !installed() {
-            // Past the test harness, which keeps what passing tests print to itself.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: moto_server is not installed (pip install 'moto[server]')"
-            );
+            skipped_tests::skip("the server on S3", "pip install 'moto[server]'");
             return None;
         }
         let address = free_address();

@@ -169,9 +169,9 @@ fn given_scripts() -> Option<PathBuf> {
     if scripts.is_dir() {
         return Some(scripts);
     }
-    println!(
-        "SKIPPED: {} is not there (set ICECORE_SHARED to the directory that has promqltest/)",
-        scripts.display()
+    skipped_tests::skip(
+        "Prometheus' own PromQL scripts",
+        "set ICECORE_SHARED to the directory that has promqltest/",
     );
     None
 }

@@ -425,7 +425,7 @@ impl Prometheus {
             .output()
             .is_err()
         {
-            eprintln!("SKIPPED: there is no `prometheus` on this machine");
+            skipped_tests::skip("remote read by Prometheus", "apt install prometheus");
             return None;
         }
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

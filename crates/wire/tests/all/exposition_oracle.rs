@@ -179,7 +179,10 @@ fn abuts(line: &[u8]) -> bool {
 #[test]
 fn the_same_as_prometheus_textparse() {
     let Ok(program) = std::env::var("ICECORE_TEXTPARSE") else {
-        println!("skipped: ICECORE_TEXTPARSE does not name the program of testdata/wire/textparse");
+        skipped_tests::skip(
+            "pages compared with Prometheus' parser",
+            "build testdata/wire/textparse and set ICECORE_TEXTPARSE to it",
+        );
         return;
     };
     let count =
@@ -251,7 +254,7 @@ const DAMAGES: &[&str] = &[
 #[test]
 fn the_same_bodies_are_refused_by_promtool() {
     if Command::new("promtool").arg("--version").output().is_err() {
-        println!("skipped: promtool is not installed");
+        skipped_tests::skip("pages compared with promtool", "apt install prometheus");
         return;
     }
     let mut random = Random(5);

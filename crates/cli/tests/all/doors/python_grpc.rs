@@ -47,9 +47,7 @@ impl PythonGrpc {
             })
         });
         if started.is_none() {
-            eprintln!(
-                "SKIPPED: OTLP over gRPC: python3 with grpcio is missing (pip install grpcio)"
-            );
+            skipped_tests::skip("OTLP over gRPC from Python", "pip install grpcio");
         }
         started
     }

@@ -49,7 +49,10 @@ const PRINTED_MAX: usize = 40;
 #[test]
 fn answers_are_those_of_prometheus() {
     let Some(binary) = Binary::find() else {
-        println!("SKIPPED: no prometheus binary found (see ICECORE_PROMETHEUS)");
+        skipped_tests::skip(
+            "answers compared with Prometheus",
+            "install it, or set ICECORE_PROMETHEUS to its binary",
+        );
         return;
     };
     if !binary.is_current() {

@@ -34,7 +34,7 @@ async fn moto() -> Option<Moto> {
         .stderr(Stdio::null())
         .spawn();
     let Ok(process) = process else {
-        eprintln!("moto_server is not installed: nothing is tested");
+        skipped_tests::skip("storage on S3", "pip install 'moto[server]'");
         return None;
     };
     let moto = Moto {

@@ -1,7 +1,5 @@
 //! Wide backfills end, leave few files behind, and leave live writes alone.
 
-use std::io::Write as _;
-
 use futures::TryStreamExt;
 use icecore_model::Matcher;
 use icecore_storage::testing::Hooks;
@@ -121,11 +119,7 @@ fn a_year_of_hours_goes_by_while_others_write() {
 fn ten_years_of_hours_go_by_while_others_write() {
     match std::env::var_os("ICECORE_LONG_TESTS") {
         Some(_) => check_hours(10 * 365 * 24),
-        // Past the test harness, which keeps what passing tests print to itself.
-        None => drop(writeln!(
-            std::io::stderr(),
-            "SKIPPED: ten years of hours take long; ICECORE_LONG_TESTS=1 runs them"
-        )),
+        None => skipped_tests::skip("ten years of hours", "ICECORE_LONG_TESTS=1 runs them"),
     }
 }
 
