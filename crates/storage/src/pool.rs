@@ -3,6 +3,8 @@
 //! Requests and maintenance have a pool each: the slices of a job take tenths of a second, and a
 //! request must not wait behind one.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Reason, Result};
@@ -31,14 +33,19 @@ impl Pool {
             .map_err(|cause| Error::Unavailable(Reason::caused("no CPU pool", cause)))
     }
 
-    /// Runs `work` on the pool and waits for it without blocking an async worker.
+    /// Runs `work` on the pool and waits for it without blocking an async worker. Where the caller
+    /// is on a CPU pool already, as a query is while it computes, it runs there: handing a few
+    /// microseconds of work to another thread and back would take longer than the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.start(work).await.map_err(|_| {
-            Error::Unavailable("work on the CPU pool failed; the log has the cause".into())
-        })
+        let failed =
+            || Error::Unavailable("work on the CPU pool failed; the log has the cause".into());
+        if rayon::current_thread_index().is_some() {
+            return catch_unwind(AssertUnwindSafe(work)).map_err(|_| failed());
+        }
+        self.start(work).await.map_err(|_| failed())
     }
 
     /// Runs `work` on the pool. The receiver is told that the sender is gone if it panics.
@@ -49,12 +56,43 @@ impl Pool {
         let (sender, receiver) = oneshot::channel();
         self.0.spawn(move || {
             // A panic in `work` drops the sender; the pool's thread and the process go on.
-            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            let done = catch_unwind(AssertUnwindSafe(work));
             if let Ok(value) = done {
                 // The asker may have gone away.
                 let _ = sender.send(value);
             }
         });
         receiver
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_stays_on_a_cpu_thread_and_leaves_an_async_one() {
+        let pool = Pool::for_requests().unwrap();
+        let name = || std::thread::current().name().map(str::to_owned);
+        let there = pool.run(name).await.unwrap();
+        assert!(there.is_some_and(|name| name.starts_with("cpu-")));
+        let other = Pool::for_jobs().unwrap();
+        let stays = move || {
+            let here = std::thread::current().id();
+            let ran = futures::executor::block_on(pool.run(|| std::thread::current().id()));
+            ran.unwrap() == here
+        };
+        assert!(other.run(stays).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_on_either_thread() {
+        let pool = Pool::for_requests().unwrap();
+        assert!(pool.run(|| panic!("on purpose")).await.is_err());
+        let inside = move || {
+            let panicked = pool.run(|| panic!("on purpose"));
+            futures::executor::block_on(panicked).is_err()
+        };
+        assert!(Pool::for_jobs().unwrap().run(inside).await.unwrap());
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct ReadCache {
 }
 
 enum State {
-    Settled(Arc<BucketCache>),
+    Stable(Arc<BucketCache>),
     /// A flush is writing into it, or failed to.
     Changing,
 }
@@ -121,9 +121,9 @@ impl ReadCache {
         let mut states = self.buckets.lock();
         let view = view()?;
         let pinned = buckets.iter().map(|bucket| {
-            let settled = || State::Settled(Arc::new(BucketCache::new(&self.budget, false)));
-            match states.entry(*bucket).or_insert_with(settled) {
-                State::Settled(cache) => Arc::clone(cache),
+            let stable = || State::Stable(Arc::new(BucketCache::new(&self.budget, false)));
+            match states.entry(*bucket).or_insert_with(stable) {
+                State::Stable(cache) => Arc::clone(cache),
                 State::Changing => Arc::new(BucketCache::new(&self.budget, true)),
             }
         });
@@ -133,7 +133,7 @@ impl ReadCache {
     /// A flush is about to write into a bucket: what is known of it will not hold any more.
     pub(crate) fn begin_change(&self, bucket: Bucket) {
         let before = self.buckets.lock().insert(bucket, State::Changing);
-        if let Some(State::Settled(cache)) = before {
+        if let Some(State::Stable(cache)) = before {
             cache.retire();
         }
     }
@@ -216,7 +216,7 @@ impl ReadCache {
     /// Forgets buckets of which nothing is known any more and that nobody reads.
     fn forget_empty(&self) {
         self.buckets.lock().retain(|_, state| match state {
-            State::Settled(part) => Arc::strong_count(part) > 1 || !part.is_empty(),
+            State::Stable(part) => Arc::strong_count(part) > 1 || !part.is_empty(),
             State::Changing => true,
         });
     }
@@ -233,7 +233,7 @@ impl ReadCache {
         }));
         let buckets = self.buckets.lock();
         parts.extend(buckets.iter().filter_map(|(bucket, state)| match state {
-            State::Settled(part) => {
+            State::Stable(part) => {
                 let part = SectionRef::Bucket(Arc::clone(part));
                 Some((Section::Bucket(*bucket), part))
             }

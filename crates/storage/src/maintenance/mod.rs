@@ -8,11 +8,12 @@
 
 pub(crate) mod build;
 mod delete;
+pub(crate) mod garbage;
 mod jobs;
 pub(crate) mod pace;
 pub(crate) mod plan;
 pub(crate) mod retire;
-pub(crate) mod settle;
+
 mod skipped;
 mod snapshots;
 mod status;

@@ -1,7 +1,7 @@
 //! The task that does the jobs: mending, coarsening, folding, dropping what was replaced, sweeping.
 //!
 //! ```text
-//! requested run  flush ─► mend, coarsen until nothing is left ─► fold, clean ─► drop ─► settle
+//! requested run  flush ─► mend, coarsen until nothing is left ─► fold, clean ─► drop ─► garbage
 //! by itself      drop retired ─► mend or coarsen a window, else fold or clean a bucket ─► repeat
 //! ```
 //!
@@ -23,10 +23,10 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, stored_job};
+use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
 use super::retire::drop_retired;
-use super::settle::settle;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
 use super::sweep::sweep;
@@ -50,7 +50,7 @@ const PLAN_AGAIN: Duration = Duration::from_millis(100);
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a run waits for the store to come to rest. What is left then follows by itself.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(300);
+const GARBAGE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Bytes of manifests and of the log that a run waits for. What is less goes with the next
 /// collection.
@@ -336,8 +336,10 @@ async fn rest(maintenance: &Arc<Maintenance>) -> Result<()> {
     // What follows takes as long as SlateDB's compactor does.
     info!("compacting and collecting garbage");
     ingest::flush_and_drain(&maintenance.ingest).await?;
-    let deadline = Instant::now() + SETTLE_PATIENCE;
-    settle(maintenance, deadline, LOG_BYTES).await.map(drop)
+    let deadline = Instant::now() + GARBAGE_PATIENCE;
+    collect_garbage(maintenance, deadline, LOG_BYTES)
+        .await
+        .map(drop)
 }
 
 /// Waiting for the compactor ends when the database closes. Only for what may be cut anywhere.

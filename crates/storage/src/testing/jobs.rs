@@ -8,11 +8,11 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::ingest::flush::HoldGuard;
 use crate::maintenance::build::{FoldOutcome, fold};
+use crate::maintenance::garbage::collect_garbage;
 use crate::maintenance::pace::Watch;
-use crate::maintenance::settle::settle;
 
 /// How long a test waits for the compactor.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
+const GARBAGE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Hooks on [`Database`] that stand in for a job.
 pub trait JobHooks {
@@ -27,7 +27,7 @@ pub trait JobHooks {
 
     /// Joins all segments and deletes every file that nothing refers to. False when a reader keeps
     /// some.
-    fn settle_store(&self) -> impl Future<Output = Result<bool>> + Send;
+    fn collect_garbage_now(&self) -> impl Future<Output = Result<bool>> + Send;
 
     /// Folds the late samples of a bucket in. Returns how many records had some, and whether the
     /// bucket is without any now.
@@ -57,9 +57,9 @@ impl JobHooks for Database {
         (passed, watch.gave_way())
     }
 
-    async fn settle_store(&self) -> Result<bool> {
-        let deadline = tokio::time::Instant::now() + SETTLE_PATIENCE;
-        settle(&self.maintenance, deadline, 0).await
+    async fn collect_garbage_now(&self) -> Result<bool> {
+        let deadline = tokio::time::Instant::now() + GARBAGE_PATIENCE;
+        collect_garbage(&self.maintenance, deadline, 0).await
     }
 
     async fn fold_now(&self, bucket: Bucket) -> Result<(u64, bool)> {

@@ -396,7 +396,7 @@ async fn a_busy_writer_is_no_problem() {
         clean(&options.store).await;
     }
     flushed_more(&db, 8).await;
-    assert!(db.settle_store().await.unwrap());
+    assert!(db.collect_garbage_now().await.unwrap());
     // The state of then is gone: it starts over with the one of now.
     let report = held.check(CheckOptions::default()).await.unwrap();
     assert!(report.is_clean(), "{report:#?}");

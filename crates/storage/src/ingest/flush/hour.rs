@@ -247,7 +247,7 @@ impl HourFlush<'_> {
         for slice in by_id.chunks(SLICE_SERIES) {
             for (at, mut assembled) in self.assemble(slice.to_vec()).await? {
                 let id = ids[at];
-                self.settle_with_bucket(id, &mut assembled).await?;
+                self.override_stored(id, &mut assembled).await?;
                 self.count(&assembled);
                 if !assembled.stream.is_empty() {
                     let stream = std::mem::take(&mut assembled.stream);
@@ -303,7 +303,7 @@ impl HourFlush<'_> {
 
     /// What is written now beats what the bucket holds at the same times: where a float takes the
     /// place of a stored histogram, or a sample without start that of one with, this must be said.
-    async fn settle_with_bucket(&self, id: SeriesId, assembled: &mut SeriesValues) -> Result<()> {
+    async fn override_stored(&self, id: SeriesId, assembled: &mut SeriesValues) -> Result<()> {
         let view = self.ingest.context.engine.live_view();
         if self.meta.has_histograms
             && let Some(stored) = view

@@ -89,7 +89,7 @@ impl BucketCheck {
             }
         }
         let covered = self.needs_journal() && covers(view, self.bucket).await?;
-        self.settle(covered);
+        self.conclude(covered);
         Ok(self.findings)
     }
 
@@ -249,7 +249,7 @@ impl BucketCheck {
         unlisted || self.has_uncommitted_series() || !self.meta_gaps().is_empty()
     }
 
-    fn settle(&mut self, covered: bool) {
+    fn conclude(&mut self, covered: bool) {
         let bucket = self.bucket;
         let committed = self.committed();
         let gaps = self.meta_gaps();
@@ -293,9 +293,9 @@ impl BucketCheck {
             let key = key::time_column(bucket, *first);
             self.findings.note(&key, text);
         }
-        self.series.settle(bucket, committed, &mut self.findings);
+        self.series.conclude(bucket, committed, &mut self.findings);
         let postings = std::mem::replace(&mut self.postings, Postings::new(bucket));
-        postings.settle(committed, &mut self.findings);
+        postings.conclude(committed, &mut self.findings);
     }
 
     fn uncommitted_series(&mut self, committed: u32, covered: bool) {

@@ -59,7 +59,7 @@ impl GlobalCheck {
                 self.record(&record);
             }
         }
-        self.settle();
+        self.conclude();
         let buckets = self.listed.union(&self.found).copied().collect();
         Ok((self.findings, buckets))
     }
@@ -129,7 +129,7 @@ impl GlobalCheck {
         Ok(())
     }
 
-    fn settle(&mut self) {
+    fn conclude(&mut self) {
         let used = self
             .watermark
             .map_or(0, |mark| mark.next_seq.saturating_sub(1));
@@ -144,12 +144,12 @@ impl GlobalCheck {
                 self.findings.problem(ProblemKind::Cursor, key, reason);
             }
         }
-        self.settle_buckets();
+        self.conclude_buckets();
         self.findings.counts.buckets = self.listed.len() as u64;
     }
 
     /// The list against itself and against what maintenance says.
-    fn settle_buckets(&mut self) {
+    fn conclude_buckets(&mut self) {
         let list_key = key::bucket_list();
         for bucket in &self.listed {
             if bucket.start_ms() % bucket.size.duration_ms() != 0 {

@@ -3,7 +3,7 @@
 //! ```text
 //! globals: list, journal, cursors, catalog, what lies elsewhere ─► buckets
 //! per bucket, in key order: dictionary ─► forward ─► inverted ─► samples ─► meta
-//!    ─► histograms ─► exemplars ─► (journal) ─► cursor ─► settle
+//!    ─► histograms ─► exemplars ─► (journal) ─► cursor ─► conclude
 //! ```
 //!
 //! Holds always:

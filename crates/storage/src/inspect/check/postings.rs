@@ -94,7 +94,7 @@ impl Postings {
     }
 
     /// Ids from `committed` on may still be on their way into the index.
-    pub(super) fn settle(mut self, committed: u32, findings: &mut Findings) {
+    pub(super) fn conclude(mut self, committed: u32, findings: &mut Findings) {
         let absent = self.expected.drain().filter_map(|(pair, ids)| {
             Some(Incomplete {
                 pair,

@@ -106,7 +106,7 @@ impl SeriesCheck {
     }
 
     /// Compares the two sides. Ids from `committed` on may still be on their way.
-    pub(super) fn settle(&mut self, bucket: Bucket, committed: u32, findings: &mut Findings) {
+    pub(super) fn conclude(&mut self, bucket: Bucket, committed: u32, findings: &mut Findings) {
         self.dictionary.sort_unstable();
         for (fingerprint, id) in &self.dictionary {
             let found = self.forward.binary_search_by_key(id, |forward| forward.id);

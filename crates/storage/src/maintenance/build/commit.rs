@@ -59,7 +59,7 @@ pub(super) async fn commit(
     put_list(&mut batch, &listed, &sources, now_ms);
     let written = writer.write(batch).await;
     committed(maintenance, written, target, &sources, now_ms).await?;
-    writer.settle().await?;
+    writer.make_durable().await?;
     failpoint::pass("coarsen.committed");
     Ok(())
 }

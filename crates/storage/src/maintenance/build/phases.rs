@@ -62,7 +62,7 @@ impl Build<'_> {
     /// Says durably that the job is under way, before anything of it is written.
     pub(super) async fn begin(&mut self) -> Result<()> {
         self.writer.write_out().await?;
-        self.writer.settle().await
+        self.writer.make_durable().await
     }
 
     pub(super) async fn run(&mut self, sources: &[Source]) -> Result<(), BuildError> {

@@ -125,7 +125,7 @@ pub(super) fn unite(
             }
         }
     }
-    united.settle();
+    united.normalize();
     Ok(united)
 }
 
@@ -158,7 +158,7 @@ impl MergedSeries {
         lay_starts(&mut self.histogram_starts, newer.histogram_starts);
         self.exemplars.extend(newer.exemplars);
         self.floats_read += newer.floats_read;
-        self.settle();
+        self.normalize();
         self
     }
 
@@ -170,7 +170,7 @@ impl MergedSeries {
         }
     }
 
-    fn settle(&mut self) {
+    fn normalize(&mut self) {
         self.histograms.retain(|entry| entry.value.is_some());
         if !self.histograms.is_empty() && !self.floats.is_empty() {
             self.drop_beaten_floats();

@@ -94,7 +94,7 @@ impl<'j> JobWriter<'j> {
     }
 
     /// Waits until all that was written is durable.
-    pub(super) async fn settle(&mut self) -> Result<()> {
+    pub(super) async fn make_durable(&mut self) -> Result<()> {
         self.flush_wal().await
     }
 
@@ -103,7 +103,7 @@ impl<'j> JobWriter<'j> {
         let mut batch = WriteBatch::new();
         batch.delete(key::maintenance_job());
         self.write(batch).await?;
-        self.settle().await
+        self.make_durable().await
     }
 
     /// Writes one batch as it is.

@@ -1,4 +1,4 @@
-//! After settling, the directory holds what is referred to.
+//! After garbage collection the directory holds what is referred to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::read::SelectStream;
 fn world_at(directory: &Path) -> World {
     let mut world = World::at(directory.to_str().unwrap(), None);
     world.options.store.fsync = false;
-    // Nobody but `settle` deletes anything while the test runs.
+    // Nobody but `collect_garbage` deletes anything while the test runs.
     world.options.store.gc_interval = Duration::from_secs(3600);
     world.options.store.gc_min_age = Duration::from_secs(300);
     world
@@ -73,15 +73,15 @@ async fn the_directory_holds_what_is_referred_to() {
     let old_wal_is_gone = || !files(directory.path(), "wal").iter().any(is_old);
 
     // A compaction that began by itself may end after the files are deleted: once more.
-    let mut settled = false;
+    let mut collected = false;
     for _ in 0..6 {
-        settled = settle(&db.maintenance, far(), 0).await.unwrap();
+        collected = collect_garbage(&db.maintenance, far(), 0).await.unwrap();
         assert!(old_wal_is_gone(), "{old_wal:?}");
-        if settled && files(directory.path(), "compacted").len() == referenced(&db) {
+        if collected && files(directory.path(), "compacted").len() == referenced(&db) {
             break;
         }
     }
-    assert!(settled);
+    assert!(collected);
     let left = files(directory.path(), "compacted");
     assert_eq!(left.len(), referenced(&db), "{left:?}");
     let manifests = files(directory.path(), "manifest");
@@ -120,7 +120,11 @@ async fn a_little_of_the_log_is_left_to_the_next_collection() {
     assert!(log_bytes > 0);
     let before = files(directory.path(), "compacted");
     let started = Instant::now();
-    assert!(settle(&db.maintenance, far(), 1 << 30).await.unwrap());
+    assert!(
+        collect_garbage(&db.maintenance, far(), 1 << 30)
+            .await
+            .unwrap()
+    );
     let took = started.elapsed();
     let left = files(directory.path(), "compacted");
     assert!(!left.is_superset(&before), "files with records are gone");
@@ -141,8 +145,8 @@ async fn a_reader_keeps_the_files_that_it_may_use() {
     let mut read = stream.next().await.unwrap().unwrap().len();
     let joined = db.context.engine.join(far()).await;
     assert!(joined.unwrap(), "every segment is one run");
-    let settled = settle(&db.maintenance, Instant::now(), 0).await;
-    assert!(!settled.unwrap());
+    let collected = collect_garbage(&db.maintenance, Instant::now(), 0).await;
+    assert!(!collected.unwrap());
     assert!(files(directory.path(), "compacted").is_superset(&before));
     while let Some(more) = stream.next().await.unwrap() {
         read += more.len();

@@ -1,4 +1,5 @@
-//! Settling: the store holds what is referred to and nothing else, each segment in one run.
+//! Garbage collection on request: the store holds what is referred to and nothing else, each
+//! segment in one run.
 //!
 //! Holds always:
 //! - No file is deleted that a reader of this process may still use: the readers that began before
@@ -25,7 +26,7 @@ const READERS_POLL: Duration = Duration::from_millis(50);
 /// reads the database; what is left then follows within minutes. The same goes for manifests and
 /// files of the log, which have to be older than others before they may go, if those are less than
 /// `log_bytes`: nobody waits for a few kilobytes.
-pub(crate) async fn settle(
+pub(crate) async fn collect_garbage(
     maintenance: &Arc<Maintenance>,
     deadline: Instant,
     log_bytes: u64,
@@ -40,7 +41,7 @@ pub(crate) async fn settle(
     tokio::time::sleep(ages.records).await;
     // So that whoever begins to read from here on does not look for the files that go.
     let known = engine.db().refresh_manifest().await;
-    known.map_err(Error::store("settling"))?;
+    known.map_err(Error::store("collecting garbage"))?;
     if !readers_end(maintenance, deadline).await {
         debug!("a reader still uses old files");
         return Ok(false);
@@ -65,9 +66,9 @@ async fn begin_file(maintenance: &Maintenance) -> Result<()> {
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::journal_watermark(), watermark::encode(mark));
     let written = maintenance.context.engine.db().write(batch).await;
-    let _handle = written.map_err(Error::store("settling"))?;
+    let _handle = written.map_err(Error::store("collecting garbage"))?;
     let logged = maintenance.context.engine.db().flush().await;
-    logged.map_err(Error::store("settling"))?;
+    logged.map_err(Error::store("collecting garbage"))?;
     maintenance.context.engine.flush_memtable().await
 }
 
