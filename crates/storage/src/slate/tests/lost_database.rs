@@ -20,6 +20,11 @@ async fn remove_manifests(store: &Arc<dyn ObjectStore>) {
     }
 }
 
+/// Removes a directory in which the engine may be writing a file at that moment.
+fn remove(directory: &std::path::Path) {
+    while std::fs::remove_dir_all(directory).is_err() && directory.exists() {}
+}
+
 #[tokio::test]
 async fn a_removed_directory_ends_the_engine_and_stays_removed() {
     for removed in ["", "db", "db/manifest"] {
@@ -29,7 +34,7 @@ async fn a_removed_directory_ends_the_engine_and_stays_removed() {
         let engine = Engine::open(&options, None).await.unwrap();
         put(&engine, journal_key(1, 1), b"one").await.unwrap();
         let removed = data.join(removed);
-        std::fs::remove_dir_all(&removed).unwrap();
+        remove(&removed);
         assert!(put(&engine, journal_key(1, 2), b"two").await.is_err());
         let Closed::Failed(reason) = engine.closed().await else {
             panic!("it goes on");
@@ -46,7 +51,7 @@ async fn an_idle_engine_notices_that_its_directory_is_removed() {
     let directory = tempfile::tempdir().unwrap();
     let engine = Engine::open(&in_directory(&directory), None).await.unwrap();
     put(&engine, journal_key(1, 1), b"one").await.unwrap();
-    std::fs::remove_dir_all(directory.path().join("db")).unwrap();
+    remove(&directory.path().join("db"));
     let noticed = tokio::time::timeout(Duration::from_secs(10), engine.closed()).await;
     assert!(matches!(noticed.unwrap(), Closed::Failed(_)));
 }
