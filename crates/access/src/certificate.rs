@@ -62,7 +62,13 @@ fn names(der: &[u8]) -> Option<(Option<String>, Vec<String>)> {
             match name {
                 GeneralName::RFC822Name(name)
                 | GeneralName::DNSName(name)
-                | GeneralName::URI(name) => sans.push((*name).to_owned()),
+                | GeneralName::URI(name) => {
+                    // They are ASCII; the parser lets UTF-8 through.
+                    if !name.is_ascii() {
+                        return None;
+                    }
+                    sans.push((*name).to_owned());
+                }
                 GeneralName::IPAddress(bytes) => {
                     sans.extend(address(bytes).map(|address| address.to_string()));
                 }
@@ -71,14 +77,17 @@ fn names(der: &[u8]) -> Option<(Option<String>, Vec<String>)> {
             }
         }
     }
-    Some((common_name(certificate.subject()), sans))
+    Some((common_name(certificate.subject())?, sans))
 }
 
-/// With several common names, none counts: it would be unclear which one the authority meant.
-fn common_name(subject: &X509Name<'_>) -> Option<String> {
+/// With several common names, none counts: it would be unclear which one the authority meant. One
+/// that cannot be read is an error.
+fn common_name(subject: &X509Name<'_>) -> Option<Option<String>> {
     let mut names = subject.iter_common_name();
-    let name = names.next().filter(|_| names.next().is_none())?;
-    name.as_str().ok().map(Into::into)
+    match names.next().filter(|_| names.next().is_none()) {
+        Some(name) => Some(Some(name.as_str().ok()?.to_owned())),
+        None => Some(None),
+    }
 }
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {
@@ -132,6 +141,30 @@ mod tests {
             assert!(read.has_san(san), "{san} is not in {read:?}");
         }
         assert!(!read.has_san("Agent Smith"));
+    }
+
+    /// What no authority should sign gets nobody in, also by its other names.
+    #[test]
+    fn a_name_that_is_not_as_it_should_be_voids_all_names() {
+        let names = ["zz.example", "agent.example"];
+        let sans = names.map(|name| SanType::DnsName(name.try_into().unwrap()));
+        let good = certificate(Some("yy agent"), sans.into());
+        assert!(PeerCertificate::read(&good, true).has_san("agent.example"));
+        for (ascii, bytes) in [(b"zz", [0xc3, 0xa9]), (b"yy", [0xff, 0xff])] {
+            let mut bad = good.clone();
+            let places: Vec<usize> = (0..bad.len() - 1)
+                .filter(|at| bad[*at..].starts_with(ascii))
+                .collect();
+            assert!(!places.is_empty());
+            places
+                .iter()
+                .for_each(|at| bad[*at..*at + 2].copy_from_slice(&bytes));
+            let read = PeerCertificate::read(&bad, true);
+            assert!(
+                read.sans.is_empty() && read.common_name().is_none(),
+                "{read:?}"
+            );
+        }
     }
 
     #[test]

@@ -33,19 +33,28 @@ impl Pool {
             .map_err(|cause| Error::Unavailable(Reason::caused("no CPU pool", cause)))
     }
 
-    /// Runs `work` on the pool and waits for it without blocking an async worker. Where the caller
-    /// is on a CPU pool already, as a query is while it computes, it runs there: handing a few
-    /// microseconds of work to another thread and back would take longer than the work.
+    /// Runs `work` on the pool and waits for it without blocking an async worker.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let failed =
-            || Error::Unavailable("work on the CPU pool failed; the log has the cause".into());
-        if rayon::current_thread_index().is_some() {
+        self.start(work).await.map_err(|_| failed())
+    }
+
+    /// The same for work that is small, for example on a number of series that is known to be.
+    /// Where the caller is on a CPU pool already, as a query is while it computes, it runs there:
+    /// handing it to another thread and back would take longer than the work. What is large, or
+    /// done for several buckets at once, must not: it would hold up the query's timeout and its
+    /// other reads.
+    pub(crate) async fn run_small<T: Send + 'static>(
+        &self,
+        is_small: bool,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        if is_small && rayon::current_thread_index().is_some() {
             return catch_unwind(AssertUnwindSafe(work)).map_err(|_| failed());
         }
-        self.start(work).await.map_err(|_| failed())
+        self.run(work).await
     }
 
     /// Runs `work` on the pool. The receiver is told that the sender is gone if it panics.
@@ -66,6 +75,10 @@ impl Pool {
     }
 }
 
+fn failed() -> Error {
+    Error::Unavailable("work on the CPU pool failed; the log has the cause".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,10 +92,18 @@ mod tests {
         let other = Pool::for_jobs().unwrap();
         let stays = move || {
             let here = std::thread::current().id();
-            let ran = futures::executor::block_on(pool.run(|| std::thread::current().id()));
+            let ran =
+                futures::executor::block_on(pool.run_small(true, || std::thread::current().id()));
             ran.unwrap() == here
         };
         assert!(other.run(stays).await.unwrap());
+        let pool = Pool::for_requests().unwrap();
+        let leaves = move || {
+            let here = std::thread::current().id();
+            let ran = pool.run_small(false, || std::thread::current().id());
+            futures::executor::block_on(ran).unwrap() != here
+        };
+        assert!(other.run(leaves).await.unwrap());
     }
 
     #[tokio::test]
@@ -90,7 +111,7 @@ mod tests {
         let pool = Pool::for_requests().unwrap();
         assert!(pool.run(|| panic!("on purpose")).await.is_err());
         let inside = move || {
-            let panicked = pool.run(|| panic!("on purpose"));
+            let panicked = pool.run_small(true, || panic!("on purpose"));
             futures::executor::block_on(panicked).is_err()
         };
         assert!(Pool::for_jobs().unwrap().run(inside).await.unwrap());

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use icecore_model::{Labels, Matcher, MemoryBudget, Reservation, SelectHints};
 use icecore_records::bucket_meta::{self, BucketMeta};
@@ -24,6 +25,9 @@ use crate::read::Reader;
 use crate::slate::fetch::join_bounded;
 use crate::slate::fetch::{FetchedRecord, fetch};
 use crate::slate::read_view::View;
+
+/// Series whose selection is small work, a few milliseconds at most.
+const SMALL_SERIES: usize = 16 << 10;
 
 /// Buckets that are resolved at once.
 pub(super) const CONCURRENT_BUCKETS: usize = 8;
@@ -133,7 +137,12 @@ pub(crate) async fn resolve_series(
         let held = reserve(&memory, found.heap_bytes())?;
         Ok::<_, Error>((found, held))
     };
-    let (in_head, head_held) = reader.context.pool.run(select).await??;
+    let in_memory = reader
+        .head
+        .as_ref()
+        .map_or(0, |head| head.series.load(Relaxed));
+    let is_small = in_memory <= SMALL_SERIES;
+    let (in_head, head_held) = reader.context.pool.run_small(is_small, select).await??;
     let leased = reader.buckets.lease(range_ms.0, range_ms.1);
     let views = views_of(reader, &leased)?;
     let mut searches = Vec::with_capacity(views.len());
@@ -156,6 +165,7 @@ pub(crate) async fn resolve_series(
             matching.retain_present(reader, range_ms).await?;
         }
     }
+    let is_small = found.series() <= SMALL_SERIES;
     let look_up = move || {
         // Labels and postings were added, which selections without samples would do for ever.
         found.cache.make_room();
@@ -165,7 +175,7 @@ pub(crate) async fn resolve_series(
             Ok(LabelLookup::Some(found))
         }
     };
-    let mut found = match reader.context.pool.run(look_up).await?? {
+    let mut found = match reader.context.pool.run_small(is_small, look_up).await?? {
         LabelLookup::All(resolved) => return Ok(resolved),
         LabelLookup::Some(found) => found,
     };
@@ -314,6 +324,12 @@ impl Found {
             missing |= !found.look_up_labels();
         }
         !missing
+    }
+
+    /// Series that were found, those of several buckets several times.
+    fn series(&self) -> usize {
+        let stored: usize = self.matching.iter().map(|found| found.ids.len()).sum();
+        self.in_head.series.len() + stored
     }
 
     fn check_count(&self, series: Option<usize>) -> Result<()> {

@@ -102,7 +102,8 @@ impl SelectStream {
             let labels = resolved.labels.of(batch).into_iter();
             labels.map(without_samples).collect()
         };
-        self.reader.context.pool.run(make).await
+        // A batch is bounded, so its work is small.
+        self.reader.context.pool.run_small(true, make).await
     }
 
     async fn read(&mut self, batch: Range<usize>) -> Result<Vec<SeriesSamples>> {
@@ -120,7 +121,7 @@ impl SelectStream {
             .reader
             .context
             .pool
-            .run(move || {
+            .run_small(true, move || {
                 let (cache, places) = (&work.reader.buckets.cache(), work.places.clone());
                 let chunks = look_up_stored(cache, &work.resolved, places, work.range_ms);
                 work.count_stored(&chunks);
