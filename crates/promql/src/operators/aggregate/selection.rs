@@ -218,14 +218,29 @@ impl Accumulator for TopK<'_> {
     }
 }
 
+/// Rows that have a value left, and their memory.
+#[derive(Default)]
+struct KeptRows {
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+impl KeptRows {
+    fn add(&mut self, row: Row) {
+        if !row.values.is_empty() {
+            self.bytes += row.heap_bytes();
+            self.rows.push(row);
+        }
+    }
+}
+
 /// `limitk`: the first rows of each group that have a value.
 pub(super) struct LimitK {
     groups: Groups,
     counts: Vec<usize>,
     /// For each group the number of rows selected at each step.
     taken: Vec<Vec<usize>>,
-    rows: Vec<Row>,
-    held: usize,
+    kept: KeptRows,
 }
 
 impl LimitK {
@@ -234,8 +249,7 @@ impl LimitK {
             groups,
             counts,
             taken: Vec::new(),
-            rows: Vec::new(),
-            held: 0,
+            kept: KeptRows::default(),
         }
     }
 }
@@ -254,20 +268,17 @@ impl Accumulator for LimitK {
                     row.values.clear(step);
                 }
             }
-            if !row.values.is_empty() {
-                self.held += row.heap_bytes();
-                self.rows.push(row);
-            }
+            self.kept.add(row);
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Row> {
-        self.rows
+        self.kept.rows
     }
 
     fn heap_bytes(&self) -> usize {
-        self.held
+        self.kept.bytes
     }
 }
 
@@ -275,16 +286,14 @@ impl Accumulator for LimitK {
 /// selects the complement of 1 − r.
 pub(super) struct LimitRatio {
     ratios: Vec<f64>,
-    rows: Vec<Row>,
-    held: usize,
+    kept: KeptRows,
 }
 
 impl LimitRatio {
     pub(super) fn new(ratios: Vec<f64>) -> Self {
         Self {
             ratios,
-            rows: Vec::new(),
-            held: 0,
+            kept: KeptRows::default(),
         }
     }
 }
@@ -302,20 +311,17 @@ impl Accumulator for LimitRatio {
                     row.values.clear(step);
                 }
             }
-            if !row.values.is_empty() {
-                self.held += row.heap_bytes();
-                self.rows.push(row);
-            }
+            self.kept.add(row);
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Row> {
-        self.rows
+        self.kept.rows
     }
 
     fn heap_bytes(&self) -> usize {
-        self.held
+        self.kept.bytes
     }
 }
 
