@@ -33,14 +33,9 @@ pub(crate) fn floats(
     };
     let value = packed(value);
     let decoded = stored::floats(bucket, id, &value, columns)?;
-    let bits = |floats: &Floats| {
-        floats
-            .values
-            .iter()
-            .map(|v| v.to_bits())
-            .collect::<Vec<_>>()
-    };
-    let same = decoded.timestamps == floats.timestamps && bits(&decoded) == bits(floats);
+    let decoded_bits = decoded.values.iter().map(|value| value.to_bits());
+    let same = decoded.timestamps == floats.timestamps
+        && decoded_bits.eq(floats.values.iter().map(|value| value.to_bits()));
     verified(same, "samples", bucket, id).map(|()| value)
 }
 

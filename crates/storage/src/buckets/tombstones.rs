@@ -19,6 +19,9 @@
 //! - Readers take the tombstones before their snapshot: records that were cleaned are never read
 //!   without them unless the snapshot shows them clean.
 //! - Everything here may be cut anywhere and repeated.
+//!
+//! Here is what is known of them in memory. Elsewhere: deleting (`crate::maintenance`), cleaning
+//! (`crate::maintenance::build`), what a flush does to them (`super::strip`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
