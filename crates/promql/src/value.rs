@@ -108,6 +108,21 @@ impl MatrixSeries {
         }
     }
 
+    /// At most so many samples.
+    pub fn len_max(&self) -> usize {
+        match &self.points {
+            Points::OnGrid(grid, _) => grid.steps,
+            Points::Samples { floats, histograms } => floats.len() + histograms.len(),
+        }
+    }
+
+    pub fn has_histograms(&self) -> bool {
+        match &self.points {
+            Points::OnGrid(_, values) => values.has_histograms(),
+            Points::Samples { histograms, .. } => !histograms.is_empty(),
+        }
+    }
+
     /// The float samples in time order.
     pub fn floats(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
         let (grid, listed) = match &self.points {

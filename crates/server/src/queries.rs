@@ -1,8 +1,7 @@
 //! Running queries: which of them, where, and for how long.
 //!
 //! ```text
-//! handler ─► slot, or the queue for one ─► blocking thread: waits for the store
-//!                                            └─► each poll on the query pool: computes
+//! handler ─► slot, or the queue for one ─► task: each poll on the query pool, no thread in between
 //! ```
 //!
 //! Holds always:
@@ -13,20 +12,20 @@
 //! - A query whose client has gone away ends: at once while it waits for the store, with the next
 //!   batch while it computes.
 
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use async_task::Runnable;
+use futures::FutureExt as _;
 use icecore_model::{MemoryBudget, SelectHints, SeriesSource};
 use icecore_promql::{Answer, Engine, Error, Request};
 use parking_lot::RwLock;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use thiserror::Error as ThisError;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::QueryOptions;
 use crate::metrics::QueryMetrics;
@@ -40,13 +39,15 @@ pub(crate) enum QueryError {
         "query.max_concurrency queries run and query.max_queue = {0} wait for their turn: try again"
     )]
     QueueFull(usize),
+    #[error("the query ended without an answer; the log has the cause")]
+    Panicked,
 }
 
 /// The engine with what queries share.
 pub(crate) struct Queries {
     /// Replaced by a reload; a running query keeps the one it started with.
     engine: RwLock<Arc<Engine>>,
-    pool: ThreadPool,
+    pool: Arc<ThreadPool>,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
     waiting_max: AtomicUsize,
@@ -62,7 +63,7 @@ impl Queries {
         let slots = options.max_concurrency.min(Semaphore::MAX_PERMITS);
         Ok(Self {
             engine: RwLock::new(Arc::new(Engine::new(options.engine))),
-            pool,
+            pool: Arc::new(pool),
             slots: Arc::new(Semaphore::new(slots)),
             waiting: AtomicUsize::new(0),
             waiting_max: AtomicUsize::new(options.max_queue),
@@ -115,31 +116,44 @@ impl Queries {
         }
     }
 
-    /// Runs a query. Blocks: not for async workers. Takes at most the request's time.
-    pub(crate) fn execute(
+    /// Drives a future on the pool: every poll runs there, so that what it computes in parallel
+    /// stays there. Between polls, while it waits, it takes no thread. It ends when the caller stops
+    /// waiting for it.
+    pub(crate) async fn on_pool<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        let (pool, runtime) = (Arc::clone(&self.pool), Handle::current());
+        let schedule = move |runnable: Runnable| {
+            let runtime = runtime.clone();
+            pool.spawn_fifo(move || {
+                // Storage spawns tasks and sets timers, which the pool's threads know nothing of.
+                let _runtime = runtime.enter();
+                runnable.run();
+            });
+        };
+        // A panic that reaches a pool of rayon ends the process.
+        let future = AssertUnwindSafe(future).catch_unwind();
+        let (runnable, task) = async_task::spawn(future, schedule);
+        runnable.schedule();
+        task.await.map_err(|_| QueryError::Panicked)
+    }
+
+    /// Answers a query within the request's time. Computes: to be driven by [`Queries::on_pool`].
+    pub(crate) async fn execute(
         &self,
         source: &dyn SeriesSource,
         request: &Request,
-        cancellation: Cancellation,
+        canceled: &AtomicBool,
     ) -> Result<Answer, Error> {
-        let runtime = Handle::current();
         let timeout = self.timeout_of(request);
-        let Cancellation { flag, gone } = cancellation;
         let engine = self.engine();
-        let computed = OnPool {
-            pool: &self.pool,
-            runtime: &runtime,
-            future: Box::pin(engine.execute(source, request, &flag)),
-        };
         // The engine looks at flag and time itself, but not while it waits for the store.
-        runtime.block_on(async {
-            tokio::select! {
-                biased;
-                answer = computed => answer,
-                _ = gone => Err(Error::Canceled("query execution")),
-                () = tokio::time::sleep(timeout) => Err(Error::Timeout("expression evaluation")),
-            }
-        })
+        tokio::select! {
+            biased;
+            answer = engine.execute(source, request, canceled) => answer,
+            () = tokio::time::sleep(timeout) => Err(Error::Timeout("expression evaluation")),
+        }
     }
 
     /// Queries that have a slot.
@@ -176,57 +190,20 @@ impl Drop for QueueSlot<'_> {
     }
 }
 
-/// A future whose every poll runs on a pool, so that what it computes in parallel stays there.
-/// Between polls, while it waits, it takes no thread of the pool.
-struct OnPool<'a, F> {
-    pool: &'a ThreadPool,
-    runtime: &'a Handle,
-    future: Pin<Box<F>>,
-}
+/// Held while an answer is awaited: dropping it cancels a query that computes.
+#[derive(Default)]
+pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
-impl<F: Future<Output: Send> + Send> Future for OnPool<'_, F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let Self {
-            pool,
-            runtime,
-            future,
-        } = &mut *self;
-        let waker = context.waker();
-        pool.install(|| {
-            // Storage spawns tasks and sets timers, which the pool's threads know nothing of.
-            let _runtime = runtime.enter();
-            future.as_mut().poll(&mut Context::from_waker(waker))
-        })
+impl CancelOnDrop {
+    /// True from when the answer is awaited no more.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
     }
-}
-
-/// Held while an answer is awaited: dropping it cancels the query.
-pub(crate) struct CancelOnDrop {
-    flag: Arc<AtomicBool>,
-    _gone: oneshot::Sender<Infallible>,
-}
-
-/// Passed to [`Queries::execute`].
-pub(crate) struct Cancellation {
-    flag: Arc<AtomicBool>,
-    gone: oneshot::Receiver<Infallible>,
-}
-
-pub(crate) fn cancellation() -> (CancelOnDrop, Cancellation) {
-    let flag = Arc::new(AtomicBool::new(false));
-    let (sender, gone) = oneshot::channel();
-    let waiting = CancelOnDrop {
-        flag: Arc::clone(&flag),
-        _gone: sender,
-    };
-    (waiting, Cancellation { flag, gone })
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.flag.store(true, Relaxed);
+        self.0.store(true, Relaxed);
     }
 }
 
@@ -273,36 +250,49 @@ mod tests {
         assert!(waits.await.unwrap());
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn futures_compute_on_the_pool_and_wait_elsewhere() {
-        let queries = Arc::new(queries(1, 1));
-        let computed = tokio::task::spawn_blocking(move || {
-            let runtime = Handle::current();
-            let future = Box::pin(async {
-                let first = std::thread::current().name().map(str::to_owned);
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                let spawned = tokio::spawn(async { 7 }).await;
-                (first, rayon::current_thread_index(), spawned)
-            });
-            let on_pool = OnPool {
-                pool: &queries.pool,
-                runtime: &runtime,
-                future,
-            };
-            runtime.block_on(on_pool)
+        let queries = queries(1, 1);
+        let on_pool = || rayon::current_thread_index().is_some();
+        let computed = queries.on_pool(async move {
+            let first = std::thread::current().name().map(str::to_owned);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let spawned = tokio::spawn(async move { on_pool() }).await;
+            (first, on_pool(), spawned.unwrap())
         });
-        let (thread, index, spawned) = computed.await.unwrap();
+        let (thread, still_on_pool, spawned_on_pool) = computed.await.unwrap();
         assert!(thread.unwrap().starts_with("query-"));
-        assert!(index.is_some());
-        assert_eq!(spawned.unwrap(), 7);
+        assert!(still_on_pool && !spawned_on_pool);
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_its_query_only() {
+        let queries = queries(1, 1);
+        let panicked = queries.on_pool(async { panic!("on purpose") });
+        let panicked: Result<(), _> = panicked.await;
+        assert!(matches!(panicked, Err(QueryError::Panicked)));
+        assert_eq!(queries.on_pool(async { 7 }).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_query_that_waits_ends_with_its_client() {
+        let queries = queries(1, 1);
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        let waits = queries.on_pool(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        assert!(waits.now_or_never().is_none());
+        let dropped = tokio::time::timeout(Duration::from_secs(10), dropped).await;
+        assert!(dropped.expect("dropped with its client").is_err());
     }
 
     #[test]
     fn dropping_cancels() {
-        let (waiting, mut cancellation) = cancellation();
-        assert!(!cancellation.flag.load(Relaxed));
+        let waiting = CancelOnDrop::default();
+        let flag = waiting.flag();
+        assert!(!flag.load(Relaxed));
         drop(waiting);
-        assert!(cancellation.flag.load(Relaxed));
-        assert!(cancellation.gone.try_recv().is_err());
+        assert!(flag.load(Relaxed));
     }
 }

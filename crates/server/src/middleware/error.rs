@@ -284,6 +284,7 @@ impl From<QueryError> for ApiError {
         match error {
             QueryError::Engine(error) => error.into(),
             QueryError::QueueFull(_) => Self::unavailable(error.to_string()),
+            QueryError::Panicked => Self::internal(error.to_string()),
         }
     }
 }

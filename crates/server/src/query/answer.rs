@@ -1,7 +1,8 @@
-//! The answer to a query on its way to the client: JSON in pieces.
+//! The answer to a query on its way to the client: JSON, a long one in pieces.
 //!
 //! ```text
-//! blocking thread: write ─► piece ─► channel ─► body ─► client
+//! short: write, where it was computed ─► body ─► client
+//! long:  blocking thread: write ─► piece ─► channel ─► body ─► client
 //! ```
 //!
 //! Holds always:
@@ -25,13 +26,20 @@ use icecore_wire::prometheus::query_json::{
     write_query_end, write_query_start, write_scalar, write_text, write_vector_float,
     write_vector_histogram,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
+use crate::queries::QueryError;
 
 /// Bytes that make a piece. Large enough that handing it over costs nothing beside writing it.
 const PIECE_BYTES: usize = 128 << 10;
+
+/// Values that are written where they were computed. It takes less time than a change of threads.
+const SHORT_VALUES_MAX: usize = 2_000;
+
+/// Values that take as long to write as the labels of a series, about.
+const VALUES_PER_SERIES: usize = 8;
 
 /// Pieces that wait for the client while the next one is written.
 const PIECES_AHEAD: usize = 2;
@@ -79,24 +87,68 @@ pub(crate) struct QueryAnswer {
 #[derive(Debug)]
 pub(crate) struct ClientGone;
 
+/// Takes what is written so far, if it likes.
+type Flow<'a> = dyn FnMut(&mut Vec<u8>) -> Result<(), ClientGone> + 'a;
+
 impl QueryAnswer {
-    /// Writes the answer, as fast as the client takes it.
-    pub(crate) fn send(mut self, mut outgoing: AnswerSender) -> Result<(), ClientGone> {
-        let mut out = Vec::new();
-        write_query_start(&mut out, result_type(&self.answer.value));
-        match &self.answer.value {
-            QueryValue::Scalar { time_ms, value } => write_scalar(&mut out, *time_ms, *value),
-            QueryValue::Text { time_ms, text } => write_text(&mut out, *time_ms, text),
-            QueryValue::Vector(samples) => write_vector(&mut out, samples, &mut outgoing)?,
-            QueryValue::Matrix(series) => {
-                write_matrix(&mut out, series, self.time, &mut outgoing)?;
+    /// The answer, or its head: a long one follows as fast as the client takes it, and holds the
+    /// slot until then.
+    pub(crate) async fn respond(
+        mut self,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Response, ApiError> {
+        if self.is_short() {
+            let mut out = Vec::new();
+            // No client is waited for, so none can be gone.
+            let _ = self.write(&mut out, &mut |_| Ok(()));
+            return Ok(response(out));
+        }
+        let (head, answered) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            // A client that has gone away needs no more.
+            let _ = self.send(AnswerSender::new(head));
+            drop(slot);
+        });
+        Ok(answered.await.map_err(|_| QueryError::Panicked)?)
+    }
+
+    fn is_short(&self) -> bool {
+        let (values, histograms) = match &self.answer.value {
+            QueryValue::Scalar { .. } | QueryValue::Text { .. } => (1, false),
+            QueryValue::Vector(samples) => {
+                let of_histogram = |s: &VectorSample| matches!(s.value, SampleValue::Histogram(_));
+                let values = samples.len() * VALUES_PER_SERIES;
+                (values, samples.iter().any(of_histogram))
             }
+            QueryValue::Matrix(series) => {
+                let values = |series: &MatrixSeries| series.len_max() + VALUES_PER_SERIES;
+                let histograms = series.iter().any(MatrixSeries::has_histograms);
+                (series.iter().map(values).sum(), histograms)
+            }
+        };
+        values <= SHORT_VALUES_MAX && !histograms
+    }
+
+    /// Writes the answer, as fast as the client takes it.
+    fn send(mut self, mut outgoing: AnswerSender) -> Result<(), ClientGone> {
+        let mut out = Vec::new();
+        self.write(&mut out, &mut |out| outgoing.flow(out))?;
+        outgoing.finish(out)
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
+        write_query_start(out, result_type(&self.answer.value));
+        match &self.answer.value {
+            QueryValue::Scalar { time_ms, value } => write_scalar(out, *time_ms, *value),
+            QueryValue::Text { time_ms, text } => write_text(out, *time_ms, text),
+            QueryValue::Vector(samples) => write_vector(out, samples, flow)?,
+            QueryValue::Matrix(series) => write_matrix(out, series, self.time, flow)?,
         }
         shorten(&mut self.answer.warnings, "warning");
         shorten(&mut self.answer.infos, "info");
         let stats = self.stats.map(|shown| self.stats(shown));
         write_query_end(
-            &mut out,
+            out,
             &QueryEnd {
                 stats: stats.as_ref(),
                 explain: self.explain.as_deref(),
@@ -104,7 +156,7 @@ impl QueryAnswer {
                 infos: &self.answer.infos,
             },
         );
-        outgoing.finish(out)
+        Ok(())
     }
 
     /// The names are those of Prometheus' engine; what has no counterpart here is nearest to it.
@@ -155,7 +207,7 @@ fn result_type(value: &QueryValue) -> ResultType {
 fn write_vector(
     out: &mut Vec<u8>,
     samples: &[VectorSample],
-    outgoing: &mut AnswerSender,
+    flow: &mut Flow<'_>,
 ) -> Result<(), ClientGone> {
     out.push(b'[');
     for (i, sample) in samples.iter().enumerate() {
@@ -170,7 +222,7 @@ fn write_vector(
                 write_vector_histogram(out, &sample.labels, sample.time_ms, as_shown(histogram));
             }
         }
-        outgoing.flow(out)?;
+        flow(out)?;
     }
     out.push(b']');
     Ok(())
@@ -180,7 +232,7 @@ fn write_matrix(
     out: &mut Vec<u8>,
     series: &[MatrixSeries],
     time: QueryTime,
-    outgoing: &mut AnswerSender,
+    flow: &mut Flow<'_>,
 ) -> Result<(), ClientGone> {
     let times = match time {
         QueryTime::Range {
@@ -201,10 +253,8 @@ fn write_matrix(
         let histograms = series.histograms();
         let histograms = histograms.map(|(time, histogram)| (time, as_shown(histogram)));
         let labels = &series.labels;
-        write_matrix_series(out, &times, labels, series.floats(), histograms, |out| {
-            outgoing.flow(out)
-        })?;
-        outgoing.flow(out)?;
+        write_matrix_series(out, &times, labels, series.floats(), histograms, &mut *flow)?;
+        flow(out)?;
     }
     out.push(b']');
     Ok(())
@@ -237,7 +287,7 @@ fn shorten(notes: &mut Vec<String>, kind: &str) {
 /// chunks.
 pub(crate) struct AnswerSender {
     /// Until it is sent.
-    head: Option<oneshot::Sender<Result<Response, ApiError>>>,
+    head: Option<oneshot::Sender<Response>>,
     body: Option<mpsc::Sender<Chunk>>,
 }
 
@@ -248,18 +298,10 @@ enum Chunk {
 }
 
 impl AnswerSender {
-    pub(crate) fn new(head: oneshot::Sender<Result<Response, ApiError>>) -> Self {
+    pub(crate) fn new(head: oneshot::Sender<Response>) -> Self {
         Self {
             head: Some(head),
             body: None,
-        }
-    }
-
-    /// Answers with an error in place of everything else.
-    pub(crate) fn fail(mut self, error: ApiError) {
-        if let Some(head) = self.head.take() {
-            // A client that has gone away needs no error.
-            let _ = head.send(Err(error));
         }
     }
 
@@ -275,7 +317,7 @@ impl AnswerSender {
 
     pub(crate) fn finish(mut self, out: Vec<u8>) -> Result<(), ClientGone> {
         if let Some(head) = self.head.take() {
-            return head.send(Ok(response(out))).map_err(|_| ClientGone);
+            return head.send(response(out)).map_err(|_| ClientGone);
         }
         self.send(Chunk::Bytes(out.into()))?;
         self.send(Chunk::End)
@@ -293,7 +335,7 @@ impl AnswerSender {
         let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
         let head = self.head.take().ok_or(ClientGone)?;
         let body = Body::from_stream(stream::try_unfold(pieces, next_piece));
-        head.send(Ok(response(body))).map_err(|_| ClientGone)?;
+        head.send(response(body)).map_err(|_| ClientGone)?;
         Ok(self.body.insert(sender))
     }
 }

@@ -1,7 +1,7 @@
 //! `/api/v1/query` and `/api/v1/query_range`: PromQL.
 //!
 //! ```text
-//! parameters ─► Request ─► slot ─► blocking thread: execute ─► pieces of JSON ─► client
+//! parameters ─► Request ─► slot ─► query pool: execute, write ─► JSON ─► client
 //! ```
 //!
 //! Holds always:
@@ -17,14 +17,13 @@ use axum::extract::State;
 use axum::response::Response;
 use icecore_promql::{QueryTime, Request};
 use icecore_wire::prometheus::{parse_duration_ms, parse_query_time_ms};
-use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::metrics::QueryKind;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
-use crate::queries::cancellation;
-use crate::query::answer::{AnswerOptions, AnswerSender, QueryAnswer};
+use crate::queries::CancelOnDrop;
+use crate::query::answer::{AnswerOptions, QueryAnswer};
 
 /// Steps between the ends of a range: sixty seconds for a week, an hour for a year.
 const STEPS_MAX: u64 = 11_000;
@@ -128,41 +127,28 @@ async fn run(
     let slot = app.queries.slot(timeout).await?;
     let queued = began.elapsed();
     request.timeout = Some(timeout.saturating_sub(queued));
-    let (_waiting, cancellation) = cancellation();
-    let (head, answered) = oneshot::channel();
-    let outgoing = AnswerSender::new(head);
-    let app = Arc::clone(app);
-    tokio::task::spawn_blocking(move || {
-        let queries = &app.queries;
-        let explained = if shown.explain {
-            queries.engine().explain(&request).map(Some)
+    let waiting = CancelOnDrop::default();
+    let canceled = waiting.flag();
+    let shared = Arc::clone(app);
+    let answered = app.queries.on_pool(async move {
+        let queries = &shared.queries;
+        let explain = if shown.explain {
+            Some(queries.engine().explain(&request)?)
         } else {
-            Ok(None)
+            None
         };
-        let executed = explained.and_then(|explained| {
-            let answer = queries.execute(&database, &request, cancellation)?;
-            Ok((answer, explained))
-        });
-        match executed {
-            Ok((answer, explain)) => {
-                queries.metrics.read(&answer.stats);
-                let answer = QueryAnswer {
-                    answer,
-                    explain,
-                    time: request.time,
-                    stats: shown.stats,
-                    queued,
-                };
-                // A client that has gone away needs no more.
-                let _ = answer.send(outgoing);
-            }
-            Err(error) => outgoing.fail(error.into()),
-        }
-        drop(slot);
+        let answer = queries.execute(&database, &request, &canceled).await?;
+        queries.metrics.read(&answer.stats);
+        let answer = QueryAnswer {
+            answer,
+            explain,
+            time: request.time,
+            stats: shown.stats,
+            queued,
+        };
+        answer.respond(slot).await
     });
-    answered.await.map_err(|_| {
-        ApiError::internal("the query ended without an answer; the log has the cause")
-    })?
+    answered.await?
 }
 
 #[cfg(test)]

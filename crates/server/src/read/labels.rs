@@ -50,7 +50,7 @@ pub(crate) async fn series(
     });
     answered.await.map_err(|_| {
         ApiError::internal("the request ended without an answer; the log has the cause")
-    })?
+    })
 }
 
 /// Writes label sets as fast as the client takes them; many are made on the way.

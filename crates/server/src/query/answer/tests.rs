@@ -1,6 +1,7 @@
 use axum::body::HttpBody as _;
 use http_body_util::BodyExt as _;
 use icecore_model::Labels;
+use tokio::sync::Semaphore;
 
 use super::*;
 
@@ -19,11 +20,10 @@ fn answer(value: QueryValue) -> QueryAnswer {
     }
 }
 
-/// What a handler gets while the answer is written on a thread of its own.
 async fn sent(answer: QueryAnswer) -> Response {
-    let (head, answered) = oneshot::channel();
-    std::thread::spawn(move || answer.send(AnswerSender::new(head)));
-    answered.await.unwrap().unwrap()
+    let slots = Arc::new(Semaphore::new(1));
+    let slot = slots.acquire_owned().await.unwrap();
+    answer.respond(slot).await.unwrap()
 }
 
 fn vector(count: usize) -> QueryValue {
@@ -51,6 +51,30 @@ async fn short_answers_have_a_length() {
 }
 
 #[tokio::test]
+async fn short_and_long_answers_are_written_alike() {
+    for values in [0, 1, 240, 250, 260, 2_000] {
+        let (head, answered) = oneshot::channel();
+        let long = answer(vector(values));
+        std::thread::spawn(move || long.send(AnswerSender::new(head)));
+        let long = answered.await.unwrap().into_body().collect().await;
+        let short = sent(answer(vector(values))).await;
+        let short = short.into_body().collect().await;
+        assert_eq!(short.unwrap().to_bytes(), long.unwrap().to_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_slow_client_keeps_its_slot() {
+    let slots = Arc::new(Semaphore::new(1));
+    let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
+    let response = answer(vector(50_000)).respond(slot).await.unwrap();
+    assert_eq!(slots.available_permits(), 0);
+    json(response).await;
+    let freed = tokio::time::timeout(Duration::from_secs(10), slots.acquire()).await;
+    assert!(freed.is_ok());
+}
+
+#[tokio::test]
 async fn long_answers_come_in_pieces() {
     let response = sent(answer(vector(50_000))).await;
     assert!(response.body().size_hint().exact().is_none());
@@ -65,7 +89,7 @@ async fn nobody_writes_for_a_client_that_has_gone() {
         let answer = answer(vector(200_000));
         answer.send(AnswerSender::new(head)).is_err()
     });
-    let mut response = answered.await.unwrap().unwrap();
+    let mut response = answered.await.unwrap();
     response.body_mut().frame().await.unwrap().unwrap();
     drop(response);
     assert!(writing.join().unwrap());
@@ -78,7 +102,7 @@ async fn an_answer_that_is_cut_off_is_not_taken_for_whole() {
         let mut outgoing = AnswerSender::new(head);
         let _ = outgoing.flow(&mut vec![b'x'; PIECE_BYTES]);
     });
-    let response = answered.await.unwrap().unwrap();
+    let response = answered.await.unwrap();
     assert!(response.into_body().collect().await.is_err());
 }
 
