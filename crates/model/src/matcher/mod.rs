@@ -15,6 +15,7 @@ mod analysis;
 mod anchored;
 mod go_syntax;
 mod pattern;
+mod recent;
 
 use std::fmt;
 use std::sync::Arc;

@@ -3,13 +3,14 @@
 //! Most patterns that people write are lists of values or a word with `.*` around it. Those never
 //! run a regex, and the lists are not even compiled to one.
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use regex_syntax::hir::{self, Hir};
 use regex_syntax::{ParserBuilder, ast};
 
 use super::MatcherError;
 use super::analysis::{common_prefix, enumerate, glob_of, without_edge_anchors};
 use super::go_syntax::translate;
+use super::recent;
 
 /// Longest pattern. A dashboard may list thousands of values in one pattern, so this is generous.
 pub(super) const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -135,13 +136,11 @@ fn first_operator(rest: &str) -> &str {
 
 /// Compiles a translated pattern with anchors at both ends.
 pub(super) fn compile(pattern: &str, translated: &str) -> Result<Regex, MatcherError> {
-    RegexBuilder::new(&format!(r"\A(?s:{translated})\z"))
-        .size_limit(MAX_COMPILED_BYTES)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => MatcherError::TooLarge,
-            other => MatcherError::syntax(&other.to_string(), pattern),
-        })
+    let compiled = recent::compile(format!(r"\A(?s:{translated})\z"), MAX_COMPILED_BYTES);
+    compiled.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => MatcherError::TooLarge,
+        other => MatcherError::syntax(&other.to_string(), pattern),
+    })
 }
 
 /// Text with gaps: `prefix`, then each piece after a gap, the last piece at the end of the value.
