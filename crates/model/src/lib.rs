@@ -14,6 +14,7 @@ mod clock;
 mod duration;
 mod exemplar;
 mod histogram;
+mod kahan;
 mod labels;
 mod matcher;
 mod memory;
@@ -21,6 +22,7 @@ mod metadata;
 mod metrics;
 mod quote;
 mod raw_labels;
+pub mod rollup;
 mod sample;
 mod sink;
 mod source;
@@ -36,6 +38,7 @@ pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
     HistogramError, MAX_HISTOGRAM_BUCKETS, Span,
 };
+pub use kahan::kahan_add;
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
@@ -45,8 +48,8 @@ pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
 pub use sink::SampleSink;
 pub use source::{
-    BoxFuture, FloatColumns, HistogramSample, SelectHints, Selection, SeriesSamples, SeriesSource,
-    SeriesStream, SourceError,
+    BoxFuture, FloatColumns, HistogramSample, Levels, RolledSamples, RolledTime, SelectHints,
+    Selection, SeriesSamples, SeriesSource, SeriesStream, SourceError,
 };
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};

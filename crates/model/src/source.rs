@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::rollup::{Resolution, RollupChoice, Segment, WindowColumns, WindowFields};
 use crate::{Histogram, Labels, Matcher, MemoryBudget, OutOfMemory, TimeColumn};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -30,6 +31,17 @@ pub struct SelectHints {
     pub labels_only: bool,
     /// The memory of the selection, besides its batches, is taken from this.
     pub memory: Option<Arc<MemoryBudget>>,
+    pub rolled: RolledTime,
+}
+
+/// What to read of time whose samples were rolled up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RolledTime {
+    /// The samples that are left: at the start of a window, its first and its last one.
+    #[default]
+    Samples,
+    /// Windows, with these columns at least; where there are several levels, as the choice says.
+    Windows(RollupChoice, WindowFields),
 }
 
 /// Float samples in time order.
@@ -54,6 +66,17 @@ pub struct SeriesSamples {
     pub histograms: Vec<HistogramSample>,
     /// `(timestamp, start timestamp)` of the samples whose start is known, in time order.
     pub start_timestamps: Vec<(i64, i64)>,
+    /// What is left of time whose samples were rolled up.
+    pub rolled: Option<RolledSamples>,
+}
+
+/// The windows of a series.
+#[derive(Clone, Debug)]
+pub struct RolledSamples {
+    /// Shared by the series that are kept alike.
+    pub levels: Arc<Levels>,
+    /// One for each rolled segment, in their order.
+    pub windows: Vec<WindowColumns>,
 }
 
 impl SeriesSamples {
@@ -75,6 +98,16 @@ pub trait SeriesSource: Send + Sync {
 pub trait SeriesStream: Send {
     /// The next series, or `None` at the end. A batch may be empty.
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>>;
+}
+
+/// Which level answers which part of the time of a selection. That depends on the selection and on
+/// what is stored, not on any sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// In time order, without gaps. Borders lie on the grids of both sides.
+    pub segments: Vec<Segment>,
+    /// Time before this is kept only at this resolution, which the selection excludes.
+    pub excluded: Option<(Resolution, i64)>,
 }
 
 /// Why a selection could not be answered, by what the caller can do about it.

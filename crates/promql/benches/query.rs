@@ -65,6 +65,7 @@ fn counters(name: &str, count: usize, samples: usize) -> Vec<SeriesSamples> {
             },
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            rolled: None,
         });
     }
     all.sort_by(|a, b| a.labels.cmp(&b.labels));

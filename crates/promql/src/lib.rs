@@ -21,7 +21,6 @@ mod exec;
 mod functions;
 mod go_math;
 mod histogram;
-mod kahan;
 mod memory_source;
 mod operators;
 pub mod parse;

@@ -274,6 +274,7 @@ pub(crate) fn exported() -> impl Strategy<Value = ExportedSeries> {
                         values,
                     },
                     histograms: histograms.collect(),
+                    rolled: None,
                     start_timestamps: known.collect(),
                 },
                 exemplars,

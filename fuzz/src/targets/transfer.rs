@@ -144,6 +144,7 @@ impl icecore_model::SampleSink for Series {
             floats: FloatColumns::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            rolled: None,
         };
         self.series.push((series, Vec::new()));
     }

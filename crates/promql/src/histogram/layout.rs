@@ -6,7 +6,7 @@
 use icecore_model::Span;
 
 use super::bounds::index_in_coarser;
-use crate::kahan::kahan_add;
+use icecore_model::kahan_add;
 
 /// Longest run of empty buckets that is made explicit, so that two distant buckets cannot require
 /// gigabytes of zeros between them.

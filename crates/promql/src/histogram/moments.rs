@@ -1,7 +1,7 @@
 //! Mean and spread of the observations of a histogram.
 
 use super::{Bucket, FloatHistogram};
-use crate::kahan::kahan_add;
+use icecore_model::kahan_add;
 
 impl FloatHistogram {
     /// The mean of the observations.

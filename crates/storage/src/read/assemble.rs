@@ -209,6 +209,7 @@ fn plain(
         },
         histograms: Vec::new(),
         start_timestamps: starts,
+        rolled: None,
     };
     Ok((series, gathered))
 }
@@ -247,6 +248,7 @@ fn overlapping(
         },
         histograms: std::mem::take(&mut gathered.histograms),
         start_timestamps: std::mem::take(&mut gathered.starts),
+        rolled: None,
     };
     Ok((series, gathered))
 }

@@ -97,6 +97,7 @@ impl SelectStream {
             floats: Default::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            rolled: None,
         };
         let make = move || {
             let labels = resolved.labels.of(batch).into_iter();

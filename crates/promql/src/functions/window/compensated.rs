@@ -1,6 +1,6 @@
 //! Compensated addition without a branch on data.
 //!
-//! The same result as [`kahan_add`](crate::kahan::kahan_add), bit for bit: both find the exact
+//! The same result as [`kahan_add`](icecore_model::kahan_add), bit for bit: both find the exact
 //! rounding error. A branch on which of two numbers is larger is unpredictable and costs more than
 //! the additions that avoid it.
 
@@ -28,7 +28,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kahan::kahan_add;
+    use icecore_model::kahan_add;
 
     proptest! {
         #[test]

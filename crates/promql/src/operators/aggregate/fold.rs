@@ -8,8 +8,8 @@ use super::{Accumulator, Annotate};
 use crate::annotations::Annotation;
 use crate::error::Result;
 use crate::exec::{ABSENT, Row, Values, is_absent};
-use crate::kahan::kahan_add;
 use crate::parse::AggregateOp;
+use icecore_model::kahan_add;
 
 /// Approximate slots (groups times steps) of a block: few enough that the last block wastes little,
 /// and many enough that groups of one step have little overhead.

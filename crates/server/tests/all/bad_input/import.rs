@@ -45,6 +45,7 @@ fn native(all: &[Labels]) -> Vec<u8> {
             },
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            rolled: None,
         };
         encoder.series(&mut out, SeriesContent::new(&series, &[]));
     }

@@ -3,7 +3,7 @@
 /// Adds `increment` to a sum and its compensation. Selects instead of branches, so that loops over
 /// it compile to vector instructions.
 #[inline]
-pub(crate) fn kahan_add(increment: f64, sum: f64, compensation: f64) -> (f64, f64) {
+pub fn kahan_add(increment: f64, sum: f64, compensation: f64) -> (f64, f64) {
     let total = sum + increment;
     let (large, small) = if sum.abs() >= increment.abs() {
         (sum, increment)

@@ -1,0 +1,24 @@
+//! Rolled-up samples: what is kept of a window of time when its samples go.
+//!
+//! ```text
+//!     w                                  w+ρ
+//!     │ edge │ interior: w < t < w+ρ      │ edge of the next window
+//! ```
+//!
+//! The sample at exactly the start of a window, its edge, is kept apart. So the same windows answer
+//! ranges that are open on the left (PromQL) and ranges that are open on the right (OpenTSDB).
+//!
+//! Holds always:
+//! - First and last sample of an aggregate are real, with their times.
+//! - Windows merge exactly, in time order, any number of times: a coarser level is made of the next
+//!   finer one, and equals what the samples themselves would have given.
+
+mod aggregate;
+mod columns;
+mod resolution;
+mod window;
+
+pub use aggregate::Aggregate;
+pub use columns::{Segment, WindowColumns, WindowFields};
+pub use resolution::{Resolution, RollupChoice};
+pub use window::{Edge, Window, WindowBuilder, roll_up, roll_up_windows};

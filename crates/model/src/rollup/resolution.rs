@@ -1,0 +1,189 @@
+//! Resolutions: the widths of windows.
+
+use std::fmt;
+
+use crate::{HOUR_MS, MINUTE_MS};
+
+/// The width of a window. Every width divides an hour, or is a power of two of hours, so that
+/// windows never cross the border of a bucket that is large enough to hold one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resolution(u8);
+
+/// By code, which is what is stored; 0 stands for raw samples.
+const WIDTHS: [(i64, &str); 11] = [
+    (0, "raw"),
+    (10_000, "10s"),
+    (MINUTE_MS, "1m"),
+    (5 * MINUTE_MS, "5m"),
+    (15 * MINUTE_MS, "15m"),
+    (30 * MINUTE_MS, "30m"),
+    (HOUR_MS, "1h"),
+    (2 * HOUR_MS, "2h"),
+    (4 * HOUR_MS, "4h"),
+    (8 * HOUR_MS, "8h"),
+    (16 * HOUR_MS, "16h"),
+];
+
+impl Resolution {
+    /// Samples as they came.
+    pub const RAW: Self = Self(0);
+    pub const FIVE_MINUTES: Self = Self(3);
+    pub const HOUR: Self = Self(6);
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..WIDTHS.len() as u8).map(Self)
+    }
+
+    pub fn from_code(code: u8) -> Option<Self> {
+        (usize::from(code) < WIDTHS.len()).then_some(Self(code))
+    }
+
+    pub fn from_ms(ms: i64) -> Option<Self> {
+        Self::all().find(|resolution| resolution.ms() == ms)
+    }
+
+    /// `raw`, `5m`, `1h`, …
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::all().find(|resolution| resolution.name() == name)
+    }
+
+    pub fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The width of a window; 0 for raw samples.
+    pub fn ms(self) -> i64 {
+        WIDTHS[usize::from(self.0)].0
+    }
+
+    pub fn name(self) -> &'static str {
+        WIDTHS[usize::from(self.0)].1
+    }
+
+    pub fn is_raw(self) -> bool {
+        self == Self::RAW
+    }
+
+    /// The start of the window that holds a time; the time itself for raw samples.
+    pub fn floor(self, timestamp_ms: i64) -> i64 {
+        if self.is_raw() {
+            return timestamp_ms;
+        }
+        timestamp_ms - timestamp_ms.rem_euclid(self.ms())
+    }
+}
+
+impl fmt::Display for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which resolutions a selection takes where there is a choice. None of this changes what raw
+/// samples give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollupChoice {
+    /// The first evaluation, after offset and `@`.
+    pub start_ms: i64,
+    /// From one evaluation to the next; 0 for one evaluation.
+    pub step_ms: i64,
+    /// 0 for an instant selector.
+    pub range_ms: i64,
+    /// Whether the function can be answered from windows without an estimate.
+    pub is_exact: bool,
+    /// No level coarser than this is read, whatever there is.
+    pub max_ms: Option<i64>,
+}
+
+impl RollupChoice {
+    /// Whether a level may be preferred to a finer one.
+    pub fn prefers(&self, resolution: Resolution) -> bool {
+        let width = resolution.ms();
+        if width == 0 {
+            return true;
+        }
+        if !self.is_exact || !self.permits(resolution) {
+            return false;
+        }
+        // One value at one moment: only raw samples have it.
+        if self.step_ms == 0 && self.range_ms == 0 {
+            return false;
+        }
+        if self.max_ms.is_some() {
+            return true;
+        }
+        let on_grid = [self.start_ms, self.step_ms, self.range_ms]
+            .iter()
+            .all(|time| time.rem_euclid(width) == 0);
+        let needed = if on_grid { width } else { 5 * width };
+        let spacing = if self.step_ms == 0 {
+            self.range_ms
+        } else {
+            self.step_ms
+        };
+        needed <= spacing && (self.range_ms == 0 || needed <= self.range_ms)
+    }
+
+    /// Whether a level may be read at all.
+    pub fn permits(&self, resolution: Resolution) -> bool {
+        self.max_ms.is_none_or(|max| resolution.ms() <= max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes() {
+        for resolution in Resolution::all() {
+            assert_eq!(Resolution::from_code(resolution.code()), Some(resolution));
+            assert_eq!(Resolution::from_name(resolution.name()), Some(resolution));
+            assert_eq!(Resolution::from_ms(resolution.ms()), Some(resolution));
+        }
+        assert_eq!(Resolution::from_code(11), None);
+        assert_eq!(Resolution::FIVE_MINUTES.name(), "5m");
+        assert_eq!(Resolution::HOUR.floor(HOUR_MS + 1), HOUR_MS);
+        assert_eq!(Resolution::HOUR.floor(-1), -HOUR_MS);
+        assert_eq!(Resolution::RAW.floor(-1), -1);
+    }
+
+    #[test]
+    fn the_grid_decides_what_is_preferred() {
+        let choice = |start_ms, step_ms, range_ms| RollupChoice {
+            start_ms,
+            step_ms,
+            range_ms,
+            is_exact: true,
+            max_ms: None,
+        };
+        let hour = Resolution::HOUR;
+        // On the grid: as wide as step and range.
+        assert!(choice(0, HOUR_MS, HOUR_MS).prefers(hour));
+        assert!(choice(0, HOUR_MS, 0).prefers(hour));
+        assert!(choice(0, 0, HOUR_MS).prefers(hour));
+        assert!(!choice(0, HOUR_MS, HOUR_MS / 2).prefers(hour));
+        // Off the grid: a fifth of them.
+        assert!(!choice(1, HOUR_MS, HOUR_MS).prefers(hour));
+        assert!(choice(1, 5 * HOUR_MS, 5 * HOUR_MS).prefers(hour));
+        // An instant query for one value, or an estimate.
+        assert!(!choice(0, 0, 0).prefers(hour));
+        assert!(choice(0, 0, 0).prefers(Resolution::RAW));
+        let estimate = RollupChoice {
+            is_exact: false,
+            ..choice(0, HOUR_MS, HOUR_MS)
+        };
+        assert!(!estimate.prefers(hour) && estimate.permits(hour));
+        let raw_only = RollupChoice {
+            max_ms: Some(0),
+            ..choice(0, HOUR_MS, HOUR_MS)
+        };
+        assert!(!raw_only.permits(hour) && raw_only.permits(Resolution::RAW));
+    }
+}
