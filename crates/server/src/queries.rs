@@ -117,8 +117,8 @@ impl Queries {
     }
 
     /// Drives a future on the pool: every poll runs there, so that what it computes in parallel
-    /// stays there. Between polls, while it waits, it takes no thread. It ends when the caller stops
-    /// waiting for it.
+    /// stays there. Between polls, while it waits, it takes no thread. It ends when the caller
+    /// stops waiting for it.
     pub(crate) async fn on_pool<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
