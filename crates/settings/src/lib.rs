@@ -39,7 +39,7 @@ pub use format::{
 pub use loader::{FILE_VARIABLE, Inputs, Loader};
 pub use problem::{ConfigError, Problem, nearest, quoted};
 pub use read::{read_bytes, read_text};
-pub use registry::{Registry, SECTION, Setting};
+pub use registry::{MapForm, Registry, SECTION, Setting};
 pub use render::{Map, Tree, without_password, yaml_text};
 pub use secret::{SECRET_PLACEHOLDER, Secret};
 pub use sources::{Source, Sources};

@@ -307,17 +307,16 @@ fn any_levels() -> impl Strategy<Value = Vec<Level>> {
     })
 }
 
-/// Names, values, and how long levels are kept, by their position.
-fn any_overrides() -> impl Strategy<Value = Vec<(String, String, Vec<(usize, Retention)>)>> {
+/// Name and value of a label, and how long levels are kept, by their position.
+type OverrideParts = (String, String, Vec<(usize, Retention)>);
+
+fn any_overrides() -> impl Strategy<Value = Vec<OverrideParts>> {
     let retain = proptest::collection::vec((0..4usize, any_retention()), 1..3);
     proptest::collection::vec(("[ab]", "[xy]", retain), 0..3)
 }
 
-fn overrides_of(
-    levels: &[Level],
-    overrides: Vec<(String, String, Vec<(usize, Retention)>)>,
-) -> Vec<Override> {
-    let one = |(name, value, retain): (String, String, Vec<(usize, Retention)>)| Override {
+fn overrides_of(levels: &[Level], overrides: Vec<OverrideParts>) -> Vec<Override> {
+    let one = |(name, value, retain): OverrideParts| Override {
         matchers: vec![Matcher::equal(name, value)],
         retain: (retain.into_iter())
             .map(|(at, retain)| (levels[at % levels.len()].resolution, retain))
