@@ -31,7 +31,7 @@ mod text;
 pub mod yaml;
 
 pub use binary_size::{parse_binary_size, show_binary_size};
-pub use fields::{Fields, SourceFile, Spanned, secret_text_of, texts_of};
+pub use fields::{Fields, SourceFile, Spanned, kind_of, secret_text_of, texts_of};
 pub use format::{
     Address, AutoSize, AutoTime, Bool, Choice, Format, Integer, Kind, ListenAddress, Location,
     Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
