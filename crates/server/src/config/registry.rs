@@ -375,7 +375,7 @@ pub static SETTINGS: &[Setting] = &[
             "retention",
             PolicyText,
             retention,
-            "What is kept how long. none: everything, as it came. default: raw samples for 21d, 5m windows for 90d, 1h windows for 365d. A time such as 90d: raw samples for so long, then nothing. In the file also a map of levels and overrides. None by default, because nothing is deleted unless somebody says so."
+            "How long data is kept: none (forever), default (raw 21d, 5m 90d, 1h 365d), a time for raw samples alone, or in the file a policy."
         )
     },
 ];

@@ -465,9 +465,10 @@ fn any_matcher() -> impl Strategy<Value = Matcher> {
 }
 
 fn any_policy() -> impl Strategy<Value = Option<RetentionPolicy>> {
+    // Long enough for buckets of any size.
     let retain = prop_oneof![
         1 => Just(Retention::Forever),
-        4 => (3000..9000i64).prop_map(|hours| Retention::For(hours * HOUR_MS)),
+        4 => (5000..9000i64).prop_map(|hours| Retention::For(hours * HOUR_MS)),
     ];
     let codes = proptest::collection::btree_set(1..11u8, 0..4);
     let retained = proptest::collection::vec(retain, 5);
