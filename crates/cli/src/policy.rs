@@ -50,7 +50,7 @@ struct CheckArgs {
     json: bool,
 }
 
-/// Show what is kept how long, and since when
+/// Show what is kept how long
 #[derive(Args)]
 struct ShowArgs {
     /// Print the data of the API's answer as JSON

@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 
-use icecore_model::{HOUR_MS, MatchOp};
+use icecore_model::retention::{DEFAULT_ROLLUP_DELAY_MS, Retention};
+use icecore_model::rollup::Resolution;
+use icecore_model::{HOUR_MS, MatchOp, Matcher};
 use proptest::prelude::*;
 
 use super::super::{Position, Problem, Source};
