@@ -11,6 +11,7 @@ mod config;
 mod inspect;
 mod maintenance;
 mod output;
+mod policy;
 mod query;
 mod remote;
 mod restore;
@@ -46,6 +47,7 @@ Examples:
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
   icecore check --storage /var/lib/icecore            whether all of it fits together
   icecore maintenance run                             coarsens closed hours of a running server now
+  icecore policy check prometheus.yml                 what it keeps how long
   icecore snapshot create nightly --ttl 7d            keeps the state of a running server
   icecore query range 'rate(http_requests_total[5m])' -o plot
   icecore export -o all.native; icecore import all.native
@@ -58,6 +60,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Check(check::Check),
     Maintenance(maintenance::Maintenance),
+    Policy(policy::Policy),
     Snapshot(snapshot::Snapshots),
     Restore(restore::RestoreArgs),
     Query(query::Query),
@@ -74,6 +77,7 @@ impl Command {
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),
             Self::Maintenance(maintenance) => maintenance.run(),
+            Self::Policy(policy) => policy.run(),
             Self::Snapshot(snapshots) => snapshots.run(),
             Self::Restore(restore) => restore.run(),
             Self::Query(query) => query.run(),

@@ -65,7 +65,7 @@ impl Args for SettingsArgs {
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .help(format!(
-                "Prometheus configuration file; our settings are in its section icecore: [env: {FILE_VARIABLE}]"
+                "Prometheus configuration file; our settings are in section icecore: [env: {FILE_VARIABLE}]"
             ));
         let no_self_scrape = Arg::new(NO_SELF_SCRAPE)
             .long(NO_SELF_SCRAPE)
@@ -75,7 +75,7 @@ impl Args for SettingsArgs {
         // The few that most people need come first and in the short help too.
         let (common, rest): (Vec<_>, Vec<_>) = SETTINGS
             .iter()
-            .partition(|setting| setting.short_name.is_some());
+            .partition(|setting| setting.short_name.is_some() || setting.key == setting.section());
         command
             .arg(file)
             .arg(no_self_scrape)
@@ -140,7 +140,7 @@ fn placeholder(kind: Kind) -> String {
         Kind::Location => "PATH_OR_URL".into(),
         Kind::Address | Kind::OptionalAddress => "ADDRESS:PORT".into(),
         Kind::Names => "NAMES".into(),
-        Kind::Choice(words) => words.join("|"),
+        Kind::Choice(words) | Kind::Map(words) => words.join("|"),
         Kind::Secret => "SECRET".into(),
     }
 }

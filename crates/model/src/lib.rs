@@ -22,6 +22,7 @@ mod metadata;
 mod metrics;
 mod quote;
 mod raw_labels;
+pub mod retention;
 pub mod rollup;
 mod sample;
 mod sink;

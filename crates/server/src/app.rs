@@ -3,10 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use icecore_access::Access;
+use icecore_model::retention::RetentionPolicy;
 use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
+use tracing::info;
 
 use crate::config::Config;
 use crate::metrics::HttpMetrics;
@@ -68,7 +70,20 @@ impl App {
     /// From now on requests are answered by this configuration, as far as it can change.
     pub(crate) fn set_config(&self, config: Config) {
         self.queries.set_options(&config.query);
-        *self.config.write() = Arc::new(config);
+        let config = Arc::new(config);
+        let before = std::mem::replace(&mut *self.config.write(), Arc::clone(&config));
+        if before.retention != config.retention {
+            self.apply_retention(config.retention.as_ref());
+        }
+    }
+
+    /// From now on data is kept by this policy. Called when the database is open, and when a
+    /// reload has changed the policy.
+    pub(crate) fn apply_retention(&self, policy: Option<&RetentionPolicy>) {
+        match policy {
+            Some(policy) => info!(%policy, "retention policy"),
+            None => info!("no retention policy: nothing is rolled up or deleted"),
+        }
     }
 
     /// Every path there is.

@@ -28,7 +28,7 @@ mod write;
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
     LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
-    ServerOptions, Setting, Source,
+    ServerOptions, Setting, Source, read_policy_file,
 };
 pub use icecore_access::Role;
 pub use listener::{ConnectionHandler, LineConnection, LineProtocol};
@@ -36,3 +36,4 @@ pub use maintenance::{write_maintenance_report, write_maintenance_status};
 pub use middleware::route::Route;
 pub use process::{Process, ServeError, run};
 pub use routes::ROUTES;
+pub use status::retention::retention_status;

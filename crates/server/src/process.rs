@@ -20,6 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use icecore_model::retention::RetentionPolicy;
 use icecore_storage::{Database, Environment, Error as StorageError, SystemClock};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -201,6 +202,7 @@ impl Process {
             }
         };
         self.app.set_database(database.clone());
+        self.app.apply_retention(self.config.retention.as_ref());
         let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
         let hangups = tokio::spawn(reload_on_hangup(
@@ -291,12 +293,13 @@ impl Process {
             None => "http",
         };
         let url = self.address().map(|address| url_of(scheme, address));
+        let retention = retention_line(self.config.retention.as_ref());
         if self.config.log.format == LogFormat::Json {
             let url = url.unwrap_or_default();
-            info!(version, location, url, "icecore");
+            info!(version, location, url, retention, "icecore");
             return;
         }
-        let mut text = format!("icecore {version}\n  data   {location}\n");
+        let mut text = format!("icecore {version}\n  data   {location}\n  keep   {retention}\n");
         if let Some(url) = url {
             let _ = write!(
                 text,
@@ -313,6 +316,14 @@ impl Process {
         }
         // A closed standard output is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());
+    }
+}
+
+/// What is kept how long.
+fn retention_line(policy: Option<&RetentionPolicy>) -> String {
+    match policy {
+        Some(policy) => policy.to_string(),
+        None => "everything: without a policy (--retention) nothing is rolled up or deleted".into(),
     }
 }
 

@@ -39,7 +39,7 @@ use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
-use crate::status::{health, info, targets};
+use crate::status::{health, info, retention, targets};
 use crate::write::{grpc, import, otlp_http, remote_write};
 
 /// A route and its handler.
@@ -323,6 +323,12 @@ const TABLE: &[Endpoint] = &[
         GET,
         "what coarsening is doing",
         || get(maintenance::status),
+    ),
+    route(
+        "/api/v1/status/retention",
+        GET,
+        "what is kept how long",
+        || get(retention::status),
     ),
     unlimited(
         Role::Admin,

@@ -425,7 +425,7 @@ pub fn secret_text_of(node: &Node, path: &str, source: &SourceFile<'_>) -> Optio
 }
 
 /// What a value is, without the value: where a list or map is expected, it may be a secret.
-fn kind_of(value: &Value) -> &'static str {
+pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Scalar { .. } => "text",

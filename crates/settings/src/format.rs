@@ -34,6 +34,8 @@ pub enum Kind {
     Names,
     /// Text that is never shown.
     Secret,
+    /// A map in the file, which elsewhere is one line of YAML, or one of these words.
+    Map(&'static [&'static str]),
 }
 
 impl fmt::Display for Kind {
@@ -52,6 +54,7 @@ impl fmt::Display for Kind {
             Self::Choice(words) => f.write_str(&words.join(" or ")),
             Self::Names => f.write_str("names"),
             Self::Secret => f.write_str("secret"),
+            Self::Map(words) => write!(f, "{} or map", words.join(" or ")),
         }
     }
 }

@@ -31,7 +31,7 @@ mod text;
 pub mod yaml;
 
 pub use binary_size::{parse_binary_size, show_binary_size};
-pub use fields::{Fields, SourceFile, Spanned, secret_text_of, texts_of};
+pub use fields::{Fields, SourceFile, Spanned, kind_of, secret_text_of, texts_of};
 pub use format::{
     Address, AutoSize, AutoTime, Bool, Choice, Format, Integer, Kind, ListenAddress, Location,
     Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
@@ -39,7 +39,7 @@ pub use format::{
 pub use loader::{FILE_VARIABLE, Inputs, Loader};
 pub use problem::{ConfigError, Problem, nearest, quoted};
 pub use read::{read_bytes, read_text};
-pub use registry::{Registry, SECTION, Setting};
+pub use registry::{MapForm, Registry, SECTION, Setting};
 pub use render::{Map, Tree, without_password, yaml_text};
 pub use secret::{SECRET_PLACEHOLDER, Secret};
 pub use sources::{Source, Sources};

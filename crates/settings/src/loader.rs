@@ -86,6 +86,11 @@ impl<C: Default> Loader<C> {
         let Some(setting) = self.registry.settings.get(index) else {
             return;
         };
+        if let (Some(form), Value::Map(_)) = (&setting.map, &node.value) {
+            (form.read)(&mut self.config, Fields::of(node, path, source));
+            self.came_from(index, Source::File(node.at));
+            return;
+        }
         let result = text_of(node, setting.kind)
             .map_err(|found| format!("expected {}, found {found}", setting.kind))
             .and_then(|text| self.write(index, &text, Source::File(node.at)));
@@ -171,10 +176,14 @@ impl<C: Default> Loader<C> {
                 format!("expected {}, found {}", bad.expected, quoted(text))
             }
         })?;
+        self.came_from(index, source);
+        Ok(())
+    }
+
+    fn came_from(&mut self, index: usize, source: Source) {
         if let Some(slot) = self.sources.values.get_mut(index) {
             *slot = source;
         }
-        Ok(())
     }
 }
 
@@ -241,22 +250,67 @@ fn without_section(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Integer, SecretText, Text};
+    use crate::format::{Format, Integer, SecretText, Text};
+    use crate::registry::MapForm;
+    use crate::render::Map;
     use crate::setting;
+    use crate::text::BadValue;
 
     #[derive(Default)]
     struct Config {
         name: String,
         limit: usize,
         password: String,
+        pair: Option<Pair>,
+    }
+
+    #[derive(Clone)]
+    struct Pair(String, String);
+
+    /// `none` or `a-b`.
+    struct PairText;
+
+    impl Format for PairText {
+        type Native = Option<Pair>;
+        const KIND: Kind = Kind::Map(&["none", "A-B"]);
+
+        fn parse(text: &str) -> Result<Option<Pair>, BadValue> {
+            if text == "none" {
+                return Ok(None);
+            }
+            let (a, b) = text.split_once('-').ok_or(BadValue::expected("A-B"))?;
+            Ok(Some(Pair(a.into(), b.into())))
+        }
+
+        fn show(value: &Option<Pair>) -> String {
+            let shown = value.as_ref().map(|Pair(a, b)| format!("{a}-{b}"));
+            shown.unwrap_or_else(|| "none".into())
+        }
     }
 
     static REGISTRY: Registry<Config> = Registry {
-        sections: &[("part", "Part")],
+        sections: &[("part", "Part"), ("pair", "Pair")],
         settings: &[
             setting!("part.name", Text, name, "A name."),
             setting!("part.limit", Integer, limit, "1" to "9", "A limit."),
             setting!("part.password", SecretText, password, "A password."),
+            Setting {
+                map: Some(MapForm {
+                    read: |config, mut fields| {
+                        let (a, b) = (fields.text("a"), fields.text("b"));
+                        config.pair = a.zip(b).map(|(a, b)| Pair(a, b));
+                        fields.finish();
+                    },
+                    render: |config| {
+                        let mut map = Map::default();
+                        let Pair(a, b) = config.pair.clone()?;
+                        map.text("a", a);
+                        map.text("b", b);
+                        Some(map)
+                    },
+                }),
+                ..setting!("pair", PairText, pair, "A pair.")
+            },
         ],
     };
 
@@ -296,8 +350,43 @@ mod tests {
             "name: a # x.yml line 1 column 14",
             "limit: 3 # ICECORE_PART_LIMIT",
             "password: \"<secret>\" # --part.password",
+            "pair: none # default",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_setting_may_be_a_map_or_a_word() {
+        let none = ("", "");
+        let shown = |loader: &Loader<Config>| {
+            assert!(loader.problems.is_empty(), "{:?}", loader.problems);
+            let rendered = REGISTRY.render(&loader.config, &loader.sources);
+            let (_, pair) = rendered.split_once("  pair:").unwrap();
+            pair.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let loader = load("pair: {a: x, b: y}", none, &[]);
+        assert_eq!(shown(&loader), "# x.yml line 1 column 7 a: x b: y");
+        let rendered = REGISTRY.render(&loader.config, &loader.sources);
+        let section = rendered.strip_prefix("icecore:\n").unwrap();
+        let again = load(section, none, &[]);
+        assert_eq!(PairText::show(&again.config.pair), "x-y");
+        let loader = load("pair: {a: x, b: y}", ("ICECORE_PAIR", "c-d"), &[]);
+        assert_eq!(shown(&loader), "# ICECORE_PAIR a: c b: d");
+        let loader = load("pair: c-d", none, &[("pair", "none")]);
+        assert_eq!(shown(&loader), "none # --pair");
+        let problem = |file| load(file, none, &[]).problems[0].to_string();
+        assert_eq!(
+            problem("pair: {a: x, c: y}"),
+            "icecore.pair.c: unknown key, at line 1 column 14 of x.yml; did you mean a?"
+        );
+        assert_eq!(
+            problem("pair: [x]"),
+            "icecore.pair: expected none or A-B or map, found a list, at line 1 column 7 of x.yml"
+        );
+        assert_eq!(
+            problem("pair: x"),
+            "icecore.pair: expected A-B, found \"x\", at line 1 column 7 of x.yml"
+        );
     }
 
     #[test]

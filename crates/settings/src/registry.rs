@@ -3,9 +3,10 @@
 
 use std::fmt::Write as _;
 
+use crate::fields::Fields;
 use crate::format::Kind;
 use crate::problem::{Problem, nearest};
-use crate::render::{without_password, yaml_text};
+use crate::render::{Map, without_password, yaml_text};
 use crate::sources::{Source, Sources};
 use crate::text::BadValue;
 
@@ -75,22 +76,21 @@ impl<C> Registry<C> {
     pub fn render(&self, config: &C, sources: &Sources) -> String {
         let mut text = format!("{SECTION}:\n");
         for (section, _) in self.sections {
-            let _ = writeln!(text, "  {section}:");
-            for (setting, source) in std::iter::zip(self.settings, &sources.values) {
-                if setting.section() == *section {
-                    let value = match setting.kind {
-                        // Text may need quotes, and so do addresses that contain brackets.
-                        Kind::Text
-                        | Kind::Location
-                        | Kind::Secret
-                        | Kind::Names
-                        | Kind::Address
-                        | Kind::OptionalAddress => yaml_text(&setting.masked(config)),
-                        _ => (setting.read)(config),
-                    };
-                    let line = format!("    {}: {value}", setting.name());
-                    let _ = writeln!(text, "{line:<55} # {}", sources.describe(source));
-                }
+            let settings = std::iter::zip(self.settings, &sources.values);
+            let settings = settings.filter(|(setting, _)| setting.section() == *section);
+            let is_one_setting = self.index_of(section).is_some();
+            if !is_one_setting {
+                let _ = writeln!(text, "  {section}:");
+            }
+            let indent = if is_one_setting { 2 } else { 4 };
+            for (setting, source) in settings {
+                render_setting(
+                    &mut text,
+                    setting,
+                    config,
+                    indent,
+                    &sources.describe(source),
+                );
             }
         }
         text
@@ -105,9 +105,44 @@ impl<C> Registry<C> {
     }
 }
 
+fn render_setting<C>(
+    text: &mut String,
+    setting: &Setting<C>,
+    config: &C,
+    indent: usize,
+    source: &str,
+) {
+    let map = setting.map.as_ref().and_then(|form| (form.render)(config));
+    let value = match setting.kind {
+        _ if map.is_some() => String::new(),
+        // Text may need quotes, and so do addresses that contain brackets.
+        Kind::Text
+        | Kind::Location
+        | Kind::Secret
+        | Kind::Names
+        | Kind::Address
+        | Kind::OptionalAddress => yaml_text(&setting.masked(config)),
+        _ => (setting.read)(config),
+    };
+    let line = format!("{:indent$}{}: {value}", "", setting.name());
+    let _ = writeln!(text, "{line:<55} # {source}");
+    if let Some(map) = map {
+        text.push_str(&map.into_indented_text(indent + 2));
+    }
+}
+
+/// How a setting that is a map in the file is read and rendered there.
+pub struct MapForm<C: 'static> {
+    /// Reports what is wrong with the map, and changes nothing then.
+    pub read: fn(&mut C, Fields<'_>),
+    /// `None` where the value is one of the words that may stand in place of the map.
+    pub render: fn(&C) -> Option<Map>,
+}
+
 /// One setting: its name, what it holds, and why one would change it.
 pub struct Setting<C: 'static> {
-    /// `section.name`, as nested maps in the file: `icecore: {section: {name: …}}`.
+    /// `section.name`, as nested maps in the file: `icecore: {section: {name: …}}`. A setting that
+    /// is a section of its own has no dot.
     pub key: &'static str,
     pub kind: Kind,
     /// One line: what it does, what happens at the limit, why the default is what it is.
@@ -120,6 +155,8 @@ pub struct Setting<C: 'static> {
     pub read: fn(&C) -> String,
     /// Sets it in `C`, or says what was expected.
     pub write: fn(&mut C, &str) -> Result<(), BadValue>,
+    /// For what is a map in the file.
+    pub map: Option<MapForm<C>>,
 }
 
 impl<C> Setting<C> {
@@ -143,12 +180,13 @@ impl<C> Setting<C> {
         self.short_name.map(variable)
     }
 
-    /// The part before the first dot.
+    /// The part before the first dot; all of a key without one.
     pub fn section(&self) -> &'static str {
-        self.key.split_once('.').map_or("", |(section, _)| section)
+        let section = self.key.split_once('.').map(|(section, _)| section);
+        section.unwrap_or(self.key)
     }
 
-    /// The part after the first dot.
+    /// The part after the first dot; all of a key without one.
     pub fn name(&self) -> &'static str {
         self.key.split_once('.').map_or(self.key, |(_, name)| name)
     }
@@ -199,6 +237,7 @@ macro_rules! setting {
                 config.$($field).+ = <$format as $crate::Format>::parse(text)?;
                 Ok(())
             },
+            map: None,
         }
     };
     ($key:literal, $format:ty, $($field:ident).+, short $short:literal, $what:literal) => {

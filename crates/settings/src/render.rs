@@ -9,6 +9,7 @@ use crate::duration;
 use crate::secret::SECRET_PLACEHOLDER;
 
 /// A value of a configuration file.
+#[derive(Clone, Debug)]
 pub enum Tree {
     Text(String),
     List(Vec<Tree>),
@@ -16,7 +17,7 @@ pub enum Tree {
 }
 
 /// A map of a configuration file, in the order in which it is written.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Map(Vec<(String, Tree)>);
 
 impl Map {
@@ -25,6 +26,20 @@ impl Map {
         let mut text = String::new();
         write_map(&mut text, &self, 0, false);
         text
+    }
+
+    /// The map within a file, every line indented.
+    pub(crate) fn into_indented_text(self, indent: usize) -> String {
+        let mut text = String::new();
+        write_map(&mut text, &self, indent, false);
+        text
+    }
+
+    /// The map in one line: `{a: b, c: [d, e]}`.
+    pub fn into_line(self) -> String {
+        let mut line = String::new();
+        write_flow(&mut line, &Tree::Map(self));
+        line
     }
 
     pub fn put(&mut self, key: &str, tree: Tree) {
@@ -111,6 +126,30 @@ fn write_list(out: &mut String, list: &[Tree], indent: usize) {
     }
 }
 
+fn write_flow(out: &mut String, tree: &Tree) {
+    match tree {
+        Tree::Text(text) => out.push_str(&yaml_text(text)),
+        Tree::List(list) => {
+            out.push('[');
+            for (index, tree) in list.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                write_flow(out, tree);
+            }
+            out.push(']');
+        }
+        Tree::Map(map) => {
+            out.push('{');
+            for (index, (key, tree)) in map.0.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                out.push_str(&yaml_text(key));
+                out.push_str(": ");
+                write_flow(out, tree);
+            }
+            out.push('}');
+        }
+    }
+}
+
 /// A URL may carry credentials (`https://user:password@host`), which must not be shown.
 pub fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
@@ -153,4 +192,65 @@ pub fn yaml_text(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::yaml::{self, Node, Value};
+
+    fn any_tree() -> impl Strategy<Value = Tree> {
+        let text = "\\PC{0,8}|[ -~]{0,8}|[\\[\\]{}:,#]{1,3}|null|~|0|true";
+        let leaf = text.prop_map(Tree::Text);
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            let maps = proptest::collection::btree_map("[a-z :,]{1,4}", inner, 1..4);
+            maps.prop_map(|maps| {
+                let mut map = Map::default();
+                for (key, tree) in maps {
+                    map.put(&key, tree);
+                }
+                // Lists of texts and of maps are what there is.
+                Tree::List(vec![Tree::Map(map), Tree::Text("x".into())])
+            })
+        })
+    }
+
+    fn is_same(tree: &Tree, node: &Node) -> bool {
+        match (tree, &node.value) {
+            (Tree::Text(text), Value::Scalar { text: found, .. }) => text == found,
+            (Tree::List(trees), Value::List(nodes)) => {
+                trees.len() == nodes.len()
+                    && std::iter::zip(trees, nodes).all(|(tree, node)| is_same(tree, node))
+            }
+            (Tree::Map(map), Value::Map(entries)) => {
+                map.0.len() == entries.len()
+                    && std::iter::zip(&map.0, entries)
+                        .all(|((key, tree), entry)| *key == entry.key && is_same(tree, &entry.node))
+            }
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn written_maps_read_back(trees in proptest::collection::vec(any_tree(), 1..4)) {
+            let mut map = Map::default();
+            for (index, tree) in trees.into_iter().enumerate() {
+                map.put(&format!("k{index}"), tree);
+            }
+            let mut line = String::new();
+            let tree = Tree::Map(map);
+            write_flow(&mut line, &tree);
+            prop_assert!(is_same(&tree, &yaml::parse(&line).unwrap()), "{line}");
+            let Tree::Map(map) = &tree else { unreachable!("a map was put there") };
+            let mut text = "top:\n".to_owned();
+            write_map(&mut text, map, 4, false);
+            let Value::Map(entries) = yaml::parse(&text).unwrap().value else {
+                panic!("no map: {text}");
+            };
+            prop_assert!(is_same(&tree, &entries[0].node), "{text}");
+        }
+    }
 }

@@ -85,6 +85,7 @@ fn every_flag_is_documented_and_no_other() {
     for command in [
         crate::query::Query::augment_args(clap::Command::new("query")),
         Maintenance::augment_args(clap::Command::new("maintenance")),
+        crate::policy::Policy::augment_args(clap::Command::new("policy")),
         crate::snapshot::Snapshots::augment_args(clap::Command::new("snapshot")),
         crate::restore::RestoreArgs::augment_args(clap::Command::new("restore")),
         crate::transfer::export::Export::augment_args(clap::Command::new("export")),

@@ -18,6 +18,7 @@ mod ledger;
 mod load;
 mod maintenance;
 mod otlp;
+mod policy;
 mod process;
 mod query;
 mod random;

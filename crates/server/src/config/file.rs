@@ -11,6 +11,7 @@ use icecore_settings::{ConfigError, Fields, Loader, SECTION, SourceFile, read_te
 
 use super::Config;
 use super::registry::{REGISTRY, SECTIONS};
+use super::retention;
 
 /// What a Prometheus configuration may contain and has no effect.
 const UNSUPPORTED: [&str; 7] = [
@@ -27,7 +28,7 @@ const UNSUPPORTED: [&str; 7] = [
 const OTLP: &str = "otlp";
 
 /// A real file has a few hundred kilobytes at most.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
 
 pub(super) fn read(path: &Path, loader: &mut Loader<Config>) -> Result<(), ConfigError> {
     let text = read_text(path, FILE_BYTES_MAX).map_err(|source| ConfigError::Read {
@@ -58,6 +59,8 @@ pub(super) fn interpret(text: &str, path: &Path, loader: &mut Loader<Config>) {
         top.finish_with(|key, problem| {
             if SECTIONS.iter().any(|(name, _)| *name == key) {
                 problem.did_you_mean(Some(&format!("{SECTION}.{key}")))
+            } else if retention::KEYS.contains(&key) {
+                problem.did_you_mean(Some(&format!("{SECTION}.retention.{key}")))
             } else {
                 problem
             }

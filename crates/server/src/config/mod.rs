@@ -20,12 +20,14 @@ mod file;
 mod options;
 mod registry;
 mod reload;
+mod retention;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::path::Path;
 
+use icecore_model::retention::RetentionPolicy;
 use icecore_scrape::ScrapeSettings;
 pub use icecore_settings::{
     ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, Position, Problem, Source,
@@ -37,6 +39,8 @@ pub use options::{
 use registry::REGISTRY;
 pub use registry::{SECTIONS, SETTINGS, Setting};
 pub(crate) use reload::Changes;
+pub use retention::read_policy_file;
+pub(crate) use retention::{column_word, late_data_word};
 
 /// Everything that configures a process.
 #[derive(Clone)]
@@ -47,6 +51,8 @@ pub struct Config {
     pub scraping: ScrapeOptions,
     /// Prometheus' section of the same name.
     pub otlp: icecore_wire::otlp::Translation,
+    /// What is kept how long; without a policy everything, as it came.
+    pub retention: Option<RetentionPolicy>,
     storage: icecore_storage::Options,
     scrape: ScrapeSettings,
     sources: Sources,
@@ -144,6 +150,8 @@ impl Default for Config {
             log: LogOptions::default(),
             scraping: ScrapeOptions::default(),
             otlp: icecore_wire::otlp::Translation::default(),
+            // Nothing is deleted unless somebody says so.
+            retention: None,
             storage: icecore_storage::Options::default(),
             scrape: ScrapeSettings::default(),
             sources: REGISTRY.default_sources(),

@@ -8,11 +8,12 @@
 //! and run the tests of this module once with `UPDATE_DOCS=1`.
 
 use icecore_settings::{
-    Address, AutoSize, AutoTime, Bool, Integer, Location, Names, OneOf, OptionalAddress, Registry,
-    SecretText, Size, Text, Time, setting,
+    Address, AutoSize, AutoTime, Bool, Integer, Location, MapForm, Names, OneOf, OptionalAddress,
+    Registry, SecretText, Size, Text, Time, setting,
 };
 
 use super::options::{CompressionWords, ExponentialWords, Origins, StrategyWords};
+use super::retention::{self, PolicyText};
 use super::{Config, LogFormat, LogLevel};
 
 /// A setting of a process.
@@ -31,6 +32,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("otlp", "OpenTelemetry metrics"),
     ("scrape", "Scraping"),
     ("maintenance", "Maintenance"),
+    ("retention", "Retention"),
 ];
 
 pub(super) static REGISTRY: Registry<Config> = Registry {
@@ -360,4 +362,20 @@ pub static SETTINGS: &[Setting] = &[
         "Read rate limit of coarsening, so that it does not slow down ingest and queries. A requested run is not limited."),
     setting!("maintenance.write_bytes_per_second", Size, storage.maintenance.write_bytes_per_second, "64KiB" to "",
         "Write rate limit of coarsening; a requested run is not limited."),
+    Setting {
+        map: Some(MapForm {
+            read: |config, fields| {
+                if let Some(policy) = retention::read(fields) {
+                    config.retention = Some(policy);
+                }
+            },
+            render: |config| config.retention.as_ref().map(retention::render),
+        }),
+        ..setting!(
+            "retention",
+            PolicyText,
+            retention,
+            "How long data is kept: none (forever), default (raw 21d, 5m 90d, 1h 365d), a time for raw samples alone, or in the file a policy."
+        )
+    },
 ];

@@ -12,7 +12,7 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 24] = [
+const LIVE: [&str; 25] = [
     "server.request_timeout",
     "server.shutdown_grace",
     "server.cors_origin",
@@ -37,6 +37,7 @@ const LIVE: [&str; 24] = [
     "otlp.label_name_preserve_multiple_underscores",
     "scrape.self",
     "scrape.start_timestamps",
+    "retention",
 ];
 
 /// What a reload did about settings, by key.

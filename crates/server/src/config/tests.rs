@@ -32,6 +32,7 @@ fn other_value(setting: &Setting) -> String {
         Kind::Address => &["[::1]:8080"],
         Kind::OptionalAddress => &["[::1]:8080", "off"],
         Kind::Choice(words) => words,
+        Kind::Map(_) => &["90d"],
     };
     let other = candidates.iter().find(|candidate| **candidate != default);
     (*other.unwrap()).into()
@@ -152,12 +153,14 @@ fn the_section_of_prometheus_for_otlp_is_ours() {
 fn every_setting_can_be_given_in_each_way() {
     for setting in SETTINGS {
         let value = other_value(setting);
-        let (section, name) = setting.key.split_once('.').unwrap();
         let yaml = match setting.kind {
             Kind::Bool | Kind::Integer => value.clone(),
             _ => format!("{value:?}"),
         };
-        let from_file = load_file(&format!("icecore:\n  {section}:\n    {name}: {yaml}\n"));
+        let from_file = load_file(&match setting.key.split_once('.') {
+            Some((section, name)) => format!("icecore:\n  {section}:\n    {name}: {yaml}\n"),
+            None => format!("icecore:\n  {}: {yaml}\n", setting.key),
+        });
         let from_environment = Config::load(&environment(&[(&setting.variable(), &value)]));
         let from_flag = Config::load(&flags(&[(setting.key, &value)]));
         for (way, loaded) in [

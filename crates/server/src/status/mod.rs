@@ -3,4 +3,5 @@
 pub(crate) mod health;
 pub(crate) mod info;
 pub(crate) mod metrics;
+pub(crate) mod retention;
 pub(crate) mod targets;
