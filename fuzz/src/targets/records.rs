@@ -260,6 +260,8 @@ fn keys() -> Vec<Vec<u8>> {
         key::flush_cursor(hour()),
         key::catalog_cursor(),
         key::time_column(four_hours(), 7),
+        key::rollup_series(four_hours(), SeriesId(713)),
+        key::rollup_histograms(four_hours(), SeriesId(713)),
         key::maintenance_job(),
         key::retired_bucket(hour()),
         key::tombstones(hour()),

@@ -7,7 +7,8 @@ use icecore_model::{BucketSize, BucketStart};
 use super::{
     CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, EPOCH_SUMMARY_KIND, ESCAPE, FLUSH_CURSOR_KIND,
     JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND,
-    RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
+    RETIRED_BUCKET_KIND, ROLLUP_HISTOGRAMS_SUFFIX, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX,
+    TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -38,6 +39,10 @@ pub enum ParsedKey {
         series: SeriesId,
     },
     RollupSeries {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    RollupHistograms {
         bucket: Bucket,
         series: SeriesId,
     },
@@ -181,6 +186,9 @@ fn parse_series_key(
         (RecordType::HistogramSeries, STARTS_SUFFIX) => {
             ParsedKey::HistogramSeriesStarts { bucket, series }
         }
+        (RecordType::RollupSeries, ROLLUP_HISTOGRAMS_SUFFIX) => {
+            ParsedKey::RollupHistograms { bucket, series }
+        }
         _ => return Ok(None),
     };
     Ok(Some(parsed))
@@ -296,6 +304,9 @@ impl fmt::Display for ParsedKey {
             }
             Self::RollupSeries { bucket, series } => {
                 write!(f, "RollupSeries {bucket} series {series}")
+            }
+            Self::RollupHistograms { bucket, series } => {
+                write!(f, "RollupSeries {bucket} series {series} histograms")
             }
             Self::BucketMeta { bucket } => write!(f, "BucketMeta {bucket}"),
             Self::TimeColumn { bucket, column } => {
