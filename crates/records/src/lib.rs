@@ -41,6 +41,7 @@ mod reader;
 mod record_type;
 pub mod restore_mark;
 pub mod retired_bucket;
+pub mod rollup_series;
 pub mod series_dictionary;
 pub mod start_timestamps;
 pub mod tombstones;

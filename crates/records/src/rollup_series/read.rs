@@ -1,0 +1,432 @@
+//! Reading one segment: only the columns that are asked for, and those that they refer to.
+
+use icecore_model::is_stale_nan;
+use icecore_model::rollup::WindowFields;
+
+use super::RECORD;
+use super::column::{COLUMNS, Column, flags, references};
+use super::floats::{FloatReader, read_integers};
+use super::write::{COUNT_LIMIT, expected_sum};
+use crate::DecodeError;
+use crate::columns::decimal;
+use crate::reader::Reader;
+
+/// Reads segments; keeps its room from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct SegmentReader {
+    /// Per window.
+    pub(super) flags: Vec<u8>,
+    /// Whether any window has one.
+    pub(super) has_flags: bool,
+    /// Windows that have an interior.
+    pub(super) interiors: usize,
+    integers: [Vec<i64>; COLUMNS],
+    floats: [Vec<f64>; COLUMNS],
+    /// Columns that were read.
+    done: u16,
+    numbers: Vec<i64>,
+    /// Of the first values; the last ones may refer to them.
+    first_numbers: Vec<i64>,
+}
+
+/// The payloads of a segment.
+pub(super) struct Segment<'a> {
+    payloads: [Option<&'a [u8]>; COLUMNS],
+    /// What the record keeps.
+    fields: WindowFields,
+}
+
+impl<'a> Segment<'a> {
+    pub(super) fn parse(segment: &'a [u8], fields: WindowFields) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(RECORD, segment);
+        let stored = reader.u16()?;
+        if stored >> COLUMNS != 0 {
+            return Err(reader.error("unknown column"));
+        }
+        let mut lengths = [None; COLUMNS];
+        for column in Column::ALL {
+            if stored & column.bit() != 0 {
+                if !column.is_in(fields) {
+                    return Err(reader.error("column of a field that is not kept"));
+                }
+                lengths[column as usize] = Some(reader.count(1)?);
+            }
+        }
+        let mut payloads = [None; COLUMNS];
+        for (payload, length) in payloads.iter_mut().zip(lengths) {
+            if let Some(length) = length {
+                *payload = Some(reader.bytes(length)?);
+            }
+        }
+        reader.finish()?;
+        Ok(Self { payloads, fields })
+    }
+
+    fn payload(&self, column: Column) -> Option<&'a [u8]> {
+        self.payloads[column as usize]
+    }
+}
+
+impl SegmentReader {
+    /// Reads the columns of `fields`, all of which the record keeps, of a segment of so many
+    /// windows that are `width_ms` wide.
+    pub(super) fn read(
+        &mut self,
+        segment: &Segment<'_>,
+        windows: usize,
+        width_ms: i64,
+        fields: WindowFields,
+    ) -> Result<(), DecodeError> {
+        self.done = 0;
+        self.read_flags(segment, windows)?;
+        for column in Column::ALL {
+            if column != Column::Flags && column.is_in(fields) {
+                self.need(segment, column)?;
+            }
+        }
+        self.check(fields, width_ms)
+    }
+
+    pub(super) fn integers(&self, column: Column) -> &[i64] {
+        &self.integers[column as usize]
+    }
+
+    pub(super) fn floats(&self, column: Column) -> &[f64] {
+        &self.floats[column as usize]
+    }
+
+    fn read_flags(&mut self, segment: &Segment<'_>, windows: usize) -> Result<(), DecodeError> {
+        self.flags.clear();
+        self.interiors = windows;
+        self.has_flags = segment.payload(Column::Flags).is_some();
+        let Some(payload) = segment.payload(Column::Flags) else {
+            self.flags.resize(windows, 0);
+            return Ok(());
+        };
+        let mut reader = Reader::new(RECORD, payload);
+        read_integers(&mut reader, windows, &mut self.numbers)?;
+        let both = flags::EDGE_SAMPLE | flags::EDGE_STALE;
+        for number in &self.numbers {
+            let flags = u8::try_from(*number).unwrap_or(u8::MAX);
+            if flags & !flags::ALL != 0 || flags & both == both {
+                return Err(reader.error("unknown flags of a window"));
+            }
+            self.interiors -= usize::from(flags & flags::NO_INTERIOR != 0);
+            self.flags.push(flags);
+        }
+        reader.finish()
+    }
+
+    /// Reads a column unless it was read before.
+    fn need(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
+        if self.done & column.bit() != 0 {
+            return Ok(());
+        }
+        self.done |= column.bit();
+        if self.interiors == 0 && column != Column::Edges {
+            self.integers[column as usize].clear();
+            self.floats[column as usize].clear();
+            return match segment.payload(column) {
+                Some(_) => Err(broken("column of no windows")),
+                None => Ok(()),
+            };
+        }
+        match column {
+            Column::Flags => Ok(()),
+            Column::Edges => self.read_edges(segment),
+            Column::First => self.read_first(segment),
+            Column::Last => self.read_last(segment),
+            Column::Min | Column::Max => self.read_extreme(segment, column),
+            Column::Sum => self.read_sum(segment),
+            Column::M2 | Column::Correction => self.read_apart(segment, column),
+            _ => self.read_integers(segment, column),
+        }
+    }
+
+    fn read_integers(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
+        let out = &mut self.integers[column as usize];
+        match segment.payload(column) {
+            Some(payload) => {
+                let mut reader = Reader::new(RECORD, payload);
+                read_integers(&mut reader, self.interiors, out)?;
+                reader.finish()
+            }
+            None => {
+                out.clear();
+                out.resize(self.interiors, 0);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_edges(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
+        let has_edge = |flags: &&u8| **flags & flags::EDGE_SAMPLE != 0;
+        let count = self.flags.iter().filter(has_edge).count();
+        let Some(mut reader) = open(segment, Column::Edges)? else {
+            self.floats[Column::Edges as usize].clear();
+            return if count == 0 {
+                Ok(())
+            } else {
+                Err(broken("values of edges are missing"))
+            };
+        };
+        if count == 0 {
+            return Err(broken("column of no windows"));
+        }
+        reader.numbers(count, &mut self.numbers)?;
+        match reader.reference {
+            references::NONE => {}
+            references::FIRST if segment.fields.contains(WindowFields::FIRST) => {
+                let mut numbers = std::mem::take(&mut self.numbers);
+                self.need(segment, Column::First)?;
+                self.add_firsts(reader.exponent, &mut numbers);
+                self.numbers = numbers;
+            }
+            _ => return Err(reader.error("unknown reference")),
+        }
+        reader.finish(&self.numbers, &mut self.floats[Column::Edges as usize])
+    }
+
+    /// Adds to the numbers of edges what their windows begin with.
+    fn add_firsts(&self, exponent: u8, numbers: &mut [i64]) {
+        let mut numbers = numbers.iter_mut();
+        let mut firsts = self.floats(Column::First).iter();
+        let mut reference = 0.0;
+        for flags in &self.flags {
+            let mut first = None;
+            if flags & flags::NO_INTERIOR == 0 {
+                first = firsts.next();
+            }
+            if flags & flags::EDGE_SAMPLE != 0 {
+                reference = first.copied().unwrap_or(reference);
+                if let Some(number) = numbers.next() {
+                    *number = number.wrapping_add(decimal::nearest(exponent, reference));
+                }
+            }
+        }
+    }
+
+    fn read_first(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
+        let Some(mut first) = open(segment, Column::First)? else {
+            return self.fill(Column::First, 0.0);
+        };
+        first.numbers(self.interiors, &mut self.first_numbers)?;
+        if first.reference == references::NONE {
+            return first.finish(
+                &self.first_numbers,
+                &mut self.floats[Column::First as usize],
+            );
+        }
+        // A chain: each first value follows the last value before, each last value the first one.
+        let last = open(segment, Column::Last)?;
+        let Some(mut last) = last.filter(|last| last.reference == references::FIRST) else {
+            return Err(first.error("chain without its other half"));
+        };
+        if first.reference != references::FIRST || first.exponent != last.exponent {
+            return Err(first.error("unknown reference"));
+        }
+        last.numbers(self.interiors, &mut self.numbers)?;
+        let mut before = 0i64;
+        for (first, last) in self.first_numbers.iter_mut().zip(&mut self.numbers) {
+            *first = first.wrapping_add(before);
+            *last = last.wrapping_add(*first);
+            before = *last;
+        }
+        self.done |= Column::Last.bit();
+        let [first_values, last_values] = self
+            .floats
+            .get_disjoint_mut([Column::First as usize, Column::Last as usize])
+            .expect("two columns");
+        first.finish(&self.first_numbers, first_values)?;
+        last.finish(&self.numbers, last_values)
+    }
+
+    fn read_last(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
+        let Some(mut last) = open(segment, Column::Last)? else {
+            if segment.fields.contains(WindowFields::FIRST) {
+                return self.copy(segment, Column::First, Column::Last);
+            }
+            return self.fill(Column::Last, 0.0);
+        };
+        if last.reference == references::NONE {
+            return self.finish_apart(last, Column::Last);
+        }
+        let first = open(segment, Column::First)?;
+        let Some(first) = first
+            .filter(|first| last.reference == references::FIRST && first.exponent == last.exponent)
+        else {
+            return Err(last.error("unknown reference"));
+        };
+        if first.reference != references::NONE {
+            // The chain has both.
+            self.done |= Column::First.bit();
+            return self.read_first(segment);
+        }
+        self.need(segment, Column::First)?;
+        last.numbers(self.interiors, &mut self.numbers)?;
+        // The numbers, not the values: these may be exceptions.
+        for (last, first) in self.numbers.iter_mut().zip(&self.first_numbers) {
+            *last = last.wrapping_add(*first);
+        }
+        last.finish(&self.numbers, &mut self.floats[Column::Last as usize])
+    }
+
+    fn read_extreme(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
+        let Some(reader) = open(segment, column)? else {
+            let other = if column == Column::Min {
+                Column::First
+            } else {
+                Column::Last
+            };
+            return self.copy(segment, other, column);
+        };
+        let other = match reader.reference {
+            references::NONE => return self.finish_apart(reader, column),
+            references::FIRST => Column::First,
+            references::LAST => Column::Last,
+            _ => return Err(reader.error("unknown reference")),
+        };
+        self.need_kept(segment, other)?;
+        let values = std::mem::take(&mut self.floats[other as usize]);
+        let read = self.finish_after(reader, column, values.iter().copied());
+        self.floats[other as usize] = values;
+        read
+    }
+
+    fn read_sum(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
+        let reader = open(segment, Column::Sum)?;
+        let (low, high) = match reader.as_ref().map(|reader| reader.reference) {
+            None | Some(references::ENDS) => (Column::First, Column::Last),
+            Some(references::EXTREMES) => (Column::Min, Column::Max),
+            Some(references::NONE) => {
+                let reader = reader.ok_or_else(|| broken("sums are missing"))?;
+                return self.finish_apart(reader, Column::Sum);
+            }
+            Some(_) => return Err(broken("unknown reference")),
+        };
+        for column in [Column::Numbers, low, high] {
+            self.need_kept(segment, column)?;
+        }
+        let counts = std::mem::take(&mut self.integers[Column::Numbers as usize]);
+        let lows = std::mem::take(&mut self.floats[low as usize]);
+        let highs = std::mem::take(&mut self.floats[high as usize]);
+        let pairs = counts.iter().zip(lows.iter().zip(&highs));
+        let sums = pairs.map(|(count, (low, high))| expected_sum(*count, *low, *high));
+        let read = match reader {
+            Some(reader) => self.finish_after(reader, Column::Sum, sums),
+            None => {
+                let out = &mut self.floats[Column::Sum as usize];
+                out.clear();
+                out.extend(sums);
+                Ok(())
+            }
+        };
+        self.integers[Column::Numbers as usize] = counts;
+        self.floats[low as usize] = lows;
+        self.floats[high as usize] = highs;
+        read
+    }
+
+    fn read_apart(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
+        match open(segment, column)? {
+            None => self.fill(column, 0.0),
+            Some(reader) if reader.reference == references::NONE => {
+                self.finish_apart(reader, column)
+            }
+            Some(reader) => Err(reader.error("unknown reference")),
+        }
+    }
+
+    fn finish_apart(
+        &mut self,
+        mut reader: FloatReader<'_>,
+        column: Column,
+    ) -> Result<(), DecodeError> {
+        reader.numbers(self.interiors, &mut self.numbers)?;
+        reader.finish(&self.numbers, &mut self.floats[column as usize])
+    }
+
+    fn finish_after(
+        &mut self,
+        mut reader: FloatReader<'_>,
+        column: Column,
+        references: impl Iterator<Item = f64>,
+    ) -> Result<(), DecodeError> {
+        reader.numbers(self.interiors, &mut self.numbers)?;
+        let exponent = reader.exponent;
+        for (number, reference) in self.numbers.iter_mut().zip(references) {
+            *number = number.wrapping_add(decimal::nearest(exponent, reference));
+        }
+        reader.finish(&self.numbers, &mut self.floats[column as usize])
+    }
+
+    /// Reads a column that another one refers to.
+    fn need_kept(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
+        if !column.is_in(segment.fields) {
+            return Err(broken("reference to a field that is not kept"));
+        }
+        self.need(segment, column)
+    }
+
+    fn copy(&mut self, segment: &Segment<'_>, from: Column, to: Column) -> Result<(), DecodeError> {
+        self.need_kept(segment, from)?;
+        let mut out = std::mem::take(&mut self.floats[to as usize]);
+        out.clear();
+        out.extend_from_slice(self.floats(from));
+        self.floats[to as usize] = out;
+        Ok(())
+    }
+
+    fn fill(&mut self, column: Column, value: f64) -> Result<(), DecodeError> {
+        let out = &mut self.floats[column as usize];
+        out.clear();
+        out.resize(self.interiors, value);
+        Ok(())
+    }
+
+    /// What every record of windows keeps to, as far as it was read.
+    fn check(&self, fields: WindowFields, width_ms: i64) -> Result<(), DecodeError> {
+        for column in [
+            Column::Numbers,
+            Column::Nans,
+            Column::Resets,
+            Column::Changes,
+        ] {
+            let is_count = |count: &i64| (0..COUNT_LIMIT as i64).contains(count);
+            if column.is_in(fields) && !self.integers(column).iter().all(is_count) {
+                return Err(broken("count out of range"));
+            }
+        }
+        for column in [Column::FirstTime, Column::LastTime] {
+            let is_inside = |offset: &i64| (0..width_ms - 1).contains(offset);
+            if column.is_in(fields) && !self.integers(column).iter().all(is_inside) {
+                return Err(broken("sample outside of its window"));
+            }
+        }
+        if fields.contains(WindowFields::FIRST | WindowFields::LAST) {
+            let firsts = self.integers(Column::FirstTime).iter();
+            let mut ends = firsts.zip(self.integers(Column::LastTime));
+            if !ends.all(|(first, last)| first + last <= width_ms - 2) {
+                return Err(broken("last sample before the first"));
+            }
+        }
+        for column in Column::ALL {
+            let is_read = column.is_in(fields) && self.done & column.bit() != 0;
+            if is_read && self.floats(column).iter().any(|value| is_stale_nan(*value)) {
+                return Err(broken("stale marker as a value"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open<'a>(segment: &Segment<'a>, column: Column) -> Result<Option<FloatReader<'a>>, DecodeError> {
+    let payload = segment.payload(column);
+    payload
+        .map(|payload| FloatReader::open(RECORD, payload))
+        .transpose()
+}
+
+fn broken(reason: &'static str) -> DecodeError {
+    DecodeError::new(RECORD, 0, reason)
+}
