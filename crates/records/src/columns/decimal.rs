@@ -99,37 +99,18 @@ pub(crate) fn nearest(exponent: u8, value: f64) -> i64 {
     }
 }
 
-/// Like [`scale`], for values that are decimals of this exponent but for what rounding has done to
-/// them: `ulps` says how many floats a value lies after its decimal.
-pub(crate) fn scale_near(
-    exponent: u8,
-    values: &[f64],
-    numbers: &mut Vec<i64>,
-    ulps: &mut Vec<i64>,
-    exceptions: &mut Vec<Exception>,
-) {
-    /// More is no rounding error.
+/// 10 to this exponent, which is at most 12.
+#[inline(always)]
+pub(crate) fn power(exponent: u8) -> f64 {
+    POWERS[usize::from(exponent)]
+}
+
+/// How many floats `value` lies after `expected`; `None` if so many that it is no rounding error.
+#[inline(always)]
+pub(crate) fn ulps_after(expected: f64, value: f64) -> Option<i64> {
     const MOST_ULPS: u64 = 1 << 20;
-    numbers.clear();
-    ulps.clear();
-    exceptions.clear();
-    let power = POWERS[usize::from(exponent)];
-    let mut previous = 0;
-    for (position, value) in values.iter().enumerate() {
-        let number = rounded(value * power);
-        let off = ordered(*value).wrapping_sub(ordered(number as f64 / power));
-        if off.unsigned_abs() <= MOST_ULPS {
-            previous = number;
-            ulps.push(off);
-        } else {
-            ulps.push(0);
-            exceptions.push(Exception {
-                position,
-                bits: value.to_bits(),
-            });
-        }
-        numbers.push(previous);
-    }
+    let ulps = ordered(value).wrapping_sub(ordered(expected));
+    (ulps.unsigned_abs() <= MOST_ULPS).then_some(ulps)
 }
 
 /// The float that lies `ulps` floats after this one.

@@ -93,8 +93,8 @@ pub(super) mod references {
     pub(crate) const LAST: u8 = 2;
     /// Of a sum: how many numbers there are, times the middle of first and last value.
     pub(crate) const ENDS: u8 = 1;
-    /// The same with the least and the greatest value.
-    pub(crate) const EXTREMES: u8 = 2;
+    /// Of squared deviations: what follows from count and sum.
+    pub(crate) const SQUARES: u8 = 1;
 }
 
 /// Fields by the bits that are stored.

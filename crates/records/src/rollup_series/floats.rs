@@ -38,20 +38,54 @@ impl Scaled {
         self.ulps.clear();
     }
 
-    /// Values that were computed from values of this exponent.
+    /// Values that were computed from values of this exponent: decimals but for rounding errors.
     pub(super) fn set_near(&mut self, values: &[f64], exponent: u8) {
-        if exponent != BIT_PATTERNS {
-            let (numbers, exceptions) = (&mut self.numbers, &mut self.exceptions);
-            decimal::scale_near(exponent, values, numbers, &mut self.ulps, exceptions);
-            self.exponent = exponent;
-            if exceptions.len() <= values.len() / 8 {
-                if self.ulps.iter().all(|ulps| *ulps == 0) {
-                    self.ulps.clear();
-                }
-                return;
-            }
+        let is_near = exponent != BIT_PATTERNS && {
+            let power = decimal::power(exponent);
+            self.set_computed(exponent, values, |_, value| {
+                let number = decimal::nearest(exponent, value);
+                (number, number as f64 / power)
+            })
+        };
+        if !is_near {
+            self.set(values);
         }
-        self.set(values);
+    }
+
+    /// Numbers for values, each with the value that it is expected to give back. Returns whether
+    /// most of them nearly do.
+    pub(super) fn set_computed(
+        &mut self,
+        exponent: u8,
+        values: &[f64],
+        number_of: impl Fn(usize, f64) -> (i64, f64),
+    ) -> bool {
+        self.exponent = exponent;
+        self.numbers.clear();
+        self.ulps.clear();
+        self.exceptions.clear();
+        let mut previous = 0;
+        for (position, value) in values.iter().enumerate() {
+            let (number, expected) = number_of(position, *value);
+            match decimal::ulps_after(expected, *value) {
+                Some(ulps) => {
+                    previous = number;
+                    self.ulps.push(ulps);
+                }
+                None => {
+                    self.ulps.push(0);
+                    self.exceptions.push(Exception {
+                        position,
+                        bits: value.to_bits(),
+                    });
+                }
+            }
+            self.numbers.push(previous);
+        }
+        if self.ulps.iter().all(|ulps| *ulps == 0) {
+            self.ulps.clear();
+        }
+        self.exceptions.len() <= values.len() / 8
     }
 
     /// The second half apart from the first, for columns that were scaled together.
@@ -163,10 +197,15 @@ impl<'a> FloatReader<'a> {
     }
 
     /// Replaces `out` by the values of what were distances and have become numbers.
-    pub(super) fn finish(mut self, numbers: &[i64], out: &mut Vec<f64>) -> Result<(), DecodeError> {
+    pub(super) fn finish(self, numbers: &[i64], out: &mut Vec<f64>) -> Result<(), DecodeError> {
         out.clear();
         decimal::unscale(self.exponent, numbers, out)
             .ok_or_else(|| self.reader.error("unknown exponent"))?;
+        self.amend(out)
+    }
+
+    /// Adds ulps and puts exceptions in their places.
+    pub(super) fn amend(mut self, out: &mut [f64]) -> Result<(), DecodeError> {
         if self.head & ULPS != 0 {
             let mut ulps = Vec::new();
             read_integers(&mut self.reader, out.len(), &mut ulps)?;

@@ -6,6 +6,7 @@ use icecore_model::rollup::WindowFields;
 use super::RECORD;
 use super::column::{COLUMNS, Column, flags, references};
 use super::floats::{FloatReader, read_integers};
+use super::squares;
 use super::write::{COUNT_LIMIT, expected_sum};
 use crate::DecodeError;
 use crate::columns::decimal;
@@ -138,7 +139,8 @@ impl SegmentReader {
             Column::Last => self.read_last(segment),
             Column::Min | Column::Max => self.read_extreme(segment, column),
             Column::Sum => self.read_sum(segment),
-            Column::M2 | Column::Correction => self.read_apart(segment, column),
+            Column::M2 => self.read_squares(segment),
+            Column::Correction => self.read_apart(segment, column),
             _ => self.read_integers(segment, column),
         }
     }
@@ -294,37 +296,68 @@ impl SegmentReader {
     }
 
     fn read_sum(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
-        let reader = open(segment, Column::Sum)?;
-        let (low, high) = match reader.as_ref().map(|reader| reader.reference) {
-            None | Some(references::ENDS) => (Column::First, Column::Last),
-            Some(references::EXTREMES) => (Column::Min, Column::Max),
-            Some(references::NONE) => {
-                let reader = reader.ok_or_else(|| broken("sums are missing"))?;
+        let reader = match open(segment, Column::Sum)? {
+            Some(reader) if reader.reference == references::NONE => {
                 return self.finish_apart(reader, Column::Sum);
             }
-            Some(_) => return Err(broken("unknown reference")),
+            Some(reader) if reader.reference != references::ENDS => {
+                return Err(reader.error("unknown reference"));
+            }
+            reader => reader,
         };
-        for column in [Column::Numbers, low, high] {
+        for column in [Column::Numbers, Column::First, Column::Last] {
             self.need_kept(segment, column)?;
         }
-        let counts = std::mem::take(&mut self.integers[Column::Numbers as usize]);
-        let lows = std::mem::take(&mut self.floats[low as usize]);
-        let highs = std::mem::take(&mut self.floats[high as usize]);
-        let pairs = counts.iter().zip(lows.iter().zip(&highs));
-        let sums = pairs.map(|(count, (low, high))| expected_sum(*count, *low, *high));
-        let read = match reader {
-            Some(reader) => self.finish_after(reader, Column::Sum, sums),
-            None => {
-                let out = &mut self.floats[Column::Sum as usize];
-                out.clear();
-                out.extend(sums);
-                Ok(())
+        let mut sums = std::mem::take(self.floats_mut(Column::Sum));
+        let counts = self.integers(Column::Numbers).iter();
+        let ends = self
+            .floats(Column::First)
+            .iter()
+            .zip(self.floats(Column::Last));
+        let expected = counts.zip(ends);
+        let expected = expected.map(|(count, (first, last))| expected_sum(*count, *first, *last));
+        sums.clear();
+        sums.extend(expected);
+        if let Some(mut reader) = reader {
+            reader.numbers(self.interiors, &mut self.numbers)?;
+            let exponent = reader.exponent;
+            for (number, sum) in self.numbers.iter_mut().zip(&sums) {
+                *number = number.wrapping_add(decimal::nearest(exponent, *sum));
             }
+            reader.finish(&self.numbers, &mut sums)?;
+        }
+        *self.floats_mut(Column::Sum) = sums;
+        Ok(())
+    }
+
+    fn read_squares(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
+        let reader = open(segment, Column::M2)?;
+        let Some(mut reader) = reader.filter(|reader| reader.reference != references::NONE) else {
+            return self.read_apart(segment, Column::M2);
         };
-        self.integers[Column::Numbers as usize] = counts;
-        self.floats[low as usize] = lows;
-        self.floats[high as usize] = highs;
-        read
+        let exponent = reader.exponent;
+        if reader.reference != references::SQUARES || exponent > 12 || exponent % 2 != 0 {
+            return Err(reader.error("unknown reference"));
+        }
+        for column in [Column::Numbers, Column::Sum] {
+            self.need_kept(segment, column)?;
+        }
+        reader.numbers(self.interiors, &mut self.numbers)?;
+        let mut squares = std::mem::take(self.floats_mut(Column::M2));
+        squares.clear();
+        let counts = self.integers(Column::Numbers).iter();
+        let known = counts.zip(self.floats(Column::Sum));
+        let numbers = self.numbers.iter().zip(known);
+        squares.extend(
+            numbers.map(|(number, (count, sum))| squares::value(*number, *count, *sum, exponent)),
+        );
+        reader.amend(&mut squares)?;
+        *self.floats_mut(Column::M2) = squares;
+        Ok(())
+    }
+
+    fn floats_mut(&mut self, column: Column) -> &mut Vec<f64> {
+        &mut self.floats[column as usize]
     }
 
     fn read_apart(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {

@@ -2,10 +2,11 @@
 
 use icecore_model::is_stale_nan;
 use icecore_model::rollup::{Aggregate, Edge, Resolution, Window, WindowFields};
-use icecore_model::varint::push_varint;
+use icecore_model::varint::{push_varint, varint_length};
 
 use super::column::{Column, flags, references};
 use super::floats::{FloatWriter, Scaled};
+use super::squares;
 use crate::columns::decimal;
 
 /// Numbers that are counts stay below this, so that sums of a few do not overflow.
@@ -172,7 +173,7 @@ impl SegmentWriter {
             self.sum(fields, &columns, exponent);
         }
         if fields.contains(WindowFields::M2) {
-            self.apart(Column::M2, &columns.m2, None);
+            self.squares(fields, &columns, exponent);
         }
         if fields.contains(WindowFields::CORRECTION) {
             self.apart(Column::Correction, &columns.correction, exponent);
@@ -314,21 +315,51 @@ impl SegmentWriter {
         if columns.sum.is_empty() {
             return;
         }
-        let has = |field| fields.contains(WindowFields::COUNTS | field);
-        let ends = sums(&columns.numbers, &columns.first, &columns.last);
-        let extremes = sums(&columns.numbers, &columns.min, &columns.max);
         let mut refer: Vec<(u8, &[f64])> = vec![];
-        if has(WindowFields::FIRST | WindowFields::LAST) {
-            if same_bits(&ends, &columns.sum) {
+        let expected: Vec<f64>;
+        if fields.contains(WindowFields::COUNTS | WindowFields::FIRST | WindowFields::LAST) {
+            expected = sums(&columns.numbers, &columns.first, &columns.last);
+            if same_bits(&expected, &columns.sum) {
                 return;
             }
-            refer.push((references::ENDS, &ends));
-        }
-        if has(WindowFields::MIN | WindowFields::MAX) {
-            refer.push((references::EXTREMES, &extremes));
+            refer.push((references::ENDS, &expected));
         }
         self.near(&columns.sum, exponent);
         self.shortest(Column::Sum, &refer);
+    }
+
+    fn squares(&mut self, fields: WindowFields, columns: &Columns, exponent: Option<u8>) {
+        let start = self.payloads.len();
+        self.apart(Column::M2, &columns.m2, None);
+        let needs = WindowFields::COUNTS | WindowFields::SUM;
+        let exponent = exponent.and_then(squares::exponent_of);
+        let (Some(exponent), true) = (exponent, fields.contains(needs)) else {
+            return;
+        };
+        if self.stored & Column::M2.bit() == 0 {
+            return;
+        }
+        let is_near = self.scaled.set_computed(exponent, &columns.m2, |i, m2| {
+            let (count, sum) = (columns.numbers[i], columns.sum[i]);
+            let number = squares::number(m2, count, sum, exponent);
+            (number, squares::value(number, count, sum, exponent))
+        });
+        self.candidate.clear();
+        let nothing = std::iter::repeat(0);
+        let floats = &mut self.floats;
+        floats.push(
+            &self.scaled,
+            references::SQUARES,
+            nothing,
+            &mut self.candidate,
+        );
+        if is_near && self.candidate.len() < self.payloads.len() - start {
+            let length = varint_length((self.payloads.len() - start) as u64);
+            self.lengths.truncate(self.lengths.len() - length);
+            self.payloads.truncate(start);
+            self.payloads.extend_from_slice(&self.candidate);
+            self.close(Column::M2, start);
+        }
     }
 
     /// A column that no other helps with, left out where all is 0.

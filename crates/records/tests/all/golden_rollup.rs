@@ -1,10 +1,59 @@
 //! Golden bytes of rollup and retention; `golden` checks them together with the others.
 
-use icecore_records::{SeriesId, key};
+use icecore_model::STALE_NAN_BITS;
+use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
+use icecore_records::{SeriesId, key, rollup_series};
 
 use crate::samples::*;
 
+const MINUTE_MS: i64 = 60_000;
+
+/// Windows of one sample a minute, seven seconds after it, from the bucket's start on.
+fn windows(resolution: Resolution, values: impl Iterator<Item = f64>) -> Vec<Window> {
+    let start_ms = sixteen_hours().start_ms() + 7_000;
+    let times = (0..).map(|i| start_ms + i * MINUTE_MS);
+    roll_up(resolution, times.zip(values))
+}
+
+fn rollup(resolution: Resolution, fields: WindowFields, windows: &[Window]) -> Vec<u8> {
+    let value = rollup_series::encode(sixteen_hours(), resolution, fields, windows);
+    let decoded = rollup_series::decode_windows(sixteen_hours(), &value).unwrap();
+    assert_eq!(decoded.len(), windows.len());
+    value
+}
+
+/// Half an hour of a counter that is reset once; then nothing for an hour, a sample at the very
+/// start of a window, a stale marker, and a window that late samples were merged into.
+fn counter() -> Vec<Window> {
+    let step = |i: i32| f64::from(if i < 17 { 300 * i + i * i % 7 } else { 40 * i });
+    let mut windows = windows(Resolution::FIVE_MINUTES, (0..30).map(step));
+    let later_ms = sixteen_hours().start_ms() + 90 * MINUTE_MS;
+    let stale = f64::from_bits(STALE_NAN_BITS);
+    let later = [
+        (later_ms, 1200.0),
+        (later_ms + 7_000, 1240.5),
+        (later_ms + 8_000, stale),
+        (later_ms + 5 * MINUTE_MS, stale),
+        (later_ms + 11 * MINUTE_MS, f64::NAN),
+    ];
+    windows.extend(roll_up(Resolution::FIVE_MINUTES, later));
+    windows[1].has_late = true;
+    windows
+}
+
+fn gauge() -> Vec<Window> {
+    let value = |i: i32| f64::from(2000 + i * i * 37 % 113) / 100.0;
+    windows(Resolution::HOUR, (0..480).map(value))
+}
+
+fn constant() -> Vec<Window> {
+    windows(Resolution::HOUR, std::iter::repeat_n(1.0, 960))
+}
+
 pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let all = WindowFields::ALL;
+    let lost = WindowFields::M2 | WindowFields::CHANGES;
+    let typed = WindowFields::CORRECTION | WindowFields::RESETS;
     vec![
         (
             "key RollupSeries, 16 h",
@@ -16,5 +65,50 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             key::rollup_histograms(sixteen_hours(), SeriesId(713)).into(),
             "016501b051c0000002c901",
         ),
+        (
+            "value RollupSeries, empty",
+            rollup(Resolution::HOUR, all, &[]),
+            "0106ff0300010001",
+        ),
+        (
+            "value RollupSeries, counter",
+            rollup(Resolution::FIVE_MINUTES, all, &counter()),
+            "0103ff0309010200050c0209ff7f0a0408050a111d211919102d0a0508000005000002004051\
+             0000100151010a00030724490c000001008010889e03ae6d0001008011e8078ebc0600008100\
+             4002080506f0353111050000000b93086614108400a0a02da5050107000000000000f87f3011\
+             0ae8bb01000d9d4d4fb3692e4d00d0f37a5ea7eb740107000000000000f87f30110500008000\
+             020e0307b3bbd8040107000000000000f87f30210f0000810080020c030788aa330107000000\
+             000000f87f101105500085371cf04229a5010803d1501228a0878f56001ae3c99302727222cc\
+             5489a07d23823372b1409c00007102000000000000000000020160551001a8f7020000010008\
+             0000010008110408000001015f",
+        ),
+        (
+            "value RollupSeries, gauge with fewer fields",
+            rollup(Resolution::HOUR, all.without(lost | typed), &gauge()),
+            "01063f00080101000708f4070304050d0d09090e0001780001ae6d00018ebc0600020007a01f\
+             006b014c19b44200020007e41fb81b8030647e5a100203a01f00010054100207fc20000101bf\
+             101271fe0a00062f18602e113445",
+        ),
+        (
+            "value RollupSeries, constant",
+            rollup(Resolution::HOUR, all, &constant()),
+            "0106ff031000107400030405040001780001ae6d00018ebc0600000102",
+        ),
     ]
+}
+
+/// What the golden bytes say, read field by field.
+#[test]
+fn golden_windows_are_read() {
+    let value = rollup(Resolution::FIVE_MINUTES, WindowFields::ALL, &counter());
+    let fields = WindowFields::COUNTS | WindowFields::LAST | WindowFields::CORRECTION;
+    let start_ms = sixteen_hours().start_ms() + 15 * MINUTE_MS;
+    let range = start_ms..start_ms + 10 * MINUTE_MS;
+    let read = rollup_series::decode(sixteen_hours(), &value, fields, range).unwrap();
+    assert_eq!(&*read.starts, [start_ms, start_ms + 5 * MINUTE_MS]);
+    assert_eq!((read.numbers, read.last), (vec![5, 5], vec![760.0, 960.0]));
+    // 300 · 16 + 16² mod 7: what was lost when the counter began again.
+    assert_eq!(read.correction, [4804.0, 0.0]);
+    assert_eq!(read.last_ms[0], start_ms + 4 * MINUTE_MS + 7_000);
+    assert!(read.sum.is_empty() && read.first.is_empty());
 }

@@ -1,0 +1,97 @@
+//! Targets for the records of rollup and retention. What decodes must survive being written again,
+//! and a part of it must hold what the whole holds.
+
+use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields, roll_up};
+use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
+use icecore_records::Bucket;
+use icecore_records::rollup_series::{self, Decoder, RollupRecord};
+
+use crate::Target;
+
+/// A few bytes can stand for a segment of 512 windows, and these for all of a bucket.
+const WINDOWS_MEMORY_BASE: usize = 16 << 20;
+
+pub fn targets() -> Vec<Target> {
+    vec![Target {
+        name: "rollup/series",
+        seeds: rolled_series,
+        run: series_round_trip,
+        memory_base: WINDOWS_MEMORY_BASE,
+    }]
+}
+
+fn bucket() -> Bucket {
+    Bucket {
+        size: BucketSize::from_exponent(6).expect("between 1 and 15"),
+        start: BucketStart(28_331_520),
+    }
+}
+
+fn series_round_trip(input: &[u8]) {
+    let Ok(record) = RollupRecord::parse(bucket(), input) else {
+        return;
+    };
+    let mut decoder = Decoder::default();
+    let (start_ms, end_ms) = (bucket().start_ms(), bucket().end_ms());
+    let middle_ms = start_ms + (end_ms - start_ms) / 3;
+    let asked = WindowFields::COUNTS | WindowFields::SUM;
+    let part = decoder.columns(&record, asked, start_ms..middle_ms);
+    let Ok(windows) = decoder.windows(&record) else {
+        return;
+    };
+    let (resolution, fields) = (record.resolution(), record.fields());
+    let again = rollup_series::encode(bucket(), resolution, fields, &windows);
+    let decoded = rollup_series::decode_windows(bucket(), &again).expect("own bytes");
+    assert!(same(&decoded, &windows), "windows do not survive");
+    let part = part.expect("a part of what can be read");
+    let expected: Vec<Window> = windows
+        .into_iter()
+        .filter(|window| window.start_ms < middle_ms)
+        .collect();
+    let expected = WindowColumns::from_windows(&expected, part.fields);
+    assert_eq!(part.starts, expected.starts);
+    assert_eq!(part.numbers, expected.numbers);
+    let bits = |sums: &[f64]| sums.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&part.sum), bits(&expected.sum));
+}
+
+/// Equal in every bit that decides: NaN is not equal to itself, its text is.
+fn same(a: &[Window], b: &[Window]) -> bool {
+    format!("{a:?}") == format!("{b:?}")
+}
+
+fn rolled_series() -> Vec<Vec<u8>> {
+    let start_ms = bucket().start_ms();
+    let special = [
+        f64::from_bits(STALE_NAN_BITS),
+        f64::NAN,
+        -0.0,
+        f64::INFINITY,
+    ];
+    let series: [&dyn Fn(i64) -> f64; 4] = [
+        &|i| (i * 7 % 1000 + i) as f64,
+        &|i| (i * i % 977) as f64 / 100.0,
+        &|i| (i as f64).sqrt(),
+        &|i| special[i as usize % special.len()],
+    ];
+    let full = WindowFields::ALL;
+    let lean = full.without(WindowFields::M2 | WindowFields::CHANGES);
+    let mut seeds = vec![];
+    for value in series {
+        for (resolution, fields, seconds, count) in [
+            (Resolution::FIVE_MINUTES, lean, 60, 300),
+            (Resolution::HOUR, full, 45, 2500),
+        ] {
+            let samples = (0..count).map(|i| (start_ms + i * i % 3 + i * seconds * 1000, value(i)));
+            let windows = roll_up(resolution, samples);
+            seeds.push(rollup_series::encode(
+                bucket(),
+                resolution,
+                fields,
+                &windows,
+            ));
+        }
+    }
+    seeds.push(rollup_series::encode(bucket(), Resolution::HOUR, full, &[]));
+    seeds
+}
