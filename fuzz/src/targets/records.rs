@@ -266,6 +266,7 @@ fn keys() -> Vec<Vec<u8>> {
         key::retired_bucket(hour()),
         key::tombstones(hour()),
         key::restore_mark(),
+        key::retention_state(),
         key::epoch_summary(7),
         key::journal_watermark(),
         key::metric_metadata("up"),

@@ -3,21 +3,40 @@
 
 use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields, roll_up};
 use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
-use icecore_records::Bucket;
 use icecore_records::rollup_series::{self, Decoder, RollupRecord};
+use icecore_records::{Bucket, RetentionState, retention_state};
 
-use crate::Target;
+use crate::{MEMORY_BASE, Target};
 
 /// A few bytes can stand for a segment of 512 windows, and these for all of a bucket.
 const WINDOWS_MEMORY_BASE: usize = 16 << 20;
 
 pub fn targets() -> Vec<Target> {
-    vec![Target {
-        name: "rollup/series",
-        seeds: rolled_series,
-        run: series_round_trip,
-        memory_base: WINDOWS_MEMORY_BASE,
-    }]
+    let target = |name, seeds, run, memory_base| Target {
+        name,
+        seeds,
+        run,
+        memory_base,
+    };
+    vec![
+        target(
+            "rollup/series",
+            rolled_series,
+            series_round_trip,
+            WINDOWS_MEMORY_BASE,
+        ),
+        target(
+            "rollup/retention_state",
+            retention_states,
+            |input| {
+                if let Ok(state) = retention_state::decode(input) {
+                    let again = retention_state::decode(&retention_state::encode(&state));
+                    assert_eq!(again, Ok(state));
+                }
+            },
+            MEMORY_BASE,
+        ),
+    ]
 }
 
 fn bucket() -> Bucket {
@@ -94,4 +113,22 @@ fn rolled_series() -> Vec<Vec<u8>> {
     }
     seeds.push(rollup_series::encode(bucket(), Resolution::HOUR, full, &[]));
     seeds
+}
+
+fn retention_states() -> Vec<Vec<u8>> {
+    let size = |exponent: u8| BucketSize::from_exponent(exponent).expect("between 1 and 15");
+    let mut state = RetentionState::default();
+    state.policy_version = 3;
+    for (resolution, exponents) in [
+        (Resolution::RAW, &[1, 3, 5, 7, 9][..]),
+        (Resolution::FIVE_MINUTES, &[6]),
+        (Resolution::HOUR, &[8, 11]),
+    ] {
+        state.assign(resolution, exponents.iter().map(|e| size(*e)).collect());
+        state.raise_watermark(resolution, bucket().start_ms());
+    }
+    vec![
+        retention_state::encode(&state),
+        retention_state::encode(&RetentionState::default()),
+    ]
 }

@@ -44,6 +44,7 @@ const DELTA_TOTALS_KIND: u8 = 6;
 const TOMBSTONES_KIND: u8 = 7;
 const RESTORE_MARK_KIND: u8 = 8;
 const EPOCH_SUMMARY_KIND: u8 = 9;
+const RETENTION_STATE_KIND: u8 = 10;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -188,6 +189,11 @@ pub fn epoch_summary(epoch: u32) -> Bytes {
 /// The summaries of all epochs, in their order.
 pub fn epoch_summary_prefix() -> Bytes {
     global(RecordType::Maintenance, &[EPOCH_SUMMARY_KIND])
+}
+
+/// What is known of levels and of what they gave up.
+pub fn retention_state() -> Bytes {
+    global(RecordType::Maintenance, &[RETENTION_STATE_KIND])
 }
 
 /// The tombstones of all buckets.

@@ -27,7 +27,7 @@ type Logical = (u8, u8, u32, u32, Vec<Vec<u8>>, u128);
 
 fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
     (
-        0usize..18,
+        0usize..19,
         any_bucket(),
         any_id(),
         any::<u64>(),
@@ -150,6 +150,11 @@ fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
                     rollup_histograms(bucket, series),
                     ParsedKey::RollupHistograms { bucket, series },
                     of_series(6, vec![vec![1]]),
+                ),
+                17 => (
+                    retention_state(),
+                    ParsedKey::RetentionState,
+                    (11, 0, 10, 0, vec![], 0),
                 ),
                 _ => (
                     metric_metadata(&name),

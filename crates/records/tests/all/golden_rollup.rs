@@ -1,8 +1,8 @@
 //! Golden bytes of rollup and retention; `golden` checks them together with the others.
 
-use icecore_model::STALE_NAN_BITS;
 use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
-use icecore_records::{SeriesId, key, rollup_series};
+use icecore_model::{BucketSize, STALE_NAN_BITS};
+use icecore_records::{RetentionState, SeriesId, key, retention_state, rollup_series};
 
 use crate::samples::*;
 
@@ -94,7 +94,34 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             rollup(Resolution::HOUR, all, &constant()),
             "0106ff031000107400030405040001780001ae6d00018ebc0600000102",
         ),
+        (
+            "key state of retention",
+            key::retention_state().into(),
+            "01b00a",
+        ),
+        (
+            "value state of retention",
+            retention_state::encode(&retention()),
+            "01ac020300aa0280a0c1cdf962034000ffffffffffffffffff01060009ffffffffffffffffff\
+             01",
+        ),
     ]
+}
+
+/// Raw samples in five sizes of buckets, 5m in one, 1h in two; raw ones are gone up to the bucket.
+fn retention() -> RetentionState {
+    let mut state = RetentionState::default();
+    state.policy_version = 300;
+    let size = |exponent: &u8| BucketSize::from_exponent(*exponent).unwrap();
+    for (resolution, exponents) in [
+        (Resolution::RAW, &[1, 3, 5, 7, 9][..]),
+        (Resolution::FIVE_MINUTES, &[6]),
+        (Resolution::HOUR, &[8, 11]),
+    ] {
+        assert!(state.assign(resolution, exponents.iter().map(size).collect()));
+    }
+    state.raise_watermark(Resolution::RAW, sixteen_hours().start_ms());
+    state
 }
 
 /// What the golden bytes say, read field by field.

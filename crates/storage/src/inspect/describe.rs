@@ -241,6 +241,7 @@ impl Reading<'_> {
             // Not known to this program: shown as bytes.
             ParsedKey::RollupSeries { .. }
             | ParsedKey::RollupHistograms { .. }
+            | ParsedKey::RetentionState
             | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
             }
