@@ -2,7 +2,11 @@
 
 use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
 use icecore_model::{BucketSize, STALE_NAN_BITS};
-use icecore_records::{RetentionState, SeriesId, key, retention_state, rollup_series};
+use icecore_records::bucket_meta::{self, RollupMeta};
+use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase, Rollup};
+use icecore_records::{
+    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_series,
+};
 
 use crate::samples::*;
 
@@ -105,6 +109,18 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "01ac020300aa0280a0c1cdf962034000ffffffffffffffffff01060009ffffffffffffffffff\
              01",
         ),
+        (
+            "value maintenance job, rollup",
+            maintenance_job::encode(&job()),
+            "010205c051b00103010301010855b001efcdab8967452301efcdab896745230103ac0200c905\
+             000000f0b80a000000000080a0abfef962b08aadfef962ec420c",
+        ),
+        (
+            "value BucketMeta, rolled up",
+            bucket_meta::encode(&rolled_meta()),
+            "010107e0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
+             03",
+        ),
     ]
 }
 
@@ -122,6 +138,45 @@ fn retention() -> RetentionState {
     }
     state.raise_watermark(Resolution::RAW, sixteen_hours().start_ms());
     state
+}
+
+fn job() -> Job {
+    Job {
+        kind: JobKind::RollUp(Rollup {
+            resolution: Resolution::FIVE_MINUTES,
+            is_lean: true,
+            policy_version: 3,
+        }),
+        target: sixteen_hours(),
+        sources: vec![JobSource {
+            bucket: hour(),
+            meta_hash: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
+        }],
+        phase: Phase::Samples { next_id: 300 },
+        counts: Counts {
+            series: 713,
+            floats: 171_120,
+            windows: 8556,
+            histogram_windows: 12,
+            min_timestamp_ms: 1_700_000_000_000,
+            max_timestamp_ms: 1_700_000_015_000,
+            ..Counts::default()
+        },
+    }
+}
+
+fn rolled_meta() -> BucketMeta {
+    BucketMeta {
+        resolution_ms: 300_000,
+        state: BucketState::RolledUp,
+        rollup: RollupMeta {
+            windows: 8556,
+            histogram_windows: 12,
+            policy_version: 3,
+            is_lean: true,
+        },
+        ..bucket_meta()
+    }
 }
 
 /// What the golden bytes say, read field by field.
