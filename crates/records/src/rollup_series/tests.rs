@@ -1,7 +1,9 @@
 use icecore_model::rollup::{Aggregate, Edge, roll_up};
+use icecore_model::varint::push_varint;
 use icecore_model::{BucketSize, BucketStart, HOUR_MS, STALE_NAN_BITS, is_stale_nan};
 use proptest::prelude::*;
 
+use super::layout::windows_of;
 use super::*;
 
 fn bucket(exponent: u8) -> Bucket {
@@ -315,7 +317,10 @@ fn a_long_record_is_read_in_parts() {
     let windows = roll_up(Resolution::HOUR, samples);
     let value = check(11, Resolution::HOUR, WindowFields::ALL, &windows);
     let record = RollupRecord::parse(bucket(11), &value).unwrap();
-    assert_eq!((record.len(), record.segments.len()), (1024, 2));
+    assert_eq!(
+        (record.len(), record.layout.segments_of(0..1024).count()),
+        (1024, 2)
+    );
     for (from, to) in [(0, 1), (511, 513), (1023, 1024), (100, 900), (5, 5), (9, 3)] {
         let hour = |number: i64| start_ms + number * HOUR_MS;
         check_part(&value, 11, WindowFields::ALL, hour(from)..hour(to));
