@@ -42,6 +42,7 @@ mod record_type;
 pub mod restore_mark;
 pub mod retention_state;
 pub mod retired_bucket;
+pub mod rollup_histograms;
 pub mod rollup_series;
 pub mod series_dictionary;
 pub mod start_timestamps;

@@ -333,7 +333,7 @@ fn streams() -> Vec<Vec<u8>> {
     all
 }
 
-fn histogram(count: u64) -> Histogram {
+pub(super) fn histogram(count: u64) -> Histogram {
     Histogram {
         schema: 3,
         reset_hint: CounterResetHint::NotReset,

@@ -1,11 +1,17 @@
 //! Targets for the records of rollup and retention. What decodes must survive being written again,
 //! and a part of it must hold what the whole holds.
 
+use std::sync::Arc;
+
 use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields, roll_up};
 use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
+use icecore_records::rollup_histograms::{
+    self, HistogramEdge, HistogramInterior, HistogramRecord, HistogramWindow,
+};
 use icecore_records::rollup_series::{self, Decoder, RollupRecord};
 use icecore_records::{Bucket, RetentionState, retention_state};
 
+use super::records::histogram;
 use crate::{MEMORY_BASE, Target};
 
 /// A few bytes can stand for a segment of 512 windows, and these for all of a bucket.
@@ -23,6 +29,12 @@ pub fn targets() -> Vec<Target> {
             "rollup/series",
             rolled_series,
             series_round_trip,
+            WINDOWS_MEMORY_BASE,
+        ),
+        target(
+            "rollup/histograms",
+            rolled_histograms,
+            histograms_round_trip,
             WINDOWS_MEMORY_BASE,
         ),
         target(
@@ -113,6 +125,65 @@ fn rolled_series() -> Vec<Vec<u8>> {
     }
     seeds.push(rollup_series::encode(bucket(), Resolution::HOUR, full, &[]));
     seeds
+}
+
+fn histograms_round_trip(input: &[u8]) {
+    let Ok(record) = HistogramRecord::parse(bucket(), input) else {
+        return;
+    };
+    let (all, forever) = (WindowFields::ALL, i64::MIN..i64::MAX);
+    let last = record.windows(WindowFields::LAST, forever.clone());
+    let Ok(windows) = record.windows(all, forever.clone()) else {
+        return;
+    };
+    let again = rollup_histograms::encode(bucket(), record.resolution(), &windows);
+    let decoded = rollup_histograms::decode(bucket(), &again, all, forever).expect("own bytes");
+    assert_eq!(
+        rollup_histograms::encode(bucket(), record.resolution(), &decoded),
+        again
+    );
+    assert_eq!(
+        last.expect("a part of what can be read").len(),
+        windows.len()
+    );
+}
+
+fn rolled_histograms() -> Vec<Vec<u8>> {
+    let start_ms = bucket().start_ms();
+    let interior = |hour: i64| {
+        let start_ms = start_ms + hour * 3_600_000;
+        let part = |more: u64| Some(Arc::new(histogram(hour as u64 * 50 + more)));
+        HistogramInterior {
+            samples: 240,
+            first_ms: start_ms + 7_000,
+            first: part(3),
+            last_ms: start_ms + 3_599_000,
+            last: part(40),
+            sum: part(5000),
+            correction: part(3).filter(|_| hour % 5 == 0),
+            resets: u64::from(hour % 5 == 0),
+        }
+    };
+    let window = |hour: i64| HistogramWindow {
+        start_ms: start_ms + hour * 3_600_000,
+        edge: match hour % 7 {
+            0 => HistogramEdge::Sample(Arc::new(histogram(9))),
+            1 => HistogramEdge::Stale,
+            _ => HistogramEdge::None,
+        },
+        interior: (hour % 7 != 0).then(|| interior(hour)),
+        ends_stale: hour == 4,
+        has_late: hour == 5,
+    };
+    let encode = |hours: Vec<i64>| {
+        let windows: Vec<HistogramWindow> = hours.into_iter().map(window).collect();
+        rollup_histograms::encode(bucket(), Resolution::HOUR, &windows)
+    };
+    vec![
+        encode((0..32).collect()),
+        encode(vec![3, 9, 10, 30]),
+        encode(vec![]),
+    ]
 }
 
 fn retention_states() -> Vec<Vec<u8>> {

@@ -75,13 +75,20 @@ impl Column {
 }
 
 /// The bits of a window.
-pub(super) mod flags {
+pub(crate) mod flags {
     pub(crate) const EDGE_SAMPLE: u8 = 1;
     pub(crate) const EDGE_STALE: u8 = 1 << 1;
     pub(crate) const ENDS_STALE: u8 = 1 << 2;
     pub(crate) const NO_INTERIOR: u8 = 1 << 3;
     pub(crate) const HAS_LATE: u8 = 1 << 4;
-    pub(crate) const ALL: u8 = (1 << 5) - 1;
+    const ALL: u8 = (1 << 5) - 1;
+
+    /// `None` for bits that mean nothing, or nothing together.
+    pub(crate) fn from_number(number: i64) -> Option<u8> {
+        let both = EDGE_SAMPLE | EDGE_STALE;
+        let flags = u8::try_from(number).ok()?;
+        (flags & !ALL == 0 && flags & both != both).then_some(flags)
+    }
 }
 
 /// What a column was subtracted from, as numbers of the same exponent. Stored.

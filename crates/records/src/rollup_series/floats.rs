@@ -109,7 +109,7 @@ impl Scaled {
 
 /// Writes columns; keeps its room from one to the next.
 #[derive(Debug, Default)]
-pub(super) struct FloatWriter {
+pub(crate) struct FloatWriter {
     numbers: Vec<i64>,
     steps: Vec<i64>,
 }
@@ -150,7 +150,7 @@ impl FloatWriter {
     }
 
     /// Appends a column of at least one integer.
-    pub(super) fn push_integers(&mut self, integers: &[i64], out: &mut Vec<u8>) {
+    pub(crate) fn push_integers(&mut self, integers: &[i64], out: &mut Vec<u8>) {
         self.numbers.clear();
         self.numbers.extend_from_slice(integers);
         let plan = Plan::apply(&mut self.numbers, &mut self.steps);
@@ -221,7 +221,7 @@ impl<'a> FloatReader<'a> {
 }
 
 /// Reads a column of integers, of which there is at least one.
-pub(super) fn read_integers(
+pub(crate) fn read_integers(
     reader: &mut Reader<'_>,
     count: usize,
     out: &mut Vec<i64>,

@@ -40,6 +40,7 @@ use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields};
 
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError};
+pub(crate) use column::flags;
 use column::{field_bits, fields_of_bits};
 use layout::Layout;
 use output::Slice;

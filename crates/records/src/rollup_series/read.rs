@@ -106,12 +106,9 @@ impl SegmentReader {
         };
         let mut reader = Reader::new(RECORD, payload);
         read_integers(&mut reader, windows, &mut self.numbers)?;
-        let both = flags::EDGE_SAMPLE | flags::EDGE_STALE;
         for number in &self.numbers {
-            let flags = u8::try_from(*number).unwrap_or(u8::MAX);
-            if flags & !flags::ALL != 0 || flags & both == both {
-                return Err(reader.error("unknown flags of a window"));
-            }
+            let flags = flags::from_number(*number);
+            let flags = flags.ok_or_else(|| reader.error("unknown flags of a window"))?;
             self.interiors -= usize::from(flags & flags::NO_INTERIOR != 0);
             self.flags.push(flags);
         }

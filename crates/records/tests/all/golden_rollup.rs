@@ -1,9 +1,12 @@
 //! Golden bytes of rollup and retention; `golden` checks them together with the others.
 
+use std::sync::Arc;
+
 use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
 use icecore_model::{BucketSize, STALE_NAN_BITS};
 use icecore_records::bucket_meta::{self, RollupMeta};
 use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase, Rollup};
+use icecore_records::rollup_histograms::{self, HistogramEdge, HistogramInterior, HistogramWindow};
 use icecore_records::{
     BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_series,
 };
@@ -121,6 +124,17 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "010107e0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
              03",
         ),
+        (
+            "value RollupSeries histograms",
+            rollup_histograms::encode(sixteen_hours(), Resolution::HOUR, &histogram_windows()),
+            "0106030202018303ff03060404050527282828280000040c0a030001e0030001ae6d0001bea9\
+             0700000100010501010000000101041d0a03009d978ccf08ba5b250203020601000003000340\
+             34801c0204020a050102000001020102041d0a03009d978ccf08ba5b25020302060100000300\
+             034032801802040206050102000001020102041d0a03009d978ccf08ba5b2502030206010000\
+             0300034034801c0204020a050102000001020102041d0a03009d978ccf08ba5b250203020601\
+             00000300034034801c0204020a050102000001020100041d0a03009d978ccf08ba5b25020302\
+             060100000300034032801802040206",
+        ),
     ]
 }
 
@@ -177,6 +191,39 @@ fn rolled_meta() -> BucketMeta {
         },
         ..bucket_meta()
     }
+}
+
+/// Two windows with samples, the first one with a reset; one with a sample at its start alone.
+fn histogram_windows() -> Vec<HistogramWindow> {
+    let entries = histogram_entries();
+    let mut histograms = entries.into_iter().filter_map(|entry| entry.value);
+    let [a, b] = [histograms.next().unwrap(), histograms.next().unwrap()];
+    let start_ms = sixteen_hours().start_ms();
+    let window = |hour: i64, edge, interior| HistogramWindow {
+        start_ms: start_ms + hour * 60 * MINUTE_MS,
+        edge,
+        interior,
+        ends_stale: hour == 3,
+        has_late: hour == 2,
+    };
+    let interior = |hour: i64, resets: u64| {
+        let start_ms = start_ms + hour * 60 * MINUTE_MS;
+        Some(HistogramInterior {
+            samples: 240,
+            first_ms: start_ms + 7_000,
+            first: Some(Arc::clone(&a)),
+            last_ms: start_ms + 59 * MINUTE_MS,
+            last: Some(Arc::clone(&b)),
+            sum: Some(Arc::clone(&b)),
+            correction: (resets > 0).then(|| Arc::clone(&a)),
+            resets,
+        })
+    };
+    vec![
+        window(2, HistogramEdge::None, interior(2, 1)),
+        window(3, HistogramEdge::Stale, interior(3, 0)),
+        window(9, HistogramEdge::Sample(Arc::clone(&b)), None),
+    ]
 }
 
 /// What the golden bytes say, read field by field.
