@@ -427,6 +427,13 @@ impl SegmentReader {
                 return Err(broken("count out of range"));
             }
         }
+        if fields.contains(WindowFields::COUNTS) {
+            let numbers = self.integers(Column::Numbers).iter();
+            let mut counts = numbers.zip(self.integers(Column::Nans));
+            if counts.any(|(numbers, nans)| numbers | nans == 0) {
+                return Err(broken("interior without samples"));
+            }
+        }
         for column in [Column::FirstTime, Column::LastTime] {
             let is_inside = |offset: &i64| (0..width_ms - 1).contains(offset);
             if column.is_in(fields) && !self.integers(column).iter().all(is_inside) {

@@ -380,6 +380,14 @@ fn broken_rules_are_errors() {
     assert!(!refused(window(1, 1.0)) && !refused(window(HOUR_MS - 1, 1.0)));
     assert!(refused(window(0, 1.0)) && refused(window(HOUR_MS, 1.0)));
     assert!(refused(window(1, f64::from_bits(STALE_NAN_BITS))));
+    let empty = Aggregate {
+        numbers: 0,
+        ..Aggregate::of(start_ms + 1, 1.0)
+    };
+    assert!(refused(Window {
+        interior: Some(empty),
+        ..window(1, 1.0)
+    }));
     // The same by damage: an exception with the bits of a stale marker.
     let nan = f64::from_bits(STALE_NAN_BITS + 1);
     let values = [1.0, 2.0, 5.0, 3.0, nan, 4.0, 9.0, 7.0];

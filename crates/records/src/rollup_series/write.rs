@@ -102,6 +102,9 @@ impl Columns {
             (0..=most).contains(&first) && (0..=most - first).contains(&last),
             "first and last sample lie in their window"
         );
+        if fields.contains(WindowFields::COUNTS) {
+            assert_ne!(interior.samples(), 0, "an interior has samples");
+        }
         self.first_time.push(first);
         self.last_time.push(last);
         for (column, count) in [
