@@ -1,9 +1,7 @@
 //! RollupHistograms: the windows of the native histograms of one series in one bucket.
 //!
 //! ```text
-//! version u8 = 1 | resolution u8 | segments (`rollup_series::layout`)
-//!
-//! segment = stored columns u16 LE | length of each of them, varint | payloads
+//! version u8 = 1 | resolution u8 | segments (`rollup_series::layout`, `rollup_series::segment`)
 //! ```
 //!
 //! Counts and times are columns of integers as those of floats are; histograms are lists in the
@@ -35,9 +33,6 @@ const VERSION: u8 = 1;
 
 /// The most windows of a segment: a window of histograms takes as long to read as many of floats.
 const MAX_SEGMENT_LEN: usize = 128;
-
-/// Counts stay below this.
-const COUNT_LIMIT: u64 = 1 << 62;
 
 /// What is kept of the native histograms of a window.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,25 +89,6 @@ enum Column {
 }
 
 const COLUMNS: usize = 10;
-
-impl Column {
-    const ALL: [Self; COLUMNS] = [
-        Self::Flags,
-        Self::Samples,
-        Self::FirstTime,
-        Self::LastTime,
-        Self::Resets,
-        Self::Edges,
-        Self::First,
-        Self::Last,
-        Self::Sum,
-        Self::Correction,
-    ];
-
-    fn bit(self) -> u16 {
-        1 << self as u8
-    }
-}
 
 /// Writes the windows of one series, in the order of time.
 ///

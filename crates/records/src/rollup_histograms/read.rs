@@ -6,12 +6,11 @@ use std::sync::Arc;
 use icecore_model::rollup::WindowFields;
 use icecore_model::{Histogram, is_stale_nan};
 
-use super::{
-    COLUMNS, COUNT_LIMIT, Column, HistogramEdge, HistogramInterior, HistogramWindow, RECORD,
-};
+use super::{COLUMNS, Column, HistogramEdge, HistogramInterior, HistogramWindow, RECORD};
 use crate::reader::Reader;
-use crate::rollup_series::flags;
 use crate::rollup_series::floats::read_integers;
+use crate::rollup_series::segment::Payloads;
+use crate::rollup_series::{COUNT_LIMIT, flags};
 use crate::{DecodeError, histogram_columns};
 
 type Histograms = Vec<Option<Arc<Histogram>>>;
@@ -38,8 +37,8 @@ impl Segment {
         width_ms: i64,
         fields: WindowFields,
     ) -> Result<Self, DecodeError> {
-        let payloads = Payloads::parse(segment)?;
-        let flags = payloads.flags(windows)?;
+        let directory = Directory(Payloads::parse(RECORD, segment)?);
+        let flags = directory.flags(windows)?;
         let is_set = |flag: u8| {
             flags
                 .iter()
@@ -50,18 +49,18 @@ impl Segment {
         let edges = is_set(flags::EDGE_SAMPLE);
         let list = |column, field| {
             if fields.contains(field) {
-                payloads.histograms(column, interiors)
+                directory.histograms(column, interiors)
             } else {
                 Ok(Vec::new())
             }
         };
         let read = Self {
             width_ms,
-            samples: payloads.integers(Column::Samples, interiors)?,
-            first_times: payloads.integers(Column::FirstTime, interiors)?,
-            last_times: payloads.integers(Column::LastTime, interiors)?,
-            resets: payloads.integers(Column::Resets, interiors)?,
-            edges: payloads.histograms(Column::Edges, edges)?,
+            samples: directory.integers(Column::Samples, interiors)?,
+            first_times: directory.integers(Column::FirstTime, interiors)?,
+            last_times: directory.integers(Column::LastTime, interiors)?,
+            resets: directory.integers(Column::Resets, interiors)?,
+            edges: directory.histograms(Column::Edges, edges)?,
             firsts: list(Column::First, WindowFields::FIRST)?,
             lasts: list(Column::Last, WindowFields::LAST)?,
             sums: list(Column::Sum, WindowFields::SUM)?,
@@ -163,31 +162,10 @@ fn entry(list: &Histograms, i: usize) -> Option<Arc<Histogram>> {
     list.get(i).cloned().flatten()
 }
 
-struct Payloads<'a>([Option<&'a [u8]>; COLUMNS]);
+/// A segment whose directory is read.
+struct Directory<'a>(Payloads<'a, COLUMNS>);
 
-impl<'a> Payloads<'a> {
-    fn parse(segment: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(RECORD, segment);
-        let stored = reader.u16()?;
-        if stored >> COLUMNS != 0 {
-            return Err(reader.error("unknown column"));
-        }
-        let mut lengths = [None; COLUMNS];
-        for column in Column::ALL {
-            if stored & column.bit() != 0 {
-                lengths[column as usize] = Some(reader.count(1)?);
-            }
-        }
-        let mut payloads = [None; COLUMNS];
-        for (payload, length) in payloads.iter_mut().zip(lengths) {
-            if let Some(length) = length {
-                *payload = Some(reader.bytes(length)?);
-            }
-        }
-        reader.finish()?;
-        Ok(Self(payloads))
-    }
-
+impl Directory<'_> {
     fn flags(&self, windows: usize) -> Result<Vec<u8>, DecodeError> {
         let numbers = self.integers(Column::Flags, windows)?;
         let flags = numbers.into_iter().map(flags::from_number);
@@ -198,7 +176,7 @@ impl<'a> Payloads<'a> {
 
     /// All 0 where they are not stored.
     fn integers(&self, column: Column, count: usize) -> Result<Vec<i64>, DecodeError> {
-        let Some(payload) = self.0[column as usize] else {
+        let Some(payload) = self.0.get(column as u8) else {
             return Ok(vec![0; count]);
         };
         if count == 0 {
@@ -213,7 +191,7 @@ impl<'a> Payloads<'a> {
 
     /// Empty where they are not stored.
     fn histograms(&self, column: Column, count: usize) -> Result<Histograms, DecodeError> {
-        let Some(payload) = self.0[column as usize] else {
+        let Some(payload) = self.0.get(column as u8) else {
             return Ok(Vec::new());
         };
         let mut reader = Reader::new(RECORD, payload);

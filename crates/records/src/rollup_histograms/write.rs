@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use icecore_model::rollup::Resolution;
-use icecore_model::varint::push_varint;
 use icecore_model::{Histogram, is_stale_nan};
 
-use super::{COUNT_LIMIT, Column, HistogramEdge, HistogramInterior, HistogramWindow};
-use crate::rollup_series::flags;
+use super::{Column, HistogramEdge, HistogramInterior, HistogramWindow};
 use crate::rollup_series::floats::FloatWriter;
+use crate::rollup_series::segment::SegmentBuffer;
+use crate::rollup_series::{COUNT_LIMIT, flags};
 use crate::{HistogramEntry, histogram_columns};
 
 /// Appends at least one window.
@@ -64,7 +64,7 @@ pub(super) fn push_segment(resolution: Resolution, windows: &[HistogramWindow], 
     for (column, part) in parts {
         segment.histograms(column, interiors.iter().map(|(_, interior)| part(interior)));
     }
-    segment.finish(out);
+    segment.buffer.append_to(out);
 }
 
 fn count(count: u64) -> i64 {
@@ -87,9 +87,7 @@ fn window_flags(window: &HistogramWindow) -> u8 {
 #[derive(Default)]
 struct SegmentWriter {
     writer: FloatWriter,
-    stored: u16,
-    lengths: Vec<u8>,
-    payloads: Vec<u8>,
+    buffer: SegmentBuffer,
 }
 
 impl SegmentWriter {
@@ -98,9 +96,8 @@ impl SegmentWriter {
         if integers.iter().all(|number| *number == 0) {
             return;
         }
-        let start = self.payloads.len();
-        self.writer.push_integers(integers, &mut self.payloads);
-        self.close(column, start);
+        self.writer.push_integers(integers, self.buffer.payload());
+        self.buffer.close(column as u8);
     }
 
     /// A list that is left out where there is none.
@@ -121,19 +118,7 @@ impl SegmentWriter {
         if entries.iter().all(|entry| entry.value.is_none()) {
             return;
         }
-        let start = self.payloads.len();
-        histogram_columns::encode(&entries, &mut self.payloads);
-        self.close(column, start);
-    }
-
-    fn close(&mut self, column: Column, start: usize) {
-        self.stored |= column.bit();
-        push_varint(&mut self.lengths, (self.payloads.len() - start) as u64);
-    }
-
-    fn finish(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.stored.to_le_bytes());
-        out.extend_from_slice(&self.lengths);
-        out.extend_from_slice(&self.payloads);
+        histogram_columns::encode(&entries, self.buffer.payload());
+        self.buffer.close(column as u8);
     }
 }

@@ -74,6 +74,9 @@ impl Column {
     }
 }
 
+/// Numbers that are counts stay below this, so that sums of a few do not overflow.
+pub(crate) const COUNT_LIMIT: u64 = 1 << 62;
+
 /// The bits of a window.
 pub(crate) mod flags {
     pub(crate) const EDGE_SAMPLE: u8 = 1;

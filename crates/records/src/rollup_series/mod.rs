@@ -1,9 +1,7 @@
 //! RollupSeries: the windows of one series in one bucket.
 //!
 //! ```text
-//! version u8 = 1 | resolution u8 | kept fields u16 LE | segments (`layout`)
-//!
-//! segment = stored columns u16 LE | length of each of them, varint | payloads
+//! version u8 = 1 | resolution u8 | kept fields u16 LE | segments (`layout`, `segment`)
 //! ```
 //!
 //! A segment is read without the others, and in it only the columns that are asked for, so a query
@@ -22,15 +20,18 @@
 //! an integer again (`squares`). Variable-length integers and XORed floats, column by column, take
 //! twice to five times the bytes for decimals, and more time to read.
 
+mod check;
 mod column;
 pub(crate) mod floats;
 pub(crate) mod layout;
 mod output;
 mod presence;
 mod read;
+pub(crate) mod segment;
 mod squares;
 #[cfg(test)]
 mod tests;
+mod windows;
 mod write;
 
 use std::ops::Range;
@@ -40,7 +41,7 @@ use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields};
 
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError};
-pub(crate) use column::flags;
+pub(crate) use column::{COUNT_LIMIT, flags};
 use column::{field_bits, fields_of_bits};
 use layout::Layout;
 use output::Slice;

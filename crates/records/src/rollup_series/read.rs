@@ -1,13 +1,13 @@
 //! Reading one segment: only the columns that are asked for, and those that they refer to.
 
-use icecore_model::is_stale_nan;
 use icecore_model::rollup::WindowFields;
 
 use super::RECORD;
 use super::column::{COLUMNS, Column, flags, references};
 use super::floats::{FloatReader, read_integers};
+use super::segment::Payloads;
 use super::squares;
-use super::write::{COUNT_LIMIT, expected_sum};
+use super::write::expected_sum;
 use crate::DecodeError;
 use crate::columns::decimal;
 use crate::reader::Reader;
@@ -24,47 +24,39 @@ pub(super) struct SegmentReader {
     integers: [Vec<i64>; COLUMNS],
     floats: [Vec<f64>; COLUMNS],
     /// Columns that were read.
-    done: u16,
+    pub(super) done: u16,
     numbers: Vec<i64>,
     /// Of the first values; the last ones may refer to them.
     first_numbers: Vec<i64>,
 }
 
-/// The payloads of a segment.
+/// A segment whose directory is read.
 pub(super) struct Segment<'a> {
-    payloads: [Option<&'a [u8]>; COLUMNS],
+    payloads: Payloads<'a, COLUMNS>,
     /// What the record keeps.
     fields: WindowFields,
 }
 
 impl<'a> Segment<'a> {
     pub(super) fn parse(segment: &'a [u8], fields: WindowFields) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(RECORD, segment);
-        let stored = reader.u16()?;
-        if stored >> COLUMNS != 0 {
-            return Err(reader.error("unknown column"));
+        let payloads = Payloads::parse(RECORD, segment)?;
+        let segment = Self { payloads, fields };
+        let mut columns = Column::ALL.into_iter();
+        if columns.any(|column| segment.payload(column).is_some() && !column.is_in(fields)) {
+            return Err(broken("column of a field that is not kept"));
         }
-        let mut lengths = [None; COLUMNS];
-        for column in Column::ALL {
-            if stored & column.bit() != 0 {
-                if !column.is_in(fields) {
-                    return Err(reader.error("column of a field that is not kept"));
-                }
-                lengths[column as usize] = Some(reader.count(1)?);
-            }
-        }
-        let mut payloads = [None; COLUMNS];
-        for (payload, length) in payloads.iter_mut().zip(lengths) {
-            if let Some(length) = length {
-                *payload = Some(reader.bytes(length)?);
-            }
-        }
-        reader.finish()?;
-        Ok(Self { payloads, fields })
+        Ok(segment)
     }
 
     fn payload(&self, column: Column) -> Option<&'a [u8]> {
-        self.payloads[column as usize]
+        self.payloads.get(column as u8)
+    }
+
+    fn open(&self, column: Column) -> Result<Option<FloatReader<'a>>, DecodeError> {
+        let payload = self.payload(column);
+        payload
+            .map(|payload| FloatReader::open(RECORD, payload))
+            .transpose()
     }
 }
 
@@ -161,7 +153,7 @@ impl SegmentReader {
     fn read_edges(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
         let has_edge = |flags: &&u8| **flags & flags::EDGE_SAMPLE != 0;
         let count = self.flags.iter().filter(has_edge).count();
-        let Some(mut reader) = open(segment, Column::Edges)? else {
+        let Some(mut reader) = segment.open(Column::Edges)? else {
             self.floats[Column::Edges as usize].clear();
             return if count == 0 {
                 Ok(())
@@ -206,7 +198,7 @@ impl SegmentReader {
     }
 
     fn read_first(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
-        let Some(mut first) = open(segment, Column::First)? else {
+        let Some(mut first) = segment.open(Column::First)? else {
             return self.fill(Column::First, 0.0);
         };
         first.numbers(self.interiors, &mut self.first_numbers)?;
@@ -217,7 +209,7 @@ impl SegmentReader {
             );
         }
         // A chain: each first value follows the last value before, each last value the first one.
-        let last = open(segment, Column::Last)?;
+        let last = segment.open(Column::Last)?;
         let Some(mut last) = last.filter(|last| last.reference == references::FIRST) else {
             return Err(first.error("chain without its other half"));
         };
@@ -241,7 +233,7 @@ impl SegmentReader {
     }
 
     fn read_last(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
-        let Some(mut last) = open(segment, Column::Last)? else {
+        let Some(mut last) = segment.open(Column::Last)? else {
             if segment.fields.contains(WindowFields::FIRST) {
                 return self.copy(segment, Column::First, Column::Last);
             }
@@ -250,7 +242,7 @@ impl SegmentReader {
         if last.reference == references::NONE {
             return self.finish_apart(last, Column::Last);
         }
-        let first = open(segment, Column::First)?;
+        let first = segment.open(Column::First)?;
         let Some(first) = first
             .filter(|first| last.reference == references::FIRST && first.exponent == last.exponent)
         else {
@@ -271,7 +263,7 @@ impl SegmentReader {
     }
 
     fn read_extreme(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
-        let Some(reader) = open(segment, column)? else {
+        let Some(reader) = segment.open(column)? else {
             let other = if column == Column::Min {
                 Column::First
             } else {
@@ -293,7 +285,7 @@ impl SegmentReader {
     }
 
     fn read_sum(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
-        let reader = match open(segment, Column::Sum)? {
+        let reader = match segment.open(Column::Sum)? {
             Some(reader) if reader.reference == references::NONE => {
                 return self.finish_apart(reader, Column::Sum);
             }
@@ -328,7 +320,7 @@ impl SegmentReader {
     }
 
     fn read_squares(&mut self, segment: &Segment<'_>) -> Result<(), DecodeError> {
-        let reader = open(segment, Column::M2)?;
+        let reader = segment.open(Column::M2)?;
         let Some(mut reader) = reader.filter(|reader| reader.reference != references::NONE) else {
             return self.read_apart(segment, Column::M2);
         };
@@ -358,7 +350,7 @@ impl SegmentReader {
     }
 
     fn read_apart(&mut self, segment: &Segment<'_>, column: Column) -> Result<(), DecodeError> {
-        match open(segment, column)? {
+        match segment.open(column)? {
             None => self.fill(column, 0.0),
             Some(reader) if reader.reference == references::NONE => {
                 self.finish_apart(reader, column)
@@ -413,57 +405,8 @@ impl SegmentReader {
         out.resize(self.interiors, value);
         Ok(())
     }
-
-    /// What every record of windows keeps to, as far as it was read.
-    fn check(&self, fields: WindowFields, width_ms: i64) -> Result<(), DecodeError> {
-        for column in [
-            Column::Numbers,
-            Column::Nans,
-            Column::Resets,
-            Column::Changes,
-        ] {
-            let is_count = |count: &i64| (0..COUNT_LIMIT as i64).contains(count);
-            if column.is_in(fields) && !self.integers(column).iter().all(is_count) {
-                return Err(broken("count out of range"));
-            }
-        }
-        if fields.contains(WindowFields::COUNTS) {
-            let numbers = self.integers(Column::Numbers).iter();
-            let mut counts = numbers.zip(self.integers(Column::Nans));
-            if counts.any(|(numbers, nans)| numbers | nans == 0) {
-                return Err(broken("interior without samples"));
-            }
-        }
-        for column in [Column::FirstTime, Column::LastTime] {
-            let is_inside = |offset: &i64| (0..width_ms - 1).contains(offset);
-            if column.is_in(fields) && !self.integers(column).iter().all(is_inside) {
-                return Err(broken("sample outside of its window"));
-            }
-        }
-        if fields.contains(WindowFields::FIRST | WindowFields::LAST) {
-            let firsts = self.integers(Column::FirstTime).iter();
-            let mut ends = firsts.zip(self.integers(Column::LastTime));
-            if !ends.all(|(first, last)| first + last <= width_ms - 2) {
-                return Err(broken("last sample before the first"));
-            }
-        }
-        for column in Column::ALL {
-            let is_read = column.is_in(fields) && self.done & column.bit() != 0;
-            if is_read && self.floats(column).iter().any(|value| is_stale_nan(*value)) {
-                return Err(broken("stale marker as a value"));
-            }
-        }
-        Ok(())
-    }
 }
 
-fn open<'a>(segment: &Segment<'a>, column: Column) -> Result<Option<FloatReader<'a>>, DecodeError> {
-    let payload = segment.payload(column);
-    payload
-        .map(|payload| FloatReader::open(RECORD, payload))
-        .transpose()
-}
-
-fn broken(reason: &'static str) -> DecodeError {
+pub(super) fn broken(reason: &'static str) -> DecodeError {
     DecodeError::new(RECORD, 0, reason)
 }
