@@ -34,6 +34,7 @@ pub fn all_targets() -> Vec<Target> {
     let mut all = targets::records::targets();
     all.extend(targets::columns::targets());
     all.extend(targets::histograms::targets());
+    all.extend(targets::rollup::targets());
     all.extend(targets::wire::targets());
     all.extend(targets::exposition::targets());
     all.extend(targets::transfer::targets());

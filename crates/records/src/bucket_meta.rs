@@ -5,10 +5,12 @@
 //! | varint count, run starts (each as difference to the one before)
 //! | varint count, dirty hours (same) | varint floats, histograms, exemplars
 //! | zigzag first and last timestamp
+//! | rolled up: varint windows, histogram windows, policy version
 //! ```
 //!
 //! Written with put by the bucket's single writer; never merged.
 
+use icecore_model::rollup::Resolution;
 use icecore_model::varint::{push_varint, push_zigzag};
 
 use crate::reader::Reader;
@@ -18,6 +20,7 @@ const RECORD: &str = "BucketMeta";
 const VERSION: u8 = 1;
 const HAS_HISTOGRAMS: u8 = 1;
 const HAS_START_TIMESTAMPS: u8 = 2;
+const IS_LEAN: u8 = 4;
 
 /// What has been done to a bucket's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,11 +28,17 @@ pub enum BucketState {
     /// Samples as they came.
     #[default]
     Raw = 0,
+    /// Windows of samples.
+    RolledUp = 1,
 }
 
 impl BucketState {
     fn from_number(number: u8) -> Option<Self> {
-        (number == 0).then_some(Self::Raw)
+        match number {
+            0 => Some(Self::Raw),
+            1 => Some(Self::RolledUp),
+            _ => None,
+        }
     }
 }
 
@@ -37,6 +46,7 @@ impl BucketState {
 pub struct BucketMeta {
     /// Width of a rollup window; 0 for raw samples.
     pub resolution_ms: u32,
+    /// Rolled up if there is a width, and only then.
     pub state: BucketState,
     /// The first id that is still free.
     pub next_series_id: u32,
@@ -51,9 +61,45 @@ pub struct BucketMeta {
     pub has_start_timestamps: bool,
     pub min_timestamp_ms: i64,
     pub max_timestamp_ms: i64,
+    /// All 0 for raw samples.
+    pub rollup: RollupMeta,
 }
 
+/// What is known about windows. The counts of samples are those that the windows stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollupMeta {
+    /// Of floats.
+    pub windows: u64,
+    pub histogram_windows: u64,
+    /// The policy that asked for them.
+    pub policy_version: u32,
+    /// Without squared deviations and changes.
+    pub is_lean: bool,
+}
+
+impl BucketMeta {
+    /// `None` for a width that windows cannot have.
+    pub fn resolution(&self) -> Option<Resolution> {
+        Resolution::from_ms(self.resolution_ms.into())
+    }
+
+    /// Why it cannot be.
+    fn contradiction(&self) -> Option<&'static str> {
+        let is_rolled_up = self.state == BucketState::RolledUp;
+        if self.resolution().is_none() {
+            return Some("unknown resolution");
+        }
+        if is_rolled_up != (self.resolution_ms != 0) {
+            return Some("state and resolution do not match");
+        }
+        (!is_rolled_up && self.rollup != RollupMeta::default()).then_some("windows of raw samples")
+    }
+}
+
+/// # Panics
+/// When the resolution is none, or does not go with the state or the windows.
 pub fn encode(meta: &BucketMeta) -> Vec<u8> {
+    assert_eq!(meta.contradiction(), None);
     let mut value = vec![VERSION, meta.state as u8, flags(meta)];
     push_varint(&mut value, meta.resolution_ms.into());
     push_varint(&mut value, meta.next_series_id.into());
@@ -64,6 +110,11 @@ pub fn encode(meta: &BucketMeta) -> Vec<u8> {
     push_varint(&mut value, meta.exemplars);
     push_zigzag(&mut value, meta.min_timestamp_ms);
     push_zigzag(&mut value, meta.max_timestamp_ms);
+    if meta.state == BucketState::RolledUp {
+        push_varint(&mut value, meta.rollup.windows);
+        push_varint(&mut value, meta.rollup.histogram_windows);
+        push_varint(&mut value, meta.rollup.policy_version.into());
+    }
     value
 }
 
@@ -73,10 +124,10 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
     let state = BucketState::from_number(reader.u8()?);
     let state = state.ok_or_else(|| reader.error("unknown bucket state"))?;
     let flags = reader.u8()?;
-    if flags & !(HAS_HISTOGRAMS | HAS_START_TIMESTAMPS) != 0 {
+    if flags & !(HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN) != 0 {
         return Err(reader.error("unknown flags"));
     }
-    let meta = BucketMeta {
+    let mut meta = BucketMeta {
         state,
         has_histograms: flags & HAS_HISTOGRAMS != 0,
         has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
@@ -92,23 +143,28 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
         exemplars: reader.varint()?,
         min_timestamp_ms: reader.zigzag()?,
         max_timestamp_ms: reader.zigzag()?,
+        rollup: RollupMeta {
+            is_lean: flags & IS_LEAN != 0,
+            ..RollupMeta::default()
+        },
     };
+    if state == BucketState::RolledUp {
+        meta.rollup.windows = reader.varint()?;
+        meta.rollup.histogram_windows = reader.varint()?;
+        meta.rollup.policy_version = reader.varint32()?;
+    }
+    if let Some(reason) = meta.contradiction() {
+        return Err(reader.error(reason));
+    }
     reader.finish()?;
     Ok(meta)
 }
 
 fn flags(meta: &BucketMeta) -> u8 {
-    let histograms = if meta.has_histograms {
-        HAS_HISTOGRAMS
-    } else {
-        0
-    };
-    histograms
-        | if meta.has_start_timestamps {
-            HAS_START_TIMESTAMPS
-        } else {
-            0
-        }
+    let bit = |is_set, flag| if is_set { flag } else { 0 };
+    bit(meta.has_histograms, HAS_HISTOGRAMS)
+        | bit(meta.has_start_timestamps, HAS_START_TIMESTAMPS)
+        | bit(meta.rollup.is_lean, IS_LEAN)
 }
 
 fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {

@@ -1,12 +1,14 @@
 //! The running maintenance job: its sources, its target and its progress.
 //!
 //! ```text
-//! version u8 = 1 | kind u8 = 1 (coarsen) | target: bucket
+//! version u8 = 1 | kind u8: 1 coarsen, 2 roll up | target: bucket
+//! | rollup: resolution u8 | flags u8: 1 lean | varint policy version
 //! | varint count, sources: (bucket | hash of its BucketMeta, 16 bytes LE)*
 //! | phase u8: 1 series, 2 index, 3 samples, 4 verify
 //! | cursor: varint for series and samples; varint length and bytes for index
 //! | flags u8: 1 start timestamps | varint series, labels, postings, floats read, floats, histograms,
 //!   exemplars, bytes read, bytes written, records | zigzag first and last timestamp
+//! | rollup: varint windows, histogram windows
 //!
 //! bucket = u8 size exponent | u32 LE start in minutes
 //! ```
@@ -15,6 +17,7 @@
 //! - It is written together with what its cursor covers, so both are there or neither. Losing it is
 //!   harmless: the target is not listed, and what was written of it is dropped.
 
+use icecore_model::rollup::Resolution;
 use icecore_model::varint::{push_varint, push_zigzag};
 use icecore_model::{BucketSize, BucketStart};
 
@@ -24,6 +27,8 @@ use crate::{Bucket, DecodeError};
 const RECORD: &str = "MaintenanceJob";
 const VERSION: u8 = 1;
 const COARSEN: u8 = 1;
+const ROLL_UP: u8 = 2;
+const IS_LEAN: u8 = 1;
 const HAS_START_TIMESTAMPS: u8 = 1;
 
 /// Bytes of a source.
@@ -32,11 +37,32 @@ const SOURCE_LEN: usize = 5 + 16;
 /// A job that makes one bucket out of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
+    pub kind: JobKind,
     pub target: Bucket,
     /// In the order of time.
     pub sources: Vec<JobSource>,
     pub phase: Phase,
     pub counts: Counts,
+}
+
+/// What a job makes of its sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobKind {
+    /// The same samples in a larger bucket.
+    #[default]
+    Coarsen,
+    /// Windows, of samples or of windows that are not wider.
+    RollUp(Rollup),
+}
+
+/// What a bucket of windows is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rollup {
+    pub resolution: Resolution,
+    /// Without squared deviations and changes.
+    pub is_lean: bool,
+    /// The policy that asked for it.
+    pub policy_version: u32,
 }
 
 /// A bucket that goes into the target.
@@ -79,6 +105,10 @@ pub struct Counts {
     pub records: u64,
     pub min_timestamp_ms: i64,
     pub max_timestamp_ms: i64,
+    /// Windows of floats that were written; 0 unless the job rolls up.
+    pub windows: u64,
+    /// Windows of native histograms, likewise.
+    pub histogram_windows: u64,
 }
 
 impl Default for Counts {
@@ -97,13 +127,24 @@ impl Default for Counts {
             records: 0,
             min_timestamp_ms: i64::MAX,
             max_timestamp_ms: i64::MIN,
+            windows: 0,
+            histogram_windows: 0,
         }
     }
 }
 
 pub fn encode(job: &Job) -> Vec<u8> {
-    let mut value = vec![VERSION, COARSEN];
+    let kind = match job.kind {
+        JobKind::Coarsen => COARSEN,
+        JobKind::RollUp(_) => ROLL_UP,
+    };
+    let mut value = vec![VERSION, kind];
     push_bucket(&mut value, job.target);
+    if let JobKind::RollUp(rollup) = &job.kind {
+        let flags = if rollup.is_lean { IS_LEAN } else { 0 };
+        value.extend_from_slice(&[rollup.resolution.code(), flags]);
+        push_varint(&mut value, rollup.policy_version.into());
+    }
     push_varint(&mut value, job.sources.len() as u64);
     for source in &job.sources {
         push_bucket(&mut value, source.bucket);
@@ -132,16 +173,28 @@ pub fn encode(job: &Job) -> Vec<u8> {
     }
     push_zigzag(&mut value, counts.min_timestamp_ms);
     push_zigzag(&mut value, counts.max_timestamp_ms);
+    let windows = [counts.windows, counts.histogram_windows];
+    match job.kind {
+        JobKind::Coarsen => assert_eq!(windows, [0, 0], "only a rollup writes windows"),
+        JobKind::RollUp(_) => {
+            for count in windows {
+                push_varint(&mut value, count);
+            }
+        }
+    }
     value
 }
 
 pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
     let mut reader = Reader::new(RECORD, value);
     reader.version(VERSION)?;
-    if reader.u8()? != COARSEN {
-        return Err(reader.error("unknown kind of job"));
-    }
+    let kind = reader.u8()?;
     let target = read_bucket(&mut reader)?;
+    let kind = match kind {
+        COARSEN => JobKind::Coarsen,
+        ROLL_UP => JobKind::RollUp(read_rollup(&mut reader)?),
+        _ => return Err(reader.error("unknown kind of job")),
+    };
     let count = reader.count(SOURCE_LEN)?;
     let mut sources = Vec::with_capacity(count);
     for _ in 0..count {
@@ -155,7 +208,7 @@ pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
     if flags & !HAS_START_TIMESTAMPS != 0 {
         return Err(reader.error("unknown flags"));
     }
-    let counts = Counts {
+    let mut counts = Counts {
         has_start_timestamps: flags & HAS_START_TIMESTAMPS != 0,
         series: reader.varint()?,
         labels: reader.varint()?,
@@ -169,13 +222,34 @@ pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
         records: reader.varint()?,
         min_timestamp_ms: reader.zigzag()?,
         max_timestamp_ms: reader.zigzag()?,
+        ..Counts::default()
     };
+    if kind != JobKind::Coarsen {
+        counts.windows = reader.varint()?;
+        counts.histogram_windows = reader.varint()?;
+    }
     reader.finish()?;
     Ok(Job {
+        kind,
         target,
         sources,
         phase,
         counts,
+    })
+}
+
+fn read_rollup(reader: &mut Reader<'_>) -> Result<Rollup, DecodeError> {
+    let resolution = Resolution::from_code(reader.u8()?);
+    let resolution = resolution.filter(|resolution| !resolution.is_raw());
+    let resolution = resolution.ok_or_else(|| reader.error("unknown resolution"))?;
+    let flags = reader.u8()?;
+    if flags & !IS_LEAN != 0 {
+        return Err(reader.error("unknown flags of a rollup"));
+    }
+    Ok(Rollup {
+        resolution,
+        is_lean: flags & IS_LEAN != 0,
+        policy_version: reader.varint32()?,
     })
 }
 
@@ -243,6 +317,7 @@ mod tests {
 
     fn job(phase: Phase) -> Job {
         Job {
+            kind: JobKind::Coarsen,
             target: bucket(3, 28_333_200),
             sources: vec![JobSource {
                 bucket: bucket(1, 28_333_320),
@@ -285,6 +360,44 @@ mod tests {
         check(Phase::Verify, "04");
     }
 
+    #[test]
+    fn a_rollup_says_what_it_makes() {
+        let mut rollup = job(Phase::Verify);
+        rollup.kind = JobKind::RollUp(Rollup {
+            resolution: Resolution::FIVE_MINUTES,
+            is_lean: true,
+            policy_version: 300,
+        });
+        rollup.counts.windows = 8556;
+        rollup.counts.histogram_windows = 2;
+        let value = encode(&rollup);
+        let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+        let head = "01020390 54b001 0301ac02 01 0108 55b001 efcdab8967452301efcdab8967452301";
+        let tail = "0401c905000000ac0200000000000201 ec4202";
+        assert_eq!(hex, format!("{head}{tail}").replace(' ', ""));
+        assert_eq!(decode(&value), Ok(rollup));
+        for end in 0..value.len() {
+            assert!(decode(&value[..end]).is_err(), "cut at {end}");
+        }
+        for (place, wrong) in [(7, 0), (7, 11), (8, 2), (1, 3)] {
+            let mut value = value.clone();
+            value[place] = wrong;
+            assert!(decode(&value).is_err(), "{wrong} at {place}");
+        }
+    }
+
+    fn any_kind() -> impl Strategy<Value = JobKind> {
+        let rollup = (1u8..=10, any::<bool>(), any::<u32>());
+        prop_oneof![
+            Just(JobKind::Coarsen),
+            rollup.prop_map(|(code, is_lean, policy_version)| JobKind::RollUp(Rollup {
+                resolution: Resolution::from_code(code).unwrap(),
+                is_lean,
+                policy_version,
+            })),
+        ]
+    }
+
     fn any_phase() -> impl Strategy<Value = Phase> {
         prop_oneof![
             any::<u32>().prop_map(|next_id| Phase::Series { next_id }),
@@ -310,6 +423,7 @@ mod tests {
             records: n[9],
             min_timestamp_ms: min,
             max_timestamp_ms: max,
+            ..Counts::default()
         })
     }
 
@@ -319,13 +433,19 @@ mod tests {
             target in (1u8..=15, any::<u32>()),
             sources in prop::collection::vec((1u8..=15, any::<u32>(), any::<u128>()), 0..20),
             phase in any_phase(),
-            counts in any_counts(),
+            mut counts in any_counts(),
+            kind in any_kind(),
+            windows in any::<(u64, u64)>(),
         ) {
             let source = |(exponent, start, meta_hash)| JobSource {
                 bucket: bucket(exponent, start),
                 meta_hash,
             };
+            if kind != JobKind::Coarsen {
+                (counts.windows, counts.histogram_windows) = windows;
+            }
             let job = Job {
+                kind,
                 target: bucket(target.0, target.1),
                 sources: sources.into_iter().map(source).collect(),
                 phase,

@@ -2,10 +2,11 @@
 //! range must hold what the whole holds, and a few bytes must not stand for much memory.
 
 use bytes::Bytes;
+use icecore_model::rollup::Resolution;
 use icecore_model::{BucketStart, STALE_NAN_BITS};
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, Times, time_column, values};
-use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
+use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase, Rollup};
 use icecore_records::{Bucket, gorilla, key, restore_mark, retired_bucket, tombstones};
 
 use crate::{MEMORY_BASE, Target};
@@ -240,12 +241,19 @@ fn maintenance() -> Vec<Vec<u8>> {
         Phase::Samples { next_id: 0 },
         Phase::Verify,
     ];
-    let jobs = phases.into_iter().map(|phase| {
+    let rollup = JobKind::RollUp(Rollup {
+        resolution: Resolution::HOUR,
+        is_lean: true,
+        policy_version: 300,
+    });
+    let kinds = [JobKind::Coarsen, rollup].into_iter().cycle();
+    let jobs = phases.into_iter().zip(kinds).map(|(phase, kind)| {
         let source = JobSource {
             bucket,
             meta_hash: u128::MAX / 7,
         };
         maintenance_job::encode(&Job {
+            kind,
             target: bucket,
             sources: vec![source; 3],
             phase,

@@ -7,5 +7,6 @@ pub mod histograms;
 mod hostile_series;
 pub mod promql;
 pub mod records;
+pub mod rollup;
 pub mod transfer;
 pub mod wire;

@@ -11,8 +11,8 @@ use icecore_model::{
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{
-    Bucket, BucketMeta, ForwardRecord, HistogramEntry, MetricMeta, ParsedKey, SeriesId,
-    bucket_list, bucket_meta, delta_totals, epoch_summary, exemplar_series, flush_cursor,
+    Bucket, BucketMeta, BucketState, ForwardRecord, HistogramEntry, MetricMeta, ParsedKey,
+    SeriesId, bucket_list, bucket_meta, delta_totals, epoch_summary, exemplar_series, flush_cursor,
     forward_index, gorilla, histogram_series, inverted_index, journal, key, merge, metadata,
     series_dictionary, start_timestamps, watermark,
 };
@@ -260,10 +260,13 @@ fn keys() -> Vec<Vec<u8>> {
         key::flush_cursor(hour()),
         key::catalog_cursor(),
         key::time_column(four_hours(), 7),
+        key::rollup_series(four_hours(), SeriesId(713)),
+        key::rollup_histograms(four_hours(), SeriesId(713)),
         key::maintenance_job(),
         key::retired_bucket(hour()),
         key::tombstones(hour()),
         key::restore_mark(),
+        key::retention_state(),
         key::epoch_summary(7),
         key::journal_watermark(),
         key::metric_metadata("up"),
@@ -330,7 +333,7 @@ fn streams() -> Vec<Vec<u8>> {
     all
 }
 
-fn histogram(count: u64) -> Histogram {
+pub(super) fn histogram(count: u64) -> Histogram {
     Histogram {
         schema: 3,
         reset_hint: CounterResetHint::NotReset,
@@ -432,7 +435,18 @@ fn bucket_metas() -> Vec<Vec<u8>> {
         has_histograms: true,
         ..BucketMeta::default()
     };
-    vec![bucket_meta::encode(&meta)]
+    let rolled_up = BucketMeta {
+        state: BucketState::RolledUp,
+        resolution_ms: 300_000,
+        rollup: bucket_meta::RollupMeta {
+            windows: 8556,
+            policy_version: 3,
+            is_lean: true,
+            ..Default::default()
+        },
+        ..meta.clone()
+    };
+    vec![bucket_meta::encode(&meta), bucket_meta::encode(&rolled_up)]
 }
 
 fn maintenance() -> Vec<Vec<u8>> {

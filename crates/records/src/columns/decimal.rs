@@ -11,8 +11,13 @@
 //! - What [`scale`] does not call an exception comes back from [`unscale`] in every bit.
 //! - The choice depends on the values alone, and on integer arithmetic over what round-trips.
 
+use icecore_model::varint::push_varint;
+
+use crate::DecodeError;
+use crate::reader::Reader;
+
 /// The exponent that stands for bit patterns.
-pub(super) const BIT_PATTERNS: u8 = 255;
+pub(crate) const BIT_PATTERNS: u8 = 255;
 
 const POWERS: [f64; 13] = [
     1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
@@ -29,14 +34,14 @@ const COST_OF_BIT_PATTERN: usize = 15;
 
 /// A float that is stored as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exception {
-    pub(super) position: usize,
-    pub(super) bits: u64,
+pub(crate) struct Exception {
+    pub(crate) position: usize,
+    pub(crate) bits: u64,
 }
 
 /// Fills `numbers` with one integer per value and returns their exponent. An exception repeats
 /// the number before it, so that it does not disturb its neighbours.
-pub(super) fn scale(values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) -> u8 {
+pub(crate) fn scale(values: &[f64], numbers: &mut Vec<i64>, exceptions: &mut Vec<Exception>) -> u8 {
     // An odd step, so that what repeats every few samples is not all that is seen.
     let step = values.len().div_ceil(LOOKED_AT) | 1;
     let exponent = cheapest_exponent(values.iter().step_by(step));
@@ -72,7 +77,7 @@ fn scale_by(exponent: u8, values: &[f64], numbers: &mut Vec<i64>, exceptions: &m
 }
 
 /// Turns numbers into values; `None` if there is no such exponent.
-pub(super) fn unscale(exponent: u8, numbers: &[i64], out: &mut Vec<f64>) -> Option<()> {
+pub(crate) fn unscale(exponent: u8, numbers: &[i64], out: &mut Vec<f64>) -> Option<()> {
     match exponent {
         0 => out.extend(numbers.iter().map(|number| *number as f64)),
         BIT_PATTERNS => out.extend(numbers.iter().map(|number| from_ordered(*number))),
@@ -82,6 +87,63 @@ pub(super) fn unscale(exponent: u8, numbers: &[i64], out: &mut Vec<f64>) -> Opti
         }
     }
     Some(())
+}
+
+/// The number whose value is nearest to a value, whether or not every bit comes back; any number
+/// where there is none. `exponent` is one that [`scale`] returns.
+#[inline(always)]
+pub(crate) fn nearest(exponent: u8, value: f64) -> i64 {
+    match POWERS.get(usize::from(exponent)) {
+        Some(power) => rounded(value * power),
+        None => ordered(value),
+    }
+}
+
+/// 10 to this exponent, which is at most 12.
+#[inline(always)]
+pub(crate) fn power(exponent: u8) -> f64 {
+    POWERS[usize::from(exponent)]
+}
+
+/// How many floats `value` lies after `expected`; `None` if so many that it is no rounding error.
+#[inline(always)]
+pub(crate) fn ulps_after(expected: f64, value: f64) -> Option<i64> {
+    const MOST_ULPS: u64 = 1 << 20;
+    let ulps = ordered(value).wrapping_sub(ordered(expected));
+    (ulps.unsigned_abs() <= MOST_ULPS).then_some(ulps)
+}
+
+/// The float that lies `ulps` floats after this one.
+#[inline(always)]
+pub(crate) fn float_after(value: f64, ulps: i64) -> f64 {
+    from_ordered(ordered(value).wrapping_add(ulps))
+}
+
+/// Appends at least one exception.
+pub(crate) fn push_exceptions(exceptions: &[Exception], out: &mut Vec<u8>) {
+    push_varint(out, exceptions.len() as u64);
+    let mut next = 0;
+    for exception in exceptions {
+        push_varint(out, (exception.position - next) as u64);
+        out.extend_from_slice(&exception.bits.to_le_bytes());
+        next = exception.position + 1;
+    }
+}
+
+pub(crate) fn apply_exceptions(
+    reader: &mut Reader<'_>,
+    values: &mut [f64],
+) -> Result<(), DecodeError> {
+    let count = reader.varint()?;
+    let mut left = values.iter_mut();
+    for _ in 0..count {
+        let skipped = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+        match left.nth(skipped) {
+            Some(value) => *value = reader.f64()?,
+            None => return Err(reader.error("exception after the last value")),
+        }
+    }
+    Ok(())
 }
 
 /// The exponent with the lowest cost for these values; of equal ones the smallest.
@@ -111,14 +173,18 @@ fn cheapest_exponent<'a>(values: impl Iterator<Item = &'a f64>) -> u8 {
 /// The number whose division by the power gives back every bit of the value.
 #[inline(always)]
 fn to_number(value: f64, power: f64) -> Option<i64> {
-    // Just under a half: a half itself would carry integers over 2^52 to their neighbour.
-    const HALF: f64 = 0.499_999_999_999_999_94;
-    let scaled = value * power;
-    let number = (scaled + HALF.copysign(scaled)) as i64;
+    let number = rounded(value * power);
     let comes_back = (number as f64 / power).to_bits() == value.to_bits();
     // With more digits than a float has, everything would come back, only longer than its bits.
     let is_short = power == 1.0 || number.unsigned_abs() < 1 << 53;
     (comes_back && is_short).then_some(number)
+}
+
+#[inline(always)]
+fn rounded(scaled: f64) -> i64 {
+    // Just under a half: a half itself would carry integers over 2^52 to their neighbour.
+    const HALF: f64 = 0.499_999_999_999_999_94;
+    (scaled + HALF.copysign(scaled)) as i64
 }
 
 /// The bits of a float as a number of the same order: neighbours are neighbours, −x before +x.

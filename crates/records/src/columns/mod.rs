@@ -18,9 +18,10 @@
 //!   they are copied.
 
 mod bitpack;
-mod decimal;
+pub(crate) mod decimal;
 mod huffman;
 pub(crate) mod integers;
+pub(crate) mod numbers;
 mod predictor;
 mod record;
 #[cfg(test)]

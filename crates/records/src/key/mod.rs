@@ -29,6 +29,9 @@ const GLOBAL_SEGMENT_LEN: usize = 2;
 /// Follows a series' key: the start timestamps of its samples.
 const STARTS_SUFFIX: u8 = 1;
 
+/// Follows a rolled-up series' key: the windows of its native histograms.
+const ROLLUP_HISTOGRAMS_SUFFIX: u8 = 1;
+
 /// Follows a bucket's own key: its shared columns of timestamps.
 const TIME_COLUMN_SUFFIX: u8 = 1;
 
@@ -41,6 +44,7 @@ const DELTA_TOTALS_KIND: u8 = 6;
 const TOMBSTONES_KIND: u8 = 7;
 const RESTORE_MARK_KIND: u8 = 8;
 const EPOCH_SUMMARY_KIND: u8 = 9;
+const RETENTION_STATE_KIND: u8 = 10;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
@@ -76,6 +80,17 @@ pub fn time_series(bucket: Bucket, series: SeriesId) -> Bytes {
 /// Start timestamps of the samples of [`time_series`].
 pub fn time_series_starts(bucket: Bucket, series: SeriesId) -> Bytes {
     starts_of_series(RecordType::TimeSeries, bucket, series)
+}
+
+/// The windows of a rolled-up series.
+pub fn rollup_series(bucket: Bucket, series: SeriesId) -> Bytes {
+    of_series(RecordType::RollupSeries, bucket, series)
+}
+
+/// The windows of the native histograms of the series of [`rollup_series`].
+pub fn rollup_histograms(bucket: Bucket, series: SeriesId) -> Bytes {
+    let suffix = ROLLUP_HISTOGRAMS_SUFFIX;
+    suffixed(RecordType::RollupSeries, bucket, series, suffix)
 }
 
 pub fn histogram_series(bucket: Bucket, series: SeriesId) -> Bytes {
@@ -174,6 +189,11 @@ pub fn epoch_summary(epoch: u32) -> Bytes {
 /// The summaries of all epochs, in their order.
 pub fn epoch_summary_prefix() -> Bytes {
     global(RecordType::Maintenance, &[EPOCH_SUMMARY_KIND])
+}
+
+/// What is known of levels and of what they gave up.
+pub fn retention_state() -> Bytes {
+    global(RecordType::Maintenance, &[RETENTION_STATE_KIND])
 }
 
 /// The tombstones of all buckets.
@@ -280,8 +300,12 @@ fn of_series(record_type: RecordType, bucket: Bucket, series: SeriesId) -> Bytes
 }
 
 fn starts_of_series(record_type: RecordType, bucket: Bucket, series: SeriesId) -> Bytes {
+    suffixed(record_type, bucket, series, STARTS_SUFFIX)
+}
+
+fn suffixed(record_type: RecordType, bucket: Bucket, series: SeriesId, suffix: u8) -> Bytes {
     let [a, b, c, d] = series.0.to_be_bytes();
-    scoped(record_type, bucket, &[a, b, c, d, STARTS_SUFFIX])
+    scoped(record_type, bucket, &[a, b, c, d, suffix])
 }
 
 fn push_scope(key: &mut Vec<u8>, record_type: RecordType, bucket: Bucket) {

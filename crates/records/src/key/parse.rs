@@ -7,7 +7,8 @@ use icecore_model::{BucketSize, BucketStart};
 use super::{
     CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, EPOCH_SUMMARY_KIND, ESCAPE, FLUSH_CURSOR_KIND,
     JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND,
-    RETIRED_BUCKET_KIND, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
+    RETENTION_STATE_KIND, RETIRED_BUCKET_KIND, ROLLUP_HISTOGRAMS_SUFFIX, STARTS_SUFFIX, TERMINATOR,
+    TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -38,6 +39,10 @@ pub enum ParsedKey {
         series: SeriesId,
     },
     RollupSeries {
+        bucket: Bucket,
+        series: SeriesId,
+    },
+    RollupHistograms {
         bucket: Bucket,
         series: SeriesId,
     },
@@ -81,6 +86,7 @@ pub enum ParsedKey {
         bucket: Bucket,
     },
     RestoreMark,
+    RetentionState,
     EpochSummary {
         epoch: u32,
     },
@@ -181,6 +187,9 @@ fn parse_series_key(
         (RecordType::HistogramSeries, STARTS_SUFFIX) => {
             ParsedKey::HistogramSeriesStarts { bucket, series }
         }
+        (RecordType::RollupSeries, ROLLUP_HISTOGRAMS_SUFFIX) => {
+            ParsedKey::RollupHistograms { bucket, series }
+        }
         _ => return Ok(None),
     };
     Ok(Some(parsed))
@@ -218,6 +227,7 @@ fn parse_global_key(
                 part: u16::from_be_bytes(reader.array()?),
             },
             RESTORE_MARK_KIND => ParsedKey::RestoreMark,
+            RETENTION_STATE_KIND => ParsedKey::RetentionState,
             EPOCH_SUMMARY_KIND => ParsedKey::EpochSummary {
                 epoch: u32::from_be_bytes(reader.array()?),
             },
@@ -297,6 +307,9 @@ impl fmt::Display for ParsedKey {
             Self::RollupSeries { bucket, series } => {
                 write!(f, "RollupSeries {bucket} series {series}")
             }
+            Self::RollupHistograms { bucket, series } => {
+                write!(f, "RollupSeries {bucket} series {series} histograms")
+            }
             Self::BucketMeta { bucket } => write!(f, "BucketMeta {bucket}"),
             Self::TimeColumn { bucket, column } => {
                 write!(f, "BucketMeta {bucket} column of timestamps {column}")
@@ -323,6 +336,7 @@ impl fmt::Display for ParsedKey {
             Self::DeltaTotals { part } => write!(f, "Maintenance running totals, part {part}"),
             Self::Tombstones { bucket } => write!(f, "Maintenance tombstones {bucket}"),
             Self::RestoreMark => f.write_str("Maintenance restore mark"),
+            Self::RetentionState => f.write_str("Maintenance state of retention"),
             Self::EpochSummary { epoch } => write!(f, "Maintenance summary of epoch {epoch}"),
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {

@@ -27,7 +27,7 @@ type Logical = (u8, u8, u32, u32, Vec<Vec<u8>>, u128);
 
 fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
     (
-        0usize..16,
+        0usize..19,
         any_bucket(),
         any_id(),
         any::<u64>(),
@@ -141,6 +141,21 @@ fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
                     ParsedKey::EpochSummary { epoch: id },
                     (11, 0, 9, id, vec![], 0),
                 ),
+                15 => (
+                    rollup_series(bucket, series),
+                    ParsedKey::RollupSeries { bucket, series },
+                    of_series(6, vec![]),
+                ),
+                16 => (
+                    rollup_histograms(bucket, series),
+                    ParsedKey::RollupHistograms { bucket, series },
+                    of_series(6, vec![vec![1]]),
+                ),
+                17 => (
+                    retention_state(),
+                    ParsedKey::RetentionState,
+                    (11, 0, 10, 0, vec![], 0),
+                ),
                 _ => (
                     metric_metadata(&name),
                     ParsedKey::MetricMetadata {
@@ -241,6 +256,7 @@ fn every_truncation_is_an_error_or_unknown() {
         series_dictionary(bucket, 7),
         forward_index(bucket, SeriesId(713)),
         time_series(bucket, SeriesId(713)),
+        rollup_series(bucket, SeriesId(713)),
         journal(7, 9),
         flush_cursor(bucket),
         bucket_meta(bucket),

@@ -15,7 +15,7 @@ use icecore_records::{
 use roaring::RoaringBitmap;
 
 use crate::samples::*;
-use crate::{golden_coarse, golden_deltas};
+use crate::{golden_coarse, golden_deltas, golden_rollup};
 
 const FINGERPRINT: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
 
@@ -47,6 +47,7 @@ fn all_rows() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let mut rows = table();
     rows.extend(golden_coarse::table());
     rows.extend(golden_deltas::table());
+    rows.extend(golden_rollup::table());
     rows
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use icecore_records::columns::{Times, time_column};
 use icecore_records::epoch_summary::{self, EpochSummary, FlushUnit};
-use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
+use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase};
 use icecore_records::restore_mark::{self, RestoreMark};
 use icecore_records::tombstones::{self, Tombstones};
 use icecore_records::{SeriesId, coarse_samples, gorilla, key, merge, retired_bucket};
@@ -26,6 +26,7 @@ fn late_samples() -> Bytes {
 
 fn job() -> Job {
     Job {
+        kind: JobKind::Coarsen,
         target: sixteen_hours(),
         sources: vec![JobSource {
             bucket: hour(),

@@ -8,6 +8,7 @@
 mod golden;
 mod golden_coarse;
 mod golden_deltas;
+mod golden_rollup;
 mod histogram_columns;
 mod limits;
 mod merge_laws;

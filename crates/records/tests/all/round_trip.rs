@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use icecore_model::rollup::Resolution;
 use icecore_model::{Exemplar, Labels, Metadata, MetricType};
+use icecore_records::bucket_meta::RollupMeta;
 use icecore_records::watermark::{self, Watermark};
 use icecore_records::{
     BucketMeta, BucketState, ForwardRecord, MetricMeta, SeriesId, StoredType, Temporality,
@@ -97,21 +99,32 @@ proptest! {
 
     #[test]
     fn bucket_metas(
-        numbers in any::<(u32, u32, u64, u64, u64)>(),
+        code in 0u8..=10,
+        numbers in any::<(u32, u64, u64, u64)>(),
+        rolled_up in any::<(u64, u64, u32, bool)>(),
         flags in any::<(bool, bool)>(),
         times in any::<(i64, i64)>(),
         runs in prop::collection::btree_set(any::<u32>(), 0..5),
         hours in prop::collection::btree_set(any::<u32>(), 0..5),
     ) {
+        let resolution = Resolution::from_code(code).unwrap();
+        let (windows, histogram_windows, policy_version, is_lean) = rolled_up;
+        let (state, rollup) = if resolution.is_raw() {
+            (BucketState::Raw, RollupMeta::default())
+        } else {
+            let rollup = RollupMeta { windows, histogram_windows, policy_version, is_lean };
+            (BucketState::RolledUp, rollup)
+        };
         let meta = BucketMeta {
-            resolution_ms: numbers.0,
-            state: BucketState::Raw,
-            next_series_id: numbers.1,
+            resolution_ms: resolution.ms() as u32,
+            state,
+            rollup,
+            next_series_id: numbers.0,
             run_starts: runs.into_iter().map(SeriesId).collect(),
             dirty_hours: hours.into_iter().collect(),
-            float_samples: numbers.2,
-            histogram_samples: numbers.3,
-            exemplars: numbers.4,
+            float_samples: numbers.1,
+            histogram_samples: numbers.2,
+            exemplars: numbers.3,
             has_histograms: flags.0,
             has_start_timestamps: flags.1,
             min_timestamp_ms: times.0,

@@ -206,6 +206,7 @@ pub(crate) fn bucket_meta() -> BucketMeta {
         has_start_timestamps: true,
         min_timestamp_ms: 1_699_999_200_000,
         max_timestamp_ms: 1_700_002_799_999,
+        ..BucketMeta::default()
     }
 }
 

@@ -120,6 +120,7 @@ pub(super) fn bucket_of(key: &ParsedKey) -> Option<Bucket> {
         | ParsedKey::TimeSeries { bucket, .. }
         | ParsedKey::TimeSeriesStarts { bucket, .. }
         | ParsedKey::RollupSeries { bucket, .. }
+        | ParsedKey::RollupHistograms { bucket, .. }
         | ParsedKey::BucketMeta { bucket }
         | ParsedKey::HistogramSeries { bucket, .. }
         | ParsedKey::HistogramSeriesStarts { bucket, .. }
@@ -238,7 +239,10 @@ impl Reading<'_> {
             }
             ParsedKey::EpochSummary { .. } => self.epoch_summary(value)?,
             // Not known to this program: shown as bytes.
-            ParsedKey::RollupSeries { .. } | ParsedKey::Unknown { .. } => {
+            ParsedKey::RollupSeries { .. }
+            | ParsedKey::RollupHistograms { .. }
+            | ParsedKey::RetentionState
+            | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
             }
         }

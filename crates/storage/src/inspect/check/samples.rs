@@ -101,7 +101,7 @@ impl SampleCheck {
             ParsedKey::ExemplarSeries { series, .. } => {
                 (series, self.exemplars_of(record, findings))
             }
-            ParsedKey::RollupSeries { series, .. } => {
+            ParsedKey::RollupSeries { series, .. } | ParsedKey::RollupHistograms { series, .. } => {
                 (series, self.unknown_format(record, findings))
             }
             _ => return,

@@ -3,7 +3,7 @@
 
 use icecore_model::BucketSize;
 use icecore_records::columns::{Times, time_column};
-use icecore_records::maintenance_job::{self, Counts, Job, JobSource, Phase};
+use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase};
 use icecore_records::{
     BucketMeta, HistogramEntry, coarse_samples, histogram_series, merge, retired_bucket,
 };
@@ -70,6 +70,7 @@ fn job(target: Bucket, sources: &[Bucket]) -> Vec<u8> {
         meta_hash: 7,
     };
     maintenance_job::encode(&Job {
+        kind: JobKind::Coarsen,
         target,
         sources: sources.iter().map(source).collect(),
         phase: Phase::Samples { next_id: 1 },

@@ -26,7 +26,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use icecore_records::maintenance_job::{self, Counts, Job, Phase};
+use icecore_records::maintenance_job::{self, Counts, Job, JobKind, Phase};
 use icecore_records::{Bucket, key};
 use tracing::{info, warn};
 
@@ -209,6 +209,7 @@ async fn job_for(
 
 fn fresh_job(target: Bucket, sources: &[Source]) -> Job {
     Job {
+        kind: JobKind::Coarsen,
         target,
         sources: sources.iter().map(Source::job_source).collect(),
         phase: Phase::Series { next_id: 0 },

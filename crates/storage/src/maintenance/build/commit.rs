@@ -127,5 +127,6 @@ fn meta_of(job: &Job) -> BucketMeta {
         has_start_timestamps: counts.has_start_timestamps,
         min_timestamp_ms: first,
         max_timestamp_ms: last,
+        ..BucketMeta::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use icecore_model::{RawLabels, Sample, SampleSink, push_raw_label};
-use icecore_records::maintenance_job::{self, Job, JobSource, Phase};
+use icecore_records::maintenance_job::{self, Job, JobKind, JobSource, Phase};
 use slatedb::WriteBatch;
 
 use super::*;
@@ -52,6 +52,7 @@ async fn what_a_killed_job_left_goes() {
     put(&db, &half_a_target()).await;
     // As long as the job may be resumed, its target is wanted.
     let job = Job {
+        kind: JobKind::Coarsen,
         target: four_hours(),
         sources: [hour(0), hour(1)]
             .map(|bucket| JobSource {
