@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use icecore_model::Labels;
+use icecore_model::rollup::WindowColumns;
 
 use super::Run;
 use super::answer_labels::answer_order;
@@ -55,8 +56,14 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
     let (end_ms, _) = windows.ends();
     let after_ms = end_ms.saturating_sub(windows.range_ms);
     let is_within = |time: i64| time > after_ms && time <= end_ms;
-    let floats = series.times.iter().copied();
-    let floats = floats.zip(series.floats.iter().copied());
+    let mut floats: Vec<(i64, f64)> = (series.times.iter().copied())
+        .zip(series.floats.iter().copied())
+        .collect();
+    if let Some(rolled) = series.rolled() {
+        floats.extend(rolled.windows.iter().flat_map(WindowColumns::samples));
+        floats.sort_by_key(|(time, _)| *time);
+    }
+    let floats = floats.into_iter();
     let floats: Vec<(i64, f64)> = match windows.mode {
         WindowMode::Plain => floats.filter(|(time, _)| is_within(*time)).collect(),
         mode => {

@@ -90,6 +90,8 @@ fn answer(source: &MemorySource, query: &str, time: QueryTime, rules: Rules) -> 
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     let never = AtomicBool::new(false);
     match block_on(engine.execute(source, &request, &never)) {
@@ -209,6 +211,8 @@ fn little_memory_changes_no_answer() {
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     let run = |memory_max| {
         let engine = Engine::new(EngineOptions {

@@ -159,7 +159,7 @@ const NEAR: usize = 32;
 
 /// The first position from `from` on whose time is after `moment`. Steps are mostly a few samples
 /// apart; if not, a galloping search takes over.
-fn advance(times: &[i64], from: usize, moment: i64) -> usize {
+pub(super) fn advance(times: &[i64], from: usize, moment: i64) -> usize {
     let mut near = from;
     while times.get(near).is_some_and(|time| *time <= moment) {
         near += 1;
