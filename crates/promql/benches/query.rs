@@ -284,7 +284,7 @@ fn operators(criterion: &mut Criterion<CpuTime>) {
 }
 
 /// Counters whose samples of a year were rolled up to windows of an hour.
-fn rolled_counters(count: usize) -> Vec<SeriesSamples> {
+fn rolled_counters(count: usize, fields: WindowFields) -> Vec<SeriesSamples> {
     let levels = Arc::new(Levels {
         segments: vec![Segment {
             start_ms: YEAR_START_MS,
@@ -315,7 +315,7 @@ fn rolled_counters(count: usize) -> Vec<SeriesSamples> {
             }
         };
         let windows: Vec<Window> = starts.iter().map(window).collect();
-        let mut columns = WindowColumns::from_windows(&windows, WindowFields::ALL);
+        let mut columns = WindowColumns::from_windows(&windows, fields);
         columns.starts = starts.clone();
         columns
     };
@@ -333,29 +333,32 @@ fn rolled_counters(count: usize) -> Vec<SeriesSamples> {
 fn windows(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("windows");
     let engine = Engine::default();
-    let table = rolled_counters(100);
-    group.throughput(Throughput::Elements((table.len() * YEAR_WINDOWS) as u64));
-    for (name, query, step_ms) in [
-        ("avg_by_day", "sum(avg_over_time(old_total[1d]))", DAY_MS),
-        ("sum_by_day", "sum(sum_over_time(old_total[1d]))", DAY_MS),
-        ("max_by_day", "sum(max_over_time(old_total[1d]))", DAY_MS),
-        ("rate_by_day", "sum(rate(old_total[1d]))", DAY_MS),
-        ("avg_by_hour", "sum(avg_over_time(old_total[1d]))", HOUR_MS),
-        ("max_by_hour", "sum(max_over_time(old_total[1d]))", HOUR_MS),
+    let (sums, maxima) = (WindowFields::SUM, WindowFields::MAX);
+    let growth = WindowFields::FIRST | WindowFields::LAST | WindowFields::CORRECTION;
+    for (name, function, fields, step_ms) in [
+        ("avg_by_day", "avg_over_time(old_total[1d])", sums, DAY_MS),
+        ("sum_by_day", "sum_over_time(old_total[1d])", sums, DAY_MS),
+        ("max_by_day", "max_over_time(old_total[1d])", maxima, DAY_MS),
+        ("rate_by_day", "rate(old_total[1d])", growth, DAY_MS),
+        ("avg_by_hour", "avg_over_time(old_total[1d])", sums, HOUR_MS),
         (
-            "stddev_by_hour",
-            "sum(stddev_over_time(old_total[1d]))",
+            "max_by_hour",
+            "max_over_time(old_total[1d])",
+            maxima,
             HOUR_MS,
         ),
-        ("rate_by_hour", "sum(rate(old_total[1d]))", HOUR_MS),
-        ("select_by_hour", "sum(old_total)", HOUR_MS),
+        ("rate_by_hour", "rate(old_total[1d])", growth, HOUR_MS),
+        ("select_by_hour", "old_total", WindowFields::LAST, HOUR_MS),
     ] {
+        let table = rolled_counters(100, WindowFields::COUNTS | fields);
+        group.throughput(Throughput::Elements((table.len() * YEAR_WINDOWS) as u64));
+        let query = format!("sum({function})");
         let time = QueryTime::Range {
             start_ms: YEAR_START_MS,
             end_ms: YEAR_START_MS + YEAR_MS - HOUR_MS,
             step_ms,
         };
-        let request = request(query, time);
+        let request = request(&query, time);
         let prepare = || TakeOnceSource(Mutex::new(vec![("old_total".to_string(), table.clone())]));
         group.bench_function(name, |bencher| {
             let run = |source: TakeOnceSource| execute(&engine, &source, &request);

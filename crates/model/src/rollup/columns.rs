@@ -167,9 +167,9 @@ impl WindowColumns {
 
     /// The samples that are left, in time order; needs counts, first and last samples.
     pub fn samples(&self) -> impl Iterator<Item = (i64, f64)> {
-        let has_ends = self.fields.contains(
-            WindowFields::COUNTS | WindowFields::FIRST | WindowFields::LAST,
-        );
+        let has_ends = self
+            .fields
+            .contains(WindowFields::COUNTS | WindowFields::FIRST | WindowFields::LAST);
         (0..self.len()).flat_map(move |i| {
             let edge = match self.edges[i] {
                 Edge::Sample(value) => Some((self.starts[i], value)),

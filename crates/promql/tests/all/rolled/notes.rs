@@ -156,6 +156,37 @@ fn a_cap_is_never_exceeded() {
 }
 
 #[test]
+fn plans_say_which_windows_they_would_take() {
+    let explain = |query: &str, step_ms, max_source_resolution| {
+        let time = QueryTime::Range {
+            start_ms: 0,
+            end_ms: 8 * HOUR_MS,
+            step_ms,
+        };
+        let request = Request {
+            max_source_resolution,
+            ..request(query, time)
+        };
+        let text = Engine::default().explain(&request).unwrap();
+        let scan = text.lines().find(|line| line.contains("scan 0:")).unwrap();
+        scan.rsplit_once(')').unwrap().1.to_string()
+    };
+    assert_eq!(
+        explain("rate(x[2h])", HOUR_MS, None),
+        ", windows of up to 1h"
+    );
+    assert_eq!(
+        explain("rate(x[5m])", HOUR_MS, None),
+        ", windows of up to 5m"
+    );
+    assert_eq!(explain("rate(x[4m])", HOUR_MS, None), "");
+    assert_eq!(explain("irate(x[2h])", HOUR_MS, None), "");
+    assert_eq!(explain("x", HOUR_MS, Some(0)), ", samples only");
+    let capped = explain("x", HOUR_MS, Some(5 * MINUTE_MS));
+    assert_eq!(capped, ", windows of up to 5m, never above 5m");
+}
+
+#[test]
 fn windows_are_counted_by_level() {
     let request = request(
         "sum_over_time(x[1h])",

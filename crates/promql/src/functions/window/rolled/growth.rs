@@ -156,6 +156,7 @@ impl<'v> Counter<'v> {
     }
 
     /// The growth over a slot; `None` without cells.
+    #[inline]
     fn growth(&self, slot: Slot, lost: f64) -> Option<Growth> {
         let cells = slot.of(&self.cells.values);
         let (first, last) = (cells.first()?, cells.last()?);
@@ -170,6 +171,7 @@ impl<'v> Counter<'v> {
     }
 
     /// The increase or difference over a range with these limits.
+    #[inline]
     fn increase(&self, growth: Option<Growth>, slot: Slot, limits: (i64, i64)) -> Option<f64> {
         match self.view.windows.mode {
             WindowMode::Plain => extrapolated(&growth?, limits, self.kind),
@@ -218,6 +220,7 @@ fn losses(cells: &[Growth]) -> Vec<Sum> {
 }
 
 /// As Prometheus extrapolates to the ends of a range.
+#[inline]
 fn extrapolated(growth: &Growth, limits: (i64, i64), kind: RateKind) -> Option<f64> {
     if growth.samples < 2 {
         return None;
