@@ -150,11 +150,8 @@ impl Levels {
 
     /// Whether something after `after_ms` and up to `until_ms` is rolled up.
     pub fn is_rolled(&self, after_ms: i64, until_ms: i64) -> bool {
-        self.segments.iter().any(|segment| {
-            let overlaps =
-                segment.start_ms <= until_ms && segment.end_ms > after_ms.saturating_add(1);
-            overlaps && !segment.resolution.is_raw()
-        })
+        let mut rolled = self.segments.iter().filter(|s| !s.resolution.is_raw());
+        rolled.any(|segment| segment.overlaps(after_ms, until_ms))
     }
 }
 

@@ -1,12 +1,12 @@
 //! What a query read of rolled-up time, and what to say about it.
 //!
-//! Holds always: a level is mentioned only if windows of it were read, and only once for each kind
-//! of remark.
+//! Holds always: a level is mentioned only if windows of it were read and lie where the query looks
+//! (sources may read a little more), and only once for each kind of remark.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use icecore_model::rollup::{Resolution, Segment};
+use icecore_model::rollup::Resolution;
 use icecore_model::{Levels, SeriesSamples};
 use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
@@ -68,30 +68,19 @@ pub(crate) struct RollupReport {
 
 #[derive(Debug, Default)]
 struct State {
-    levels: BTreeMap<Resolution, LevelUse>,
+    /// Windows read.
+    windows: BTreeMap<Resolution, u64>,
+    /// The time at which the query looked, from and to.
+    used: BTreeMap<Resolution, (i64, i64)>,
     notes: BTreeSet<RollupNote>,
     /// By resolution the latest time before which nothing finer is kept.
     excluded: BTreeMap<Resolution, i64>,
 }
 
-/// The windows of a level that were read, and the time that they are of.
-#[derive(Clone, Copy, Debug)]
-struct LevelUse {
-    windows: u64,
-    start_ms: i64,
-    end_ms: i64,
-}
-
 impl State {
-    fn windows(&mut self, segment: &Segment, windows: usize) {
-        let level = self.levels.entry(segment.resolution).or_insert(LevelUse {
-            windows: 0,
-            start_ms: segment.start_ms,
-            end_ms: segment.end_ms,
-        });
-        level.windows += windows as u64;
-        level.start_ms = level.start_ms.min(segment.start_ms);
-        level.end_ms = level.end_ms.max(segment.end_ms);
+    /// Whether a level contributed to the answer.
+    fn contributed(&self, resolution: Resolution) -> bool {
+        self.windows.contains_key(&resolution) && self.used.contains_key(&resolution)
     }
 }
 
@@ -112,8 +101,28 @@ impl RollupReport {
         let mut state = self.state.lock();
         for (segment, windows) in rolled.flat_map(|rolled| rolled.segments()) {
             if !windows.is_empty() {
-                state.windows(segment, windows.len());
+                *state.windows.entry(segment.resolution).or_default() += windows.len() as u64;
             }
+        }
+    }
+
+    /// Notes where the query looks: after the first and up to the second time of each range. The
+    /// ranges are in time order.
+    pub(crate) fn used(&self, levels: &Levels, ranges: impl Iterator<Item = (i64, i64)> + Clone) {
+        for segment in levels.segments.iter().filter(|s| !s.resolution.is_raw()) {
+            let overlaps = |(after, until): &(i64, i64)| segment.overlaps(*after, *until);
+            let mut within = ranges.clone().filter(overlaps);
+            let Some(first) = within.next() else {
+                continue;
+            };
+            let last = within.last().unwrap_or(first);
+            let level = segment.resolution;
+            let start_ms = level.floor(first.0).max(segment.start_ms);
+            let end_ms = level.floor(last.1).saturating_add(level.ms());
+            let end_ms = end_ms.min(segment.end_ms);
+            let mut state = self.state.lock();
+            let used = state.used.entry(level).or_insert((start_ms, end_ms));
+            *used = (used.0.min(start_ms), used.1.max(end_ms));
         }
     }
 
@@ -133,23 +142,28 @@ impl RollupReport {
     /// Windows read by level, finest first.
     pub(crate) fn windows_read(&self) -> Vec<(Resolution, u64)> {
         let state = self.state.lock();
-        let levels = state.levels.iter();
-        levels.map(|(level, used)| (*level, used.windows)).collect()
+        state
+            .windows
+            .iter()
+            .map(|(level, n)| (*level, *n))
+            .collect()
     }
 
     /// The warnings and the infos.
     pub(crate) fn render(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock();
         let (mut warnings, mut infos) = (Vec::new(), Vec::new());
-        for (resolution, used) in &state.levels {
-            infos.push(format!(
-                "PromQL info: rolled-up data at {resolution} resolution used for [{}, {})",
-                time(used.start_ms),
-                time(used.end_ms)
-            ));
+        for (resolution, (start_ms, end_ms)) in &state.used {
+            if state.contributed(*resolution) {
+                infos.push(format!(
+                    "PromQL info: rolled-up data at {resolution} resolution used for [{}, {})",
+                    time(*start_ms),
+                    time(*end_ms)
+                ));
+            }
         }
-        let was_read = |note: &&RollupNote| state.levels.contains_key(&note.resolution());
-        for note in state.notes.iter().filter(was_read) {
+        let of_used = |note: &&RollupNote| state.contributed(note.resolution());
+        for note in state.notes.iter().filter(of_used) {
             match note {
                 RollupNote::Underivable { .. } => warnings.push(format!("PromQL warning: {note}")),
                 _ => infos.push(format!("PromQL info: {note}")),

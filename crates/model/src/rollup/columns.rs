@@ -219,3 +219,10 @@ pub struct Segment {
     pub end_ms: i64,
     pub resolution: Resolution,
 }
+
+impl Segment {
+    /// Whether something after `after_ms` and up to `until_ms` lies in it.
+    pub fn overlaps(&self, after_ms: i64, until_ms: i64) -> bool {
+        self.start_ms <= until_ms && self.end_ms > after_ms.saturating_add(1)
+    }
+}

@@ -34,7 +34,15 @@ pub(crate) async fn range_samples<'q>(
     let mut held = run.context.reserve(0)?;
     let mut all: Vec<Samples> = Vec::new();
     let delayed_names = run.plan.delayed_names;
-    let make = |series| within(series, windows, delayed_names);
+    let report = &run.context.rollup;
+    let make = |series: RangeSeries| {
+        if let Some(rolled) = series.rolled() {
+            let (end_ms, _) = windows.ends();
+            let range = (end_ms.saturating_sub(windows.range_ms), end_ms);
+            report.used(&rolled.levels, std::iter::once(range));
+        }
+        within(series, windows, delayed_names)
+    };
     while let Some(series) = reader.next(0, make).await? {
         run.context
             .grow(&mut held, series.iter().map(Samples::heap_bytes).sum())?;

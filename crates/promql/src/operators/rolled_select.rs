@@ -53,6 +53,11 @@ impl Picker<'_> {
         let steps = self.rolled.get(&rolled.levels, || {
             let steps = self.rolled_steps(&rolled.levels);
             self.report.levels(&rolled.levels);
+            let lookbacks = steps.list.iter().map(|(_, at)| {
+                let oldest = at.saturating_sub(self.lookback_ms);
+                (oldest, at.saturating_add(self.lookahead_ms()))
+            });
+            self.report.used(&rolled.levels, lookbacks);
             for resolution in &steps.rounded {
                 self.report.note(RollupNote::Rounded(*resolution));
             }
@@ -87,15 +92,20 @@ impl Picker<'_> {
         }
     }
 
+    /// How far after a step samples matter.
+    fn lookahead_ms(&self) -> i64 {
+        match self.output {
+            SelectorOutput::Smoothed => self.lookback_ms,
+            _ => 0,
+        }
+    }
+
     fn rolled_steps(&self, levels: &Levels) -> RolledSteps {
         let mut steps = RolledSteps {
             list: Vec::new(),
             rounded: Vec::new(),
         };
-        let ahead_ms = match self.output {
-            SelectorOutput::Smoothed => self.lookback_ms,
-            _ => 0,
-        };
+        let ahead_ms = self.lookahead_ms();
         for (step, time) in self.grid.times().enumerate() {
             let moment = time.saturating_sub(self.offset_ms);
             let (level, at) = (levels.at(moment), levels.floor(moment));

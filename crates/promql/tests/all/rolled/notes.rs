@@ -27,8 +27,12 @@ fn notes(query: &str, minutes: i64) -> Vec<String> {
     answer.infos.into_iter().chain(answer.warnings).collect()
 }
 
-const HOURS: &str = "PromQL info: rolled-up data at 1h resolution used for [1970-01-01T00:00:00Z, 1970-01-01T04:00:00Z)";
-const MINUTES: &str = "PromQL info: rolled-up data at 5m resolution used for [1970-01-01T04:00:00Z, 1970-01-01T06:00:00Z)";
+/// The info about a level, with its hours.
+fn used(level: &str, from: i64, to: i64) -> String {
+    format!(
+        "PromQL info: rolled-up data at {level} resolution used for [1970-01-01T0{from}:00:00Z, 1970-01-01T0{to}:00:00Z)"
+    )
+}
 
 #[test]
 fn levels_are_named_if_and_only_if_they_contribute() {
@@ -37,11 +41,11 @@ fn levels_are_named_if_and_only_if_they_contribute() {
     assert_eq!(notes("sum_over_time(x[1h])", 420), Vec::<String>::new());
     assert_eq!(
         notes("sum_over_time(x[6h])", 480),
-        [
-            MINUTES.to_string(),
-            HOURS.replace("00:00:00Z, 1970", "01:00:00Z, 1970")
-        ]
+        [used("5m", 4, 6), used("1h", 2, 4)]
     );
+    assert_eq!(notes("x", 180), [used("1h", 2, 4)]);
+    assert_eq!(notes("x[1h]", 420), Vec::<String>::new());
+    assert_eq!(notes("x[3h]", 420), [used("5m", 4, 6)]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use icecore_model::rollup::{Edge, WindowColumns, WindowFields};
 
-use super::super::windows::{Slot, WindowMode, advance};
+use super::super::windows::{Slot, advance};
 use super::{RolledView, Span};
 
 /// What a function needs of a run of samples.
@@ -112,11 +112,7 @@ impl<'a> Samples<'a> {
         else {
             return all.until(i64::MIN);
         };
-        let (before_ms, after_ms) = match view.windows.mode {
-            WindowMode::Plain => (0, 0),
-            WindowMode::Anchored => (view.windows.lookback_ms, 0),
-            WindowMode::Smoothed => (view.windows.lookback_ms, view.windows.lookback_ms),
-        };
+        let (before_ms, after_ms) = view.windows.lookaround();
         let after = first.after_ms.saturating_sub(before_ms);
         all.until(after.saturating_add(1));
         let until = last.until_ms.saturating_add(after_ms);

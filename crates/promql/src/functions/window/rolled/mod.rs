@@ -79,7 +79,10 @@ impl WindowEvaluator<'_> {
         } else {
             Values::absent(self.windows.grid.steps)
         };
-        self.note_derivations(rolled)?;
+        if spans.list.is_empty() {
+            return Ok(values);
+        }
+        self.note_derivations(rolled, &spans)?;
         let samples = series.floats.len().min(series.times.len());
         let view = RolledView {
             times: &series.times[..samples],
@@ -156,7 +159,7 @@ impl WindowEvaluator<'_> {
         let q = |step| self.parameter(0, step);
         let is_extreme = |(step, _): &(usize, Span)| matches!(q(*step), 0.0 | 1.0);
         if !view.spans.list.iter().all(is_extreme) {
-            for (resolution, _) in view.levels() {
+            for resolution in view.levels() {
                 self.note(resolution, Derivation::Impossible)?;
             }
         }
@@ -174,6 +177,8 @@ impl WindowEvaluator<'_> {
             let spans = Spans::new(&self.windows, levels);
             if let Some(report) = self.report() {
                 report.levels(levels);
+                let touched = spans.list.iter().map(|(_, s)| s.touched(&self.windows));
+                report.used(levels, touched);
                 for resolution in &spans.rounded {
                     report.note(RollupNote::Rounded(*resolution));
                 }
@@ -193,9 +198,12 @@ impl WindowEvaluator<'_> {
     }
 
     /// Notes which levels answer only by estimates.
-    fn note_derivations(&self, rolled: &RolledSamples) -> Result<()> {
+    fn note_derivations(&self, rolled: &RolledSamples, spans: &Spans) -> Result<()> {
         let kernel = self.function.kernel;
-        for (segment, windows) in rolled.segments().filter(|(_, windows)| !windows.is_empty()) {
+        for (segment, windows) in rolled.segments() {
+            if windows.is_empty() || !spans.touched.contains(&segment.resolution) {
+                continue;
+            }
             let derivation = kernel.derivation(windows.fields);
             if derivation != Derivation::Exact {
                 self.note(segment.resolution, derivation)?;
@@ -237,10 +245,10 @@ impl RolledView<'_> {
         Cells::new(self, needed)
     }
 
-    /// The levels that have windows, with what is kept there.
-    fn levels(&self) -> impl Iterator<Item = (Resolution, WindowFields)> {
-        let segments = self.rolled.segments();
-        let present = segments.filter(|(_, windows)| !windows.is_empty());
-        present.map(|(segment, windows)| (segment.resolution, windows.fields))
+    /// The levels that are touched and have windows.
+    fn levels(&self) -> impl Iterator<Item = Resolution> {
+        let present = (self.rolled.segments()).filter(|(_, windows)| !windows.is_empty());
+        let levels = present.map(|(segment, _)| segment.resolution);
+        levels.filter(|level| self.spans.touched.contains(level))
     }
 }

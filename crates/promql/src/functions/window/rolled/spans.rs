@@ -3,7 +3,7 @@
 use icecore_model::Levels;
 use icecore_model::rollup::Resolution;
 
-use super::super::windows::{WindowMode, Windows};
+use super::super::windows::Windows;
 
 /// What a step reads: after `after_ms`, up to `until_ms`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Spans {
     pub(super) list: Vec<(usize, Span)>,
+    /// Levels whose windows are touched.
+    pub(super) touched: Vec<Resolution>,
     /// Levels to whose grid some step was rounded.
     pub(super) rounded: Vec<Resolution>,
     /// Levels with windows wider than the range.
@@ -30,23 +32,16 @@ impl Spans {
     pub(super) fn new(windows: &Windows, levels: &Levels) -> Self {
         let mut spans = Self {
             list: Vec::new(),
+            touched: Vec::new(),
             rounded: Vec::new(),
             short: Vec::new(),
-        };
-        let (before_ms, after_ms) = match windows.mode {
-            WindowMode::Plain => (0, 0),
-            WindowMode::Anchored => (windows.lookback_ms, 0),
-            WindowMode::Smoothed => (windows.lookback_ms, windows.lookback_ms),
         };
         for step in 0..windows.grid.steps {
             let end_ms = windows.edges(step).1;
             let level = levels.at(end_ms);
             let span = Span::new(levels, end_ms, windows.range_ms);
-            let touches = levels.is_rolled(
-                span.after_ms.saturating_sub(before_ms),
-                span.until_ms.saturating_add(after_ms),
-            );
-            if level.is_raw() && !touches {
+            let (after_ms, until_ms) = span.touched(windows);
+            if level.is_raw() && !levels.is_rolled(after_ms, until_ms) {
                 continue;
             }
             if span.until_ms != end_ms {
@@ -59,11 +54,26 @@ impl Spans {
             }
             spans.list.push((step, span));
         }
+        for segment in levels.segments.iter().filter(|s| !s.resolution.is_raw()) {
+            let mut touched = spans.list.iter().map(|(_, span)| span.touched(windows));
+            if touched.any(|(after_ms, until_ms)| segment.overlaps(after_ms, until_ms)) {
+                insert(&mut spans.touched, segment.resolution);
+            }
+        }
         spans
     }
 }
 
 impl Span {
+    /// The span extended by the look-back of its edges.
+    pub(super) fn touched(&self, windows: &Windows) -> (i64, i64) {
+        let (before_ms, after_ms) = windows.lookaround();
+        (
+            self.after_ms.saturating_sub(before_ms),
+            self.until_ms.saturating_add(after_ms),
+        )
+    }
+
     /// The span of a range that ends at `end_ms`.
     fn new(levels: &Levels, end_ms: i64, range_ms: i64) -> Self {
         let until_ms = levels.floor(end_ms);
