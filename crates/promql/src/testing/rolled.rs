@@ -43,6 +43,8 @@ pub struct RolledSource {
     pub samples: MemorySource,
     /// In time order, without gaps; borders lie on the grids of both sides.
     pub kept: Vec<KeptTime>,
+    /// How much earlier than needed it begins to read, as a source may.
+    pub reads_before_ms: i64,
 }
 
 impl RolledSource {
@@ -77,6 +79,7 @@ impl RolledSource {
             level.map_or(Resolution::RAW, |(resolution, _)| resolution)
         };
         let start_ms = choice.read_start(selection.start_ms, level_at);
+        let start_ms = start_ms.saturating_sub(self.reads_before_ms);
         let mut levels = Levels::default();
         let mut kept_fields = Vec::new();
         for kept in &self.kept {

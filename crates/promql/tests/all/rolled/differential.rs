@@ -175,6 +175,7 @@ fn windows_answer_as_samples_do() {
         let mut random = Random::new(seed);
         let samples = random_source(&mut random, 6, HOURS);
         let rolled = RolledSource {
+            reads_before_ms: random.pick(&[0, 0, 2 * HOUR_MS]),
             kept: random_levels(&mut random, HOURS),
             samples: samples.clone(),
         };

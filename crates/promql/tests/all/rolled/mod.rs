@@ -44,6 +44,7 @@ fn memory(samples: &[(i64, f64)]) -> MemorySource {
 /// Everything up to `until_ms` at one level, samples after that.
 fn rolled(samples: &MemorySource, resolution: Resolution, until_ms: i64) -> RolledSource {
     RolledSource {
+        reads_before_ms: 0,
         samples: samples.clone(),
         kept: vec![
             KeptTime::at(-1000 * HOUR_MS, until_ms, resolution),

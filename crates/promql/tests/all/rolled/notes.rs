@@ -12,6 +12,7 @@ fn samples() -> MemorySource {
 fn source() -> RolledSource {
     let at = |start, end, resolution| KeptTime::at(start * HOUR_MS, end * HOUR_MS, resolution);
     RolledSource {
+        reads_before_ms: 2 * HOUR_MS,
         samples: samples(),
         kept: vec![
             at(0, 4, Resolution::HOUR),

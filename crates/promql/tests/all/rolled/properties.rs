@@ -45,6 +45,7 @@ fn without(source: &RolledSource, level: Resolution) -> RolledSource {
         add(&mut samples, &labels, &rest);
     }
     RolledSource {
+        reads_before_ms: source.reads_before_ms,
         samples,
         kept: source.kept.clone(),
     }
@@ -109,7 +110,7 @@ proptest! {
         let range = random.pick(&["x[1h]", "x[3h]", "x[1d]"]);
         let function = random.pick(RANGE_FUNCTIONS);
         for kept in stages {
-            let source = RolledSource { samples: samples.clone(), kept };
+            let source = RolledSource { reads_before_ms: 2 * HOUR_MS,  samples: samples.clone(), kept };
             compare(&samples, &source, &request(&call(function, range), time));
             compare(&samples, &source, &request("x", time));
         }
@@ -139,7 +140,7 @@ proptest! {
     fn answers_say_what_they_read(seed in any::<u64>(), time_ms in 0..30 * HOUR_MS, cap in 0..4_usize) {
         let mut random = Random::new(seed);
         let samples = random_source(&mut random, 2, 26);
-        let source = RolledSource {
+        let source = RolledSource { reads_before_ms: 2 * HOUR_MS,
             kept: super::differential::random_levels(&mut random, 26),
             samples,
         };
