@@ -13,6 +13,8 @@
 mod clock;
 mod duration;
 mod exemplar;
+mod float_histogram;
+mod go_float;
 mod histogram;
 mod kahan;
 mod labels;
@@ -35,6 +37,11 @@ mod write;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use duration::{DurationError, MAX_DURATION_MS, format_duration_ms, parse_duration_ms};
 pub use exemplar::Exemplar;
+pub use float_histogram::{
+    AddOutcome as HistogramAddOutcome, Bucket as HistogramBucket,
+    CompensatedSum as CompensatedHistogram, FloatHistogram, HistogramOpError,
+};
+pub use go_float::{go_float, go_float_of_digits};
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
     HistogramError, MAX_HISTOGRAM_BUCKETS, Span,

@@ -41,6 +41,8 @@ pub enum RolledTime {
     #[default]
     Samples,
     /// Windows, with these columns at least; where there are several levels, as the choice says.
+    /// Samples and windows begin where [`RollupChoice::read_start`] says, because queries round
+    /// their times down. Windows that hold the start or the end are handed over whole.
     Windows(RollupChoice, WindowFields),
 }
 
@@ -79,6 +81,21 @@ pub struct RolledSamples {
     pub windows: Vec<WindowColumns>,
 }
 
+impl RolledSamples {
+    /// No window has anything.
+    pub fn is_empty(&self) -> bool {
+        self.windows.iter().all(WindowColumns::is_empty)
+    }
+
+    /// The rolled segments with their windows.
+    pub fn segments(&self) -> impl Iterator<Item = (&Segment, &WindowColumns)> {
+        let rolled = |segment: &&Segment| !segment.resolution.is_raw();
+        (self.levels.segments.iter())
+            .filter(rolled)
+            .zip(&self.windows)
+    }
+}
+
 impl SeriesSamples {
     pub fn sample_count(&self) -> usize {
         self.floats.timestamps.len() + self.histograms.len()
@@ -98,6 +115,12 @@ pub trait SeriesSource: Send + Sync {
 pub trait SeriesStream: Send {
     /// The next series, or `None` at the end. A batch may be empty.
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>>;
+
+    /// The levels of the selection, also those of series that have nothing in its time: otherwise
+    /// nobody would learn that something was excluded.
+    fn levels(&self) -> Vec<Arc<Levels>> {
+        Vec::new()
+    }
 }
 
 /// Which level answers which part of the time of a selection. That depends on the selection and on
@@ -108,6 +131,28 @@ pub struct Levels {
     pub segments: Vec<Segment>,
     /// Time before this is kept only at this resolution, which the selection excludes.
     pub excluded: Option<(Resolution, i64)>,
+}
+
+impl Levels {
+    /// The level of a moment. Before the first and after the last segment their levels go on.
+    pub fn at(&self, timestamp_ms: i64) -> Resolution {
+        let next = self
+            .segments
+            .partition_point(|segment| segment.start_ms <= timestamp_ms);
+        let segment = self.segments.get(next.saturating_sub(1));
+        segment.map_or(Resolution::RAW, |segment| segment.resolution)
+    }
+
+    /// A moment rounded down to the grid of its level.
+    pub fn floor(&self, timestamp_ms: i64) -> i64 {
+        self.at(timestamp_ms).floor(timestamp_ms)
+    }
+
+    /// Whether something after `after_ms` and up to `until_ms` is rolled up.
+    pub fn is_rolled(&self, after_ms: i64, until_ms: i64) -> bool {
+        let mut rolled = self.segments.iter().filter(|s| !s.resolution.is_raw());
+        rolled.any(|segment| segment.overlaps(after_ms, until_ms))
+    }
 }
 
 /// Why a selection could not be answered, by what the caller can do about it.

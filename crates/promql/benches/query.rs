@@ -8,19 +8,22 @@
 //! thirty series of a target share their timestamps. For `operators` the samples are prepared
 //! outside of the measurement; divide by the elements for the cost of a value. For `rules` the
 //! source copies what is read, which costs about as much as decoding, because that is what rules
-//! save.
+//! save. For `windows` an element is a window of rolled-up samples.
 
 use std::hint::black_box;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use futures::executor::block_on;
+use icecore_model::rollup::{
+    Aggregate, Edge, Resolution, Segment, Window, WindowColumns, WindowFields,
+};
 use icecore_model::{
-    BoxFuture, FloatColumns, Labels, METRIC_NAME, Selection, SeriesSamples, SeriesSource,
-    SeriesStream, SourceError, TimeColumn,
+    BoxFuture, FloatColumns, Labels, Levels, METRIC_NAME, RolledSamples, Selection, SeriesSamples,
+    SeriesSource, SeriesStream, SourceError, TimeColumn,
 };
 use icecore_promql::{Answer, Engine, EngineOptions, QueryTime, Request, Rules};
 
@@ -33,6 +36,11 @@ const START_MS: i64 = END_MS - STEP_MS * (STEPS as i64 - 1);
 const SAMPLES: usize = 1440 + 40;
 const SERIES_OF_TARGET: usize = 30;
 const BATCH_SERIES: usize = 256;
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+const YEAR_WINDOWS: usize = 8760;
+const YEAR_MS: i64 = YEAR_WINDOWS as i64 * HOUR_MS;
+const YEAR_START_MS: i64 = 19_000 * DAY_MS;
 
 /// Counters with the labels of a web service: `instance`, `service`, `code`, `le`.
 fn counters(name: &str, count: usize, samples: usize) -> Vec<SeriesSamples> {
@@ -163,6 +171,8 @@ fn request(query: &str, time: QueryTime) -> Request {
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     }
 }
 
@@ -273,6 +283,91 @@ fn operators(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
+/// Counters whose samples of a year were rolled up to windows of an hour.
+fn rolled_counters(count: usize, fields: WindowFields) -> Vec<SeriesSamples> {
+    let levels = Arc::new(Levels {
+        segments: vec![Segment {
+            start_ms: YEAR_START_MS,
+            end_ms: YEAR_START_MS + YEAR_MS,
+            resolution: Resolution::HOUR,
+        }],
+        excluded: None,
+    });
+    let starts: TimeColumn = (0..YEAR_WINDOWS as i64)
+        .map(|i| YEAR_START_MS + i * HOUR_MS)
+        .collect();
+    let windows = |slope: f64| {
+        let window = |start_ms: &i64| {
+            let at = |seconds: i64| {
+                let timestamp_ms = start_ms + 1000 * seconds;
+                let value = slope * (timestamp_ms - YEAR_START_MS) as f64;
+                Aggregate::of(timestamp_ms, value)
+            };
+            let (mut interior, last) = (at(3), at(3588));
+            interior.merge(&last);
+            interior.numbers = 240;
+            Window {
+                start_ms: *start_ms,
+                edge: Edge::None,
+                interior: Some(interior),
+                ends_stale: false,
+                has_late: false,
+            }
+        };
+        let windows: Vec<Window> = starts.iter().map(window).collect();
+        let mut columns = WindowColumns::from_windows(&windows, fields);
+        columns.starts = starts.clone();
+        columns
+    };
+    let mut all = counters("old_total", count, 0);
+    for (id, series) in all.iter_mut().enumerate() {
+        series.rolled = Some(RolledSamples {
+            levels: Arc::clone(&levels),
+            windows: vec![windows(1.0 + (id % 7) as f64)],
+        });
+    }
+    all
+}
+
+/// The cost of a window; that of decoding is not in it.
+fn windows(criterion: &mut Criterion<CpuTime>) {
+    let mut group = criterion.benchmark_group("windows");
+    let engine = Engine::default();
+    let (sums, maxima) = (WindowFields::SUM, WindowFields::MAX);
+    let growth = WindowFields::FIRST | WindowFields::LAST | WindowFields::CORRECTION;
+    for (name, function, fields, step_ms) in [
+        ("avg_by_day", "avg_over_time(old_total[1d])", sums, DAY_MS),
+        ("sum_by_day", "sum_over_time(old_total[1d])", sums, DAY_MS),
+        ("max_by_day", "max_over_time(old_total[1d])", maxima, DAY_MS),
+        ("rate_by_day", "rate(old_total[1d])", growth, DAY_MS),
+        ("avg_by_hour", "avg_over_time(old_total[1d])", sums, HOUR_MS),
+        (
+            "max_by_hour",
+            "max_over_time(old_total[1d])",
+            maxima,
+            HOUR_MS,
+        ),
+        ("rate_by_hour", "rate(old_total[1d])", growth, HOUR_MS),
+        ("select_by_hour", "old_total", WindowFields::LAST, HOUR_MS),
+    ] {
+        let table = rolled_counters(100, WindowFields::COUNTS | fields);
+        group.throughput(Throughput::Elements((table.len() * YEAR_WINDOWS) as u64));
+        let query = format!("sum({function})");
+        let time = QueryTime::Range {
+            start_ms: YEAR_START_MS,
+            end_ms: YEAR_START_MS + YEAR_MS - HOUR_MS,
+            step_ms,
+        };
+        let request = request(&query, time);
+        let prepare = || TakeOnceSource(Mutex::new(vec![("old_total".to_string(), table.clone())]));
+        group.bench_function(name, |bencher| {
+            let run = |source: TakeOnceSource| execute(&engine, &source, &request);
+            bencher.iter_batched(prepare, run, BatchSize::PerIteration);
+        });
+    }
+    group.finish();
+}
+
 fn rules(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("rules");
     let mut table = counters("requests_total", 1500, SAMPLES);
@@ -346,6 +441,7 @@ fn main() {
             .configure_from_args();
         operators(&mut criterion);
         rules(&mut criterion);
+        windows(&mut criterion);
         criterion.final_summary();
     });
 }

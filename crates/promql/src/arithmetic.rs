@@ -7,7 +7,7 @@ use icecore_model::CounterResetHint;
 use crate::annotations::{Annotation, HistogramOperation};
 use crate::exec::is_absent;
 use crate::go_math;
-use crate::histogram::FloatHistogram;
+use crate::histogram::{FloatHistogram, Trim};
 use crate::parse::BinaryOp;
 
 /// An operator on two floats. Comparisons give 1 or 0.

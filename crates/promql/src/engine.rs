@@ -10,6 +10,7 @@ use crate::exec::{Context, Grid, Limits, Row, ScalarColumn, Values, merge_equal_
 use crate::operators::{self, Run};
 use crate::parse::parse;
 use crate::plan::{self, Plan, PlanContext, Root, Rules};
+use crate::rollup::{RollupOptions, RollupReport};
 use crate::value::{
     Answer, MatrixSeries, QueryTime, QueryValue, Request, SampleValue, Stats, VectorSample,
 };
@@ -87,6 +88,7 @@ impl Engine {
             samples: self.options.samples_max,
         };
         let mut context = Context::new(source, limits, canceled, started.checked_add(timeout));
+        context.rollup = RollupReport::new(plan.rollup);
         if request.counts_touched {
             context.count_touched(plan.grid);
         }
@@ -94,7 +96,10 @@ impl Engine {
         let run = Run::new(&context, &plan);
         let value = value_of(&run).await?;
         let (value, truncated) = limited(value, request.limit);
-        let (mut warnings, infos) = context.annotations.render(&request.query);
+        let (mut warnings, mut infos) = context.annotations.render(&request.query);
+        let (about_rollup, rollup_infos) = context.rollup.render();
+        warnings.extend(about_rollup);
+        infos.extend(rollup_infos);
         if truncated {
             warnings.push("results truncated due to limit".to_string());
         }
@@ -105,6 +110,7 @@ impl Engine {
             samples_read_per_step,
             samples_read: context.samples_read.load(Ordering::Relaxed),
             series_read: context.series_read.load(Ordering::Relaxed),
+            windows_read: context.rollup.windows_read(),
             memory_peak_bytes: context.memory_peak() as u64,
             parse_seconds: (parsed - started).as_secs_f64(),
             plan_seconds: (planned - parsed).as_secs_f64(),
@@ -145,6 +151,10 @@ impl Engine {
             lookback_ms,
             default_step_ms: millis(self.options.default_step),
             delayed_names: self.options.delayed_name_removal,
+            rollup: RollupOptions {
+                max_ms: request.max_source_resolution,
+                is_strict: request.rollup_strict,
+            },
         };
         let mut plan = plan::build(context, expr, self.options.rules)?;
         plan::optimize(&mut plan, self.options.rules);

@@ -25,6 +25,7 @@ mod memory_source;
 mod operators;
 pub mod parse;
 mod plan;
+mod rollup;
 pub mod script;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

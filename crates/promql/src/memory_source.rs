@@ -33,7 +33,7 @@ impl MemorySource {
         }
     }
 
-    fn read(&self, selection: &Selection) -> Result<Vec<SeriesSamples>, SourceError> {
+    pub(crate) fn read(&self, selection: &Selection) -> Result<Vec<SeriesSamples>, SourceError> {
         let mut selected: Vec<SeriesSamples> = Vec::new();
         let mut count = 0;
         for (labels, samples) in &self.series {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use icecore_model::Labels;
+use icecore_model::rollup::Resolution;
 
 use crate::exec::{Grid, Values};
 use crate::histogram::FloatHistogram;
@@ -20,6 +21,11 @@ pub struct Request {
     pub timeout: Option<std::time::Duration>,
     /// Whether to count the samples that windows and look-backs touch.
     pub counts_touched: bool,
+    /// The width in ms of the widest windows that may stand for samples, 0 for none. By default
+    /// windows are read where they answer as well as samples do, or where nothing else is left.
+    pub max_source_resolution: Option<i64>,
+    /// Functions that windows cannot answer fail rather than estimate.
+    pub rollup_strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +166,8 @@ pub struct Stats {
     /// Samples read from the source.
     pub samples_read: u64,
     pub series_read: u64,
+    /// Windows of rolled-up samples read from the source, by level, finest first.
+    pub windows_read: Vec<(Resolution, u64)>,
     pub memory_peak_bytes: u64,
     pub parse_seconds: f64,
     pub plan_seconds: f64,

@@ -25,6 +25,10 @@ impl WindowFields {
     pub const CHANGES: Self = Self(1 << 9);
     pub const ALL: Self = Self((1 << 10) - 1);
 
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -38,7 +42,7 @@ impl BitOr for WindowFields {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.with(other)
     }
 }
 
@@ -141,6 +145,44 @@ impl WindowColumns {
         self.starts.is_empty()
     }
 
+    /// Approximate bytes held; starts are mostly shared and not counted.
+    pub fn heap_bytes(&self) -> usize {
+        let floats = [
+            &self.first,
+            &self.last,
+            &self.sum,
+            &self.min,
+            &self.max,
+            &self.m2,
+            &self.correction,
+        ];
+        let floats: usize = floats.iter().map(|column| column.capacity()).sum();
+        let counts = [&self.numbers, &self.nans, &self.resets, &self.changes];
+        let counts: usize = counts.iter().map(|column| column.capacity()).sum();
+        let times = self.first_ms.capacity() + self.last_ms.capacity();
+        8 * (floats + counts + times)
+            + size_of::<Edge>() * self.edges.capacity()
+            + self.ends_stale.capacity()
+    }
+
+    /// The samples that are left, in time order; needs counts, first and last samples.
+    pub fn samples(&self) -> impl Iterator<Item = (i64, f64)> {
+        let has_ends = self
+            .fields
+            .contains(WindowFields::COUNTS | WindowFields::FIRST | WindowFields::LAST);
+        (0..self.len()).flat_map(move |i| {
+            let edge = match self.edges[i] {
+                Edge::Sample(value) => Some((self.starts[i], value)),
+                Edge::None | Edge::Stale => None,
+            };
+            let interior = if has_ends { self.interior(i) } else { None };
+            let first = interior.map(|of| (of.first_ms, of.first));
+            let last = interior.filter(|of| of.first_ms != of.last_ms);
+            let last = last.map(|of| (of.last_ms, of.last));
+            [edge, first, last].into_iter().flatten()
+        })
+    }
+
     /// What lies after the start of a window. Columns that are not there read as 0 or NaN; the
     /// counts must be.
     pub fn interior(&self, i: usize) -> Option<Aggregate> {
@@ -176,4 +218,11 @@ pub struct Segment {
     /// The first millisecond after it.
     pub end_ms: i64,
     pub resolution: Resolution,
+}
+
+impl Segment {
+    /// Whether something after `after_ms` and up to `until_ms` lies in it.
+    pub fn overlaps(&self, after_ms: i64, until_ms: i64) -> bool {
+        self.start_ms <= until_ms && self.end_ms > after_ms.saturating_add(1)
+    }
 }

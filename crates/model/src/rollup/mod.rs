@@ -15,10 +15,15 @@
 
 mod aggregate;
 mod columns;
+mod histogram;
 mod resolution;
 mod window;
 
 pub use aggregate::Aggregate;
 pub use columns::{Segment, WindowColumns, WindowFields};
+pub use histogram::{
+    HistogramAggregate, HistogramEdge, HistogramWindow, roll_up_histogram_windows,
+    roll_up_histograms,
+};
 pub use resolution::{Resolution, RollupChoice};
 pub use window::{Edge, Window, WindowBuilder, roll_up, roll_up_windows};

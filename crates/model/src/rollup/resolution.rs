@@ -69,7 +69,7 @@ impl Resolution {
         if self.is_raw() {
             return timestamp_ms;
         }
-        timestamp_ms - timestamp_ms.rem_euclid(self.ms())
+        timestamp_ms.saturating_sub(timestamp_ms.rem_euclid(self.ms()))
     }
 }
 
@@ -130,6 +130,22 @@ impl RollupChoice {
         needed <= spacing && (self.range_ms == 0 || needed <= self.range_ms)
     }
 
+    /// Whether every level that another choice prefers is preferred by this one, too.
+    pub fn prefers_all_of(&self, other: &Self) -> bool {
+        self.max_ms == other.max_ms
+            && Resolution::all().all(|level| self.prefers(level) || !other.prefers(level))
+    }
+
+    /// Where to begin to read for a selection from `start_ms`; `level_at` is the level of a moment.
+    /// Queries round evaluations down to the grid of their level, so their ranges begin up to a
+    /// window earlier.
+    pub fn read_start(&self, start_ms: i64, level_at: impl Fn(i64) -> Resolution) -> i64 {
+        // Selectors with different times may share a selection, so the first evaluation may lie
+        // later than the one that reads from the start.
+        let width = level_at(start_ms).ms().max(level_at(self.start_ms).ms());
+        start_ms.saturating_sub((width - 1).max(0))
+    }
+
     /// Whether a level may be read at all.
     pub fn permits(&self, resolution: Resolution) -> bool {
         self.max_ms.is_none_or(|max| resolution.ms() <= max)
@@ -185,5 +201,46 @@ mod tests {
             ..choice(0, HOUR_MS, HOUR_MS)
         };
         assert!(!raw_only.permits(hour) && raw_only.permits(Resolution::RAW));
+        let hours = choice(0, HOUR_MS, HOUR_MS);
+        let minutes = choice(0, HOUR_MS, HOUR_MS / 2);
+        assert!(hours.prefers_all_of(&minutes) && !minutes.prefers_all_of(&hours));
+        assert!(hours.prefers_all_of(&hours) && minutes.prefers_all_of(&estimate));
+        assert!(!hours.prefers_all_of(&raw_only));
+    }
+
+    #[test]
+    fn rounding_reads_a_window_more() {
+        let choice = RollupChoice {
+            start_ms: 10 * HOUR_MS + 7,
+            ..RollupChoice::default()
+        };
+        let level_at = |time: i64| {
+            if time < 10 * HOUR_MS {
+                Resolution::HOUR
+            } else {
+                Resolution::RAW
+            }
+        };
+        let start = 9 * HOUR_MS + 8;
+        assert_eq!(choice.read_start(start, level_at), 8 * HOUR_MS + 9);
+        assert_eq!(choice.read_start(10 * HOUR_MS, level_at), 10 * HOUR_MS);
+    }
+
+    #[test]
+    fn a_finer_step_never_prefers_a_coarser_level() {
+        let choice = |step_ms, range_ms| RollupChoice {
+            step_ms,
+            range_ms,
+            is_exact: true,
+            ..RollupChoice::default()
+        };
+        for step in [1, 2, 3, 4, 6, 12, 24].map(|hours| hours * HOUR_MS) {
+            for range in [0, HOUR_MS, 24 * HOUR_MS] {
+                for parts in 1..=60 {
+                    let (wide, fine) = (choice(step, range), choice(step / parts, range));
+                    assert!(wide.prefers_all_of(&fine), "{step} {range} {parts}");
+                }
+            }
+        }
     }
 }

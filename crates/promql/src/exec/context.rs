@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use icecore_model::{MemoryBudget, Reservation, SelectHints, SeriesSource};
+use icecore_model::{MemoryBudget, Reservation, RolledTime, SelectHints, SeriesSource};
 use parking_lot::Mutex;
 
 use crate::annotations::Annotations;
 use crate::error::{Error, Result};
 use crate::exec::{Grid, Row};
+use crate::rollup::RollupReport;
 
 /// Sample counts with the time of their step.
 pub(crate) type SamplesByStep = Vec<(i64, u64)>;
@@ -24,6 +25,7 @@ pub(crate) struct Context<'q> {
     pub(crate) deadline: Option<Instant>,
     pub(crate) samples_read: AtomicU64,
     pub(crate) series_read: AtomicU64,
+    pub(crate) rollup: RollupReport,
     /// Counts the samples that windows and look-backs touch, if the request asks for it.
     touched: Option<SampleCounter>,
     /// Shared with the source, which accounts for resolved series.
@@ -86,6 +88,7 @@ impl<'q> Context<'q> {
             deadline,
             samples_read: AtomicU64::new(0),
             series_read: AtomicU64::new(0),
+            rollup: RollupReport::default(),
             touched: None,
             memory: MemoryBudget::new(limits.memory_bytes),
         }
@@ -152,10 +155,16 @@ impl<'q> Context<'q> {
         Ok(())
     }
 
+    /// Whether samples that are touched are counted.
+    pub(crate) fn counts_touched(&self) -> bool {
+        self.touched.is_some()
+    }
+
     /// Hints for the source: it shares the memory budget of the query.
-    pub(crate) fn hints(&self) -> SelectHints {
+    pub(crate) fn hints(&self, rolled: RolledTime) -> SelectHints {
         SelectHints {
             memory: Some(Arc::clone(&self.memory)),
+            rolled,
             ..SelectHints::default()
         }
     }

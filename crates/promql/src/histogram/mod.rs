@@ -1,64 +1,20 @@
-//! Histograms as values of a query: float counts, exponential or custom buckets.
+//! What is estimated of the observations in a histogram: quantiles, fractions, mean and spread, and
+//! what is left on one side of a limit. Classic histograms, too.
 //!
-//! ```text
-//! stored ─ convert ─► FloatHistogram ─ add, sub, mul, trim ─► FloatHistogram ─► buckets, text
-//!                          └─ quantile, fraction, moments ─► float
-//! ```
-//!
-//! Holds always:
-//! - Fields come from clients and may be inconsistent. Inconsistent ones give some answer, never a
-//!   panic and never more memory than a small multiple of the fields.
-//! - Only `combine` reconciles different layouts, for plain and for compensated sums alike.
+//! Elsewhere: arithmetic, comparison and text of native histograms (`FloatHistogram` of the model).
 
-mod arithmetic;
-mod bounds;
-mod buckets;
 mod classic;
-mod combine;
-mod convert;
-mod kahan;
-mod layout;
 mod moments;
 mod quantile;
-mod reset;
 #[cfg(test)]
 mod tests;
-mod text;
 mod trim;
 
-use std::sync::Arc;
-
-use icecore_model::{CounterResetHint, Span};
-
-pub(crate) use arithmetic::{AddOutcome, HistogramOpError};
-pub use buckets::Bucket;
 pub(crate) use classic::{ClassicBucket, MonotonicityFix, bucket_fraction, bucket_quantile};
-pub(crate) use kahan::CompensatedSum;
-pub(crate) use quantile::QuantileAnnotation;
-
-/// A native histogram with absolute float counts.
-#[derive(Clone, Debug, Default)]
-pub struct FloatHistogram {
-    pub reset_hint: CounterResetHint,
-    pub schema: i8,
-    pub zero_threshold: f64,
-    pub zero_count: f64,
-    pub count: f64,
-    pub sum: f64,
-    pub positive_spans: Vec<Span>,
-    pub negative_spans: Vec<Span>,
-    /// Counts of the buckets that the spans describe.
-    pub positive: Vec<f64>,
-    pub negative: Vec<f64>,
-    /// Upper bounds of custom buckets (schema −53), without +Inf.
-    pub custom_bounds: Arc<[f64]>,
-}
-
-impl FloatHistogram {
-    /// Bytes held outside the value itself, for accounting.
-    pub fn heap_bytes(&self) -> usize {
-        8 * (self.positive_spans.len() + self.negative_spans.len())
-            + 8 * (self.positive.len() + self.negative.len())
-            + size_of::<Self>()
-    }
-}
+pub(crate) use icecore_model::{
+    CompensatedHistogram as CompensatedSum, HistogramAddOutcome as AddOutcome, HistogramOpError,
+};
+pub use icecore_model::{FloatHistogram, HistogramBucket as Bucket};
+pub(crate) use moments::Moments;
+pub(crate) use quantile::{QuantileAnnotation, Quantiles};
+pub(crate) use trim::Trim;

@@ -18,9 +18,18 @@ pub(crate) enum QuantileAnnotation {
     NaNSkew,
 }
 
-impl FloatHistogram {
+/// Ranks of observations.
+pub(crate) trait Quantiles {
     /// The value below which a fraction `q` of the observations lies.
-    pub(crate) fn quantile(&self, q: f64) -> (f64, Option<QuantileAnnotation>) {
+    fn quantile(&self, q: f64) -> (f64, Option<QuantileAnnotation>);
+
+    /// The fraction of the observations between two values, and whether there are NaNs, which are
+    /// in no fraction.
+    fn fraction(&self, lower: f64, upper: f64) -> (f64, bool);
+}
+
+impl Quantiles for FloatHistogram {
+    fn quantile(&self, q: f64) -> (f64, Option<QuantileAnnotation>) {
         if q < 0.0 {
             return (f64::NEG_INFINITY, None);
         }
@@ -34,151 +43,145 @@ impl FloatHistogram {
         let has_nans = self.sum.is_nan();
         if has_nans || q < 0.5 {
             let found = find_rank(self.all_buckets(), q * self.count);
-            let (value, is_nan_result) = self.value_at(&found, false);
+            let (value, is_nan_result) = value_at(self, &found, false);
             let annotation = match (has_nans, is_nan_result) {
                 (true, true) => Some(QuantileAnnotation::NaNResult),
-                (true, false) if self.observed() < self.count => Some(QuantileAnnotation::NaNSkew),
+                (true, false) if observed(self) < self.count => Some(QuantileAnnotation::NaNSkew),
                 _ => None,
             };
             (value, annotation)
         } else {
             let found = find_rank(self.all_buckets().rev(), (1.0 - q) * self.count);
-            (self.value_at(&found, true).0, None)
+            (value_at(self, &found, true).0, None)
         }
     }
 
-    /// The value at the rank, and whether it is NaN because the rank is among the NaNs.
-    fn value_at(&self, found: &RankPosition, from_above: bool) -> (f64, bool) {
-        let mut bucket = self.cut_to_one_sign(found.bucket);
-        if self.uses_custom_buckets() {
-            if bucket.lower == f64::NEG_INFINITY {
-                if bucket.upper <= 0.0 {
-                    return (bucket.upper, false);
-                }
-                bucket.lower = 0.0;
-            } else if bucket.upper == f64::INFINITY {
-                return (bucket.lower, false);
-            }
-        }
-        // Rounding can make the sum of the buckets larger than the count.
-        let count = found.count.min(self.count);
-        if count < found.rank {
-            return if self.sum.is_nan() {
-                (f64::NAN, true)
-            } else {
-                // The buckets hold less than the count: an invalid histogram.
-                (bucket.upper, false)
-            };
-        }
-        let rank_in_bucket = if from_above {
-            count - found.rank
-        } else {
-            found.rank - (count - bucket.count)
-        };
-        let fraction = rank_in_bucket / bucket.count;
-        (self.interpolated(&bucket, fraction), false)
-    }
-
-    fn interpolated(&self, bucket: &Bucket, fraction: f64) -> f64 {
-        if self.uses_custom_buckets() || (bucket.lower <= 0.0 && bucket.upper >= 0.0) {
-            return bucket.lower + (bucket.upper - bucket.lower) * fraction;
-        }
-        let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
-        if bucket.lower > 0.0 {
-            exp2(lower + (upper - lower) * fraction)
-        } else {
-            -exp2(upper + (lower - upper) * (1.0 - fraction))
-        }
-    }
-
-    /// The zero bucket without the sign that no other bucket has.
-    fn cut_to_one_sign(&self, mut bucket: Bucket) -> Bucket {
-        if !self.uses_custom_buckets() && bucket.lower < 0.0 && bucket.upper > 0.0 {
-            match (self.negative.is_empty(), self.positive.is_empty()) {
-                (true, false) => bucket.lower = 0.0,
-                (false, true) => bucket.upper = 0.0,
-                _ => {}
-            }
-        }
-        bucket
-    }
-
-    /// The observations in buckets: all but NaNs.
-    fn observed(&self) -> f64 {
-        self.all_buckets().map(|bucket| bucket.count).sum()
-    }
-
-    /// The fraction of the observations between two values, and whether there are NaNs, which are
-    /// in no fraction.
-    pub(crate) fn fraction(&self, lower: f64, upper: f64) -> (f64, bool) {
+    fn fraction(&self, lower: f64, upper: f64) -> (f64, bool) {
         if self.count == 0.0 || lower.is_nan() || upper.is_nan() {
             return (f64::NAN, false);
         }
         if lower >= upper {
             return (0.0, false);
         }
-        let (lower_rank, upper_rank) = self.ranks(lower, upper);
+        let (lower_rank, upper_rank) = ranks(self, lower, upper);
         let has_nans = self.sum.is_nan();
-        let count = if has_nans {
-            self.observed()
-        } else {
-            self.count
-        };
+        let count = if has_nans { observed(self) } else { self.count };
         let capped = |rank: Option<f64>| rank.filter(|rank| *rank <= count).unwrap_or(count);
         let fraction = (capped(upper_rank) - capped(lower_rank)) / self.count;
         (fraction, has_nans && count < self.count)
     }
+}
 
-    /// The number of observations below each of two values; none if it is above all buckets.
-    fn ranks(&self, lower: f64, upper: f64) -> (Option<f64>, Option<f64>) {
-        let (mut lower_rank, mut upper_rank) = (None, None);
-        let mut rank = 0.0;
-        for bucket in self.all_buckets() {
-            let bucket = self.cut_for_fraction(bucket);
-            for (value, known) in [(lower, &mut lower_rank), (upper, &mut upper_rank)] {
-                if known.is_none() {
-                    *known = self.rank_in(&bucket, rank, value);
-                }
+/// The value at the rank, and whether it is NaN because the rank is among the NaNs.
+fn value_at(histogram: &FloatHistogram, found: &RankPosition, from_above: bool) -> (f64, bool) {
+    let mut bucket = cut_to_one_sign(histogram, found.bucket);
+    if histogram.uses_custom_buckets() {
+        if bucket.lower == f64::NEG_INFINITY {
+            if bucket.upper <= 0.0 {
+                return (bucket.upper, false);
             }
-            if lower_rank.is_some() && upper_rank.is_some() {
-                break;
-            }
-            rank += bucket.count;
+            bucket.lower = 0.0;
+        } else if bucket.upper == f64::INFINITY {
+            return (bucket.lower, false);
         }
-        (lower_rank, upper_rank)
     }
-
-    /// Like [`Self::cut_to_one_sign`], also for custom buckets around zero: all of them are stored
-    /// as positive ones, and the first has no other lower bound.
-    fn cut_for_fraction(&self, mut bucket: Bucket) -> Bucket {
-        if bucket.lower <= 0.0 && bucket.upper >= 0.0 {
-            match (self.negative.is_empty(), self.positive.is_empty()) {
-                (true, false) => bucket.lower = 0.0,
-                (false, true) => bucket.upper = 0.0,
-                _ => {}
-            }
-        }
-        bucket
-    }
-
-    /// The rank of a value that lies before or within a bucket.
-    fn rank_in(&self, bucket: &Bucket, rank: f64, value: f64) -> Option<f64> {
-        if bucket.lower >= value {
-            return Some(rank);
-        }
-        if bucket.upper <= value || bucket.upper.is_nan() {
-            return None;
-        }
-        let around_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
-        Some(if !self.uses_custom_buckets() && !around_zero {
-            rank + bucket.count * exponential_fraction(bucket, value)
-        } else if bucket.lower == f64::NEG_INFINITY {
-            // No interpolation within a bucket without a lower bound.
-            bucket.count
+    // Rounding can make the sum of the buckets larger than the count.
+    let count = found.count.min(histogram.count);
+    if count < found.rank {
+        return if histogram.sum.is_nan() {
+            (f64::NAN, true)
         } else {
-            rank + bucket.count * (value - bucket.lower) / (bucket.upper - bucket.lower)
-        })
+            // The buckets hold less than the count: an invalid histogram.
+            (bucket.upper, false)
+        };
     }
+    let rank_in_bucket = if from_above {
+        count - found.rank
+    } else {
+        found.rank - (count - bucket.count)
+    };
+    let fraction = rank_in_bucket / bucket.count;
+    (interpolated(histogram, &bucket, fraction), false)
+}
+
+fn interpolated(histogram: &FloatHistogram, bucket: &Bucket, fraction: f64) -> f64 {
+    if histogram.uses_custom_buckets() || (bucket.lower <= 0.0 && bucket.upper >= 0.0) {
+        return bucket.lower + (bucket.upper - bucket.lower) * fraction;
+    }
+    let (lower, upper) = (log2(bucket.lower.abs()), log2(bucket.upper.abs()));
+    if bucket.lower > 0.0 {
+        exp2(lower + (upper - lower) * fraction)
+    } else {
+        -exp2(upper + (lower - upper) * (1.0 - fraction))
+    }
+}
+
+/// The zero bucket without the sign that no other bucket has.
+fn cut_to_one_sign(histogram: &FloatHistogram, mut bucket: Bucket) -> Bucket {
+    if !histogram.uses_custom_buckets() && bucket.lower < 0.0 && bucket.upper > 0.0 {
+        match (histogram.negative.is_empty(), histogram.positive.is_empty()) {
+            (true, false) => bucket.lower = 0.0,
+            (false, true) => bucket.upper = 0.0,
+            _ => {}
+        }
+    }
+    bucket
+}
+
+/// The observations in buckets: all but NaNs.
+fn observed(histogram: &FloatHistogram) -> f64 {
+    histogram.all_buckets().map(|bucket| bucket.count).sum()
+}
+
+/// The number of observations below each of two values; none if it is above all buckets.
+fn ranks(histogram: &FloatHistogram, lower: f64, upper: f64) -> (Option<f64>, Option<f64>) {
+    let (mut lower_rank, mut upper_rank) = (None, None);
+    let mut rank = 0.0;
+    for bucket in histogram.all_buckets() {
+        let bucket = cut_for_fraction(histogram, bucket);
+        for (value, known) in [(lower, &mut lower_rank), (upper, &mut upper_rank)] {
+            if known.is_none() {
+                *known = rank_in(histogram, &bucket, rank, value);
+            }
+        }
+        if lower_rank.is_some() && upper_rank.is_some() {
+            break;
+        }
+        rank += bucket.count;
+    }
+    (lower_rank, upper_rank)
+}
+
+/// Like [`cut_to_one_sign`], also for custom buckets around zero: all of them are stored
+/// as positive ones, and the first has no other lower bound.
+fn cut_for_fraction(histogram: &FloatHistogram, mut bucket: Bucket) -> Bucket {
+    if bucket.lower <= 0.0 && bucket.upper >= 0.0 {
+        match (histogram.negative.is_empty(), histogram.positive.is_empty()) {
+            (true, false) => bucket.lower = 0.0,
+            (false, true) => bucket.upper = 0.0,
+            _ => {}
+        }
+    }
+    bucket
+}
+
+/// The rank of a value that lies before or within a bucket.
+fn rank_in(histogram: &FloatHistogram, bucket: &Bucket, rank: f64, value: f64) -> Option<f64> {
+    if bucket.lower >= value {
+        return Some(rank);
+    }
+    if bucket.upper <= value || bucket.upper.is_nan() {
+        return None;
+    }
+    let around_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
+    Some(if !histogram.uses_custom_buckets() && !around_zero {
+        rank + bucket.count * exponential_fraction(bucket, value)
+    } else if bucket.lower == f64::NEG_INFINITY {
+        // No interpolation within a bucket without a lower bound.
+        bucket.count
+    } else {
+        rank + bucket.count * (value - bucket.lower) / (bucket.upper - bucket.lower)
+    })
 }
 
 /// The fraction of an exponential bucket below a value within it.

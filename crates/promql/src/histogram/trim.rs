@@ -20,52 +20,62 @@ struct Remainder {
     middle: f64,
 }
 
-impl FloatHistogram {
+/// The observations on one side of a limit.
+pub(crate) trait Trim {
     /// `self </ limit`: the observations of at most `limit`.
-    pub(crate) fn trim_upper(&self, limit: f64) -> Self {
-        self.trimmed(limit, KeptSide::Below)
-    }
+    fn trim_upper(&self, limit: f64) -> Self;
 
     /// `self >/ limit`: the observations above `limit`.
-    pub(crate) fn trim_lower(&self, limit: f64) -> Self {
-        self.trimmed(limit, KeptSide::Above)
+    fn trim_lower(&self, limit: f64) -> Self;
+}
+
+impl Trim for FloatHistogram {
+    fn trim_upper(&self, limit: f64) -> Self {
+        trimmed(self, limit, KeptSide::Below)
     }
 
-    fn trimmed(&self, limit: f64, keep: KeptSide) -> Self {
-        let mut trimmed = self.clone();
-        let mut totals = Totals::default();
-        let linear = self.uses_custom_buckets();
-        for (bucket, count) in self.positive_buckets().zip(&mut trimmed.positive) {
-            let interpolation = Interpolation::of(linear, Interpolation::Positive);
-            totals.keep(count, interpolation.kept(&bucket, limit, keep));
-        }
-        for (bucket, count) in self.negative_buckets().zip(&mut trimmed.negative) {
-            let interpolation = Interpolation::of(linear, Interpolation::Negative);
-            totals.keep(count, interpolation.kept(&bucket, limit, keep));
-        }
-        if self.zero_count > 0.0 {
-            let kept = self.kept_of_zero_bucket(limit, keep);
-            totals.keep(&mut trimmed.zero_count, kept);
-        }
-        if totals.changed {
-            trimmed.count = totals.count;
-            trimmed.sum = totals.sum;
-            trimmed.compact(0);
-        }
-        trimmed
+    fn trim_lower(&self, limit: f64) -> Self {
+        trimmed(self, limit, KeptSide::Above)
     }
+}
 
-    fn kept_of_zero_bucket(&self, limit: f64, keep: KeptSide) -> Remainder {
-        let mut bucket = self.zero_bucket();
-        // Unlike for quantiles, buckets without observations do not count.
-        let is_populated = |counts: &[f64]| counts.iter().any(|count| *count != 0.0);
-        match (is_populated(&self.negative), is_populated(&self.positive)) {
-            (false, true) => bucket.lower = 0.0,
-            (true, false) => bucket.upper = 0.0,
-            _ => {}
-        }
-        Interpolation::Linear.kept(&bucket, limit, keep)
+fn trimmed(histogram: &FloatHistogram, limit: f64, keep: KeptSide) -> FloatHistogram {
+    let mut trimmed = histogram.clone();
+    let mut totals = Totals::default();
+    let linear = histogram.uses_custom_buckets();
+    for (bucket, count) in histogram.positive_buckets().zip(&mut trimmed.positive) {
+        let interpolation = Interpolation::of(linear, Interpolation::Positive);
+        totals.keep(count, interpolation.kept(&bucket, limit, keep));
     }
+    for (bucket, count) in histogram.negative_buckets().zip(&mut trimmed.negative) {
+        let interpolation = Interpolation::of(linear, Interpolation::Negative);
+        totals.keep(count, interpolation.kept(&bucket, limit, keep));
+    }
+    if histogram.zero_count > 0.0 {
+        let kept = kept_of_zero_bucket(histogram, limit, keep);
+        totals.keep(&mut trimmed.zero_count, kept);
+    }
+    if totals.changed {
+        trimmed.count = totals.count;
+        trimmed.sum = totals.sum;
+        trimmed.compact(0);
+    }
+    trimmed
+}
+
+fn kept_of_zero_bucket(histogram: &FloatHistogram, limit: f64, keep: KeptSide) -> Remainder {
+    let mut bucket = histogram.zero_bucket();
+    // Unlike for quantiles, buckets without observations do not count.
+    let is_populated = |counts: &[f64]| counts.iter().any(|count| *count != 0.0);
+    match (
+        is_populated(&histogram.negative),
+        is_populated(&histogram.positive),
+    ) {
+        (false, true) => bucket.lower = 0.0,
+        (true, false) => bucket.upper = 0.0,
+        _ => {}
+    }
+    Interpolation::Linear.kept(&bucket, limit, keep)
 }
 
 /// Totals of the remaining observations.

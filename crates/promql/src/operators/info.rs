@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, Selection};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, RolledTime, Selection};
 
 use super::answer_labels::text_of;
 use super::label_key::LabelKey;
+use super::scan::open;
 use super::select::Picker;
 use super::{Run, build, collect};
 use crate::error::{Error, Result};
 use crate::exec::{Row, Values, merge_equal_labels};
+use crate::functions::window::WindowNeed;
 use crate::plan::{SelectorOutput, Vector, VectorKind};
 
 /// The labels that identify a target.
@@ -31,6 +33,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         matchers,
         lookback_ms,
         offset_ms,
+        choice,
     } = &node.kind
     else {
         return Ok(Vec::new());
@@ -42,7 +45,8 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let (infos, rest): (Vec<Row>, Vec<Row>) = (merge_equal_labels(rows)?.into_iter())
         .partition(|row| selector.is_info_metric(&row.labels));
     let mut enriched = infos;
-    let picker = Picker::new(grid, *offset_ms, *lookback_ms, SelectorOutput::Timestamp);
+    let output = SelectorOutput::Timestamp;
+    let picker = Picker::new(grid, *offset_ms, *lookback_ms, output, &context.rollup);
     let at = |time: i64| time.saturating_sub(*offset_ms);
     let selection = Selection {
         matchers: selector.selection(&rest),
@@ -50,12 +54,13 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             .saturating_sub(*lookback_ms)
             .saturating_add(1),
         end_ms: at(grid.end_ms()),
-        hints: context.hints(),
+        hints: context.hints(RolledTime::Windows(*choice, WindowNeed::LATEST.fields)),
     };
     let mut series = Vec::new();
     if rest.iter().any(has_target) {
-        let mut stream = context.source.select(selection).await?;
+        let mut stream = open(context, &selection).await?;
         while let Some(batch) = stream.next_batch().await? {
+            context.rollup.read(&batch);
             context.check()?;
             if let Some(found) = batch.iter().find(|series| !series.histograms.is_empty()) {
                 return Err(Error::Execution(format!(

@@ -19,6 +19,7 @@ mod range_input;
 mod range_samples;
 mod remove_names;
 mod repeat;
+mod rolled_select;
 mod rows;
 mod scalar;
 mod scan;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use icecore_model::Labels;
+use icecore_model::rollup::WindowColumns;
 
 use super::Run;
 use super::answer_labels::answer_order;
@@ -33,7 +34,15 @@ pub(crate) async fn range_samples<'q>(
     let mut held = run.context.reserve(0)?;
     let mut all: Vec<Samples> = Vec::new();
     let delayed_names = run.plan.delayed_names;
-    let make = |series| within(series, windows, delayed_names);
+    let report = &run.context.rollup;
+    let make = |series: RangeSeries| {
+        if let Some(rolled) = series.rolled() {
+            let (end_ms, _) = windows.ends();
+            let range = (end_ms.saturating_sub(windows.range_ms), end_ms);
+            report.used(&rolled.levels, std::iter::once(range));
+        }
+        within(series, windows, delayed_names)
+    };
     while let Some(series) = reader.next(0, make).await? {
         run.context
             .grow(&mut held, series.iter().map(Samples::heap_bytes).sum())?;
@@ -55,8 +64,14 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
     let (end_ms, _) = windows.ends();
     let after_ms = end_ms.saturating_sub(windows.range_ms);
     let is_within = |time: i64| time > after_ms && time <= end_ms;
-    let floats = series.times.iter().copied();
-    let floats = floats.zip(series.floats.iter().copied());
+    let mut floats: Vec<(i64, f64)> = (series.times.iter().copied())
+        .zip(series.floats.iter().copied())
+        .collect();
+    if let Some(rolled) = series.rolled() {
+        floats.extend(rolled.windows.iter().flat_map(WindowColumns::samples));
+        floats.sort_by_key(|(time, _)| *time);
+    }
+    let floats = floats.into_iter();
     let floats: Vec<(i64, f64)> = match windows.mode {
         WindowMode::Plain => floats.filter(|(time, _)| is_within(*time)).collect(),
         mode => {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::lock::Mutex;
-use icecore_model::{Labels, Selection, SeriesSamples, SeriesStream};
+use icecore_model::rollup::WindowColumns;
+use icecore_model::{Labels, RolledTime, Selection, SeriesSamples, SeriesStream};
 use rayon::prelude::*;
 
 use super::Run;
@@ -70,7 +71,7 @@ impl SharedScan {
                 matchers: scan.matchers.clone(),
                 start_ms: scan.start_ms.saturating_sub(i64::from(scan.reads_edge)),
                 end_ms: scan.end_ms,
-                hints: context.hints(),
+                hints: context.hints(RolledTime::Windows(scan.choice, scan.fields)),
             },
             consumers: scan.consumers,
             state: Mutex::new(State::default()),
@@ -105,7 +106,7 @@ impl State {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => {
-                let stream = context.source.select(selection.clone()).await?;
+                let stream = open(context, selection).await?;
                 self.stream.insert(stream)
             }
         };
@@ -183,6 +184,18 @@ impl Deref for ScannedSeries<'_> {
     }
 }
 
+/// Opens a selection.
+pub(super) async fn open(
+    context: &Context<'_>,
+    selection: &Selection,
+) -> Result<Box<dyn SeriesStream>> {
+    let stream = context.source.select(selection.clone()).await?;
+    for levels in stream.levels() {
+        context.rollup.levels(&levels);
+    }
+    Ok(stream)
+}
+
 /// The next batch of a stream, with its samples counted.
 async fn read(
     context: &Context<'_>,
@@ -194,6 +207,7 @@ async fn read(
         let count = |counter: &std::sync::atomic::AtomicU64, by: usize| {
             counter.fetch_add(by as u64, Ordering::Relaxed);
         };
+        context.rollup.read(series);
         count(&context.samples_read, samples);
         count(&context.series_read, series.len());
     }
@@ -207,6 +221,10 @@ fn heap_bytes(batch: &[SeriesSamples]) -> usize {
             + 8 * series.floats.values.capacity()
             + HISTOGRAM_BYTES * series.histograms.len()
             + 16 * series.start_timestamps.capacity()
+            + (series.rolled.iter())
+                .flat_map(|rolled| &rolled.windows)
+                .map(WindowColumns::heap_bytes)
+                .sum::<usize>()
     };
     batch.iter().map(of_series).sum()
 }
@@ -303,7 +321,7 @@ impl<'q> ScanReader<'q> {
         let own = match &mut self.own {
             Some(own) => own,
             None => {
-                let stream = context.source.select(scan.selection.clone()).await?;
+                let stream = open(context, &scan.selection).await?;
                 self.own.insert(stream)
             }
         };

@@ -9,6 +9,7 @@ use icecore_model::{
 };
 use parking_lot::Mutex;
 
+use super::rolled_select::RolledSteps;
 use super::scan::{ScanReader, ScannedSeries};
 use super::{Operator, Run};
 use crate::annotations::{Annotation, HistogramOperation};
@@ -20,6 +21,7 @@ use crate::functions::window::{
 use crate::histogram::{FloatHistogram, HistogramOpError};
 use crate::parse::Span;
 use crate::plan::{SelectorOutput, Vector, VectorKind};
+use crate::rollup::{PerLevels, RollupReport};
 
 /// No sample.
 const NONE: u32 = u32::MAX;
@@ -34,7 +36,7 @@ const FEW_STEPS: usize = 4;
 pub(super) struct Select<'q> {
     run: &'q Run<'q>,
     reader: ScanReader<'q>,
-    picker: Picker,
+    picker: Picker<'q>,
     span: Span,
 }
 
@@ -50,7 +52,8 @@ impl<'q> Select<'q> {
         else {
             unreachable!("built for selectors only");
         };
-        let mut picker = Picker::new(node.grid, *offset_ms, *lookback_ms, *output);
+        let report = &run.context.rollup;
+        let mut picker = Picker::new(node.grid, *offset_ms, *lookback_ms, *output, report);
         picker.detects_resets = from.detects_resets;
         Self {
             run,
@@ -92,21 +95,24 @@ impl Operator for Select<'_> {
 type PicksOfColumn = (TimeColumn, Arc<[u32]>);
 
 /// Picks samples for steps.
-pub(super) struct Picker {
-    grid: Grid,
-    offset_ms: i64,
-    lookback_ms: i64,
-    output: SelectorOutput,
+pub(super) struct Picker<'q> {
+    pub(super) grid: Grid,
+    pub(super) offset_ms: i64,
+    pub(super) lookback_ms: i64,
+    pub(super) output: SelectorOutput,
     detects_resets: bool,
+    pub(super) report: &'q RollupReport,
+    pub(super) rolled: PerLevels<RolledSteps>,
     columns: Mutex<HashMap<TimeColumnIdentity, PicksOfColumn>>,
 }
 
-impl Picker {
+impl<'q> Picker<'q> {
     pub(super) fn new(
         grid: Grid,
         offset_ms: i64,
         lookback_ms: i64,
         output: SelectorOutput,
+        report: &'q RollupReport,
     ) -> Self {
         Self {
             grid,
@@ -114,17 +120,22 @@ impl Picker {
             lookback_ms,
             output,
             detects_resets: false,
+            report,
+            rolled: PerLevels::default(),
             columns: Mutex::new(HashMap::new()),
         }
     }
 
     /// The row of a series; `None` if no step has a sample.
     pub(super) fn row(&self, series: &SeriesSamples, annotate: &dyn Fn(Annotation)) -> Option<Row> {
-        let values = match self.output {
+        let mut values = match self.output {
             SelectorOutput::Smoothed => self.smoothed(series, annotate),
             _ if series.histograms.is_empty() => self.floats(series),
             _ => self.mixed(series),
         };
+        if let Some(rolled) = series.rolled.as_ref().filter(|rolled| !rolled.is_empty()) {
+            self.fill_rolled(series, rolled, &mut values);
+        }
         (!values.is_empty()).then_some(Row {
             labels: series.labels.clone(),
             drop_name: matches!(
@@ -257,7 +268,7 @@ impl Picker {
         }
     }
 
-    fn time_value(&self, series: &SeriesSamples, time_ms: i64) -> f64 {
+    pub(super) fn time_value(&self, series: &SeriesSamples, time_ms: i64) -> f64 {
         let time_ms = match self.output {
             SelectorOutput::StartTimestamp => {
                 let starts = &series.start_timestamps;

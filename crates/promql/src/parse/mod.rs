@@ -15,7 +15,6 @@
 mod ast;
 mod check;
 mod display;
-mod go_float;
 mod grammar;
 mod json;
 mod lexer;
@@ -36,8 +35,8 @@ use std::fmt;
 use icecore_model::Matcher;
 
 pub use ast::*;
-pub use go_float::go_float;
-pub(crate) use go_float::go_float_of_digits;
+pub use icecore_model::go_float;
+pub(crate) use icecore_model::go_float_of_digits;
 pub use json::ast_json;
 pub(crate) use literal::{format_duration, parse_duration_ms, parse_signed_number};
 pub use position::line_and_column;

@@ -21,11 +21,13 @@ mod visit;
 use std::sync::Arc;
 
 use icecore_model::Matcher;
+use icecore_model::rollup::{RollupChoice, WindowFields};
 
 use crate::exec::Grid;
 use crate::functions::window::{WindowFunction, Windows};
 use crate::functions::{MapFunction, VectorFunction};
 use crate::parse::{AggregateOp, BinaryOp, Call, Span, VectorMatching};
+use crate::rollup::RollupOptions;
 
 pub(crate) use build::{PlanContext, build};
 pub(crate) use explain::explain;
@@ -45,6 +47,7 @@ pub(crate) struct Plan {
     pub(crate) is_range: bool,
     /// Metric names are removed at the end of the evaluation, not by each function.
     pub(crate) delayed_names: bool,
+    pub(crate) rollup: RollupOptions,
     /// The rules that changed the plan, in order.
     pub(crate) applied: Vec<AppliedRule>,
 }
@@ -70,6 +73,10 @@ pub(crate) struct Scan {
     pub(crate) reads_edge: bool,
     /// Number of leaves that use it.
     pub(crate) consumers: usize,
+    /// The level that it takes where time was rolled up and there is a choice.
+    pub(crate) choice: RollupChoice,
+    /// What it needs of windows.
+    pub(crate) fields: WindowFields,
 }
 
 /// A leaf's use of a scan.
@@ -175,6 +182,7 @@ pub(crate) enum VectorKind {
         matchers: Vec<Matcher>,
         lookback_ms: i64,
         offset_ms: i64,
+        choice: RollupChoice,
     },
     /// See [`Plan::shared`]. The span is that of this occurrence.
     Shared {

@@ -228,6 +228,8 @@ impl Runner<'_> {
             limit: None,
             timeout: None,
             counts_touched: false,
+            max_source_resolution: None,
+            rollup_strict: false,
         };
         let never = AtomicBool::new(false);
         block_on(self.engine.execute(self.source, &request, &never))

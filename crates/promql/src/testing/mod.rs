@@ -1,4 +1,4 @@
-//! Random queries for tests: differential runs, fuzzing.
+//! Random queries for tests (differential runs, fuzzing), and a source of rolled-up samples.
 //!
 //! ```text
 //! seed, Vocabulary, Language ─► QueryGenerator ─ query() ─► text of a well-typed expression
@@ -15,6 +15,7 @@ mod calls;
 mod durations;
 mod joins;
 mod random;
+mod rolled;
 mod scalars;
 mod selectors;
 mod vectors;
@@ -23,6 +24,7 @@ mod vectors;
 mod tests;
 
 pub use random::Random;
+pub use rolled::{KeptTime, RolledSource};
 
 /// The language of the queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,6 +29,8 @@ fn plan(query: &str, rules: Rules) -> String {
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     engine.explain(&request).unwrap()
 }

@@ -126,6 +126,8 @@ fn ask(source: &MemorySource, query: &str, grid: Grid) -> BTreeMap<usize, Vec<(i
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     let never = AtomicBool::new(false);
     let answer = block_on(Engine::default().execute(source, &request, &never)).unwrap();

@@ -96,6 +96,8 @@ fn request(query: &str, time: QueryTime) -> Request {
         limit: None,
         timeout: None,
         counts_touched: true,
+        max_source_resolution: None,
+        rollup_strict: false,
     }
 }
 

@@ -39,6 +39,8 @@ fn execute(
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     block_on(engine.execute(source, &request, &AtomicBool::new(false)))
 }

@@ -15,4 +15,5 @@ mod generated;
 mod hostile;
 mod limits;
 mod memory;
+mod rolled;
 mod rules;

@@ -105,6 +105,8 @@ fn measure(series: usize, query: &str, time: QueryTime, expected_series: usize) 
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     let (source, never) = (EndlessSource { series }, AtomicBool::new(false));
     let started = Instant::now();

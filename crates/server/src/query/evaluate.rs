@@ -112,6 +112,8 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
         limit,
         timeout: timeout.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         counts_touched: params.first("stats").is_some(),
+        max_source_resolution: None,
+        rollup_strict: false,
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::annotations::{Annotation, Annotations, MetricSuffix, MonotonicityFixes};
 use crate::exec::{Grid, ScalarColumn};
 use crate::histogram::{
-    ClassicBucket, FloatHistogram, MonotonicityFix, QuantileAnnotation, bucket_fraction,
+    ClassicBucket, FloatHistogram, MonotonicityFix, QuantileAnnotation, Quantiles, bucket_fraction,
     bucket_quantile,
 };
 use crate::parse::Span;

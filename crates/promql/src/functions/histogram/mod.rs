@@ -22,7 +22,7 @@ use super::{Argument, CallContext, MapFunction, VectorFunction};
 use crate::annotations::{Annotation, GoFloat};
 use crate::error::{Error, Result};
 use crate::exec::{ABSENT, Row, ScalarColumn, Values, merge_equal_labels};
-use crate::histogram::FloatHistogram;
+use crate::histogram::{FloatHistogram, Moments};
 use crate::parse::Span;
 use measure::{Fraction, Quantile};
 use quantile_label::quantile_label;

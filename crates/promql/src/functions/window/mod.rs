@@ -24,6 +24,7 @@ mod histogram_sums;
 mod instant;
 mod pick;
 mod rate;
+mod rolled;
 mod series;
 mod spread;
 mod starts;
@@ -46,10 +47,12 @@ use crate::value::SampleValue;
 
 use cache::BoundsCache;
 use rate::RateKind;
+use rolled::RolledState;
 use starts::StartTimes;
 use view::{SeriesAnnotations, View};
 use windows::Bounds;
 
+pub(crate) use rolled::WindowNeed;
 pub(crate) use series::{HistogramPoint, RangeSeries, ResetDetection, histogram_points};
 pub(crate) use spread::quantile_of;
 pub(crate) use table::{WindowFunction, check_mode, window_function};
@@ -68,6 +71,7 @@ pub(crate) struct WindowEvaluator<'a> {
     span: Span,
     cache: BoundsCache,
     query: Option<&'a Context<'a>>,
+    rolled: RolledState,
 }
 
 impl<'a> WindowEvaluator<'a> {
@@ -85,6 +89,7 @@ impl<'a> WindowEvaluator<'a> {
             series_arg,
             cache: BoundsCache::new(windows.grid.steps),
             query: None,
+            rolled: RolledState::default(),
         }
     }
 
@@ -96,6 +101,13 @@ impl<'a> WindowEvaluator<'a> {
 
     /// The value of every window of a series.
     pub(crate) fn evaluate(&self, series: &RangeSeries) -> Result<Values> {
+        match series.rolled() {
+            Some(rolled) => self.evaluate_rolled(series, rolled),
+            None => self.evaluate_samples(series),
+        }
+    }
+
+    fn evaluate_samples(&self, series: &RangeSeries) -> Result<Values> {
         let column = self.cache.bounds(&series.times, |times| self.bounds(times));
         let samples = series.floats.len().min(series.times.len());
         let view = View {

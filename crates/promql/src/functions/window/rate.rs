@@ -102,15 +102,19 @@ impl SampledInterval {
     }
 
     pub(super) fn factor(&self, windows: &Windows, kind: RateKind) -> f64 {
-        let factor = if self.sampled == 0.0 {
+        if kind.per_second {
+            self.extension() / windows.range_seconds()
+        } else {
+            self.extension()
+        }
+    }
+
+    /// How much longer the series is assumed to last than it was sampled.
+    pub(super) fn extension(&self) -> f64 {
+        if self.sampled == 0.0 {
             1.0
         } else {
             (self.sampled + self.to_start + self.to_end) / self.sampled
-        };
-        if kind.per_second {
-            factor / windows.range_seconds()
-        } else {
-            factor
         }
     }
 

@@ -6,7 +6,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use icecore_model::{
-    CounterResetHint, HistogramSample, Labels, SeriesSamples, TimeColumn, is_stale_nan,
+    CounterResetHint, HistogramSample, Labels, RolledSamples, SeriesSamples, TimeColumn,
+    is_stale_nan,
 };
 
 use super::windows::Windows;
@@ -25,6 +26,15 @@ pub(crate) struct RangeSeries {
     pub(crate) histograms: Vec<HistogramPoint>,
     /// `(timestamp, start timestamp)` of the samples whose start is known.
     pub(crate) starts: Vec<(i64, i64)>,
+    pub(crate) rolled: Rolled,
+}
+
+/// What is left of the time whose samples were rolled up.
+#[derive(Clone, Debug)]
+pub(crate) enum Rolled {
+    Owned(Option<RolledSamples>),
+    /// That of a series in a shared batch.
+    Shared(Arc<Vec<SeriesSamples>>, usize),
 }
 
 /// The floats of a series.
@@ -91,6 +101,7 @@ impl RangeSeries {
             floats: Floats::Owned(floats),
             histograms: histogram_points(&samples.histograms, detection),
             starts: samples.start_timestamps,
+            rolled: Rolled::Owned(samples.rolled),
         }
     }
 
@@ -112,6 +123,7 @@ impl RangeSeries {
             floats: Floats::Shared(Arc::clone(batch), index),
             histograms: histogram_points(&samples.histograms, detection),
             starts: samples.start_timestamps.clone(),
+            rolled: Rolled::Shared(Arc::clone(batch), index),
         }
     }
 
@@ -134,7 +146,17 @@ impl RangeSeries {
             floats: Floats::Owned(floats),
             histograms,
             starts: Vec::new(),
+            rolled: Rolled::Owned(None),
         }
+    }
+
+    /// Windows, if there are any.
+    pub(crate) fn rolled(&self) -> Option<&RolledSamples> {
+        let rolled = match &self.rolled {
+            Rolled::Owned(rolled) => rolled.as_ref(),
+            Rolled::Shared(batch, index) => batch[*index].rolled.as_ref(),
+        };
+        rolled.filter(|rolled| !rolled.is_empty())
     }
 }
 

@@ -50,17 +50,19 @@ pub(super) fn quantile(view: &View<'_>, q: impl Fn(usize) -> f64) -> Values {
 /// The median distance from the median; NaN if a sample is.
 pub(super) fn median_deviation(view: &View<'_>) -> Values {
     let mut scratch = Vec::new();
-    view.each_of_floats(1, |_, _, window| {
-        if window.iter().any(|value| value.is_nan()) {
-            return f64::NAN;
-        }
-        scratch.clear();
-        scratch.extend_from_slice(window);
-        let median = quantile_of(0.5, &mut scratch);
-        scratch.clear();
-        scratch.extend(window.iter().map(|value| (value - median).abs()));
-        quantile_of(0.5, &mut scratch)
-    })
+    view.each_of_floats(1, |_, _, window| median_deviation_of(window, &mut scratch))
+}
+
+pub(super) fn median_deviation_of(values: &[f64], scratch: &mut Vec<f64>) -> f64 {
+    if values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
+    scratch.clear();
+    scratch.extend_from_slice(values);
+    let median = quantile_of(0.5, scratch);
+    scratch.clear();
+    scratch.extend(values.iter().map(|value| (value - median).abs()));
+    quantile_of(0.5, scratch)
 }
 
 /// The quantile of values in any order, which it changes. Interpolates linearly between two values.
@@ -83,7 +85,7 @@ pub(crate) fn quantile_of(q: f64, values: &mut [f64]) -> f64 {
 }
 
 /// NaN sorts before all numbers.
-fn nan_first(a: &f64, b: &f64) -> Ordering {
+pub(super) fn nan_first(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b)
         .unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }

@@ -28,12 +28,21 @@ enum Value<'a> {
 }
 
 impl Transition {
+    /// Whether the step from one float to the next counts.
+    pub(super) fn of(self, before: f64, after: f64) -> bool {
+        match self {
+            Self::Reset => after < before,
+            Self::Change => after != before && !(after.is_nan() && before.is_nan()),
+        }
+    }
+
     fn between(self, previous: &Sample<'_>, current: &Sample<'_>) -> bool {
         match (previous.value, current.value) {
-            (Value::Float(before), Value::Float(after)) => match self {
-                Self::Reset => after < before || is_restart(previous.started, current.started),
-                Self::Change => after != before && !(after.is_nan() && before.is_nan()),
-            },
+            (Value::Float(before), Value::Float(after)) => {
+                let restarted =
+                    self == Self::Reset && is_restart(previous.started, current.started);
+                restarted || self.of(before, after)
+            }
             (Value::Histogram(before), Value::Histogram(after)) => match self {
                 Self::Reset => {
                     is_restart(previous.started, current.started) || after.detect_reset(before)

@@ -87,12 +87,16 @@ pub(super) fn double_exponential_smoothing(
         if window.floats.is_empty() && window.histograms.is_empty() {
             continue;
         }
-        check_factor("smoothing", "sf", smoothing(step))?;
-        check_factor("trend", "tf", trend(step))?;
+        check_factors(smoothing(step), trend(step))?;
     }
     Ok(view.each_of_floats(2, |step, _, window| {
         smoothed(window, smoothing(step), trend(step))
     }))
+}
+
+pub(super) fn check_factors(smoothing: f64, trend: f64) -> Result<()> {
+    check_factor("smoothing", "sf", smoothing)?;
+    check_factor("trend", "tf", trend)
 }
 
 fn check_factor(name: &str, short: &str, factor: f64) -> Result<()> {
@@ -110,7 +114,7 @@ fn check_factor(name: &str, short: &str, factor: f64) -> Result<()> {
     )))
 }
 
-fn smoothed(window: &[f64], smoothing: f64, trend_factor: f64) -> f64 {
+pub(super) fn smoothed(window: &[f64], smoothing: f64, trend_factor: f64) -> f64 {
     let [first, second, ..] = window else {
         return f64::NAN;
     };

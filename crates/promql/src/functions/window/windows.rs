@@ -50,13 +50,19 @@ impl Windows {
     /// The window extended by the look-back of its edges.
     pub(super) fn touched(&self, step: usize) -> (i64, i64) {
         let (start, end) = self.edges(step);
+        let (before_ms, after_ms) = self.lookaround();
+        (
+            start.saturating_sub(before_ms),
+            end.saturating_add(after_ms),
+        )
+    }
+
+    /// How far before and after a window samples matter.
+    pub(super) fn lookaround(&self) -> (i64, i64) {
         match self.mode {
-            WindowMode::Plain => (start, end),
-            WindowMode::Anchored => (start.saturating_sub(self.lookback_ms), end),
-            WindowMode::Smoothed => (
-                start.saturating_sub(self.lookback_ms),
-                end.saturating_add(self.lookback_ms),
-            ),
+            WindowMode::Plain => (0, 0),
+            WindowMode::Anchored => (self.lookback_ms, 0),
+            WindowMode::Smoothed => (self.lookback_ms, self.lookback_ms),
         }
     }
 
@@ -159,7 +165,7 @@ const NEAR: usize = 32;
 
 /// The first position from `from` on whose time is after `moment`. Steps are mostly a few samples
 /// apart; if not, a galloping search takes over.
-fn advance(times: &[i64], from: usize, moment: i64) -> usize {
+pub(super) fn advance(times: &[i64], from: usize, moment: i64) -> usize {
     let mut near = from;
     while times.get(near).is_some_and(|time| *time <= moment) {
         near += 1;

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::{assert_near, numbers};
 use crate::histogram::{
-    ClassicBucket, CompensatedSum, FloatHistogram, bucket_fraction, bucket_quantile,
+    ClassicBucket, CompensatedSum, FloatHistogram, Moments, Quantiles, Trim, bucket_fraction,
+    bucket_quantile,
 };
 
 /// A side whose spans fit its counts.

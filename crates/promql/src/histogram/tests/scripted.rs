@@ -3,7 +3,9 @@
 use icecore_model::{CounterResetHint, Histogram, HistogramCounts, Span};
 
 use super::{assert_near, assert_same, histogram};
-use crate::histogram::{AddOutcome, CompensatedSum, HistogramOpError, QuantileAnnotation};
+use crate::histogram::{
+    AddOutcome, CompensatedSum, HistogramOpError, Moments, QuantileAnnotation, Quantiles, Trim,
+};
 
 const BOTH_SIDES: &str =
     "count:24 sum:100 z_bucket:4 z_bucket_w:0.001 buckets:[2 3 0 1 4] n_buckets:[2 3 0 1 4]";

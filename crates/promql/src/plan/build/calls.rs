@@ -58,7 +58,11 @@ impl Builder<'_> {
             .iter()
             .position(|arg| arg.value_type() == ValueType::Matrix)
             .ok_or_else(|| wrong_arguments(call))?;
-        let (input, windows) = self.range(&call.args[series_arg], grid)?;
+        let need = match call.args.first().map(Expr::unwrapped) {
+            Some(Expr::Number(number)) => function.need(Some(number.value)),
+            _ => function.need(None),
+        };
+        let (input, windows) = self.range(&call.args[series_arg], grid, need)?;
         check_mode(call.function.name, windows.mode)?;
         Ok(VectorKind::Window {
             call: Arc::new(call.clone()),
@@ -163,6 +167,7 @@ impl Builder<'_> {
             matchers,
             lookback_ms: self.context.lookback_ms,
             offset_ms,
+            choice: self.instant_choice(grid, offset_ms),
         })
     }
 

@@ -7,6 +7,8 @@ mod times;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use icecore_model::rollup::{RollupChoice, WindowFields};
+
 use super::invariant::is_invariant;
 use super::{
     Grouping, Parameter, Plan, Root, Rules, Scalar, ScalarKind, Scan, ScanUse, SelectorOutput,
@@ -14,7 +16,9 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::exec::Grid;
+use crate::functions::window::WindowNeed;
 use crate::parse::{Aggregate, Binary, BinaryOp, Expr, Span, ValueType, VectorSelector};
+use crate::rollup::RollupOptions;
 use calls::wrong_arguments;
 use share::is_worth_sharing;
 
@@ -30,6 +34,7 @@ pub(crate) struct PlanContext<'q> {
     pub(crate) lookback_ms: i64,
     pub(crate) default_step_ms: i64,
     pub(crate) delayed_names: bool,
+    pub(crate) rollup: RollupOptions,
 }
 
 pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Result<Plan> {
@@ -53,6 +58,7 @@ pub(crate) fn build(context: PlanContext<'_>, expr: &Expr, rules: Rules) -> Resu
         grid: context.grid,
         is_range: context.is_range,
         delayed_names: context.delayed_names,
+        rollup: context.rollup,
         applied: Vec::new(),
     })
 }
@@ -110,7 +116,7 @@ impl<'q> Builder<'q> {
             ))),
             ValueType::String => Ok(Root::Text(text_of(expr))),
             ValueType::Matrix => {
-                let (input, windows) = self.range(expr, grid)?;
+                let (input, windows) = self.range(expr, grid, WindowNeed::SAMPLES)?;
                 Ok(Root::Matrix(input, windows))
             }
         }
@@ -187,7 +193,12 @@ impl<'q> Builder<'q> {
             output = SelectorOutput::Smoothed;
             end_ms = end_ms.saturating_add(lookback_ms);
         }
-        let from = self.scan(selector, start_ms, end_ms);
+        let need = match output {
+            SelectorOutput::Smoothed => WindowNeed::AROUND,
+            _ => WindowNeed::LATEST,
+        };
+        let choice = self.instant_choice(grid, offset_ms);
+        let from = self.scan(selector, (start_ms, end_ms), choice, need.fields);
         Ok(VectorKind::Select {
             from,
             offset_ms,
@@ -197,7 +208,24 @@ impl<'q> Builder<'q> {
         })
     }
 
-    fn scan(&mut self, selector: &VectorSelector, start_ms: i64, end_ms: i64) -> ScanUse {
+    /// The levels of an instant selector.
+    fn instant_choice(&self, grid: Grid, offset_ms: i64) -> RollupChoice {
+        RollupChoice {
+            start_ms: grid.start_ms.saturating_sub(offset_ms),
+            step_ms: if grid.steps > 1 { grid.step_ms } else { 0 },
+            range_ms: 0,
+            is_exact: true,
+            max_ms: self.context.rollup.max_ms,
+        }
+    }
+
+    fn scan(
+        &mut self,
+        selector: &VectorSelector,
+        (start_ms, end_ms): (i64, i64),
+        choice: RollupChoice,
+        fields: WindowFields,
+    ) -> ScanUse {
         let scan = self.scans.len();
         let detects_resets = self.histogram_use == HistogramUse::CountsAndSums;
         self.scans.push(Scan {
@@ -206,6 +234,8 @@ impl<'q> Builder<'q> {
             reads_edge: detects_resets,
             end_ms,
             consumers: 1,
+            choice,
+            fields,
         });
         ScanUse {
             scan,

@@ -1,9 +1,11 @@
 //! The times of data: `offset`, `@`, ranges and subqueries become absolute times.
 
+use icecore_model::rollup::RollupChoice;
+
 use super::{Builder, HistogramUse};
 use crate::error::{Error, Result};
 use crate::exec::Grid;
-use crate::functions::window::{WindowMode, Windows};
+use crate::functions::window::{WindowMode, WindowNeed, Windows};
 use crate::parse::{At, Duration, DurationError, Expr, Subquery, TimeModifiers};
 use crate::plan::RangeInput;
 
@@ -60,7 +62,12 @@ impl Builder<'_> {
     }
 
     /// The input of a function over ranges, and its windows.
-    pub(super) fn range(&mut self, expr: &Expr, grid: Grid) -> Result<(RangeInput, Windows)> {
+    pub(super) fn range(
+        &mut self,
+        expr: &Expr,
+        grid: Grid,
+        need: WindowNeed,
+    ) -> Result<(RangeInput, Windows)> {
         match expr.unwrapped() {
             Expr::Matrix(matrix) => {
                 let mode = match (matrix.selector.anchored, matrix.selector.smoothed) {
@@ -70,8 +77,16 @@ impl Builder<'_> {
                 };
                 let range_ms = self.positive_duration(&matrix.range)?;
                 let windows = self.windows(range_ms, &matrix.selector.time, grid, mode)?;
-                let (start_ms, end_ms) = windows.read_range();
-                let from = self.scan(&matrix.selector, start_ms, end_ms);
+                let repeats = grid.steps > 1 && windows.at_ms.is_none();
+                let choice = RollupChoice {
+                    start_ms: windows.ends().0,
+                    step_ms: if repeats { grid.step_ms } else { 0 },
+                    range_ms,
+                    is_exact: need.is_exact,
+                    max_ms: self.context.rollup.max_ms,
+                };
+                let read = windows.read_range();
+                let from = self.scan(&matrix.selector, read, choice, need.fields);
                 Ok((RangeInput::Scan(from), windows))
             }
             Expr::Subquery(subquery) => self.subquery(subquery, grid),

@@ -10,7 +10,9 @@
 //!   scan 0: requests_total after 2023-11-14 22:08:20 to 2023-11-14 23:13:20 (1h5m)
 //! ```
 //!
-//! First the operations, then reads and shared vectors, then the rules that changed the plan.
+//! A read says up to which width it takes windows of rolled-up samples where finer ones are still
+//! there. First the operations, then reads and shared vectors, then the rules that changed the
+//! plan.
 
 mod text;
 mod tree;
@@ -20,7 +22,9 @@ use super::{
     VectorKind,
 };
 use crate::parse::{AggregateOp, BinaryOp, format_duration, go_float};
-use text::{GridText, MatchingText, OffsetText, ScanText, SelectorText, TimeText, WindowText};
+use text::{
+    GridText, LevelsText, MatchingText, OffsetText, ScanText, SelectorText, TimeText, WindowText,
+};
 use tree::Tree;
 
 pub(crate) fn explain(plan: &Plan) -> String {
@@ -37,11 +41,12 @@ pub(crate) fn explain(plan: &Plan) -> String {
             uses => format!(", for {uses} selectors"),
         };
         out.push_str(&format!(
-            "  scan {id}: {} after {} to {} ({}){uses}\n",
+            "  scan {id}: {} after {} to {} ({}){uses}{}\n",
             SelectorText(&scan.matchers),
             TimeText(after_ms),
             TimeText(scan.end_ms),
             format_duration(scan.end_ms.saturating_sub(after_ms)),
+            LevelsText(&scan.choice),
         ));
     }
     for (id, shared) in plan.shared.iter().enumerate() {

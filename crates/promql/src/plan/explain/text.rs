@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use icecore_model::rollup::{Resolution, RollupChoice};
 use icecore_model::{METRIC_NAME, MatchOp, Matcher};
 
 use crate::calendar::rfc3339;
@@ -83,6 +84,26 @@ impl fmt::Display for ScanText<'_> {
             Ok(())
         } else {
             write!(f, " where {}", SelectorText(&self.0.filter))
+        }
+    }
+}
+
+/// The widest windows that a scan prefers to finer ones, and those that it never reads.
+pub(super) struct LevelsText<'p>(pub(super) &'p RollupChoice);
+
+impl fmt::Display for LevelsText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Most queries would take narrower ones, which are hardly ever kept: saying so helps
+        // nobody.
+        let preferred =
+            |level: &Resolution| *level >= Resolution::FIVE_MINUTES && self.0.prefers(*level);
+        if let Some(level) = Resolution::all().filter(preferred).last() {
+            write!(f, ", windows of up to {level}")?;
+        }
+        match self.0.max_ms {
+            Some(0) => f.write_str(", samples only"),
+            Some(max_ms) => write!(f, ", never above {}", format_duration(max_ms)),
+            None => Ok(()),
         }
     }
 }

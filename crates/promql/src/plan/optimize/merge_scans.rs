@@ -3,6 +3,8 @@
 //! A scan may serve another one with narrower matchers, which are then checked series by series.
 //! Time ranges are united if that reads no more than the selectors would on their own: if they
 //! overlap, and, if the other one selects fewer series, the range hardly grows.
+//!
+//! Of rolled-up time they read the finer of the levels that they would choose, which serves both.
 
 use std::cmp::Reverse;
 
@@ -33,6 +35,10 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
                 let wide = &mut kept[place];
                 (wide.start_ms, wide.end_ms) = united(wide, scan);
                 wide.reads_edge |= scan.reads_edge;
+                wide.fields |= scan.fields;
+                if wide.choice.prefers_all_of(&scan.choice) {
+                    wide.choice = scan.choice;
+                }
                 wide.consumers += scan.consumers;
                 (place, rest(&scan.matchers, &wide.matchers))
             }
@@ -69,7 +75,10 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
 /// Whether `wide` selects everything that `narrow` does, at times that are worth uniting.
 fn serves(wide: &Scan, narrow: &Scan) -> bool {
     let overlap = wide.start_ms <= narrow.end_ms && narrow.start_ms <= wide.end_ms;
+    let one_is_finer =
+        wide.choice.prefers_all_of(&narrow.choice) || narrow.choice.prefers_all_of(&wide.choice);
     if !overlap
+        || !one_is_finer
         || !wide
             .matchers
             .iter()

@@ -316,6 +316,8 @@ fn answer_of(engine: &Engine, source: &MemorySource, query: &str, time: QueryTim
         limit: None,
         timeout: None,
         counts_touched: false,
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     let never = AtomicBool::new(false);
     Outcome::of_engine(block_on(engine.execute(source, &request, &never)))

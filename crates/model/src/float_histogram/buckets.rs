@@ -3,7 +3,7 @@
 //! Spans and counts may be inconsistent: counts beyond the spans, and spans beyond the counts, are
 //! ignored.
 
-use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Span};
+use crate::{CUSTOM_BUCKETS_SCHEMA, Span};
 
 use super::FloatHistogram;
 use super::bounds::upper_bound;

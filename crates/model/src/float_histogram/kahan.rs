@@ -1,6 +1,6 @@
 //! Compensated sums of histograms, for `sum`, `avg` and their `_over_time` variants.
 
-use icecore_model::CounterResetHint;
+use crate::CounterResetHint;
 
 use super::FloatHistogram;
 use super::arithmetic::{AddOutcome, HistogramOpError, check_compatible, combined_hint};
@@ -9,20 +9,20 @@ use super::layout::Compensated;
 
 /// A sum of histograms with the compensation of each count.
 #[derive(Clone, Debug)]
-pub(crate) struct CompensatedSum {
+pub struct CompensatedSum {
     reset_hint: CounterResetHint,
     accumulator: HistogramAccumulator<Compensated>,
 }
 
 impl CompensatedSum {
-    pub(crate) fn new(first: &FloatHistogram) -> Self {
+    pub fn new(first: &FloatHistogram) -> Self {
         Self {
             reset_hint: first.reset_hint,
             accumulator: HistogramAccumulator::of(first),
         }
     }
 
-    pub(crate) fn add(&mut self, other: &FloatHistogram) -> Result<AddOutcome, HistogramOpError> {
+    pub fn add(&mut self, other: &FloatHistogram) -> Result<AddOutcome, HistogramOpError> {
         check_compatible(self.uses_custom_buckets(), other)?;
         let (hint, counter_reset_collision) = combined_hint(self.reset_hint, other.reset_hint);
         self.reset_hint = hint;
@@ -32,12 +32,12 @@ impl CompensatedSum {
         })
     }
 
-    pub(crate) fn uses_custom_buckets(&self) -> bool {
-        self.accumulator.schema == icecore_model::CUSTOM_BUCKETS_SCHEMA
+    pub fn uses_custom_buckets(&self) -> bool {
+        self.accumulator.schema == crate::CUSTOM_BUCKETS_SCHEMA
     }
 
     /// Multiplies the sum, for a running mean.
-    pub(crate) fn mul(&mut self, factor: f64) {
+    pub fn mul(&mut self, factor: f64) {
         self.change_counts(|count| count * factor);
         if factor < 0.0 {
             self.reset_hint = CounterResetHint::Gauge;
@@ -45,7 +45,7 @@ impl CompensatedSum {
     }
 
     /// Divides the sum by a number of histograms, which is not zero.
-    pub(crate) fn div(&mut self, divisor: f64) {
+    pub fn div(&mut self, divisor: f64) {
         self.change_counts(|count| count / divisor);
         if divisor < 0.0 {
             self.reset_hint = CounterResetHint::Gauge;
@@ -53,7 +53,7 @@ impl CompensatedSum {
     }
 
     /// A count or the sum is infinite, so an average needs a running mean.
-    pub(crate) fn has_overflow(&self) -> bool {
+    pub fn has_overflow(&self) -> bool {
         let accumulator = &self.accumulator;
         let buckets = accumulator.positive.iter().chain(&accumulator.negative);
         [accumulator.count, accumulator.sum, accumulator.zero]
@@ -63,7 +63,7 @@ impl CompensatedSum {
     }
 
     /// The sum. It may have empty buckets.
-    pub(crate) fn total(&self) -> FloatHistogram {
+    pub fn total(&self) -> FloatHistogram {
         FloatHistogram {
             reset_hint: self.reset_hint,
             ..self.accumulator.to_histogram(with_compensation)

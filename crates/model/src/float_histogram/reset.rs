@@ -1,6 +1,6 @@
 //! Detection of counter resets between two histograms, and equality.
 
-use icecore_model::{CounterResetHint, Span};
+use crate::{CounterResetHint, Span};
 
 use super::FloatHistogram;
 use super::bounds::exponential_bound;
@@ -15,7 +15,7 @@ impl FloatHistogram {
     /// Whether the counter was reset between `previous` and this histogram: the hint says so, or a
     /// count is smaller, a populated bucket is missing, or the resolution grew, which only happens
     /// with a restart. A known hint decides; a gauge is treated as a counter.
-    pub(crate) fn detect_reset(&self, previous: &Self) -> bool {
+    pub fn detect_reset(&self, previous: &Self) -> bool {
         match self.reset_hint {
             CounterResetHint::Reset => return true,
             CounterResetHint::NotReset => return false,
@@ -96,7 +96,7 @@ impl FloatHistogram {
 
     /// Whether the two have the same counts in the same buckets, bit for bit, so that a histogram
     /// of NaNs equals itself. Empty buckets count as buckets; the reset hint does not matter.
-    pub(crate) fn equals(&self, other: &Self) -> bool {
+    pub fn equals(&self, other: &Self) -> bool {
         self.schema == other.schema
             && same_bits(&[self.count, self.sum], &[other.count, other.sum])
             && (!self.uses_custom_buckets()

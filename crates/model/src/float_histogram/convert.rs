@@ -1,6 +1,6 @@
 //! Stored histograms to values of a query and back.
 
-use icecore_model::{Histogram, HistogramCounts};
+use crate::{Histogram, HistogramCounts};
 
 use super::FloatHistogram;
 

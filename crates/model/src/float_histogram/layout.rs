@@ -3,10 +3,10 @@
 //! Holds always: the list is sorted by index if the spans it came from were. Inconsistent spans
 //! give some list, never a panic.
 
-use icecore_model::Span;
+use crate::Span;
 
 use super::bounds::index_in_coarser;
-use icecore_model::kahan_add;
+use crate::kahan_add;
 
 /// Longest run of empty buckets that is made explicit, so that two distant buckets cannot require
 /// gigabytes of zeros between them.

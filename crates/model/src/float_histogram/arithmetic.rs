@@ -2,7 +2,7 @@
 //!
 //! A result may have empty buckets; [`FloatHistogram::compact`] removes them.
 
-use icecore_model::CounterResetHint;
+use crate::CounterResetHint;
 use thiserror::Error;
 
 use super::FloatHistogram;
@@ -12,15 +12,15 @@ use super::layout::{coarsen, compacted, to_spans};
 
 /// Conditions met when histograms were added, for annotations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AddOutcome {
+pub struct AddOutcome {
     /// One has the hint "reset", the other "not reset".
-    pub(crate) counter_reset_collision: bool,
+    pub counter_reset_collision: bool,
     /// The custom bounds differed; only the common ones were kept.
-    pub(crate) bounds_reconciled: bool,
+    pub bounds_reconciled: bool,
 }
 
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub(crate) enum HistogramOpError {
+pub enum HistogramOpError {
     #[error(
         "cannot apply this operation on histograms with a mix of exponential and custom bucket schemas"
     )]
@@ -29,13 +29,13 @@ pub(crate) enum HistogramOpError {
 
 impl FloatHistogram {
     /// Adds another histogram. Where the layouts differ, the result has the coarser one.
-    pub(crate) fn add(&mut self, other: &Self) -> Result<AddOutcome, HistogramOpError> {
+    pub fn add(&mut self, other: &Self) -> Result<AddOutcome, HistogramOpError> {
         self.combine(other, 1.0)
     }
 
     /// Subtracts another histogram. The reset hint becomes that of a sum; the operator `-` then
     /// sets it to gauge.
-    pub(crate) fn sub(&mut self, other: &Self) -> Result<AddOutcome, HistogramOpError> {
+    pub fn sub(&mut self, other: &Self) -> Result<AddOutcome, HistogramOpError> {
         self.combine(other, -1.0)
     }
 
@@ -60,7 +60,7 @@ impl FloatHistogram {
 
     /// Whether the layouts are equal, as mostly between samples of one series.
     fn has_layout_of(&self, other: &Self) -> bool {
-        let first_outside_zero = |spans: &[icecore_model::Span]| {
+        let first_outside_zero = |spans: &[crate::Span]| {
             self.uses_custom_buckets()
                 || spans.first().is_none_or(|span| {
                     exponential_bound(i64::from(span.offset), self.schema) > self.zero_threshold
@@ -90,7 +90,7 @@ impl FloatHistogram {
     }
 
     /// Multiplies all counts and the sum. A negative factor makes a gauge.
-    pub(crate) fn mul(&mut self, factor: f64) {
+    pub fn mul(&mut self, factor: f64) {
         self.change_counts(|count| count * factor);
         if factor < 0.0 {
             self.reset_hint = CounterResetHint::Gauge;
@@ -98,7 +98,7 @@ impl FloatHistogram {
     }
 
     /// Divides all counts and the sum. A division by zero leaves no buckets.
-    pub(crate) fn div(&mut self, divisor: f64) {
+    pub fn div(&mut self, divisor: f64) {
         if divisor == 0.0 {
             self.positive_spans.clear();
             self.negative_spans.clear();
@@ -121,7 +121,7 @@ impl FloatHistogram {
 
     /// A copy in a coarser schema, with an unknown reset hint. A plain copy if the schema is not
     /// coarser or either has custom buckets.
-    pub(crate) fn copy_to_schema(&self, schema: i8) -> Self {
+    pub fn copy_to_schema(&self, schema: i8) -> Self {
         if self.uses_custom_buckets() || schema >= self.schema || schema < COARSEST_SCHEMA {
             return self.clone();
         }
@@ -144,7 +144,7 @@ impl FloatHistogram {
     }
 
     /// Removes empty buckets, except runs of at most `empty_max` between two others.
-    pub(crate) fn compact(&mut self, empty_max: usize) {
+    pub fn compact(&mut self, empty_max: usize) {
         let positive = compacted(positive_counts(self), empty_max);
         let negative = compacted(negative_counts(self), empty_max);
         (self.positive_spans, self.positive) = positive;
@@ -152,7 +152,7 @@ impl FloatHistogram {
     }
 
     /// Bytes as Prometheus counts them for query statistics, where sixteen are one sample.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         let elements = self.positive_spans.len()
             + self.negative_spans.len()
             + self.positive.len()

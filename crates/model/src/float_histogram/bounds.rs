@@ -4,7 +4,7 @@
 //! ends; a custom bucket ends at the bound of its index. Indexes are `i64` here, so that sums of
 //! hostile spans do not overflow.
 
-use icecore_model::CUSTOM_BUCKETS_SCHEMA;
+use crate::CUSTOM_BUCKETS_SCHEMA;
 
 /// The finest schema: its bounds between 0.5 and 1 contain those of all coarser ones.
 const FINEST_SCHEMA: i8 = 8;

@@ -26,7 +26,7 @@ pub fn go_float(value: f64) -> String {
 }
 
 /// A float as Go's `%.3g` writes it, with as many digits as given at most, and at least one.
-pub(crate) fn go_float_of_digits(value: f64, digits: usize) -> String {
+pub fn go_float_of_digits(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return go_float(value);
     }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use icecore_model::CounterResetHint;
+use crate::CounterResetHint;
 
 use super::buckets::IndexedCounts;
 use super::layout::Entry;
 use super::{Bucket, FloatHistogram};
-use crate::parse::go_float;
+use crate::go_float;
 
 /// Longest run of empty buckets that is written one by one.
 const WRITTEN_GAP_MAX: i64 = 1000;
