@@ -107,7 +107,7 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn figures(report: &CheckReport) -> [(&'static str, u64); 19] {
+fn figures(report: &CheckReport) -> [(&'static str, u64); 20] {
     let counts = &report.counts;
     [
         ("buckets", counts.buckets),
@@ -116,6 +116,7 @@ fn figures(report: &CheckReport) -> [(&'static str, u64); 19] {
         ("histogram samples", counts.histogram_samples),
         ("exemplars", counts.exemplars),
         ("start timestamps", counts.start_timestamps),
+        ("windows of rolled-up samples", counts.windows),
         ("shared columns of timestamps", counts.time_columns),
         ("label pairs in the index", counts.label_pairs),
         ("postings", counts.postings),
@@ -167,6 +168,7 @@ fn to_json(report: &CheckReport) -> Value {
             "histogramSamples": counts.histogram_samples,
             "exemplars": counts.exemplars,
             "startTimestamps": counts.start_timestamps,
+            "windows": counts.windows,
             "timeColumns": counts.time_columns,
             "labelPairs": counts.label_pairs,
             "postings": counts.postings,

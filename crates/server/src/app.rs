@@ -84,6 +84,9 @@ impl App {
             Some(policy) => info!(%policy, "retention policy"),
             None => info!("no retention policy: nothing is rolled up or deleted"),
         }
+        if let Some(database) = self.database.get() {
+            database.set_retention(policy.cloned());
+        }
     }
 
     /// Every path there is.

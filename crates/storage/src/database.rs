@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use icecore_model::retention::RetentionPolicy;
+use icecore_model::rollup::Resolution;
 use icecore_model::{
     BoxFuture, BucketSize, Clock, Exemplar, Fill, Labels, Metadata, PendingWrite, SampleStore,
     Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
@@ -34,6 +36,7 @@ use crate::options::{Limits, Options};
 use crate::pause::Pauses;
 use crate::pool::Pool;
 use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, Reader, SelectStream, SeriesList};
+use crate::retention::Retention;
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::health::StoreFigures;
 use crate::slate::slate_metrics::SlateMetric;
@@ -152,8 +155,11 @@ impl Database {
         let buckets = Arc::new(Buckets::load(&context, cache).await?);
         let ingest = Arc::new(Ingest::open(&context, &buckets).await?);
         let reader = Arc::new(Reader::new(&context, &buckets, Some(ingest.head())));
-        let maintenance = Maintenance::new(&context, &buckets, &ingest, &reader);
+        let retention = Arc::new(Retention::load(&context).await?);
+        let maintenance = Maintenance::new(&context, &buckets, &ingest, &reader, &retention);
         let maintenance = Arc::new(maintenance);
+        // What is culled stays refused, also before somebody sets a policy.
+        maintenance.set_retention(None);
         let (stop, stopped) = oneshot::channel();
         let background = Background {
             stop,
@@ -304,6 +310,17 @@ impl Database {
     /// The hours that cannot be flushed, and why.
     pub fn quarantined(&self) -> Vec<QuarantinedHour> {
         self.ingest.quarantine().list()
+    }
+
+    /// From now on this policy of retention holds. Without one, as after opening, nothing is rolled
+    /// up or deleted.
+    pub fn set_retention(&self, policy: Option<RetentionPolicy>) {
+        self.maintenance.set_retention(policy);
+    }
+
+    /// The levels of which something was culled, and since when they are whole, in ms.
+    pub fn kept_since(&self) -> Vec<(Resolution, i64)> {
+        self.maintenance.kept_since()
     }
 
     /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples

@@ -28,6 +28,7 @@ mod pause;
 mod pool;
 mod read;
 mod restore;
+mod retention;
 mod slate;
 mod stored;
 

@@ -14,12 +14,15 @@
 //! only what a query needs (`crate::read`).
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::BucketSize;
+use icecore_model::rollup::{Window, WindowColumns, WindowFields};
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, time_column};
+use icecore_records::rollup_series::{self, Decoder, RollupRecord};
 use icecore_records::{
     Bucket, DecodeError, HistogramEntry, ParsedKey, SeriesId, gorilla, histogram_series, key,
 };
@@ -38,6 +41,29 @@ const SCAN_MIN: usize = 16;
 pub(crate) struct Floats {
     pub(crate) timestamps: Vec<i64>,
     pub(crate) values: Vec<f64>,
+}
+
+/// The windows of a record.
+pub(crate) fn windows(bucket: Bucket, id: SeriesId, value: &[u8]) -> Result<Vec<Window>> {
+    rollup_series::decode_windows(bucket, value).map_err(corrupt_windows(bucket, id))
+}
+
+/// The windows of a record that begin in a range of time, with those of the fields that it keeps.
+pub(crate) fn window_columns(
+    bucket: Bucket,
+    id: SeriesId,
+    value: &[u8],
+    fields: WindowFields,
+    starts_ms: Range<i64>,
+    decoder: &mut Decoder,
+) -> Result<WindowColumns> {
+    let record = RollupRecord::parse(bucket, value).map_err(corrupt_windows(bucket, id))?;
+    let columns = decoder.columns(&record, fields, starts_ms);
+    columns.map_err(corrupt_windows(bucket, id))
+}
+
+fn corrupt_windows(bucket: Bucket, id: SeriesId) -> impl FnOnce(DecodeError) -> Error {
+    Error::corrupt(format!("windows of series {id} in bucket {bucket}"))
 }
 
 impl Floats {

@@ -24,7 +24,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::ingest;
 use crate::ingest::journal::drain_epochs;
-use crate::maintenance::build::{coarsen_until, mend_until};
+use crate::maintenance::RetentionSnapshot;
+use crate::maintenance::build::{coarsen_until, mend_until, roll_up_until};
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
@@ -57,6 +58,16 @@ pub trait Hooks {
         start: BucketStart,
         writes_max: Option<u64>,
     ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// Rolls up what the policy says is due, the first of it, without waiting for delays. With
+    /// `writes_max` the job is interrupted before it writes once more.
+    fn roll_up_now(
+        &self,
+        writes_max: Option<u64>,
+    ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// The listed buckets of windows.
+    fn rolled(&self) -> Vec<Bucket>;
 
     /// Whoever comes to this place next waits there until the result is dropped.
     fn pause_at(&self, place: &'static str) -> Pause;
@@ -152,6 +163,19 @@ impl Hooks for Database {
         let sources: Vec<Bucket> = self.listed().into_iter().filter(inside).collect();
         let watch = Watch::unpaced(&self.maintenance);
         coarsen_until(&self.maintenance, target, &sources, &watch, writes_max).await
+    }
+
+    async fn roll_up_now(&self, writes_max: Option<u64>) -> Result<CoarsenOutcome> {
+        let planned = RetentionSnapshot::of(&self.maintenance, BTreeSet::new(), true);
+        let plan = planned.and_then(|planned| planned.roll_ups().into_iter().next());
+        let plan = plan.ok_or_else(|| Error::Invalid("nothing is to be rolled up".into()))?;
+        let watch = Watch::unpaced(&self.maintenance);
+        roll_up_until(&self.maintenance, &plan, &watch, writes_max).await
+    }
+
+    fn rolled(&self) -> Vec<Bucket> {
+        let levels = self.buckets.levels();
+        levels.rolled().values().flatten().copied().collect()
     }
 
     fn pause_at(&self, place: &'static str) -> Pause {

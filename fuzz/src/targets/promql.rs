@@ -109,6 +109,8 @@ fn answer(query_seed: u64, data: u64, time_seed: u64) {
         limit: random.one_in(8).then_some(3),
         timeout: None,
         counts_touched: random.one_in(2),
+        max_source_resolution: None,
+        rollup_strict: false,
     };
     let engine = Engine::new(EngineOptions {
         timeout: QUERY_TIMEOUT,

@@ -166,6 +166,14 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
         let mended = plural(count("mended"));
         lines.push(format!("Joined with the larger one around them: {mended}"));
     }
+    for (key, done) in [
+        ("rolledUp", "Rolled up into"),
+        ("culled", "Deleted because of their age"),
+    ] {
+        if count(key) > 0 {
+            lines.push(format!("{done}: {}", plural(count(key))));
+        }
+    }
     let skipped = list(&report["skipped"]);
     lines.extend(
         skipped

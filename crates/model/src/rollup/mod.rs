@@ -14,6 +14,7 @@
 //!   finer one, and equals what the samples themselves would have given.
 
 mod aggregate;
+mod append;
 mod columns;
 mod histogram;
 mod resolution;

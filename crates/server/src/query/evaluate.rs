@@ -105,6 +105,14 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
     let lookback = lookback.transpose().map_err(|error| {
         ApiError::bad_data(format!("error parsing lookback delta duration: {error}"))
     })?;
+    let max_source_resolution = match params.first("max_source_resolution") {
+        None | Some("auto" | "") => None,
+        Some(text) => {
+            let parsed = parse_duration_ms(text);
+            let ms = parsed.map_err(|error| ApiError::from(("max_source_resolution", error)))?;
+            Some(ms.max(0))
+        }
+    };
     Ok(Request {
         query: params.first("query").unwrap_or_default().to_owned(),
         time,
@@ -112,8 +120,8 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
         limit,
         timeout: timeout.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         counts_touched: params.first("stats").is_some(),
-        max_source_resolution: None,
-        rollup_strict: false,
+        max_source_resolution,
+        rollup_strict: params.first("rollup_strict") == Some("true"),
     })
 }
 
@@ -175,6 +183,17 @@ mod tests {
         assert_eq!(request.time, QueryTime::Instant { time_ms: 1500 });
         assert_eq!((request.limit, request.lookback_ms), (Some(3), Some(2500)));
         assert_eq!(request.timeout, Some(Duration::from_secs(60)));
+        assert_eq!(
+            (request.max_source_resolution, request.rollup_strict),
+            (None, false)
+        );
+        let rolled = "query=up&max_source_resolution=5m&rollup_strict=true";
+        let request = instant_request(&params(rolled).await, 7).unwrap();
+        let asked = (request.max_source_resolution, request.rollup_strict);
+        assert_eq!(asked, (Some(300_000), true));
+        let auto = instant_request(&params("max_source_resolution=auto").await, 7).unwrap();
+        assert_eq!(auto.max_source_resolution, None);
+        assert!(instant_request(&params("max_source_resolution=x").await, 7).is_err());
         let odd = "lookback_delta=-5&time=1e30";
         let request = instant_request(&params(odd).await, 7).unwrap();
         assert_eq!(request.lookback_ms, None);

@@ -17,8 +17,16 @@ use crate::middleware::error::ApiError;
 use crate::middleware::json::small_success;
 
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    app.database()?;
-    let status = retention_status(app.config().retention.as_ref());
+    let kept_since = app.database()?.kept_since();
+    let mut status = retention_status(app.config().retention.as_ref());
+    for (resolution, since_ms) in kept_since {
+        let levels = status.pointer_mut("/policy/levels");
+        let levels = levels.and_then(Value::as_array_mut);
+        let of_level = |level: &&mut Value| level["resolution"] == resolution.name();
+        for level in levels.into_iter().flatten().filter(of_level) {
+            level["keptSinceMs"] = since_ms.into();
+        }
+    }
     Ok(small_success(|out| {
         out.extend_from_slice(status.to_string().as_bytes());
     }))

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use icecore_model::BucketSize;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::columns::Times;
+use icecore_records::rollup_series::RollupRecord;
 use icecore_records::{Bucket, DecodeError, SeriesId, exemplar_series, key, start_timestamps};
 
 use super::record_kind::RecordKind;
@@ -87,6 +88,12 @@ pub(crate) async fn read(
         series: ids.iter().map(|id| (*id, Vec::new())).collect(),
         columns: SharedColumns::new(),
     };
+    if meta.resolution_ms > 0 {
+        let key_of = |id| key::rollup_series(bucket, id);
+        let found = fetch(view, ids, key_of, true, gets).await?;
+        contents.take(found, RecordKind::Windows, RecordKind::HistogramWindows);
+        return Ok(contents);
+    }
     let starts = meta.has_start_timestamps;
     let key_of = |id| key::time_series(bucket, id);
     let found = fetch(view, ids, key_of, starts, gets).await?;
@@ -181,9 +188,39 @@ impl Contents {
                 let exemplars = exemplars.map_err(self.corrupt(id))?;
                 Ok(exemplars.iter().map(|e| e.timestamp_ms).collect())
             }
+            // A deletion takes whole windows: their starts stand for them.
+            RecordKind::Windows => {
+                let windows = stored::windows(self.bucket, id, &record.value)?;
+                Ok(windows.iter().map(|window| window.start_ms).collect())
+            }
             // They say something about samples.
-            RecordKind::Starts | RecordKind::HistogramStarts => Ok(Vec::new()),
+            RecordKind::Starts | RecordKind::HistogramStarts | RecordKind::HistogramWindows => {
+                Ok(Vec::new())
+            }
         }
+    }
+
+    /// The windows that do not begin in what was lost; `None` when those are all, and nothing to
+    /// write when there is none.
+    fn windows_without(
+        &self,
+        id: SeriesId,
+        value: &Bytes,
+        lost: &[(i64, i64)],
+    ) -> Result<Option<Option<Bytes>>> {
+        let mut windows = stored::windows(self.bucket, id, value)?;
+        let all = windows.len();
+        windows.retain(|window| !is_lost(lost, window.start_ms));
+        if windows.len() == all {
+            return Ok(None);
+        }
+        if windows.is_empty() {
+            return Ok(Some(None));
+        }
+        let record = RollupRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
+        let (resolution, fields) = (record.resolution(), record.fields());
+        let value = encode::windows(self.bucket, id, resolution, fields, &windows)?;
+        Ok(Some(Some(value)))
     }
 
     fn floats(&self, id: SeriesId, value: &Bytes) -> Result<Floats> {
@@ -229,7 +266,11 @@ impl Contents {
                     RecordKind::Floats => removed.floats += count,
                     RecordKind::Histograms => removed.histograms += count,
                     RecordKind::Exemplars => removed.exemplars += count,
-                    RecordKind::Starts | RecordKind::HistogramStarts => {}
+                    // BucketMeta may count more samples than windows stand for.
+                    RecordKind::Starts
+                    | RecordKind::HistogramStarts
+                    | RecordKind::Windows
+                    | RecordKind::HistogramWindows => {}
                 }
             }
         }
@@ -276,6 +317,11 @@ impl Contents {
                     starts => Some(encode::starts(self.bucket, id, starts)?),
                 }
             }
+            RecordKind::Windows => match self.windows_without(id, value, lost)? {
+                Some(left) => left,
+                None => return Ok(None),
+            },
+            RecordKind::HistogramWindows => return Ok(None),
             RecordKind::Exemplars => {
                 let exemplars = exemplar_series::decode(value);
                 let mut exemplars = exemplars.map_err(self.corrupt(id))?;

@@ -7,11 +7,12 @@
 use std::fmt;
 
 use bytes::Bytes;
+use icecore_model::rollup::{Aggregate, Edge, Resolution, Window, WindowFields};
 use icecore_model::{BucketSize, Exemplar};
 use icecore_records::columns::Times;
 use icecore_records::{
     Bucket, HistogramEntry, SeriesId, coarse_samples, exemplar_series, gorilla, histogram_series,
-    start_timestamps,
+    rollup_series, start_timestamps,
 };
 
 use crate::error::{Error, Result};
@@ -68,6 +69,73 @@ pub(crate) fn exemplars(bucket: Bucket, id: SeriesId, exemplars: &[Exemplar]) ->
     let decoded = exemplar_series::decode(&value);
     let same = decoded.is_ok_and(|decoded| exemplar_series::encode(&decoded) == value);
     verified(same, "exemplars", bucket, id).map(|()| value)
+}
+
+/// Windows, of which there are some, with these of their fields.
+pub(crate) fn windows(
+    bucket: Bucket,
+    id: SeriesId,
+    resolution: Resolution,
+    fields: WindowFields,
+    windows: &[Window],
+) -> Result<Bytes> {
+    let value = packed(rollup_series::encode(bucket, resolution, fields, windows));
+    let decoded = stored::windows(bucket, id, &value)?;
+    let pairs = decoded.iter().zip(windows);
+    let same = decoded.len() == windows.len()
+        && pairs.into_iter().all(|(a, b)| is_same_window(a, b, fields));
+    verified(same, "windows", bucket, id).map(|()| value)
+}
+
+/// Whether two windows are the same in these fields, bit by bit.
+fn is_same_window(a: &Window, b: &Window, fields: WindowFields) -> bool {
+    let same_edge = match (a.edge, b.edge) {
+        (Edge::Sample(a), Edge::Sample(b)) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b,
+    };
+    let same_interior = match (&a.interior, &b.interior) {
+        (Some(a), Some(b)) => is_same_aggregate(a, b, fields),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let flags = |window: &Window| (window.start_ms, window.ends_stale, window.has_late);
+    same_edge && same_interior && flags(a) == flags(b)
+}
+
+fn is_same_aggregate(a: &Aggregate, b: &Aggregate, fields: WindowFields) -> bool {
+    let kept = |aggregate: &Aggregate| {
+        let Aggregate {
+            numbers,
+            nans,
+            first_ms,
+            first,
+            last_ms,
+            last,
+            sum,
+            min,
+            max,
+            m2,
+            correction,
+            resets,
+            changes,
+        } = *aggregate;
+        let value = |field, bits: u64| fields.contains(field).then_some(bits);
+        [
+            value(WindowFields::COUNTS, numbers),
+            value(WindowFields::COUNTS, nans),
+            value(WindowFields::FIRST, first_ms as u64),
+            value(WindowFields::FIRST, first.to_bits()),
+            value(WindowFields::LAST, last_ms as u64),
+            value(WindowFields::LAST, last.to_bits()),
+            value(WindowFields::SUM, sum.to_bits()),
+            value(WindowFields::MIN, min.to_bits()),
+            value(WindowFields::MAX, max.to_bits()),
+            value(WindowFields::M2, m2.to_bits()),
+            value(WindowFields::CORRECTION, correction.to_bits()),
+            value(WindowFields::RESETS, resets),
+            value(WindowFields::CHANGES, changes),
+        ]
+    };
+    kept(a) == kept(b)
 }
 
 /// SlateDB keeps the whole allocation.

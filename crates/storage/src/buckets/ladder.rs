@@ -42,6 +42,27 @@ const RUNGS: [Rung; 4] = [
     },
 ];
 
+/// The sizes of buckets of raw samples; all others are for windows.
+const RAW_EXPONENTS: [u8; 8] = [1, 2, 3, 4, 5, 7, 9, 10];
+
+/// The sizes for windows, smallest first. Larger ones than the last would take longer to close than
+/// anybody waits.
+const ROLLED_EXPONENTS: [u8; 5] = [6, 8, 11, 12, 13];
+
+pub(crate) fn is_raw(size: BucketSize) -> bool {
+    RAW_EXPONENTS.contains(&size.exponent())
+}
+
+/// Whether this program may have written buckets of a size.
+pub(crate) fn is_written(size: BucketSize) -> bool {
+    size <= largest() || rolled_sizes().any(|rolled| rolled == size)
+}
+
+pub(crate) fn rolled_sizes() -> impl Iterator<Item = BucketSize> {
+    let size = |exponent: u8| BucketSize::from_exponent(exponent);
+    ROLLED_EXPONENTS.into_iter().filter_map(size)
+}
+
 /// The size that raw buckets end up with.
 pub(crate) fn largest() -> BucketSize {
     size_of(&RUNGS[0])

@@ -19,6 +19,7 @@ pub(crate) mod contents;
 pub(crate) mod encode;
 pub(crate) mod ladder;
 pub(crate) mod lease;
+pub(crate) mod levels;
 pub(crate) mod list;
 mod recent;
 pub(crate) mod record_kind;
@@ -28,9 +29,11 @@ pub(crate) mod tombstones;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use icecore_model::BucketStart;
+use icecore_model::rollup::Resolution;
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{Bucket, ParsedKey, bucket_list, key, retired_bucket};
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
 use slatedb::WriteBatch;
 use tracing::warn;
 
@@ -41,6 +44,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::slate::read_view::{ScanKind, View};
 use lease::{Lease, Leases};
+use levels::{LevelSizes, Listed};
 use tombstones::AllTombstones;
 
 /// Retired buckets and when they were retired, in ms.
@@ -49,7 +53,7 @@ pub(crate) type Retired = BTreeMap<Bucket, i64>;
 pub(crate) struct Buckets {
     context: Arc<Context>,
     cache: Arc<ReadCache>,
-    listed: RwLock<BTreeSet<Bucket>>,
+    listed: RwLock<Listed>,
     /// No longer listed and not yet dropped.
     retired: RwLock<Retired>,
     leases: Arc<Leases>,
@@ -72,7 +76,7 @@ impl Buckets {
         Ok(Self {
             context: Arc::clone(context),
             cache: Arc::new(cache),
-            listed: RwLock::new(stored_list(&view).await?),
+            listed: RwLock::new(stored_levels(&view).await?),
             retired: RwLock::new(stored_retired(&view).await?),
             leases: Arc::default(),
             tombstones: AllTombstones::load(&view).await?,
@@ -80,7 +84,13 @@ impl Buckets {
         })
     }
 
-    pub(crate) fn listed(&self) -> RwLockReadGuard<'_, BTreeSet<Bucket>> {
+    /// The listed buckets of raw samples.
+    pub(crate) fn listed(&self) -> MappedRwLockReadGuard<'_, BTreeSet<Bucket>> {
+        RwLockReadGuard::map(self.listed.read(), Listed::raw)
+    }
+
+    /// The listed buckets of all levels.
+    pub(crate) fn levels(&self) -> RwLockReadGuard<'_, Listed> {
         self.listed.read()
     }
 
@@ -104,31 +114,56 @@ impl Buckets {
         &self.cache
     }
 
-    /// Leases the buckets that have something of a time range, of whatever sizes.
+    /// Leases the raw buckets that have something of a time range, of whatever sizes.
     pub(crate) fn lease(&self, start_ms: i64, end_ms: i64) -> LeasedBuckets {
+        self.lease_chosen(|listed| (list::in_range(listed.raw(), start_ms, end_ms), ()))
+            .0
+    }
+
+    /// Leases the buckets that are chosen, of any levels.
+    pub(crate) fn lease_chosen<T>(
+        &self,
+        choose: impl FnOnce(&Listed) -> (Vec<Bucket>, T),
+    ) -> (LeasedBuckets, T) {
         let listed = self.listed.read();
-        let buckets = list::in_range(&listed, start_ms, end_ms);
+        let (buckets, chosen) = choose(&listed);
         // While the list is locked: a commit in between could retire and drop what was found.
         let lease = Arc::new(self.leases.take(&buckets));
-        LeasedBuckets { buckets, lease }
+        (LeasedBuckets { buckets, lease }, chosen)
     }
 
-    /// A flush has listed a bucket.
-    pub(crate) fn insert(&self, bucket: Bucket) {
-        self.listed.write().insert(bucket);
+    /// A bucket that is about to be listed holds windows of a resolution, lean ones or full ones.
+    pub(crate) fn learn(&self, bucket: Bucket, resolution: Resolution, lean: bool) {
+        self.listed.write().learn(bucket, resolution, lean);
     }
 
-    /// A commit has listed `target` and retired the buckets it was made from. Their records are
+    /// A flush has listed a bucket, and made hours of others out of date.
+    pub(crate) fn insert(&self, bucket: Bucket, outdated: &[(Bucket, BTreeSet<BucketStart>)]) {
+        let mut listed = self.listed.write();
+        listed.insert(bucket);
+        for (rolled, hours) in outdated {
+            listed.set_dirty(*rolled, hours.clone());
+        }
+    }
+
+    /// Hours of a bucket of windows are out of date.
+    pub(crate) fn set_dirty(&self, bucket: Bucket, hours: BTreeSet<BucketStart>) {
+        self.listed.write().set_dirty(bucket, hours);
+    }
+
+    /// A commit has listed `target` and retired the buckets in whose place it is. Their records are
     /// dropped after the next file of SlateDB is written, which has the commit.
-    fn replace(&self, target: Bucket, sources: &[Bucket], now_ms: i64) {
+    fn replace(&self, target: Option<Bucket>, sources: &[Bucket], now_ms: i64) {
         // Before they leave the list: a bucket that is neither listed nor retired is an orphan.
         let mut retired = self.retired.write();
         retired.extend(sources.iter().map(|source| (*source, now_ms)));
         let mut listed = self.listed.write();
         for source in sources {
-            listed.remove(source);
+            listed.remove(*source);
         }
-        listed.insert(target);
+        if let Some(target) = target {
+            listed.insert(target);
+        }
         drop((listed, retired));
         for source in sources {
             self.forget_cached(*source);
@@ -136,13 +171,14 @@ impl Buckets {
     }
 
     /// Takes what the store says for what is listed and retired.
-    fn follow_store(&self, listed: BTreeSet<Bucket>, retired: Retired) {
+    fn follow_store(&self, listed: Listed, retired: Retired) {
         let mut known_retired = self.retired.write();
-        let before = std::mem::replace(&mut *self.listed.write(), listed.clone());
+        let now: BTreeSet<Bucket> = listed.all().collect();
+        let before = std::mem::replace(&mut *self.listed.write(), listed);
         *known_retired = retired;
         drop(known_retired);
-        for gone in before.difference(&listed) {
-            self.forget_cached(*gone);
+        for gone in before.all().filter(|bucket| !now.contains(bucket)) {
+            self.forget_cached(gone);
         }
     }
 
@@ -152,7 +188,7 @@ impl Buckets {
     pub(crate) async fn committed(
         &self,
         written: Result<()>,
-        target: Bucket,
+        target: Option<Bucket>,
         sources: &[Bucket],
         now_ms: i64,
         fail: impl FnOnce(&str),
@@ -163,7 +199,7 @@ impl Buckets {
         };
         let view = self.context.engine.live_view();
         let stored = async {
-            let listed = stored_list(&view).await?;
+            let listed = stored_levels(&view).await?;
             Ok::<_, Error>((listed, stored_retired(&view).await?))
         };
         match stored.await {
@@ -212,14 +248,55 @@ impl Buckets {
 
     #[cfg(feature = "testing")]
     pub(crate) fn set_listed(&self, listed: BTreeSet<Bucket>) {
-        *self.listed.write() = listed;
+        let mut known = self.listed.write();
+        *known = Listed::new(listed, known.sizes().clone(), known.dirty().clone());
     }
 }
 
-/// The list of buckets as the store has it.
+/// The buckets of all levels as the store has them.
+async fn stored_levels(view: &View) -> Result<Listed> {
+    let all = stored_list(view).await?;
+    let mut sizes = LevelSizes::default();
+    let mut dirty = BTreeMap::new();
+    let mut lean = Vec::new();
+    // There are few rolled buckets: each holds days.
+    for bucket in all.iter().filter(|bucket| !ladder::is_raw(bucket.size)) {
+        let meta = read_meta(view, *bucket).await?;
+        let resolution = Resolution::from_ms(meta.resolution_ms.into());
+        let resolution = resolution.filter(|resolution| !resolution.is_raw());
+        let resolution = resolution.ok_or_else(|| {
+            Error::Corrupt(format!("bucket {bucket} has windows of an unknown width").into())
+        })?;
+        match sizes.resolution(bucket.size) {
+            Some(known) if known != resolution => {
+                let reason = format!("{bucket} holds {resolution} windows, others {known}");
+                return Err(Error::Corrupt(reason.into()));
+            }
+            _ => sizes.learn(bucket.size, resolution),
+        }
+        lean.extend(meta.rollup.is_lean.then_some((*bucket, resolution)));
+        if !meta.dirty_hours.is_empty() {
+            let hours = meta.dirty_hours.into_iter().map(BucketStart);
+            dirty.insert(*bucket, hours.collect());
+        }
+    }
+    let mut listed = Listed::new(all, sizes, dirty);
+    for (bucket, resolution) in lean {
+        listed.learn(bucket, resolution, true);
+    }
+    Ok(listed)
+}
+
+/// The list of buckets as the store has it, of all levels.
 pub(crate) async fn stored_list(view: &View) -> Result<BTreeSet<Bucket>> {
     let list = view.get(&key::bucket_list()).await?;
     bucket_list::decode(&list.unwrap_or_default()).map_err(Error::corrupt("list of buckets"))
+}
+
+/// The raw ones of a list.
+pub(crate) fn raw_of(listed: &BTreeSet<Bucket>) -> BTreeSet<Bucket> {
+    let raw = listed.iter().filter(|bucket| ladder::is_raw(bucket.size));
+    raw.copied().collect()
 }
 
 /// Adds to a batch that these buckets are listed and those retired.

@@ -11,6 +11,9 @@ pub(crate) enum RecordKind {
     Histograms,
     HistogramStarts,
     Exemplars,
+    /// Of floats that were rolled up.
+    Windows,
+    HistogramWindows,
 }
 
 impl RecordKind {
@@ -21,6 +24,8 @@ impl RecordKind {
             Self::Histograms => key::histogram_series(bucket, id),
             Self::HistogramStarts => key::histogram_series_starts(bucket, id),
             Self::Exemplars => key::exemplar_series(bucket, id),
+            Self::Windows => key::rollup_series(bucket, id),
+            Self::HistogramWindows => key::rollup_histograms(bucket, id),
         }
     }
 
@@ -34,6 +39,8 @@ impl RecordKind {
                 Some((series, Self::HistogramStarts))
             }
             ParsedKey::ExemplarSeries { series, .. } => Some((series, Self::Exemplars)),
+            ParsedKey::RollupSeries { series, .. } => Some((series, Self::Windows)),
+            ParsedKey::RollupHistograms { series, .. } => Some((series, Self::HistogramWindows)),
             _ => None,
         }
     }

@@ -87,6 +87,12 @@ impl SideRecords {
 }
 
 impl Chunk {
+    /// No samples at all.
+    pub(crate) fn empty() -> Self {
+        let values = Values::Packed(Packed::new(&[]));
+        Self::new(ChunkTimes::empty(), values, SideRecords::default())
+    }
+
     /// What was just decoded.
     pub(crate) fn of(decoded: &Scratch, side: SideRecords, times: &Times) -> Self {
         let values = Values::Packed(Packed::new(&decoded.values));

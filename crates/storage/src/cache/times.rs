@@ -97,6 +97,10 @@ impl ChunkTimes {
         }
     }
 
+    pub(super) fn empty() -> Self {
+        Self::Plain(Arc::new([]))
+    }
+
     pub(crate) fn identity(&self) -> TimesIdentity {
         let (address, first, len) = match self {
             Self::Plain(list) => (list.as_ptr() as usize, 0, 0),

@@ -6,7 +6,7 @@ use icecore_model::WriteOutcome;
 use icecore_records::journal::BlockEncoder;
 
 use super::Ingest;
-use super::head::{AppendTime, BatchBuffers, LiveHours, TooManyHours, WriteBatch};
+use super::head::{AppendTime, BatchBuffers, LiveHours, NotAdmitted, WriteBatch};
 use super::journal::Durable;
 use crate::error::{Error, Result, WriteError};
 
@@ -47,7 +47,13 @@ impl Ingest {
         let open_hours_max = self.context.options.limits.open_buckets_max;
         let open_hours_max = open_hours_max.saturating_add(self.quarantine.len());
         let appended = self.head.append(&mut scratch.batch, time, open_hours_max);
-        let appended = appended.map_err(|_: TooManyHours| self.too_many_hours())?;
+        let appended = appended.map_err(|reason| match reason {
+            NotAdmitted::TooManyHours => self.too_many_hours(),
+            // Decoded again, its samples are told apart.
+            NotAdmitted::TooOld => Error::Unavailable(
+                "samples of the request became too old while it was decoded: send it again".into(),
+            ),
+        })?;
         let ticket = self.journal.ticket(appended.seq, appended.epoch);
         let block = self
             .head

@@ -1,9 +1,11 @@
 //! The deletion of series, or of a range of their samples.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use icecore_model::{BucketSize, HOUR_MS, Matcher};
+use icecore_model::{BucketSize, BucketStart, HOUR_MS, Matcher};
 use icecore_records::Bucket;
+use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::key;
 use icecore_records::tombstones::Tombstones;
 use roaring::RoaringBitmap;
@@ -12,8 +14,10 @@ use tracing::info;
 
 use super::Maintenance;
 use super::build::stored_job;
+use super::retention::source_of;
 use crate::buckets::contents::{self, DeletionEffect};
 use crate::buckets::tombstones::put;
+use crate::buckets::{LeasedBuckets, list, read_meta};
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest::flush::{FrozenHours, Retry, flush_hours, time_of};
@@ -62,6 +66,17 @@ impl Deletion {
             return Err(Error::Invalid("the end is before the start".into()));
         }
         Ok(())
+    }
+
+    /// The same for windows of a width: those that it touches go as a whole. 0: samples.
+    fn by_windows(&self, width_ms: i64) -> Self {
+        let mut deletion = self.clone();
+        if width_ms > 0 {
+            let floor = |ms: i64| ms.saturating_sub(ms.rem_euclid(width_ms));
+            deletion.start_ms = floor(self.start_ms);
+            deletion.end_ms = floor(self.end_ms).saturating_add(width_ms - 1);
+        }
+        deletion
     }
 
     fn covers(&self, bucket: Bucket) -> bool {
@@ -190,11 +205,17 @@ async fn erase(
     deletion: &Arc<Deletion>,
     frozen: &FrozenHours,
 ) -> Result<usize> {
-    let leased = maintenance
-        .buckets
-        .lease(deletion.start_ms, deletion.end_ms);
+    let (leased, remade) = lease(maintenance, deletion);
     let views = views_of(&maintenance.reader, &leased)?;
     let mut changed: Vec<(Bucket, Tombstones)> = Vec::new();
+    let mut outdated: Vec<OutdatedWindows> = Vec::new();
+    let is_kept = |view: &BucketView| !remade.contains(&view.bucket);
+    let (views, remade): (Vec<_>, Vec<_>) = views.into_iter().partition(is_kept);
+    for view in &remade {
+        if !matching_in(maintenance, view, deletion).await?.is_empty() {
+            outdated.push(outdate(view, deletion).await?);
+        }
+    }
     let mut bytes = maintenance.buckets.tombstones().bytes();
     for some in views.chunks(CONCURRENT_BUCKETS) {
         let mut searches = Vec::with_capacity(some.len());
@@ -211,13 +232,53 @@ async fn erase(
             )));
         }
     }
-    if changed.is_empty() {
+    if changed.is_empty() && outdated.is_empty() {
         return Ok(0);
     }
     hold_from_here(maintenance, &mut changed, frozen).await?;
     failpoint::pass("delete.before");
-    write(maintenance, &changed).await?;
+    write(maintenance, &changed, &outdated).await?;
     Ok(changed.len())
+}
+
+/// A bucket of windows some hours of which are to be read from what they were made of.
+struct OutdatedWindows {
+    bucket: Bucket,
+    meta: BucketMeta,
+}
+
+/// The buckets in which something may be deleted, and which of them are made again from those that
+/// they were made of.
+fn lease(maintenance: &Maintenance, deletion: &Deletion) -> (LeasedBuckets, BTreeSet<Bucket>) {
+    let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
+    let policy = maintenance.retention.policy();
+    maintenance.buckets.lease_chosen(|listed| {
+        let mut all = list::in_range(listed.raw(), start_ms, end_ms);
+        let mut remade = BTreeSet::new();
+        for (resolution, level) in listed.rolled() {
+            let source = source_of(policy.as_deref(), *resolution);
+            let kept_since_ms = maintenance.retention.watermark_ms(source);
+            for bucket in list::in_range(level, start_ms, end_ms) {
+                all.push(bucket);
+                if kept_since_ms <= bucket.start_ms() {
+                    remade.insert(bucket);
+                }
+            }
+        }
+        (all, remade)
+    })
+}
+
+/// The meta of a bucket of windows that says that hours of a deletion are out of date.
+async fn outdate(from: &BucketView, deletion: &Deletion) -> Result<OutdatedWindows> {
+    let bucket = from.bucket;
+    // From the store: what is cached may be older.
+    let mut meta = read_meta(&from.view, bucket).await?;
+    let touched = |hour: &BucketStart| deletion.touches(Bucket::hour(*hour));
+    let hours = bucket.each_hour().filter(touched).map(BucketStart::minutes);
+    let all: BTreeSet<u32> = meta.dirty_hours.iter().copied().chain(hours).collect();
+    meta.dirty_hours = all.into_iter().collect();
+    Ok(OutdatedWindows { bucket, meta })
 }
 
 /// Notes from which journal sequence on tombstones hold. The caller holds the flush lock: what is
@@ -238,8 +299,16 @@ async fn hold_from_here(
     maintenance.ingest.journal().wait_durable(last_seq).await
 }
 
-async fn write(maintenance: &Arc<Maintenance>, changed: &[(Bucket, Tombstones)]) -> Result<()> {
+async fn write(
+    maintenance: &Arc<Maintenance>,
+    changed: &[(Bucket, Tombstones)],
+    outdated: &[OutdatedWindows],
+) -> Result<()> {
     let mut batch = WriteBatch::new();
+    for OutdatedWindows { bucket, meta } in outdated {
+        let value = bucket_meta::encode(meta);
+        batch.put(key::bucket_meta(*bucket), value);
+    }
     for (bucket, tombstones) in changed {
         put(&mut batch, *bucket, tombstones);
     }
@@ -262,6 +331,10 @@ async fn write(maintenance: &Arc<Maintenance>, changed: &[(Bucket, Tombstones)])
         .await
         .map_err(failed());
     if handle.is_ok() {
+        for OutdatedWindows { bucket, meta } in outdated {
+            let hours = meta.dirty_hours.iter().copied().map(BucketStart);
+            maintenance.buckets.set_dirty(*bucket, hours.collect());
+        }
         for (bucket, tombstones) in changed {
             maintenance
                 .buckets
@@ -285,6 +358,25 @@ async fn write(maintenance: &Arc<Maintenance>, changed: &[(Bucket, Tombstones)])
     Ok(())
 }
 
+/// The series of a bucket that match and are not erased.
+async fn matching_in(
+    maintenance: &Arc<Maintenance>,
+    from: &BucketView,
+    deletion: &Deletion,
+) -> Result<RoaringBitmap> {
+    let meta = bucket_meta_of(from).await?;
+    let mut matching = RoaringBitmap::new();
+    for matchers in &deletion.selectors {
+        matching |= resolve(&maintenance.reader, from, matchers, meta.next_series_id).await?;
+    }
+    // Ids beyond are of a flush that did not reach its commit; what it wrote is still in the head.
+    matching.remove_range(meta.next_series_id..);
+    if let Some(tombstones) = &from.tombstones {
+        matching -= &tombstones.erased;
+    }
+    Ok(matching)
+}
+
 /// The tombstones that a bucket has afterwards, if they are not as they were.
 async fn erase_in(
     maintenance: &Arc<Maintenance>,
@@ -293,17 +385,12 @@ async fn erase_in(
 ) -> Result<Option<(Bucket, Tombstones)>> {
     let bucket = from.bucket;
     let meta = bucket_meta_of(from).await?;
-    let mut matching = RoaringBitmap::new();
-    for matchers in &deletion.selectors {
-        matching |= resolve(&maintenance.reader, from, matchers, meta.next_series_id).await?;
-    }
-    // Ids beyond are of a flush that did not reach its commit; what it wrote is still in the head.
-    matching.remove_range(meta.next_series_id..);
-    let before = from.tombstones.clone().unwrap_or_default();
-    matching -= &before.erased;
+    let deletion = &Arc::new(deletion.by_windows(i64::from(meta.resolution_ms)));
+    let matching = matching_in(maintenance, from, deletion).await?;
     if matching.is_empty() {
         return Ok(None);
     }
+    let before = from.tombstones.clone().unwrap_or_default();
     let mut after = (*before).clone();
     if deletion.covers(bucket) {
         after.erase(&matching);

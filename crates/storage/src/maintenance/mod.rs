@@ -12,6 +12,7 @@ pub(crate) mod garbage;
 mod jobs;
 pub(crate) mod pace;
 pub(crate) mod plan;
+mod retention;
 pub(crate) mod retire;
 
 mod skipped;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 
 pub use delete::Deletion;
 pub(crate) use delete::delete_series;
+#[cfg(feature = "testing")]
+pub(crate) use retention::RetentionSnapshot;
 pub(crate) use snapshots::create as create_snapshot;
 pub(crate) use status::status;
 pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
@@ -34,9 +37,13 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
 use crate::read::Reader;
+use crate::retention::Retention;
 use build::clean_all;
+use icecore_model::retention::RetentionPolicy;
+use icecore_model::rollup::Resolution;
 use jobs::Jobs;
 use pace::Watch;
+use retention::set_floor;
 use skipped::SkippedJobs;
 
 pub(crate) struct Maintenance {
@@ -44,6 +51,7 @@ pub(crate) struct Maintenance {
     buckets: Arc<Buckets>,
     ingest: Arc<Ingest>,
     reader: Arc<Reader>,
+    retention: Arc<Retention>,
     /// The job that is under way, and the run that somebody asked for.
     jobs: Jobs,
     /// Jobs that failed and are left alone for a while.
@@ -60,17 +68,31 @@ impl Maintenance {
         buckets: &Arc<Buckets>,
         ingest: &Arc<Ingest>,
         reader: &Arc<Reader>,
+        retention: &Arc<Retention>,
     ) -> Self {
         Self {
             context: Arc::clone(context),
             buckets: Arc::clone(buckets),
             ingest: Arc::clone(ingest),
             reader: Arc::clone(reader),
+            retention: Arc::clone(retention),
             jobs: Jobs::default(),
             skipped: SkippedJobs::default(),
             cleaning: tokio::sync::Mutex::default(),
             snapshotting: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// From now on this policy holds; without one nothing is rolled up or culled.
+    pub(crate) fn set_retention(&self, policy: Option<RetentionPolicy>) {
+        self.retention.set_policy(policy);
+        set_floor(self);
+        self.jobs.wake.notify_one();
+    }
+
+    /// The levels of which something was culled, and since when they are whole.
+    pub(crate) fn kept_since(&self) -> Vec<(Resolution, i64)> {
+        self.retention.watermarks_ms().into_iter().collect()
     }
 
     /// Runs everything that can be done now, and waits for it.

@@ -10,13 +10,14 @@
 //!   each job.
 //! - Only what lies in one bucket or window is skipped. When the store itself fails, all jobs wait.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use icecore_records::Bucket;
 use parking_lot::Mutex;
 use slatedb::ErrorKind;
 
 use super::status::SkippedJob;
+use crate::buckets::levels::Listed;
 use crate::buckets::list;
 use crate::error::Error;
 use crate::inspect::has_vanished;
@@ -31,6 +32,9 @@ const WAIT_MAX_MS: i64 = 3_600_000;
 pub(crate) enum Kind {
     Mend,
     Coarsen,
+    RollUp,
+    Outdated,
+    Cull,
     Fold,
     Clean,
 }
@@ -40,6 +44,9 @@ impl Kind {
         match self {
             Self::Mend => "mend",
             Self::Coarsen => "coarsen",
+            Self::RollUp => "roll_up",
+            Self::Outdated => "retire_outdated",
+            Self::Cull => "cull",
             Self::Fold => "fold",
             Self::Clean => "clean",
         }
@@ -87,10 +94,13 @@ impl SkippedJobs {
     }
 
     /// Forgets what there is nothing left to do of.
-    pub(crate) fn forget_gone(&self, listed: &BTreeSet<Bucket>) {
+    pub(crate) fn forget_gone(&self, listed: &Listed) {
         self.0.lock().retain(|(kind, bucket), _| match kind {
-            Kind::Coarsen => list::covering(listed, *bucket).is_none(),
-            Kind::Mend | Kind::Fold | Kind::Clean => listed.contains(bucket),
+            Kind::Coarsen => list::covering(listed.raw(), *bucket).is_none(),
+            Kind::RollUp => !listed.contains(*bucket),
+            Kind::Mend | Kind::Outdated | Kind::Cull | Kind::Fold | Kind::Clean => {
+                listed.contains(*bucket)
+            }
         });
     }
 
@@ -121,6 +131,7 @@ mod tests {
     use icecore_model::BucketStart;
 
     use super::*;
+    use crate::buckets::levels::LevelSizes;
 
     fn hour(number: u32) -> Bucket {
         Bucket::hour(BucketStart(number * 60))
@@ -161,7 +172,8 @@ mod tests {
         }
         assert_eq!(skipped.list().len(), 2000);
         skipped.failed(Kind::Clean, hour(5000), &cause, 0);
-        let listed = BTreeSet::from_iter((0..5000).map(hour));
+        let hours = (0..5000).map(hour);
+        let listed = Listed::new(hours, LevelSizes::default(), BTreeMap::new());
         skipped.forget_gone(&listed);
         assert_eq!(skipped.list(), [], "built, or not listed");
     }

@@ -130,6 +130,10 @@ pub struct MaintenanceReport {
     pub quarantined: Vec<QuarantinedHour>,
     /// Buckets that joined a larger one around them.
     pub mended: usize,
+    /// Buckets of windows built.
+    pub rolled_up: usize,
+    /// Buckets that were older than the policy keeps them.
+    pub culled: usize,
     /// What failed and was left as it is.
     pub skipped: Vec<SkippedJob>,
     /// Bytes of values read and written.

@@ -49,9 +49,9 @@ async fn orphans(maintenance: &Maintenance, frozen: &FrozenHours) -> Result<Vec<
     let job = stored_job(maintenance).await?;
     let mut hours: BTreeSet<BucketStart> = frozen.keys().copied().collect();
     hours.extend(maintenance.ingest.head().open_hours());
-    let (retired, listed) = (maintenance.buckets.retired(), maintenance.buckets.listed());
+    let (retired, listed) = (maintenance.buckets.retired(), maintenance.buckets.levels());
     let wanted = |bucket: &Bucket| {
-        listed.contains(bucket)
+        listed.contains(*bucket)
             || retired.contains_key(bucket)
             // It may be resumed: what it has written of its target is of use.
             || job.as_ref().is_some_and(|job| job.target == *bucket)
@@ -71,7 +71,7 @@ fn bucket_of(segment: &[u8]) -> Option<Bucket> {
     let known = RecordType::from_number(tag >> 4).is_some_and(RecordType::is_bucket_scoped);
     let size = BucketSize::from_exponent(tag & 0xF)?;
     let start = BucketStart(u32::from_be_bytes(start.try_into().ok()?));
-    (known && size <= ladder::largest()).then_some(Bucket { size, start })
+    (known && ladder::is_written(size)).then_some(Bucket { size, start })
 }
 
 #[cfg(test)]

@@ -22,10 +22,11 @@ use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, stored_job};
+use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, roll_up, stored_job};
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
+use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan, cull, retire_outdated};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
@@ -65,6 +66,10 @@ const AGAIN_MAX: usize = 64;
 enum Job {
     Mend(Overlap),
     Coarsen(CoarsenPlan),
+    RollUp(RollUpPlan),
+    /// Windows that are out of date, to be made again.
+    Outdated(Bucket),
+    Cull(CullPlan),
     Fold(Bucket),
     Clean(Bucket),
 }
@@ -89,6 +94,9 @@ impl Job {
         match self {
             Self::Mend(_) => Kind::Mend,
             Self::Coarsen(_) => Kind::Coarsen,
+            Self::RollUp(_) => Kind::RollUp,
+            Self::Outdated(_) => Kind::Outdated,
+            Self::Cull(_) => Kind::Cull,
             Self::Fold(_) => Kind::Fold,
             Self::Clean(_) => Kind::Clean,
         }
@@ -99,7 +107,9 @@ impl Job {
         match self {
             Self::Mend(Overlap { inside, .. }) => *inside,
             Self::Coarsen(piece) => piece.target,
-            Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
+            Self::RollUp(plan) => plan.target,
+            Self::Cull(plan) => plan.known_by(),
+            Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
     }
 }
@@ -178,14 +188,14 @@ async fn by_itself(maintenance: &Arc<Maintenance>, next_sweep: &mut Instant) -> 
     unless_stopped(maintenance, drop_retired(maintenance, grace)).await?;
     maintenance
         .skipped
-        .forget_gone(&maintenance.buckets.listed());
+        .forget_gone(&maintenance.buckets.levels());
     let now_ms = maintenance.context.clock.now_ms();
     let may_run = |kind, bucket| maintenance.skipped.may_run(kind, bucket, now_ms);
     let Some(job) = next_job(maintenance, false, may_run).await? else {
         return Ok(false);
     };
     let watch = Watch::paced(maintenance);
-    match run_job(maintenance, &job, &watch).await? {
+    match run_job(maintenance, &job, false, &watch).await? {
         // What was held back is flushed by the next tick, and the window is quiet later.
         JobOutcome::Retry(RetryWhen::Later, _) => Ok(false),
         JobOutcome::Retry(RetryWhen::AtOnce, _) => {
@@ -212,6 +222,9 @@ async fn next_job(
     if let Some(piece) = next_piece(maintenance, everything, wanted).await? {
         return Ok(Some(Job::Coarsen(piece)));
     }
+    if let Some(job) = next_of_retention(maintenance, everything, &may_run).await? {
+        return Ok(Some(job));
+    }
     let wanted = |bucket: &Bucket| may_run(Kind::Fold, *bucket);
     if let Some(bucket) = to_fold(maintenance, everything).into_iter().find(wanted) {
         return Ok(Some(Job::Fold(bucket)));
@@ -219,6 +232,37 @@ async fn next_job(
     let wanted = |bucket: &Bucket| may_run(Kind::Clean, *bucket);
     let bucket = to_clean(maintenance, everything).into_iter().find(wanted);
     Ok(bucket.map(Job::Clean))
+}
+
+/// What the policy wants next: windows are made before anything goes.
+async fn next_of_retention(
+    maintenance: &Arc<Maintenance>,
+    everything: bool,
+    may_run: impl Fn(Kind, Bucket) -> bool,
+) -> Result<Option<Job>> {
+    let snapshot = {
+        let frozen = maintenance.ingest.lock_flushes().await;
+        let frozen: BTreeSet<BucketStart> = frozen.keys().copied().collect();
+        RetentionSnapshot::of(maintenance, frozen, everything)
+    };
+    let Some(snapshot) = snapshot else {
+        return Ok(None);
+    };
+    let plan = move || (snapshot.outdated(), snapshot.roll_ups(), snapshot.culls().0);
+    let (outdated, mut roll_ups, culls) = maintenance.context.job_pool.run(plan).await?;
+    let may_retire = |bucket: &Bucket| may_run(Kind::Outdated, *bucket);
+    if let Some(bucket) = outdated.into_iter().find(may_retire) {
+        return Ok(Some(Job::Outdated(bucket)));
+    }
+    roll_ups.retain(|plan| may_run(Kind::RollUp, plan.target));
+    if !roll_ups.is_empty() {
+        let unfinished = stored_job(maintenance).await?.map(|job| job.target);
+        let resumed = roll_ups.iter().position(|p| Some(p.target) == unfinished);
+        let plan = roll_ups.swap_remove(resumed.unwrap_or(0));
+        return Ok(Some(Job::RollUp(plan)));
+    }
+    let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.known_by());
+    Ok(culls.into_iter().find(may_cull).map(Job::Cull))
 }
 
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
@@ -229,11 +273,29 @@ fn to_clean(maintenance: &Maintenance, everything: bool) -> Vec<Bucket> {
 }
 
 /// Does a job. Fails when others would fail in the same way.
-async fn run_job(maintenance: &Arc<Maintenance>, job: &Job, watch: &Watch) -> Result<JobOutcome> {
+async fn run_job(
+    maintenance: &Arc<Maintenance>,
+    job: &Job,
+    everything: bool,
+    watch: &Watch,
+) -> Result<JobOutcome> {
     let (kind, bucket) = (job.kind(), job.bucket());
     let ended = match job {
         Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
         Job::Coarsen(piece) => build(maintenance, piece, watch).await,
+        Job::RollUp(plan) => {
+            let sources = plan.sources.len();
+            let _shown = RunningGuard::new(maintenance, kind, bucket, sources);
+            roll_up(maintenance, plan, watch).await.map(drop)
+        }
+        Job::Outdated(bucket) => {
+            let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
+            retire_outdated(maintenance, *bucket, everything, watch).await
+        }
+        Job::Cull(plan) => {
+            let _shown = RunningGuard::new(maintenance, kind, bucket, plan.buckets.len());
+            cull(maintenance, plan, everything, watch).await.map(drop)
+        }
         Job::Fold(bucket) => refresh(maintenance, *bucket, watch).await,
         Job::Clean(bucket) => {
             let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
@@ -274,21 +336,33 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
     ingest::flush_all(&maintenance.ingest).await?;
     maintenance
         .skipped
-        .forget_gone(&maintenance.buckets.listed());
+        .forget_gone(&maintenance.buckets.levels());
     // What failed, and what is done once: a bucket may be dirty again after a fold.
     let mut over: BTreeSet<(Kind, Bucket)> = BTreeSet::new();
     let mut again = 0;
-    while let Some(job) = next_job(maintenance, true, |k, b| !over.contains(&(k, b))).await? {
+    let mut drops_before_more = false;
+    loop {
+        let job = next_job(maintenance, true, |k, b| !over.contains(&(k, b))).await?;
+        let Some(job) = job else {
+            // Windows that were out of date are made again once the old ones are gone.
+            if std::mem::take(&mut drops_before_more) {
+                let grace = grace_of_run(maintenance).await?;
+                unless_stopped(maintenance, drop_retired(maintenance, grace)).await?;
+                continue;
+            }
+            break;
+        };
         let watch = Watch::unpaced(maintenance);
-        let ended = run_job(maintenance, &job, &watch).await;
+        let ended = run_job(maintenance, &job, true, &watch).await;
         report.add(&watch);
         let (kind, bucket) = (job.kind(), job.bucket());
         match ended? {
             JobOutcome::Done => {
                 report.count(&job);
-                if matches!(kind, Kind::Fold | Kind::Clean) {
+                if matches!(kind, Kind::Fold | Kind::Clean | Kind::Outdated) {
                     over.insert((kind, bucket));
                 }
+                drops_before_more |= kind == Kind::Outdated;
             }
             JobOutcome::Retry(when, _) if again < AGAIN_MAX => {
                 again += 1;
@@ -315,6 +389,8 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         retired = report.retired,
         folded = report.folded,
         mended = report.mended,
+        rolled_up = report.rolled_up,
+        culled = report.culled,
         skipped = report.skipped.len(),
         bytes_read = report.bytes_read,
         bytes_written = report.bytes_written,
@@ -324,14 +400,19 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
     Ok(report)
 }
 
+/// How long retired buckets stay when somebody asks for everything: the grace time is for readers
+/// in other programs.
+async fn grace_of_run(maintenance: &Maintenance) -> Result<Duration> {
+    if maintenance.context.engine.is_read_elsewhere().await? {
+        Ok(maintenance.context.options.maintenance.grace)
+    } else {
+        Ok(Duration::ZERO)
+    }
+}
+
 /// Waits until the store has let go of what was replaced.
 async fn rest(maintenance: &Arc<Maintenance>) -> Result<()> {
-    // The grace time is for readers in other programs.
-    let grace = if maintenance.context.engine.is_read_elsewhere().await? {
-        maintenance.context.options.maintenance.grace
-    } else {
-        Duration::ZERO
-    };
+    let grace = grace_of_run(maintenance).await?;
     while drop_retired(maintenance, grace).await? > 0 {}
     // What follows takes as long as SlateDB's compactor does.
     info!("compacting and collecting garbage");
@@ -543,6 +624,9 @@ impl MaintenanceReport {
                 self.coarsened += 1;
                 self.retired += piece.sources.len();
             }
+            Job::RollUp(_) => self.rolled_up += 1,
+            Job::Cull(plan) => self.culled += plan.buckets.len(),
+            Job::Outdated(_) => {}
             Job::Fold(_) => self.folded += 1,
             Job::Clean(_) => {}
         }

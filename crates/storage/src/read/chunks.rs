@@ -58,6 +58,14 @@ pub(super) fn look_up_stored(
     let mut chunks: StoredChunks = vec![None; places.len()];
     for (bucket, offsets) in by_bucket(resolved, &places, |_| true) {
         let stored = &resolved.stored[places.clone()];
+        if resolved.buckets[bucket].1.resolution_ms > 0 {
+            // Windows are no samples (`super::windows`).
+            let nothing = Arc::new(Chunk::empty());
+            offsets
+                .iter()
+                .for_each(|at| chunks[*at] = Some(Arc::clone(&nothing)));
+            continue;
+        }
         let ids = offsets.iter().map(|at| stored[*at].id.0);
         let mut next = offsets.iter();
         let known = &resolved.buckets[bucket].0.cache.chunks;
@@ -86,7 +94,7 @@ pub(super) fn look_up_stored(
 }
 
 /// Offsets of the wanted places, by bucket, ascending by id.
-fn by_bucket(
+pub(super) fn by_bucket(
     resolved: &Resolution,
     places: &Range<usize>,
     wanted: impl Fn(usize) -> bool,

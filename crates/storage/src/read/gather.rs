@@ -66,7 +66,7 @@ pub(super) async fn gather<G: Gather>(
     };
     for matchers in selectors {
         gathering.add_head(matchers).await?;
-        let leased = reader.buckets.lease(range_ms.0, range_ms.1);
+        let leased = reader.lease_finest(range_ms).leased;
         let views = views_of(reader, &leased)?;
         let (cut, whole): (Vec<_>, Vec<_>) =
             (views.into_iter()).partition(|view| is_cut(view.bucket, range_ms));

@@ -296,7 +296,7 @@ async fn all_texts(reader: &Arc<Reader>, query: &LabelQuery, mut texts: Texts) -
     };
     let mut texts = reader.context.pool.run(of_head).await?;
     count(&texts)?;
-    let leased = reader.buckets.lease(range_ms.0, range_ms.1);
+    let leased = reader.lease_finest(range_ms).leased;
     let views = views_of(reader, &leased)?;
     let (cut, whole): (Vec<_>, Vec<_>) =
         (views.into_iter()).partition(|view| is_cut(view.bucket, range_ms));

@@ -21,6 +21,7 @@ mod columns;
 mod exemplars;
 mod gather;
 mod labels;
+pub(crate) mod levels;
 mod postings;
 mod presence;
 mod resolve;
@@ -28,6 +29,7 @@ mod samples;
 mod select;
 mod statistics;
 mod unite;
+mod windows;
 
 pub use exemplars::ExemplarQuery;
 pub(crate) use exemplars::exemplars;
@@ -39,9 +41,13 @@ pub(crate) use select::SelectStream;
 pub use statistics::{Cardinality, NamedCount};
 pub(crate) use statistics::{cardinality, head_cardinality};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::buckets::Buckets;
+use icecore_model::rollup::{RollupChoice, WindowFields};
+use icecore_model::{BucketStart, Levels, RolledTime};
+
+use crate::buckets::{Buckets, LeasedBuckets};
 use crate::context::Context;
 use crate::ingest::head::Head;
 
@@ -52,7 +58,54 @@ pub(crate) struct Reader {
     head: Option<Arc<Head>>,
 }
 
+/// Buckets to read, and which level answers which part of the time.
+pub(crate) struct LeasedLevels {
+    pub(crate) leased: LeasedBuckets,
+    pub(crate) levels: Levels,
+}
+
 impl Reader {
+    /// The hours that the head has something of. Asked before buckets are leased: an hour that is
+    /// flushed in between is then known twice, not never.
+    fn head_hours(&self) -> BTreeSet<BucketStart> {
+        match &self.head {
+            Some(head) if !self.buckets.levels().rolled().is_empty() => head.open_hours(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// The range that has to be read so that windows that begin before it are whole, and so are
+    /// those that an evaluation between two windows is rounded down to.
+    fn widened(&self, (start_ms, end_ms): (i64, i64), rolled: RolledTime) -> (i64, i64) {
+        let levels = self.buckets.levels();
+        match (rolled, levels.rolled().keys().next_back()) {
+            (RolledTime::Windows(..), Some(coarsest)) => {
+                (start_ms.saturating_sub(2 * coarsest.ms()), end_ms)
+            }
+            _ => (start_ms, end_ms),
+        }
+    }
+
+    /// Leases what answers a range, both ends included.
+    fn lease(
+        &self,
+        head_hours: &BTreeSet<BucketStart>,
+        range_ms: (i64, i64),
+        wanted: (&RollupChoice, WindowFields),
+    ) -> LeasedLevels {
+        let (leased, levels) = self.buckets.lease_chosen(|listed| {
+            let plan = levels::plan(listed, head_hours, range_ms, wanted);
+            (plan.buckets, plan.levels)
+        });
+        LeasedLevels { leased, levels }
+    }
+
+    /// The same for the finest level that there is.
+    fn lease_finest(&self, range_ms: (i64, i64)) -> LeasedLevels {
+        let wanted = (&RollupChoice::default(), WindowFields::NONE);
+        self.lease(&self.head_hours(), range_ms, wanted)
+    }
+
     pub(crate) fn new(
         context: &Arc<Context>,
         buckets: &Arc<Buckets>,

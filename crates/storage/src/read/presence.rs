@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
+use icecore_model::rollup::WindowFields;
 use icecore_model::{BucketSize, HOUR_MS};
 use icecore_records::bucket_meta::BucketMeta;
+use icecore_records::rollup_series::Decoder;
 use icecore_records::{Bucket, SeriesId, exemplar_series, key};
 use roaring::RoaringBitmap;
 
@@ -18,7 +20,7 @@ use crate::cache::Chunk;
 use crate::error::{Error, Result};
 use crate::read::Reader;
 use crate::slate::fetch::fetch;
-use crate::stored::is_lost;
+use crate::stored::{self, is_lost};
 
 /// Series that are looked into at a time.
 const BATCH_SERIES: usize = 1024;
@@ -95,6 +97,9 @@ async fn with_samples(
     ids: Vec<u32>,
     range_ms: (i64, i64),
 ) -> Result<Vec<u32>> {
+    if meta.resolution_ms > 0 {
+        return with_windows(reader, (from, meta), &ids, range_ms).await;
+    }
     let stored = ids.iter().map(|id| StoredAt {
         bucket: 0,
         id: SeriesId(*id),
@@ -123,6 +128,36 @@ async fn with_samples(
         Ok::<_, Error>(present.map(|(id, _)| id).collect())
     };
     reader.context.pool.run(decode).await?
+}
+
+/// The same for a bucket of windows, where a window counts whole.
+async fn with_windows(
+    reader: &Arc<Reader>,
+    (from, meta): (&BucketView, &BucketMeta),
+    ids: &[u32],
+    range_ms: (i64, i64),
+) -> Result<Vec<u32>> {
+    let (start_ms, end_ms) = whole_hours(range_ms);
+    let start_ms = start_ms.saturating_sub(i64::from(meta.resolution_ms) - 1);
+    let range = start_ms.max(from.bucket.start_ms())..end_ms.min(from.bucket.end_ms());
+    let gets = reader.context.options.read.concurrent_gets;
+    let key_of = |id| key::rollup_series(from.bucket, id);
+    let records = fetch(&from.view, ids, key_of, false, gets).await?;
+    let (bucket, from) = (from.bucket, from.clone());
+    let find = move || {
+        let (mut found, mut decoder) = (Vec::new(), Decoder::default());
+        for record in records {
+            let (id, value, range) = (record.id, &record.value, range.clone());
+            let windows =
+                stored::window_columns(bucket, id, value, WindowFields::NONE, range, &mut decoder)?;
+            let lost = from.lost_by(id);
+            let is_there = |start_ms: &i64| !is_lost(&lost, *start_ms);
+            found.extend(windows.starts.iter().any(is_there).then_some(id.0));
+        }
+        found.sort_unstable();
+        Ok::<_, Error>(found)
+    };
+    reader.context.pool.run(find).await?
 }
 
 fn has_samples(chunk: &Chunk, (start_ms, end_ms): (i64, i64)) -> bool {

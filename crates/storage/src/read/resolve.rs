@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use icecore_model::{Labels, Matcher, MemoryBudget, Reservation, SelectHints};
+use icecore_model::rollup::{RollupChoice, WindowFields};
+use icecore_model::{Labels, Levels, Matcher, MemoryBudget, Reservation, RolledTime, SelectHints};
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{SeriesId, forward_index, key};
 use roaring::RoaringBitmap;
@@ -21,7 +22,7 @@ use crate::cache::PartCopy;
 use crate::cache::ReadCache;
 use crate::error::{Error, Result};
 use crate::ingest::head::{HeadSelection, SeriesLabels, SeriesRef};
-use crate::read::Reader;
+use crate::read::{LeasedLevels, Reader};
 use crate::slate::fetch::join_bounded;
 use crate::slate::fetch::{FetchedRecord, fetch};
 use crate::slate::read_view::View;
@@ -45,6 +46,8 @@ pub(crate) struct Resolution {
     pub(super) head_parts: Vec<PartCopy>,
     /// Whether what the parts decode to is kept in the cache.
     pub(super) keeps_head: bool,
+    /// Which level answers which part of the time.
+    pub(super) levels: Arc<Levels>,
     /// What all of it takes from the query's memory.
     pub(super) _held: Option<Reservation>,
 }
@@ -131,6 +134,11 @@ pub(crate) async fn resolve_series(
     let (wanted, labels_only) = (matchers.to_vec(), hints.labels_only);
     let (head, cache) = (reader.head.clone(), Arc::clone(reader.buckets.cache()));
     let memory = hints.memory.clone();
+    let head_hours = reader.head_hours();
+    let (choice, fields) = match hints.rolled {
+        RolledTime::Samples => (RollupChoice::default(), WindowFields::NONE),
+        RolledTime::Windows(choice, fields) => (choice, fields),
+    };
     let select = move || {
         let found = head.map(|head| head.select(&wanted, range_ms, labels_only, &cache));
         let found = found.unwrap_or_default();
@@ -143,7 +151,7 @@ pub(crate) async fn resolve_series(
         .map_or(0, |head| head.series.load(Relaxed));
     let is_small = in_memory <= SMALL_SERIES;
     let (in_head, head_held) = reader.context.pool.run_small(is_small, select).await??;
-    let leased = reader.buckets.lease(range_ms.0, range_ms.1);
+    let LeasedLevels { leased, levels } = reader.lease(&head_hours, range_ms, (&choice, fields));
     let views = views_of(reader, &leased)?;
     let mut searches = Vec::with_capacity(views.len());
     for view in views {
@@ -156,6 +164,7 @@ pub(crate) async fn resolve_series(
         series_max: reader.context.options.read.series_max,
         limit: hints.series_limit.unwrap_or(usize::MAX),
         memory: hints.memory.clone(),
+        levels,
         _head_held: head_held,
     };
     found.check_count(found.matching.iter().map(|m| m.ids.len()).max())?;
@@ -312,6 +321,7 @@ struct Found {
     /// Series of the answer.
     limit: usize,
     memory: Memory,
+    levels: Levels,
     /// Memory of what was copied from the head.
     _head_held: Option<Reservation>,
 }
@@ -344,7 +354,7 @@ impl Found {
         self.check_count(Some(self.in_head.series.len()))?;
         let keeps_head =
             (self.cache).has_room_for(self.in_head.parts.iter().map(PartCopy::decoded_bytes).sum());
-        let memory = self.memory.clone();
+        let (memory, levels) = (self.memory.clone(), self.levels.clone());
         let resolved = if self.matching.iter().all(|found| found.ids.is_empty()) {
             self.only_head(keeps_head)
         } else {
@@ -352,6 +362,7 @@ impl Found {
         };
         let held = reserve(&memory, resolved.heap_bytes())?;
         Ok(Resolution {
+            levels: Arc::new(levels),
             _held: held,
             ..resolved
         })
@@ -377,6 +388,7 @@ impl Found {
             stored: Vec::new(),
             head_parts: parts,
             keeps_head,
+            levels: Arc::default(),
             _held: None,
         }
     }
@@ -419,6 +431,7 @@ impl Found {
             stored: stored.into_iter().map(stored_at).collect(),
             head_parts: in_head.parts,
             keeps_head,
+            levels: Arc::default(),
             _held: None,
         })
     }

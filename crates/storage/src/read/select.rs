@@ -3,12 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use icecore_model::{BoxFuture, Selection, SeriesSamples, SeriesStream, SourceError};
+use icecore_model::{
+    BoxFuture, Levels, RolledTime, Selection, SeriesSamples, SeriesStream, SourceError,
+};
 
 use super::assemble::{SeriesChunks, assemble};
 use super::chunks::{StoredChunks, decode_missing, head_chunks, look_up_stored, read_missing};
 use super::columns::Columns;
 use super::resolve::{Resolution, ResolvedSeries, resolve_series};
+use super::windows;
 use crate::cache::Chunk;
 use crate::error::{Error, Result};
 use crate::read::Reader;
@@ -31,6 +34,7 @@ pub(crate) struct SelectStream {
     samples_left: usize,
     samples_limit: usize,
     labels_only: bool,
+    rolled: RolledTime,
     /// Series of the next batch.
     batch_series: usize,
 }
@@ -43,7 +47,7 @@ impl SelectStream {
             end_ms,
             hints,
         } = selection;
-        let range_ms = (start_ms, end_ms);
+        let range_ms = reader.widened((start_ms, end_ms), hints.rolled);
         let resolved = resolve_series(reader, &matchers, range_ms, &hints).await?;
         reader.context.metrics.selections.add(1);
         let samples_max = reader.context.options.read.samples_max;
@@ -59,6 +63,7 @@ impl SelectStream {
             samples_left: samples_limit,
             samples_limit,
             labels_only: hints.labels_only,
+            rolled: hints.rolled,
             batch_series: FIRST_BATCH_SERIES.min(reader.context.options.read.batch_series),
         })
     }
@@ -109,6 +114,7 @@ impl SelectStream {
 
     async fn read(&mut self, batch: Range<usize>) -> Result<Vec<SeriesSamples>> {
         let (start_ms, end_ms) = self.range_ms;
+        let all = batch.clone();
         let columns = self.columns.take();
         let columns = columns.unwrap_or_else(|| Columns::new(start_ms, end_ms));
         let work = Batch {
@@ -149,7 +155,7 @@ impl SelectStream {
         };
         let (series, columns) = made?;
         self.columns = Some(columns);
-        Ok(series)
+        windows::complete(&self.reader, &self.resolved, all, series, self.rolled).await
     }
 }
 
@@ -218,7 +224,7 @@ fn take<'s, T>(slice: &mut &'s [T], len: usize) -> &'s [T] {
 }
 
 /// The places of neighbouring series.
-fn places_of(series: &[ResolvedSeries]) -> Range<usize> {
+pub(super) fn places_of(series: &[ResolvedSeries]) -> Range<usize> {
     match (series.first(), series.last()) {
         (Some(first), Some(last)) => first.stored.start as usize..last.stored.end as usize,
         _ => 0..0,
@@ -228,6 +234,10 @@ fn places_of(series: &[ResolvedSeries]) -> Range<usize> {
 impl SeriesStream for SelectStream {
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>> {
         Box::pin(async move { self.next().await.map_err(SourceError::from) })
+    }
+
+    fn levels(&self) -> Vec<Arc<Levels>> {
+        vec![Arc::clone(&self.resolved.levels)]
     }
 }
 

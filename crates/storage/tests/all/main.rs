@@ -24,6 +24,7 @@ mod process;
 mod quarantine;
 mod recovery;
 mod requests;
+mod rollup;
 mod round_trip;
 mod snapshots;
 mod support;

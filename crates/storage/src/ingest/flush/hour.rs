@@ -37,10 +37,15 @@ pub(super) struct WrittenHour {
     order: Arc<LabelOrder>,
     /// The commit.
     handle: WriteHandle,
+    /// Buckets of windows that it makes out of date.
+    outdated: Vec<OutdatedWindows>,
     records: u64,
     pub(super) bytes: u64,
     started: Instant,
 }
+
+/// A bucket of windows, and its hours that were written to after it was made.
+type OutdatedWindows = (Bucket, BTreeSet<BucketStart>);
 
 /// Writes what the head has frozen of an hour to its place among the listed buckets. The caller
 /// holds the flush lock.
@@ -74,12 +79,14 @@ pub(super) async fn write_hour(
     let removed = strip_before_flush(&ingest.buckets, bucket, &flush.meta, &ids).await?;
     removed.take_from(&mut flush.meta);
     flush.write_samples(&ids).await?;
+    let outdated = flush.outdate_windows().await?;
     let handle = flush.commit(cursor).await?;
     Ok(WrittenHour {
         hour,
         bucket,
         order: flush.order,
         handle,
+        outdated,
         records: flush.writer.records_written,
         bytes: flush.writer.bytes_written,
         started,
@@ -99,7 +106,7 @@ pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: Vec<WrittenHour>
     }
     failpoint::pass("flush.committed");
     for hour in &written {
-        ingest.buckets.insert(hour.bucket);
+        ingest.buckets.insert(hour.bucket, &hour.outdated);
         ingest.buckets.recent().note(hour.bucket, now_ms);
     }
     let head = Arc::clone(&ingest.head);
@@ -329,6 +336,27 @@ impl HourFlush<'_> {
         meta.exemplars += assembled.exemplars.len() as u64;
         meta.min_timestamp_ms = meta.min_timestamp_ms.min(assembled.first_ms);
         meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
+    }
+
+    /// Says, in the batch of the commit, that windows of the hour are out of date.
+    async fn outdate_windows(&mut self) -> Result<Vec<OutdatedWindows>> {
+        let hour = self.place.hour.start;
+        let around: Vec<Bucket> = {
+            let levels = self.ingest.buckets.levels();
+            levels.rolled_around(hour).collect()
+        };
+        let mut outdated = Vec::with_capacity(around.len());
+        for bucket in around {
+            let mut meta = read_meta(self.ingest, bucket).await?;
+            if let Err(at) = meta.dirty_hours.binary_search(&hour.minutes()) {
+                meta.dirty_hours.insert(at, hour.minutes());
+            }
+            let value = bucket_meta::encode(&meta).into();
+            self.writer.put(key::bucket_meta(bucket), value);
+            let hours = meta.dirty_hours.into_iter().map(BucketStart);
+            outdated.push((bucket, hours.collect()));
+        }
+        Ok(outdated)
     }
 
     /// The last batch: once it is durable the bucket is listed and holds everything up to the

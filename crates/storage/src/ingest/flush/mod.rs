@@ -55,7 +55,7 @@ pub use quarantine::QuarantinedHour;
 pub(crate) use quarantine::{Quarantine, Retry, time_of};
 pub(crate) use totals::{flush_totals, load_totals};
 
-use crate::buckets::stored_list;
+use crate::buckets::{raw_of, stored_list};
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest::Ingest;
@@ -195,7 +195,7 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
     let backfill = Backfill::of(hours.iter().copied(), now_ms);
     // As the store has it: a flush that did not come to its end may have listed buckets that memory
     // does not know of. What lies there is joined, never replaced.
-    let mut listed = stored_list(&ingest.context.engine.live_view()).await?;
+    let mut listed = raw_of(&stored_list(&ingest.context.engine.live_view()).await?);
     let mut result = Ok(());
     let mut group = Group::default();
     for hour in hours {

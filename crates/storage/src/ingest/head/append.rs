@@ -19,7 +19,7 @@ use super::batch::{BatchBuffers, Column, PendingHistogram};
 use super::cursor::{HourRange, PageCursor, Touched};
 use super::registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 use super::replay::ReplayedSeries;
-use super::sequencer::{Sequencer, TooManyHours};
+use super::sequencer::{NotAdmitted, Sequencer};
 use super::slot::Slot;
 use super::totals::DeltaCounts;
 
@@ -63,9 +63,12 @@ impl Head {
         batch: &mut BatchBuffers,
         time: AppendTime,
         open_hours_max: usize,
-    ) -> Result<AppendReceipt, TooManyHours> {
+    ) -> Result<AppendReceipt, NotAdmitted> {
         let mut sequencer = self.sequencer.lock();
         sequencer.admit(batch.hours(), open_hours_max, time.now_ms)?;
+        if batch.hours().any(|hour| self.refuses(hour)) {
+            return Err(NotAdmitted::TooOld);
+        }
         let series_before = self.series.load(Relaxed);
         let created = self.create_series(&mut sequencer, batch);
         if !created.is_empty() {

@@ -308,6 +308,13 @@ impl<'h> WriteBatch<'h> {
             ));
             return false;
         }
+        if self.head.refuses(hour) {
+            self.refuse(
+                "too old sample: what was stored at its time has been rolled up or culled (retention)"
+                    .into(),
+            );
+            return false;
+        }
         if self.head.is_closed(hour) {
             self.refuse(
                 "sample of an hour that cannot be flushed and takes no more: the status of maintenance says why"

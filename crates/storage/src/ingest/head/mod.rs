@@ -20,6 +20,7 @@ mod accumulate;
 mod append;
 mod batch;
 mod cursor;
+mod floor;
 mod freeze;
 mod index;
 mod label_order;
@@ -45,13 +46,14 @@ use roaring::RoaringBitmap;
 pub(crate) use append::{AppendTime, MetadataMap};
 pub(crate) use batch::BatchBuffers;
 pub use batch::WriteBatch;
+pub(crate) use floor::TimeFloor;
 pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
 use label_order::Ranked;
 pub(crate) use label_table::SeriesLabels;
 pub(crate) use registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 pub(crate) use replay::{ReplayedBlock, ReplayedSeries, UNDEFINED};
-pub(crate) use sequencer::{LiveHours, OpenHour, Sequencer, TooManyHours};
+pub(crate) use sequencer::{LiveHours, NotAdmitted, OpenHour, Sequencer};
 pub(crate) use slot::{HourPart, Slot, overlay};
 pub(crate) use totals::{Totals, unix_seconds};
 
@@ -75,6 +77,8 @@ pub(crate) struct Head {
     index: RwLock<Index>,
     pages: Box<[OnceLock<Page>]>,
     sequencer: Mutex<Sequencer>,
+    /// Which hours take no samples.
+    floor: RwLock<TimeFloor>,
     pub(crate) metadata: RwLock<MetadataMap>,
     /// Running totals of deltas. Locked behind the sequencer.
     pub(crate) totals: Mutex<Totals>,
@@ -134,6 +138,7 @@ impl Head {
                 .map(|_| OnceLock::new())
                 .collect(),
             sequencer: Mutex::new(sequencer),
+            floor: RwLock::default(),
             metadata: RwLock::default(),
             sample_bytes: AtomicIsize::new(0),
             index_bytes: AtomicUsize::new(0),

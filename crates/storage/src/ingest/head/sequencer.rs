@@ -49,9 +49,14 @@ impl LiveHours {
     }
 }
 
-/// A request would open hours of long ago, and as many are open as may be.
+/// Why a request is not appended now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TooManyHours;
+pub(crate) enum NotAdmitted {
+    /// It would open hours of long ago, and as many are open as may be.
+    TooManyHours,
+    /// Hours of it became too old while it was decoded.
+    TooOld,
+}
 
 pub(crate) struct Sequencer {
     pub(crate) next_seq: u64,
@@ -135,12 +140,12 @@ impl Sequencer {
         mut hours: impl Iterator<Item = BucketStart>,
         open_max: usize,
         now_ms: i64,
-    ) -> Result<(), TooManyHours> {
+    ) -> Result<(), NotAdmitted> {
         let live = LiveHours::at(now_ms);
         let opens =
             |hour: BucketStart| !live.contains(hour) && !self.open_hours.contains_key(&hour);
         if hours.any(opens) && self.distant_count(now_ms) >= open_max {
-            Err(TooManyHours)
+            Err(NotAdmitted::TooManyHours)
         } else {
             Ok(())
         }

@@ -29,6 +29,7 @@ use super::postings::Postings;
 use super::report::{Findings, ProblemKind};
 use super::samples::SampleCheck;
 use super::series::SeriesCheck;
+use crate::buckets::raw_of;
 use crate::error::Result;
 
 pub(super) struct BucketCheck {
@@ -69,7 +70,7 @@ impl BucketCheck {
         let listed = listed.unwrap_or_default();
         self.listed = listed.contains(&self.bucket);
         let start_ms = self.bucket.start_ms();
-        let covered = listed
+        let covered = raw_of(&listed)
             .iter()
             .any(|listed| listed.size > self.bucket.size && listed.contains(start_ms));
         if !self.listed && self.passing(view, covered).await? {

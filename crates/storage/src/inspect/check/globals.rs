@@ -16,6 +16,7 @@ use super::super::overview::scope_of;
 use super::super::still::{Record, StillView};
 use super::journal::JournalCheck;
 use super::report::{Findings, ProblemKind};
+use crate::buckets::ladder;
 use crate::error::Result;
 
 pub(super) struct GlobalCheck {
@@ -158,7 +159,12 @@ impl GlobalCheck {
             }
             // A larger bucket takes the place of smaller ones in the batch that lists it: a sample
             // of both would be read twice.
-            let around = larger(*bucket).find(|larger| self.listed.contains(larger));
+            // Windows hold the time of the samples that they were made of.
+            let is_raw = ladder::is_raw(bucket.size);
+            let around = larger(*bucket).filter(|larger| is_raw && ladder::is_raw(larger.size));
+            let around = around
+                .into_iter()
+                .find(|larger| self.listed.contains(larger));
             if let Some(around) = around {
                 let reason =
                     format!("bucket {bucket} lies inside bucket {around}, both are listed");

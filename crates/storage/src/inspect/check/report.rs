@@ -115,6 +115,8 @@ pub struct CheckCounts {
     pub histogram_samples: u64,
     pub exemplars: u64,
     pub start_timestamps: u64,
+    /// Windows of samples that were rolled up.
+    pub windows: u64,
     /// Columns of timestamps that series of a coarse bucket share.
     pub time_columns: u64,
     pub label_pairs: u64,
@@ -152,6 +154,7 @@ impl CheckCounts {
             histogram_samples,
             exemplars,
             start_timestamps,
+            windows,
             time_columns,
             label_pairs,
             postings,
@@ -171,6 +174,7 @@ impl CheckCounts {
         self.histogram_samples += histogram_samples;
         self.exemplars += exemplars;
         self.start_timestamps += start_timestamps;
+        self.windows += windows;
         self.time_columns += time_columns;
         self.label_pairs += label_pairs;
         self.postings += postings;

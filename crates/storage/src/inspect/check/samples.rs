@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use icecore_model::BucketSize;
+use icecore_records::rollup_series::{self, RollupRecord};
 use icecore_records::{
     Bucket, HistogramEntry, ParsedKey, SeriesId, exemplar_series, gorilla, histogram_series,
     start_timestamps,
@@ -101,7 +102,8 @@ impl SampleCheck {
             ParsedKey::ExemplarSeries { series, .. } => {
                 (series, self.exemplars_of(record, findings))
             }
-            ParsedKey::RollupSeries { series, .. } | ParsedKey::RollupHistograms { series, .. } => {
+            ParsedKey::RollupSeries { series, .. } => (series, self.windows(record, findings)),
+            ParsedKey::RollupHistograms { series, .. } => {
                 (series, self.unknown_format(record, findings))
             }
             _ => return,
@@ -204,7 +206,33 @@ impl SampleCheck {
         Ok(())
     }
 
-    /// Rollups are written by later versions.
+    /// What a window holds lies in it and fits together.
+    fn windows(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
+        let parsed = RollupRecord::parse(self.bucket, &record.value)?;
+        let width_ms = parsed.resolution().ms();
+        let windows = rollup_series::decode_windows(self.bucket, &record.value)?;
+        let starts = windows.iter().map(|window| window.start_ms);
+        self.times(starts, true, record, findings);
+        for window in &windows {
+            let last_ms = window.start_ms + width_ms - 1;
+            self.note_range(&[window.start_ms, last_ms]);
+            let samples = window.all().map_or(0, |all| all.samples());
+            self.floats += samples;
+            findings.counts.windows += 1;
+            let Some(interior) = &window.interior else {
+                continue;
+            };
+            let inside = window.start_ms + 1..=last_ms;
+            let (first, last) = (interior.first_ms, interior.last_ms);
+            if !inside.contains(&first) || !inside.contains(&last) || first > last {
+                let reason = format!("samples from {first} to {last} are not in their window");
+                findings.problem(ProblemKind::Time, &record.key, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// They are written by later versions.
     fn unknown_format(&self, record: &Record, findings: &mut Findings) -> Decoded {
         findings.counts.unknown_records += 1;
         if findings.counts.unknown_records == 1 {

@@ -82,6 +82,11 @@ impl<'s> Batches<'s> {
         }
     }
 
+    /// How many ids there are.
+    pub(super) fn total(&self) -> u32 {
+        self.map.len()
+    }
+
     /// Reads the next batch; `None` behind the last id.
     pub(super) async fn read(&mut self, view: &View) -> Result<Option<Batch>> {
         if self.next >= self.map.len() {
@@ -91,9 +96,15 @@ impl<'s> Batches<'s> {
         let mut reads = Vec::new();
         for (source, old_ids) in self.old_ids(ids.end) {
             let meta = &self.sources[source].meta;
-            let mut kinds = vec![RecordKind::Floats];
-            kinds.extend(meta.has_histograms.then_some(RecordKind::Histograms));
-            kinds.extend((meta.exemplars > 0).then_some(RecordKind::Exemplars));
+            let mut kinds = Vec::new();
+            if meta.resolution_ms > 0 {
+                // Those of histograms lie right behind.
+                kinds.push(RecordKind::Windows);
+            } else {
+                kinds.push(RecordKind::Floats);
+                kinds.extend(meta.has_histograms.then_some(RecordKind::Histograms));
+                kinds.extend((meta.exemplars > 0).then_some(RecordKind::Exemplars));
+            }
             let bucket = self.sources[source].bucket;
             for kind in kinds {
                 reads.push(scan(view, source, bucket, kind, old_ids.clone()));

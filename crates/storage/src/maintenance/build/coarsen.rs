@@ -1,65 +1,25 @@
 //! Coarsening: the buckets of a window become one larger bucket that holds columns.
 //!
-//! ```text
-//! job record ─► hold back flushes ─► series map ─► forward records ─► index
-//!    ─► samples ─► verify ─► commit: target listed, sources retired, job gone
-//! ```
-//!
 //! Holds always:
-//! - Until the commit the target is not listed and nobody reads it; after it nobody writes the
-//!   sources.
-//! - The sources are everything that is listed in the target's window, when it is held back and
+//! - After the commit nobody writes the sources. What comes in meanwhile goes to the target.
+//! - The sources are everything raw that is listed in the target's window, when it is held back and
 //!   again at the commit. A flush may list a bucket there until then: the job is planned again.
-//! - From its begin to its commit no hour of the window is flushed, so the sources stand still and
-//!   need no snapshot. What comes in meanwhile goes to the target.
-//! - Everything is put and depends on the sources alone: an interrupted job that goes on at its
-//!   cursor, or starts over, ends in the same bytes. If a source was written to in between, what
-//!   was written of the target is dropped first.
 //! - No source has tombstones: they are cleaned before, and a deletion waits for the end of the
 //!   job, and the next job for the deletion.
-//! - A source that cannot be read ends the job: hours stay as they are rather than losing
-//!   something.
 //!
-//! Elsewhere: what is coarsened and when (`crate::maintenance::plan`), what becomes of the sources
-//! (`crate::maintenance::retire`), buckets that overlap (`super::mend`).
+//! Elsewhere: how a bucket is built (`super::job`), what is coarsened and when
+//! (`crate::maintenance::plan`), what becomes of the sources (`crate::maintenance::retire`),
+//! buckets that overlap (`super::mend`).
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use icecore_records::maintenance_job::{self, Counts, Job, JobKind, Phase};
-use icecore_records::{Bucket, key};
-use tracing::{info, warn};
+use icecore_records::Bucket;
 
 use super::super::pace::Watch;
-use super::super::retire::{empty_buckets, segments_of};
-use super::clean_bucket;
-use super::commit;
-use super::phases::{Build, BuildError};
-use super::series_map::UnsortedRun;
-use super::sources::{self, Source, read_sources};
-use super::writer::JobWriter;
-use crate::error::{Error, Result};
+use super::job::{self, Outcome};
+use super::{clean_bucket, commit, sources};
+use crate::error::Result;
 use crate::maintenance::Maintenance;
-use crate::slate::read_view::{ScanKind, View};
-
-/// How long dropping what an abandoned job has written may take.
-const CLEAR_PATIENCE: Duration = Duration::from_secs(60);
-
-/// What a job did.
-#[cfg_attr(not(feature = "testing"), expect(unreachable_pub))]
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    pub sources: usize,
-    pub series: u64,
-    /// Floats and histograms.
-    pub samples: u64,
-    /// Bytes of keys and values, before SlateDB compresses them.
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    /// Whether it went on where an earlier one was interrupted.
-    pub resumed: bool,
-    pub seconds: f64,
-}
 
 /// Builds `target` out of `sources` and lets it take their place.
 pub(crate) async fn coarsen(
@@ -79,7 +39,6 @@ pub(crate) async fn coarsen_until(
     watch: &Watch,
     writes_max: Option<u64>,
 ) -> Result<Outcome> {
-    let started = std::time::Instant::now();
     let sorted = sources::check(target, sources)?;
     // What was deleted does not come along.
     for source in &sorted {
@@ -91,80 +50,7 @@ pub(crate) async fn coarsen_until(
         check_listed(maintenance, target, &sorted).map_err(|reason| watch.stale(reason))?;
         turn.begin(target, &frozen)?
     };
-    let view = maintenance.context.engine.live_view();
-    let mut sources = read_sources(&view, &sorted).await?;
-    let (job, resumed) = job_for(maintenance, target, &sources).await?;
-    let mut build = Build {
-        maintenance,
-        watch,
-        writer: JobWriter::new(maintenance, watch, job, writes_max),
-    };
-    let mut resumed = resumed;
-    if !resumed {
-        build.begin().await?;
-    }
-    while let Err(stopped) = build.run(&sources).await {
-        let UnsortedRun { source, id } = match stopped {
-            BuildError::UnsortedRun(unsorted) => unsorted,
-            BuildError::Failed(cause) => return Err(cause),
-            BuildError::Unusable(cause) => {
-                build.writer.forget_job().await?;
-                return Err(cause);
-            }
-        };
-        // Nothing but ids that no flush has committed can be out of order.
-        warn!(%target, bucket = %sorted[source], id, "series are out of order: starting the job over");
-        sources[source].break_run(id);
-        clear(maintenance, &[target]).await?;
-        build.writer.job = fresh_job(target, &sources);
-        build.begin().await?;
-        resumed = false;
-    }
-    commit::commit(maintenance, watch, &mut build.writer).await?;
-    let counts = &build.writer.job.counts;
-    let outcome = Outcome {
-        sources: sorted.len(),
-        series: counts.series,
-        samples: counts.floats + counts.histograms,
-        bytes_read: counts.bytes_read,
-        bytes_written: counts.bytes_written,
-        resumed,
-        seconds: started.elapsed().as_secs_f64(),
-    };
-    info!(
-        %target,
-        sources = outcome.sources,
-        series = outcome.series,
-        samples = outcome.samples,
-        records = counts.records,
-        bytes_read = outcome.bytes_read,
-        bytes = outcome.bytes_written,
-        seconds = outcome.seconds,
-        resumed,
-        "buckets coarsened"
-    );
-    Ok(outcome)
-}
-
-/// The job that is under way, or was when the process ended.
-pub(crate) async fn stored_job(maintenance: &Maintenance) -> Result<Option<Job>> {
-    let value = maintenance
-        .context
-        .engine
-        .live_view()
-        .get(&key::maintenance_job())
-        .await?;
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    match maintenance_job::decode(&value) {
-        Ok(job) => Ok(Some(job)),
-        Err(cause) => {
-            // As good as lost, which is harmless: its target is listed nowhere.
-            warn!(%cause, "cannot read the record of the interrupted job");
-            Ok(None)
-        }
-    }
+    job::build(maintenance, target, &sorted, None, watch, writes_max).await
 }
 
 /// Whether a target can be built from these sources now. Says why not.
@@ -181,76 +67,5 @@ fn check_listed(
     match sources.iter().find(has_tombstones) {
         Some(source) => Err(format!("something was deleted from {source} just now")),
         None => Ok(()),
-    }
-}
-
-/// The stored job if it is this one and its sources are as they were, else a fresh one with nothing
-/// left of the target. Also says whether it is the stored one.
-async fn job_for(
-    maintenance: &Maintenance,
-    target: Bucket,
-    sources: &[Source],
-) -> Result<(Job, bool)> {
-    let fresh = fresh_job(target, sources);
-    let mut stale = vec![target];
-    if let Some(stored) = stored_job(maintenance).await? {
-        if stored.target == target && stored.sources == fresh.sources {
-            return Ok((stored, true));
-        }
-        let other = stored.target;
-        info!(target = %other, "discarding interrupted job: its sources changed");
-        if other != target && !maintenance.buckets.listed().contains(&other) {
-            stale.push(other);
-        }
-    }
-    clear(maintenance, &stale).await?;
-    Ok((fresh, false))
-}
-
-fn fresh_job(target: Bucket, sources: &[Source]) -> Job {
-    Job {
-        kind: JobKind::Coarsen,
-        target,
-        sources: sources.iter().map(Source::job_source).collect(),
-        phase: Phase::Series { next_id: 0 },
-        counts: Counts::default(),
-    }
-}
-
-/// Whether anything lies in a bucket. Asked of each of its segments: a list of all that there are
-/// is long.
-async fn has_records(view: &View, bucket: Bucket) -> Result<bool> {
-    for segment in segments_of(bucket) {
-        let mut records = view.scan_prefix(&segment, ScanKind::Once).await?;
-        let first = records.next().await;
-        if first
-            .map_err(Error::store("looking for records"))?
-            .is_some()
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Drops everything that lies in buckets which are not listed.
-async fn clear(maintenance: &Maintenance, buckets: &[Bucket]) -> Result<()> {
-    let view = maintenance.context.engine.live_view();
-    let mut stale = Vec::new();
-    for bucket in buckets {
-        if has_records(&view, *bucket).await? {
-            stale.push(*bucket);
-        }
-    }
-    if stale.is_empty() {
-        return Ok(());
-    }
-    let gone = empty_buckets(maintenance, &stale, CLEAR_PATIENCE).await?;
-    if gone.len() == stale.len() {
-        Ok(())
-    } else {
-        Err(Error::Unavailable(
-            "records of a discarded job are not dropped yet: trying again later".into(),
-        ))
     }
 }

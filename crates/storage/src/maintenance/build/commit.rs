@@ -1,4 +1,4 @@
-//! The commit: in one write the target is listed, its sources are retired and the job is over.
+//! The commit: in one write the target is listed, what it replaces is retired and the job is over.
 //!
 //! Holds always:
 //! - No flush is under way. Those of the target's hours were held back since the job began, so the
@@ -11,15 +11,16 @@
 
 use std::collections::BTreeSet;
 
-use icecore_records::bucket_meta::{self, BucketMeta, BucketState};
+use icecore_records::bucket_meta::{self, BucketMeta, BucketState, RollupMeta};
 use icecore_records::maintenance_job::{Counts, Job};
 use icecore_records::{Bucket, SeriesId, key};
 use slatedb::WriteBatch;
 
 use super::super::pace::Watch;
 use super::sources::read_meta;
+use super::windows::RollUp;
 use super::writer::JobWriter;
-use crate::buckets::{list, put_list, stored_list};
+use crate::buckets::{list, put_list, raw_of, stored_list};
 use crate::error::Result;
 use crate::failpoint;
 use crate::maintenance::Maintenance;
@@ -27,6 +28,7 @@ use crate::maintenance::Maintenance;
 pub(super) async fn commit(
     maintenance: &Maintenance,
     watch: &Watch,
+    roll_up: Option<RollUp>,
     writer: &mut JobWriter<'_>,
 ) -> Result<()> {
     let _no_flush = maintenance.ingest.lock_flushes().await;
@@ -44,21 +46,34 @@ pub(super) async fn commit(
     }
     let mut listed = stored_list(&view).await?;
     let sources: Vec<Bucket> = job.sources.iter().map(|source| source.bucket).collect();
-    check_window(&listed, target, &sources).map_err(|reason| watch.stale(reason))?;
-    for source in &sources {
+    let replaced = match roll_up {
+        Some(roll_up) => {
+            let RollUp {
+                resolution, lean, ..
+            } = roll_up;
+            maintenance.buckets.learn(target, resolution, lean);
+            Vec::new()
+        }
+        None => {
+            let checked = check_window(&raw_of(&listed), target, &sources);
+            checked.map_err(|reason| watch.stale(reason))?;
+            sources
+        }
+    };
+    for source in &replaced {
         listed.remove(source);
     }
     listed.insert(target);
     let mut batch = WriteBatch::new();
     batch.put_bytes(
         key::bucket_meta(target),
-        bucket_meta::encode(&meta_of(job)).into(),
+        bucket_meta::encode(&meta_of(job, roll_up)).into(),
     );
     batch.delete(key::maintenance_job());
     let now_ms = maintenance.context.clock.now_ms();
-    put_list(&mut batch, &listed, &sources, now_ms);
+    put_list(&mut batch, &listed, &replaced, now_ms);
     let written = writer.write(batch).await;
-    committed(maintenance, written, target, &sources, now_ms).await?;
+    committed(maintenance, written, target, &replaced, now_ms).await?;
     writer.make_durable().await?;
     failpoint::pass("coarsen.committed");
     Ok(())
@@ -100,11 +115,11 @@ pub(super) async fn committed(
     let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
     let buckets = &maintenance.buckets;
     buckets
-        .committed(written, target, sources, now_ms, fail)
+        .committed(written, Some(target), sources, now_ms, fail)
         .await
 }
 
-fn meta_of(job: &Job) -> BucketMeta {
+fn meta_of(job: &Job, roll_up: Option<RollUp>) -> BucketMeta {
     let counts: &Counts = &job.counts;
     let (first, last) = if counts.min_timestamp_ms <= counts.max_timestamp_ms {
         (counts.min_timestamp_ms, counts.max_timestamp_ms)
@@ -112,8 +127,11 @@ fn meta_of(job: &Job) -> BucketMeta {
         (job.target.start_ms(), job.target.end_ms() - 1)
     };
     BucketMeta {
-        resolution_ms: 0,
-        state: BucketState::Raw,
+        resolution_ms: roll_up.map_or(0, |roll_up| roll_up.resolution.ms() as u32),
+        state: match roll_up {
+            Some(_) => BucketState::RolledUp,
+            None => BucketState::Raw,
+        },
         next_series_id: counts.series as u32,
         run_starts: match counts.series {
             0 => Vec::new(),
@@ -127,6 +145,11 @@ fn meta_of(job: &Job) -> BucketMeta {
         has_start_timestamps: counts.has_start_timestamps,
         min_timestamp_ms: first,
         max_timestamp_ms: last,
-        ..BucketMeta::default()
+        rollup: RollupMeta {
+            windows: counts.windows,
+            histogram_windows: counts.histogram_windows,
+            policy_version: 0,
+            is_lean: roll_up.is_some_and(|roll_up| roll_up.lean),
+        },
     }
 }

@@ -4,6 +4,7 @@
 //! sources ─► series map ─► batches of series ─► unite ─► encode, decode, compare ─► put ─► commit
 //!
 //! coarsen     buckets of a window ─► one larger bucket      job record, resumed where it was cut
+//! roll up     samples, or finer windows ─► windows          the same, and the sources stay
 //! mend        a bucket inside another ─► the larger one     in place, under a hold
 //! fold        late parts of records ─► their columns        in place, step by step
 //! clean       records ─► without what was deleted           in place, step by step
@@ -23,25 +24,32 @@ mod commit;
 mod fold;
 mod in_place;
 mod index;
+mod job;
 mod mend;
 mod phases;
+mod roll_up;
 mod samples;
 mod series;
 mod series_map;
 mod sources;
 mod time_columns;
 mod verify;
+mod windows;
 mod writer;
 
 pub(crate) use clean::{clean_all, clean_bucket};
-#[cfg(feature = "testing")]
-pub use coarsen::Outcome;
+pub(crate) use coarsen::coarsen;
 #[cfg(feature = "testing")]
 pub(crate) use coarsen::coarsen_until;
-pub(crate) use coarsen::{coarsen, stored_job};
 #[cfg(feature = "testing")]
 pub(crate) use fold::FoldOutcome;
 pub(crate) use fold::{fold, load_dirty};
+#[cfg(feature = "testing")]
+pub use job::Outcome;
+pub(crate) use job::stored_job;
 pub(crate) use mend::mend;
 #[cfg(feature = "testing")]
 pub(crate) use mend::mend_until;
+pub(crate) use roll_up::roll_up;
+#[cfg(feature = "testing")]
+pub(crate) use roll_up::roll_up_until;

@@ -12,11 +12,13 @@ use icecore_records::maintenance_job::Phase;
 use icecore_records::{Bucket, RecordType, SeriesId, key};
 
 use super::super::pace::Watch;
+use super::batches::{Batch, Batches};
 use super::index::{PairMerge, remap};
-use super::samples::{columns_before, write_samples};
+use super::samples::{coarsen_batch, columns_before, write_batches};
 use super::series_map::{Merge, SeriesMap, UnsortedRun};
 use super::sources::Source;
 use super::verify::verify;
+use super::windows::RollUp;
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
@@ -29,6 +31,8 @@ const CONCURRENT_PAGES: usize = 8;
 pub(super) struct Build<'j> {
     pub(super) maintenance: &'j Arc<Maintenance>,
     pub(super) watch: &'j Watch,
+    /// What becomes of samples; `None`: they stay what they are.
+    pub(super) roll_up: Option<RollUp>,
     pub(super) writer: JobWriter<'j>,
 }
 
@@ -69,11 +73,7 @@ impl Build<'_> {
         let map = self.write_series(sources).await?;
         self.write_index(sources, &map).await?;
         if let Phase::Samples { next_id } = self.writer.job.phase {
-            let (maintenance, watch) = (self.maintenance, self.watch);
-            let table = columns_before(maintenance, watch, self.writer.job.target, next_id).await;
-            let table = table.map_err(BuildError::looking_back)?;
-            let writer = &mut self.writer;
-            write_samples(maintenance, watch, sources, &map, next_id, table, writer).await?;
+            self.write_samples(sources, &map, next_id).await?;
         }
         self.writer.reached(Phase::Verify).await?;
         self.writer.write_out().await?;
@@ -85,10 +85,34 @@ impl Build<'_> {
             self.watch,
             job.target,
             sources,
+            self.roll_up,
             &job.counts,
         )
         .await;
         verified.map_err(BuildError::looking_back)
+    }
+
+    async fn write_samples(
+        &mut self,
+        sources: &[Source],
+        map: &SeriesMap,
+        first: u32,
+    ) -> Result<(), BuildError> {
+        let (maintenance, watch) = (self.maintenance, self.watch);
+        let target = self.writer.job.target;
+        let buckets: Arc<[Bucket]> = sources.iter().map(|source| source.bucket).collect();
+        let mut batches = Batches::new(sources, map, first);
+        let writer = &mut self.writer;
+        if let Some(roll_up) = self.roll_up {
+            let build = move |batch: Batch, ()| Ok((roll_up.build(&buckets, &batch)?, ()));
+            write_batches(maintenance, watch, &mut batches, (), build, writer).await?;
+        } else {
+            let table = columns_before(maintenance, watch, target, first).await;
+            let table = table.map_err(BuildError::looking_back)?;
+            let build = move |batch, table| coarsen_batch(target, &buckets, batch, table);
+            write_batches(maintenance, watch, &mut batches, table, build, writer).await?;
+        }
+        Ok(())
     }
 
     /// Makes the series map and writes forward records, as far as they are not.

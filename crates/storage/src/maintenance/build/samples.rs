@@ -20,8 +20,6 @@ use rayon::prelude::*;
 use super::super::pace::Watch;
 use super::batches::{Batch, Batches, SeriesRecords};
 use super::series::{EncodedSeries, encode_series, unite, weight};
-use super::series_map::SeriesMap;
-use super::sources::Source;
 use super::time_columns::{ColumnTable, TimesPlacement, WrittenColumns};
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
@@ -34,40 +32,35 @@ const SLICE_SAMPLES: usize = 1 << 21;
 /// Records of the target that are looked at in one go when a job goes on.
 const REPLAY_RECORDS: usize = 1024;
 
-/// Writes everything from `first` on, with the decisions about columns as they stand before it.
-pub(super) async fn write_samples(
+/// Writes what `build` makes of batches, one after the other. What it decides for one batch is
+/// given to it with the next.
+pub(super) async fn write_batches<S: Send + 'static>(
     maintenance: &Arc<Maintenance>,
     watch: &Watch,
-    sources: &[Source],
-    map: &SeriesMap,
-    first: u32,
-    mut table: ColumnTable,
+    batches: &mut Batches<'_>,
+    mut decided: S,
+    build: impl Fn(Batch, S) -> Result<(Vec<EncodedSeries>, S)> + Clone + Send + 'static,
     writer: &mut JobWriter<'_>,
 ) -> Result<()> {
     let view = maintenance.context.engine.live_view();
-    let target = writer.job.target;
-    let buckets: Arc<[Bucket]> = sources.iter().map(|source| source.bucket).collect();
-    let mut batches = Batches::new(sources, map, first);
     let mut next = batches.read(&view).await?;
     while let Some(batch) = next.take() {
         writer.job.counts.bytes_read += batch.bytes as u64;
         watch.read(batch.bytes).await?;
-        let work = {
-            let buckets = Arc::clone(&buckets);
-            move || build(target, &buckets, batch, table)
-        };
+        let build = build.clone();
+        let work = move || build(batch, decided);
         // The next batch is read while the pool works on this one.
         let (built, read) =
             tokio::join!(maintenance.context.job_pool.run(work), batches.read(&view));
         let (encoded, after) = built??;
-        (table, next) = (after, read?);
-        let mut done = first;
+        (decided, next) = (after, read?);
+        let mut done = 0;
         for series in encoded {
             done = series.id + 1;
             put(writer, series);
             writer.reached(Phase::Samples { next_id: done }).await?;
         }
-        watch.phase("samples", done.into(), map.len().into());
+        watch.phase("samples", done.into(), batches.total().into());
     }
     Ok(())
 }
@@ -81,6 +74,7 @@ fn put(writer: &mut JobWriter<'_>, series: EncodedSeries) {
     counts.floats += series.floats;
     counts.histograms += series.histograms;
     counts.exemplars += series.exemplars;
+    counts.windows += series.windows;
     counts.has_start_timestamps |= series.has_starts;
     if let Some((first, last)) = series.range_ms {
         counts.min_timestamp_ms = counts.min_timestamp_ms.min(first);
@@ -88,8 +82,8 @@ fn put(writer: &mut JobWriter<'_>, series: EncodedSeries) {
     }
 }
 
-/// The CPU part of a batch.
-fn build(
+/// The CPU part of a batch whose samples stay what they are.
+pub(super) fn coarsen_batch(
     target: Bucket,
     sources: &[Bucket],
     batch: Batch,

@@ -67,6 +67,7 @@ pub(super) struct EncodedSeries {
     pub(super) floats: u64,
     pub(super) histograms: u64,
     pub(super) exemplars: u64,
+    pub(super) windows: u64,
     pub(super) has_starts: bool,
     /// The first and the last time of anything in it.
     pub(super) range_ms: Option<(i64, i64)>,
@@ -123,6 +124,8 @@ pub(super) fn unite(
                 let newer = exemplar_series::decode(value).map_err(corrupt())?;
                 united.exemplars.extend(newer);
             }
+            // Of buckets of windows, which are not united with samples.
+            RecordKind::Windows | RecordKind::HistogramWindows => {}
         }
     }
     united.normalize();
@@ -160,6 +163,10 @@ impl MergedSeries {
         self.floats_read += newer.floats_read;
         self.normalize();
         self
+    }
+
+    pub(super) fn has_histograms(&self) -> bool {
+        !self.histograms.is_empty()
     }
 
     pub(super) fn counted(&self) -> SampleCounts {

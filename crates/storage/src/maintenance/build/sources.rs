@@ -88,6 +88,33 @@ pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
     Ok(sorted)
 }
 
+/// The same for a bucket of windows, whose sources may be larger than it.
+pub(super) fn check_windows(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
+    let mut sorted = sources.to_vec();
+    sorted.sort_unstable_by_key(|source| (source.start, source.size));
+    let overlap = |pair: &[Bucket]| pair[0].end_ms() > pair[1].start_ms();
+    let apart = |source: &Bucket| {
+        source.end_ms() <= target.start_ms() || source.start_ms() >= target.end_ms()
+    };
+    let wrong = if ladder::is_raw(target.size) {
+        Some("its size is that of raw samples")
+    } else if sorted.is_empty() {
+        Some("there is nothing to build it from")
+    } else if sorted.iter().any(apart) {
+        Some("a source has nothing of its time")
+    } else if sorted.windows(2).any(overlap) {
+        Some("its sources overlap")
+    } else {
+        None
+    };
+    match wrong {
+        Some(why) => Err(Error::Invalid(
+            format!("{target} cannot be built: {why}").into(),
+        )),
+        None => Ok(sorted),
+    }
+}
+
 pub(super) async fn read_sources(view: &View, buckets: &[Bucket]) -> Result<Vec<Source>> {
     let mut sources = Vec::with_capacity(buckets.len());
     for bucket in buckets {

@@ -11,9 +11,11 @@ use tracing::warn;
 use super::super::pace::Watch;
 use super::samples::count_floats;
 use super::sources::Source;
+use super::windows::{RollUp, samples_in};
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
 use crate::slate::read_view::ScanKind;
+use crate::stored;
 
 /// Records that are looked at in one go.
 const PAGE_RECORDS: usize = 1024;
@@ -35,6 +37,7 @@ pub(super) async fn verify(
     watch: &Watch,
     target: Bucket,
     sources: &[Source],
+    roll_up: Option<RollUp>,
     counts: &Counts,
 ) -> Result<()> {
     let mut found = Found::default();
@@ -42,6 +45,7 @@ pub(super) async fn verify(
         RecordType::ForwardIndex,
         RecordType::TimeSeries,
         RecordType::HistogramSeries,
+        RecordType::RollupSeries,
     ] {
         found = look_through(maintenance, watch, target, record_type, counts, found).await?;
     }
@@ -51,7 +55,7 @@ pub(super) async fn verify(
         && found.floats == counts.floats
         && found.histograms == counts.histograms
         // Replaced samples are counted twice by a source, never the other way round.
-        && counts.floats_read <= stated
+        && (roll_up.is_some() || counts.floats_read <= stated)
         && counts.floats <= counts.floats_read;
     if !right {
         return Err(Error::Corrupt(
@@ -118,6 +122,12 @@ impl Found {
                 let count = count_floats(value);
                 self.floats += count.unwrap_or(0);
                 count.is_some() && u64::from(series.0) < series_count
+            }
+            Ok(ParsedKey::RollupSeries { series, bucket }) => {
+                let windows = stored::windows(bucket, series, value);
+                let samples = windows.iter().flatten().map(samples_in);
+                self.floats += samples.sum::<u64>();
+                windows.is_ok() && u64::from(series.0) < series_count
             }
             Ok(ParsedKey::HistogramSeries { series, .. }) => {
                 let entries = histogram_series::decode(value);

@@ -1,0 +1,101 @@
+//! Rolling up: the samples of a window, or its finer windows, become windows in a bucket of their
+//! own.
+//!
+//! Holds always:
+//! - The sources stay listed. Until the commit nobody reads the target; from then on it is read
+//!   instead of them where a query allows it.
+//! - Samples that come in meanwhile wait in the head, if the sources are raw. Where the sources are
+//!   windows, such samples make those out of date, which the commit sees.
+//!
+//! Elsewhere: how a bucket is built (`super::job`), what is rolled up and when
+//! (`crate::maintenance::retention`).
+
+use std::sync::Arc;
+
+use icecore_records::Bucket;
+
+use super::super::pace::Watch;
+use super::super::retention::RollUpPlan;
+use super::job::{self, Outcome};
+use super::windows::RollUp;
+use super::{clean_bucket, sources};
+use crate::buckets::ladder;
+use crate::error::Result;
+use crate::maintenance::Maintenance;
+
+/// Builds a bucket of windows.
+pub(crate) async fn roll_up(
+    maintenance: &Arc<Maintenance>,
+    plan: &RollUpPlan,
+    watch: &Watch,
+) -> Result<Outcome> {
+    roll_up_until(maintenance, plan, watch, None).await
+}
+
+/// The same; with `writes_max` it is interrupted when it wants to write more often than that.
+pub(crate) async fn roll_up_until(
+    maintenance: &Arc<Maintenance>,
+    plan: &RollUpPlan,
+    watch: &Watch,
+    writes_max: Option<u64>,
+) -> Result<Outcome> {
+    let target = plan.target;
+    let sorted = sources::check_windows(target, &plan.sources)?;
+    let is_raw = sorted.iter().all(|source| ladder::is_raw(source.size));
+    if is_raw {
+        for source in &sorted {
+            clean_bucket(maintenance, *source, watch).await?;
+        }
+    }
+    let _held = {
+        let turn = maintenance.ingest.hold().turn().await;
+        let frozen = maintenance.ingest.lock_flushes().await;
+        check_listed(maintenance, plan).map_err(|reason| watch.stale(reason))?;
+        if is_raw {
+            Some(turn.begin(target, &frozen)?)
+        } else {
+            None
+        }
+    };
+    let roll_up = RollUp {
+        target,
+        resolution: plan.resolution,
+        lean: plan.lean,
+    };
+    job::build(
+        maintenance,
+        target,
+        &sorted,
+        Some(roll_up),
+        watch,
+        writes_max,
+    )
+    .await
+}
+
+/// Whether a target can be built from these sources now. Says why not.
+fn check_listed(maintenance: &Maintenance, plan: &RollUpPlan) -> Result<(), String> {
+    let (target, retired) = (plan.target, maintenance.buckets.retired());
+    if retired.contains_key(&target) {
+        return Err(format!("{target} was retired and is not dropped yet"));
+    }
+    let levels = maintenance.buckets.levels();
+    if levels.contains(target) {
+        return Err(format!("{target} has been built"));
+    }
+    let listed = |source: &&Bucket| levels.contains(**source);
+    if let Some(source) = plan.sources.iter().find(|source| !listed(source)) {
+        return Err(format!(
+            "{source}, a source of {target}, is no longer listed"
+        ));
+    }
+    let outdated = |source: &&Bucket| levels.dirty().contains_key(source);
+    if let Some(source) = plan.sources.iter().find(outdated) {
+        return Err(format!("{source}, a source of {target}, is out of date"));
+    }
+    let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
+    match plan.sources.iter().find(has_tombstones) {
+        Some(source) => Err(format!("something was deleted from {source} just now")),
+        None => Ok(()),
+    }
+}

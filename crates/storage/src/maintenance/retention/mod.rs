@@ -1,0 +1,18 @@
+//! Retention: what becomes of samples as they grow old.
+//!
+//! ```text
+//! closed, quiet ─► roll up ─► coarser level ─ older than the finer one is kept ─► cull
+//!                     ▲                          late samples: out of date ─┐
+//!                     └──────────── dropped ◄─ retired ◄────────────────────┘
+//! ```
+//!
+//! Elsewhere: how windows are built (`super::build`), what everybody knows of it
+//! (`crate::retention`), which level a query reads (`crate::read`).
+
+mod cull;
+mod plan;
+mod snapshot;
+
+pub(crate) use cull::{cull, retire_outdated, set_floor};
+pub(crate) use plan::{CullPlan, RollUpPlan};
+pub(crate) use snapshot::{RetentionSnapshot, source_of};

@@ -1,0 +1,182 @@
+use std::collections::BTreeMap;
+
+use icecore_model::BucketSize;
+use proptest::prelude::*;
+
+use super::*;
+use crate::buckets::levels::LevelSizes;
+
+fn bucket(exponent: u8, hour: i64) -> Bucket {
+    let size = BucketSize::from_exponent(exponent).unwrap();
+    let start = size.bucket_of(hour * HOUR_MS).unwrap();
+    Bucket { size, start }
+}
+
+fn hour(hour: i64) -> BucketStart {
+    BucketStart((hour * 60) as u32)
+}
+
+fn listed(buckets: &[Bucket], dirty: &[(Bucket, i64)]) -> Listed {
+    let mut sizes = LevelSizes::default();
+    sizes.learn(
+        BucketSize::from_exponent(6).unwrap(),
+        Resolution::FIVE_MINUTES,
+    );
+    sizes.learn(BucketSize::from_exponent(8).unwrap(), Resolution::HOUR);
+    let mut hours: BTreeMap<Bucket, BTreeSet<BucketStart>> = BTreeMap::new();
+    for (bucket, at) in dirty {
+        hours.entry(*bucket).or_default().insert(hour(*at));
+    }
+    Listed::new(buckets.iter().copied(), sizes, hours)
+}
+
+fn choice(step_hours: i64) -> RollupChoice {
+    RollupChoice {
+        start_ms: 0,
+        step_ms: step_hours * HOUR_MS,
+        range_ms: step_hours * HOUR_MS,
+        is_exact: true,
+        max_ms: None,
+    }
+}
+
+fn segments(plan: &LevelPlan) -> Vec<(i64, i64, Resolution)> {
+    let hours = |ms: i64| ms / HOUR_MS;
+    let segments = plan.levels.segments.iter();
+    segments
+        .map(|s| (hours(s.start_ms), hours(s.end_ms), s.resolution))
+        .collect()
+}
+
+const RAW: Resolution = Resolution::RAW;
+const FIVE: Resolution = Resolution::FIVE_MINUTES;
+const HOURLY: Resolution = Resolution::HOUR;
+
+#[test]
+fn without_windows_everything_is_raw() {
+    let listed = listed(&[bucket(5, 0), bucket(1, 20)], &[]);
+    let plan = plan(
+        &listed,
+        &BTreeSet::new(),
+        (0, 30 * HOUR_MS),
+        (&choice(1), WindowFields::ALL),
+    );
+    assert_eq!(plan.levels, Levels::default());
+    assert_eq!(plan.buckets, [bucket(5, 0), bucket(1, 20)]);
+}
+
+#[test]
+fn the_coarsest_that_is_preferred_or_else_the_finest() {
+    let all = [bucket(8, 0), bucket(6, 96), bucket(6, 128), bucket(5, 144)];
+    let listed = listed(&all, &[]);
+    let range = (0, 170 * HOUR_MS - 1);
+    let none = BTreeSet::new();
+    let hourly = plan(&listed, &none, range, (&choice(1), WindowFields::ALL));
+    let expected = [(0, 128, HOURLY), (128, 160, FIVE), (160, 170, RAW)];
+    assert_eq!(segments(&hourly), expected);
+    assert_eq!(hourly.buckets, [bucket(8, 0), bucket(6, 128)]);
+    // Not exact: the finest that there is.
+    let estimate = RollupChoice {
+        is_exact: false,
+        ..choice(1)
+    };
+    let finest = plan(&listed, &none, range, (&estimate, WindowFields::ALL));
+    let expected = [(0, 96, HOURLY), (96, 144, FIVE), (144, 170, RAW)];
+    assert_eq!(segments(&finest), expected);
+    let raw_only = RollupChoice {
+        max_ms: Some(0),
+        ..choice(1)
+    };
+    let raw = plan(&listed, &none, range, (&raw_only, WindowFields::ALL));
+    assert_eq!(segments(&raw), []);
+    assert_eq!(raw.buckets, [bucket(5, 144)]);
+    assert_eq!(raw.levels.excluded, Some((FIVE, 144 * HOUR_MS)));
+}
+
+#[test]
+fn lean_windows_are_not_preferred_where_deviations_are_needed() {
+    let rolled = bucket(6, 0);
+    let mut listed = listed(&[rolled, bucket(5, 0)], &[]);
+    listed.learn(rolled, FIVE, true);
+    let range = (0, 32 * HOUR_MS - 1);
+    let none = BTreeSet::new();
+    let sums = plan(&listed, &none, range, (&choice(1), WindowFields::SUM));
+    assert_eq!(segments(&sums), [(0, 32, FIVE)]);
+    let deviations = plan(&listed, &none, range, (&choice(1), WindowFields::M2));
+    let expected = [(0, 16, RAW), (16, 32, FIVE)];
+    assert_eq!(
+        segments(&deviations),
+        expected,
+        "where there is nothing else they are read"
+    );
+}
+
+#[test]
+fn hours_that_were_written_to_are_read_raw() {
+    let rolled = bucket(6, 0);
+    let listed = listed(&[rolled, bucket(5, 0), bucket(5, 16)], &[(rolled, 3)]);
+    let head = BTreeSet::from([hour(20)]);
+    let range = (0, 32 * HOUR_MS - 1);
+    let plan = plan(&listed, &head, range, (&choice(1), WindowFields::ALL));
+    let expected = [
+        (0, 3, FIVE),
+        (3, 4, RAW),
+        (4, 20, FIVE),
+        (20, 21, RAW),
+        (21, 32, FIVE),
+    ];
+    assert_eq!(segments(&plan), expected);
+    let mut buckets = plan.buckets.clone();
+    buckets.sort();
+    assert_eq!(buckets, [bucket(5, 0), bucket(5, 16), rolled]);
+}
+
+proptest! {
+    /// Against asking for each hour.
+    #[test]
+    fn segments_are_what_each_hour_would_get(
+        raw in prop::collection::btree_set(0i64..300, 0..40),
+        five in prop::collection::btree_set(0i64..9, 0..9),
+        hourly in prop::collection::btree_set(0i64..3, 0..3),
+        dirty in prop::collection::btree_set(0i64..300, 0..6),
+        head in prop::collection::btree_set(0i64..300, 0..6),
+        step in prop::sample::select(vec![0i64, 1, 5]),
+        cap in prop::sample::select(vec![None, Some(0i64), Some(300_000)]),
+        range in (0i64..290, 1i64..300),
+    ) {
+        let five: Vec<Bucket> = five.iter().map(|at| bucket(6, at * 32)).collect();
+        let hourly: Vec<Bucket> = hourly.iter().map(|at| bucket(8, at * 128)).collect();
+        let all: Vec<Bucket> = raw.iter().map(|at| bucket(1, *at)).chain(five.clone())
+            .chain(hourly.clone()).collect();
+        let holds = |b: &Bucket, at: i64| b.start_ms() <= at * HOUR_MS && at * HOUR_MS < b.end_ms();
+        let marks: Vec<(Bucket, i64)> = five.iter().chain(&hourly)
+            .flat_map(|b| dirty.iter().filter(|at| holds(b, **at)).map(|at| (*b, *at)))
+            .collect();
+        let listed = listed(&all, &marks);
+        let head_hours: BTreeSet<BucketStart> = head.iter().map(|at| hour(*at)).collect();
+        let choice = RollupChoice { max_ms: cap, ..choice(step) };
+        let range_ms = (range.0 * HOUR_MS + 5, (range.0 + range.1) * HOUR_MS - 1);
+        let plan = plan(&listed, &head_hours, range_ms, (&choice, WindowFields::ALL));
+        let mut planned = segments(&plan);
+        if planned.is_empty() {
+            planned.push((range.0, range.0 + range.1, RAW));
+        }
+        prop_assert_eq!(planned[0].0, range.0);
+        prop_assert_eq!(planned[planned.len() - 1].1, range.0 + range.1);
+        for pair in planned.windows(2) {
+            prop_assert_eq!(pair[0].1, pair[1].0);
+            prop_assert_ne!(pair[0].2, pair[1].2);
+        }
+        for at in range.0..range.0 + range.1 {
+            let clean = !dirty.contains(&at) && !head.contains(&at);
+            let mut existing = Vec::new();
+            if raw.contains(&at) || head.contains(&at) { existing.push(RAW); }
+            if clean && five.iter().any(|b| holds(b, at)) { existing.push(FIVE); }
+            if clean && hourly.iter().any(|b| holds(b, at)) { existing.push(HOURLY); }
+            let preferred = existing.iter().rev().find(|r| choice.prefers(**r));
+            let expected = preferred.or(existing.iter().find(|r| choice.permits(**r)));
+            let got = planned.iter().find(|s| s.0 <= at && at < s.1).unwrap().2;
+            prop_assert_eq!(got, expected.copied().unwrap_or(RAW), "hour {}", at);
+        }
+    }
+}

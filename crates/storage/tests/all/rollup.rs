@@ -1,0 +1,450 @@
+//! Samples that grow old: rolled up, culled, read at any level.
+
+use bytes::Bytes;
+use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
+use icecore_model::rollup::{
+    Resolution, RollupChoice, Window, WindowColumns, WindowFields, roll_up,
+};
+use icecore_model::{
+    Levels, Matcher, RolledTime, SelectHints, Selection, SeriesSamples, SeriesStream,
+};
+use icecore_records::{Bucket, RecordType, key};
+use icecore_storage::testing::Hooks;
+use icecore_storage::{Clock, Database, Deletion};
+
+use crate::process::{Process, World};
+use crate::support::*;
+
+const DAY: i64 = 24 * HOUR;
+
+/// The start of a bucket of 1 024 hours, and of all smaller ones.
+const START: i64 = 28_323_840 * 60_000;
+
+const RAW: Resolution = Resolution::RAW;
+const FIVE: Resolution = Resolution::FIVE_MINUTES;
+const HOURLY: Resolution = Resolution::HOUR;
+
+fn policy(days: [i64; 3]) -> RetentionPolicy {
+    let level = |(resolution, days): (Resolution, i64)| Level {
+        resolution,
+        retain: Retention::For(days * DAY),
+        columns: ColumnSet::default_of(resolution),
+    };
+    let levels = [RAW, FIVE, HOURLY].into_iter().zip(days).map(level);
+    RetentionPolicy::new(levels.collect(), 2 * HOUR, LateData::Reject, Vec::new()).unwrap()
+}
+
+/// A store whose runs do not wait for files to grow old.
+fn world(now_ms: i64) -> World {
+    let mut world = World::new();
+    world.options.store.gc_min_age = std::time::Duration::from_millis(200);
+    set_clock(&world, now_ms);
+    world
+}
+
+fn set_clock(world: &World, now_ms: i64) {
+    world.clock.advance(now_ms - world.clock.now_ms());
+}
+
+/// All records of a bucket.
+fn records_of(process: &Process, bucket: Bucket) -> Vec<(Bytes, Bytes)> {
+    let types = RecordType::ALL.iter().filter(|t| t.is_bucket_scoped());
+    let prefixes = types.map(|record_type| key::record_prefix(*record_type, bucket));
+    prefixes
+        .flat_map(|prefix| process.run(process.db.records(&prefix)).unwrap())
+        .collect()
+}
+
+/// A counter that is reset now and then, a gauge, and one that begins late.
+fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
+    let times = (hours.start * 60..hours.end * 60).map(|minute| (minute, START + minute * 60_000));
+    times
+        .flat_map(|(minute, time)| {
+            let counter = ("counter", time + 7, (minute % 1_111) as f64);
+            let gauge = ("gauge", time, (minute as f64 / 100.0).sin());
+            let late = (minute > 900).then_some(("late", time + 31_000, minute as f64));
+            [Some(counter), Some(gauge), late].into_iter().flatten()
+        })
+        .collect()
+}
+
+async fn write_all(db: &Database, samples: &[(&str, i64, f64)]) {
+    for part in samples.chunks(20_000) {
+        write(db, part).await;
+    }
+    db.flush_buckets().await.unwrap();
+}
+
+fn of<'s>(samples: &'s [(&str, i64, f64)], series: &'s str) -> impl Iterator<Item = (i64, f64)> {
+    let of_series = samples.iter().filter(move |(name, ..)| *name == series);
+    of_series.map(|(_, time, value)| (*time, *value))
+}
+
+/// What a query with a step and a range of an hour reads.
+fn hourly() -> RollupChoice {
+    RollupChoice {
+        start_ms: START,
+        step_ms: HOUR,
+        range_ms: HOUR,
+        is_exact: true,
+        max_ms: None,
+    }
+}
+
+async fn select(db: &Database, range: (i64, i64), choice: RollupChoice) -> Vec<SeriesSamples> {
+    let fields = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
+    let selection = Selection {
+        hints: SelectHints {
+            rolled: RolledTime::Windows(choice, fields),
+            ..SelectHints::default()
+        },
+        ..selection(everything().matchers, range.0, range.1)
+    };
+    let mut stream = db.select(selection).await.unwrap();
+    let mut all = Vec::new();
+    while let Some(batch) = stream.next_batch().await.unwrap() {
+        all.extend(batch);
+    }
+    all
+}
+
+fn segments(levels: &Levels) -> Vec<(i64, i64, Resolution)> {
+    let hours = |ms: i64| (ms - START) / HOUR;
+    let segments = levels.segments.iter();
+    segments
+        .map(|s| (hours(s.start_ms), hours(s.end_ms), s.resolution))
+        .collect()
+}
+
+/// Windows as they should be at a level: those of an hour are full, those of 5 minutes are not, so
+/// both are made of the samples.
+fn expected(samples: &[(&str, i64, f64)], series: &str, resolution: Resolution) -> Vec<Window> {
+    roll_up(resolution, of(samples, series))
+}
+
+/// Checks the windows of all series of a selection against the samples.
+fn check_windows(selected: &[SeriesSamples], samples: &[(&str, i64, f64)]) {
+    assert!(!selected.is_empty());
+    for series in selected {
+        let name = series.labels.get("series").unwrap();
+        let rolled = series.rolled.as_ref().expect("some of it is rolled up");
+        let segments = rolled.levels.segments.iter();
+        let segments = segments.filter(|segment| !segment.resolution.is_raw());
+        for (segment, windows) in segments.zip(&rolled.windows) {
+            let mut all = expected(samples, name, segment.resolution);
+            all.retain(|w| (segment.start_ms..segment.end_ms).contains(&w.start_ms));
+            let fields = windows.fields;
+            assert_eq!(
+                *windows,
+                WindowColumns::from_windows(&all, fields),
+                "{name} {segment:?}"
+            );
+        }
+    }
+}
+
+fn maintain(process: &Process) -> icecore_storage::MaintenanceReport {
+    let report = process.run(process.db.run_maintenance()).unwrap();
+    assert_eq!(report.skipped, [], "nothing fails");
+    report
+}
+
+#[test]
+fn closed_windows_are_rolled_up_and_old_ones_culled() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let samples = samples(0..140);
+    process.run(write_all(&process.db, &samples));
+    let before = process.run(read(&process.db, everything()));
+    assert_eq!(maintain(&process).rolled_up, 0, "without a policy");
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let report = maintain(&process);
+    assert_eq!(
+        (report.rolled_up, report.culled),
+        (5, 0),
+        "four of 32 h, one of 128 h"
+    );
+    assert_eq!(process.run(read(&process.db, everything())), before);
+    let range = (START, START + 140 * HOUR - 1);
+    let selected = process.run(select(&process.db, range, hourly()));
+    check_windows(&selected, &samples);
+    let levels = &selected[0].rolled.as_ref().unwrap().levels;
+    let expected = [(-2, 0, RAW), (0, 128, HOURLY), (128, 140, RAW)];
+    assert_eq!(segments(levels), expected);
+    let raw = of(&samples, "counter").filter(|(time, _)| *time >= START + 128 * HOUR);
+    assert_eq!(selected[0].floats.timestamps.len(), raw.count());
+    // A run that has nothing to do does nothing.
+    assert_eq!(maintain(&process).rolled_up, 0);
+    drop(process);
+    world.check();
+
+    set_clock(&world, START + 30 * DAY);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let report = maintain(&process);
+    assert_eq!(report.rolled_up, 2, "the last hours, at both levels");
+    assert!(report.culled > 0);
+    let rolled: Vec<u8> = process
+        .db
+        .rolled()
+        .iter()
+        .map(|b| b.size.exponent())
+        .collect();
+    assert_eq!(rolled, [6, 6, 6, 6, 6, 8, 8]);
+    let selected = process.run(select(&process.db, range, hourly()));
+    check_windows(&selected, &samples);
+    let levels = &selected[0].rolled.as_ref().unwrap().levels;
+    assert_eq!(segments(levels)[1..], [(0, 140, HOURLY)]);
+    // Raw samples are gone; what is left of them is real.
+    let left = process.run(read(&process.db, everything()));
+    for (series, left) in &left {
+        assert!(left.len() < before[series].len());
+        assert!(
+            left.iter()
+                .all(|(time, bits)| before[series].get(time) == Some(bits))
+        );
+    }
+    assert_eq!(left.len(), before.len());
+    // Nothing may be added to them.
+    let refused = process.run(write(&process.db, &[("gauge", START + 1, 1.0)]));
+    assert_eq!(refused.samples, 0);
+    assert!(refused.rejected[0].reason.starts_with("too old sample"));
+    drop(process);
+    world.check();
+
+    set_clock(&world, START + 120 * DAY);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    maintain(&process);
+    let rolled: Vec<u8> = process
+        .db
+        .rolled()
+        .iter()
+        .map(|b| b.size.exponent())
+        .collect();
+    assert_eq!(rolled, [8, 8]);
+    let selected = process.run(select(&process.db, range, hourly()));
+    check_windows(&selected, &samples);
+    drop(process);
+
+    set_clock(&world, START + 400 * DAY);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    maintain(&process);
+    assert_eq!(process.db.rolled(), []);
+    assert!(process.run(read(&process.db, everything())).is_empty());
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn late_samples_are_seen_at_once_and_rolled_up_again() {
+    let world = world(START + 40 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let mut samples = samples(0..40);
+    process.run(write_all(&process.db, &samples));
+    assert_eq!(maintain(&process).rolled_up, 1);
+    let late = ("gauge", START + 5 * HOUR + 90_500, 77.0);
+    process.run(write(&process.db, &[late]));
+    samples.push(late);
+    samples.sort_by_key(|sample| sample.1);
+    let range = (START, START + 32 * HOUR - 1);
+    let choice = RollupChoice {
+        step_ms: HOUR / 2,
+        range_ms: HOUR / 2,
+        ..hourly()
+    };
+    for flushed in [false, true] {
+        if flushed {
+            process.run(process.db.flush_buckets()).unwrap();
+        }
+        let selected = process.run(select(&process.db, range, choice));
+        let gauge = selected
+            .iter()
+            .find(|s| s.labels.get("series") == Some("gauge"));
+        let gauge = gauge.unwrap();
+        let levels = &gauge.rolled.as_ref().unwrap().levels;
+        let expected = [(-1, 0, RAW), (0, 5, FIVE), (5, 6, RAW), (6, 32, FIVE)];
+        assert_eq!(segments(levels)[..], expected, "flushed: {flushed}");
+        let has = |sample: (i64, f64)| {
+            let at = gauge.floats.timestamps.binary_search(&sample.0);
+            at.is_ok_and(|at| gauge.floats.values[at] == sample.1)
+        };
+        assert!(has((late.1, late.2)));
+        check_windows(
+            &selected,
+            &samples
+                .clone()
+                .into_iter()
+                .filter(|s| *s != late)
+                .collect::<Vec<_>>(),
+        );
+    }
+    let report = maintain(&process);
+    assert_eq!(report.rolled_up, 1, "again");
+    let selected = process.run(select(&process.db, range, choice));
+    check_windows(&selected, &samples);
+    let levels = &selected[0].rolled.as_ref().unwrap().levels;
+    assert_eq!(segments(levels)[1..], [(0, 32, FIVE)]);
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn an_interrupted_roll_up_goes_on_or_starts_over() {
+    let direct = world(START + 40 * HOUR);
+    let samples = samples(0..40);
+    let built = |world: &World, writes: &[u64]| {
+        let process = world.start();
+        process.run(write_all(&process.db, &samples));
+        process.db.set_retention(Some(policy([21, 90, 365])));
+        drop(process);
+        for writes in writes {
+            let process = world.start();
+            process.db.set_retention(Some(policy([21, 90, 365])));
+            let rolled = process.run(process.db.roll_up_now(Some(*writes)));
+            assert!(rolled.is_err(), "{writes} writes are not enough");
+            process.crash();
+        }
+        let process = world.start();
+        process.db.set_retention(Some(policy([21, 90, 365])));
+        process.run(process.db.roll_up_now(None)).unwrap();
+        let target = process.db.rolled()[0];
+        let content = records_of(&process, target);
+        drop(process);
+        world.check();
+        content
+    };
+    let expected = built(&direct, &[]);
+    assert!(expected.len() > 10);
+    for writes in [vec![0], vec![1], vec![2], vec![1, 2, 3], vec![3, 0]] {
+        let interrupted = world(START + 40 * HOUR);
+        assert_eq!(built(&interrupted, &writes), expected, "{writes:?}");
+    }
+}
+
+#[test]
+fn nothing_is_culled_that_cannot_be_rolled_up() {
+    let world = world(START + 40 * HOUR);
+    let process = world.start();
+    let samples = samples(0..40);
+    process.run(write_all(&process.db, &samples));
+    maintain(&process);
+    let before = process.run(read(&process.db, everything()));
+    // One of the two sources cannot be read any more.
+    let damaged = process.db.listed()[0];
+    let prefix = key::record_prefix(RecordType::ForwardIndex, damaged);
+    let records = process.run(process.db.records(&prefix)).unwrap();
+    let (key, value) = records[0].clone();
+    process
+        .run(
+            process
+                .db
+                .replace_records(vec![(key.clone(), Some("damaged".into()))]),
+        )
+        .unwrap();
+    set_clock(&world, START + 60 * DAY);
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let report = process.run(process.db.run_maintenance()).unwrap();
+    assert!(!report.skipped.is_empty());
+    assert_eq!(report.culled, 0);
+    assert!(process.db.listed().contains(&damaged));
+    process
+        .run(process.db.replace_records(vec![(key, Some(value))]))
+        .unwrap();
+    assert_eq!(process.run(read(&process.db, everything())), before);
+    let report = maintain(&process);
+    assert!(report.culled > 0);
+    let range = (START, START + 40 * HOUR - 1);
+    check_windows(&process.run(select(&process.db, range, hourly())), &samples);
+}
+
+#[test]
+fn history_can_be_imported_where_nothing_is_left() {
+    let world = world(START + 60 * DAY);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(write(&process.db, &[("now", START + 60 * DAY - HOUR, 1.0)]));
+    maintain(&process);
+    let samples = samples(0..20);
+    process.run(write_all(&process.db, &samples));
+    let report = maintain(&process);
+    assert!(report.rolled_up > 0 && report.culled > 0);
+    let range = (START, START + 20 * HOUR - 1);
+    check_windows(&process.run(select(&process.db, range, hourly())), &samples);
+    let refused = process.run(write(&process.db, &[("gauge", START + 5 * HOUR, 1.0)]));
+    assert_eq!(refused.samples, 0);
+    drop(process);
+    world.check();
+    // Watermarks stay when the clock goes back, and without a policy.
+    set_clock(&world, START + 2 * DAY);
+    let process = world.start();
+    let refused = process.run(write(&process.db, &[("gauge", START + 5 * HOUR, 1.0)]));
+    assert_eq!(refused.samples, 0);
+}
+
+#[test]
+fn a_deletion_takes_whole_windows_where_samples_are_gone() {
+    let world = world(START + 40 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let all = samples(0..40);
+    process.run(write_all(&process.db, &all));
+    assert_eq!(maintain(&process).rolled_up, 1);
+    let delete = |process: &Process, series: &str, from: i64, to: i64| {
+        let deletion = Deletion {
+            selectors: vec![vec![Matcher::equal("series", series)]],
+            start_ms: START + from,
+            end_ms: START + to,
+        };
+        process.run(process.db.delete_series(deletion)).unwrap();
+    };
+    // While there are samples, windows are made again of those that are left.
+    let (from, to) = (5 * HOUR + 100_000, 5 * HOUR + 1_000_000);
+    delete(&process, "gauge", from, to);
+    let is_left = |(series, time, _): &(&str, i64, f64)| {
+        *series != "gauge" || !(START + from..=START + to).contains(time)
+    };
+    let left: Vec<_> = all.iter().copied().filter(is_left).collect();
+    let range = (START, START + 32 * HOUR - 1);
+    let choice = RollupChoice {
+        step_ms: HOUR / 2,
+        range_ms: HOUR / 2,
+        ..hourly()
+    };
+    let expected = crate::support::expected(&left);
+    assert_eq!(process.run(read(&process.db, everything())), expected);
+    for rebuilt in [false, true] {
+        if rebuilt {
+            assert_eq!(maintain(&process).rolled_up, 1, "again");
+        }
+        let selected = process.run(select(&process.db, range, choice));
+        check_windows(&selected, &left);
+        let levels = &selected[0].rolled.as_ref().unwrap().levels;
+        assert_eq!(segments(levels).contains(&(5, 6, RAW)), !rebuilt);
+    }
+    // Afterwards the windows that it touches go.
+    set_clock(&world, START + 60 * DAY);
+    maintain(&process);
+    delete(&process, "counter", 7 * HOUR + 1, 8 * HOUR + 1);
+    delete(&process, "late", 0, 40 * HOUR);
+    for cleaned in [false, true] {
+        if cleaned {
+            maintain(&process);
+        }
+        let selected = process.run(select(&process.db, range, hourly()));
+        let names: Vec<_> = selected.iter().map(|s| s.labels.get("series")).collect();
+        assert_eq!(
+            names,
+            [Some("counter"), Some("gauge")],
+            "cleaned: {cleaned}"
+        );
+        let windows = &selected[0].rolled.as_ref().unwrap().windows[0];
+        let hours = windows.starts.iter().map(|start| (start - START) / HOUR);
+        let expected = (0..32).filter(|hour| ![7, 8].contains(hour));
+        assert_eq!(hours.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+    drop(process);
+    world.check();
+}
