@@ -87,8 +87,8 @@ impl RetentionSnapshot {
     }
 }
 
-/// The level that windows of a resolution are made of. Windows that no policy speaks of are taken to
-/// be made of samples.
+/// The level that windows of a resolution are made of. Windows that no policy speaks of are taken
+/// to be made of samples.
 pub(crate) fn source_of(policy: Option<&RetentionPolicy>, resolution: Resolution) -> Resolution {
     let rules = policy.map(rules).unwrap_or_default();
     let level = rules.iter().position(|rule| rule.resolution == resolution);
