@@ -8,7 +8,7 @@ use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::metrics::HttpMetrics;
@@ -77,15 +77,13 @@ impl App {
         }
     }
 
-    /// From now on data is kept by this policy. Called when the database is open, and when a
-    /// reload has changed the policy.
+    /// Says which policy there is. Called when the database is open, and when a reload has changed
+    /// the policy. Storage can roll up and cull, and is not told to until the findings of
+    /// `rfcs/0007-rollup-and-retention.md` are fixed.
     pub(crate) fn apply_retention(&self, policy: Option<&RetentionPolicy>) {
         match policy {
-            Some(policy) => info!(%policy, "retention policy"),
+            Some(policy) => warn!(%policy, "retention policy is not applied by this version yet"),
             None => info!("no retention policy: nothing is rolled up or deleted"),
-        }
-        if let Some(database) = self.database.get() {
-            database.set_retention(policy.cloned());
         }
     }
 

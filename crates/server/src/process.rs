@@ -322,7 +322,9 @@ impl Process {
 /// What is kept how long.
 fn retention_line(policy: Option<&RetentionPolicy>) -> String {
     match policy {
-        Some(policy) => policy.to_string(),
+        Some(policy) => {
+            format!("everything: the policy ({policy}) is not applied by this version yet")
+        }
         None => "everything: without a policy (--retention) nothing is rolled up or deleted".into(),
     }
 }

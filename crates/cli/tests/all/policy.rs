@@ -179,12 +179,12 @@ fn a_flag_is_a_short_form() {
     for (flag, line, table) in [
         (
             "default",
-            "  keep   raw 21d, 5m 90d, 1h 365d",
+            "  keep   everything: the policy (raw 21d, 5m 90d, 1h 365d) is not applied by this version yet",
             "series  level  kept for  columns\nall     raw    21d\n        5m     90d       lean\n        1h     365d      full\n",
         ),
         (
             "90d",
-            "  keep   raw 90d",
+            "  keep   everything: the policy (raw 90d) is not applied by this version yet",
             "series  level  kept for  columns\nall     raw    90d\n",
         ),
     ] {
