@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use icecore_model::Metadata;
-use icecore_model::retention::Retention;
 use icecore_storage::{Cardinality, Gauges, LabelQuery, NamedCount};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
@@ -142,11 +141,6 @@ pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response
     let metrics = tokio::runtime::Handle::current().metrics();
     // Of the coarsest level, because something is left for so long. Empty, as in Prometheus, where
     // nothing is deleted for its age.
-    let config = app.config();
-    let coarsest = config.retention.as_ref().and_then(|p| p.levels().last());
-    let retained = coarsest.filter(|level| level.retain != Retention::Forever);
-    let retained = retained.map(|level| level.retain.to_string());
-    let retained = retained.unwrap_or_default();
     let data = serde_json::json!({
         "startTime": rfc3339::format(app.started.at_ms),
         "CWD": app.started.directory,
@@ -161,7 +155,8 @@ pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response
         "GOMEMLIMIT": i64::MAX,
         "GOGC": "",
         "GODEBUG": "",
-        "storageRetention": retained,
+        // No policy is applied yet: everything is kept.
+        "storageRetention": "",
     });
     Ok(small_success(|out| {
         out.extend_from_slice(data.to_string().as_bytes());
