@@ -95,6 +95,20 @@ impl Listed {
         &self.rolled
     }
 
+    /// The buckets of a level.
+    pub(crate) fn level(&self, resolution: Resolution) -> Option<&BTreeSet<Bucket>> {
+        if resolution.is_raw() {
+            return Some(&self.raw);
+        }
+        self.rolled.get(&resolution)
+    }
+
+    /// The levels that there are, finest first.
+    pub(crate) fn resolutions(&self) -> impl Iterator<Item = Resolution> {
+        let rolled = self.rolled.keys().copied();
+        std::iter::once(Resolution::RAW).chain(rolled)
+    }
+
     pub(crate) fn sizes(&self) -> &LevelSizes {
         &self.sizes
     }
@@ -165,10 +179,6 @@ impl Listed {
     }
 
     fn level_of(&self, bucket: Bucket) -> Option<&BTreeSet<Bucket>> {
-        let resolution = self.sizes.resolution(bucket.size)?;
-        if resolution.is_raw() {
-            return Some(&self.raw);
-        }
-        self.rolled.get(&resolution)
+        self.level(self.sizes.resolution(bucket.size)?)
     }
 }

@@ -68,10 +68,8 @@ impl Reader {
     /// The hours that the head has something of. Asked before buckets are leased: an hour that is
     /// flushed in between is then known twice, not never.
     fn head_hours(&self) -> BTreeSet<BucketStart> {
-        match &self.head {
-            Some(head) if !self.buckets.levels().rolled().is_empty() => head.open_hours(),
-            _ => BTreeSet::new(),
-        }
+        let head = self.head.as_ref();
+        head.map_or_else(BTreeSet::new, |head| head.held_hours())
     }
 
     /// The range that has to be read so that windows that begin before it are whole, and so are

@@ -72,6 +72,7 @@ impl Head {
         for hour in hours {
             sequencer.open_hours.remove(hour);
         }
+        sequencer.frozen_hours.extend(hours);
         sequencer.freezes += 1;
         let freeze = Arc::new(Freeze {
             number: sequencer.freezes,

@@ -71,6 +71,13 @@ impl Head {
         self.sequencer.lock().open_hours.keys().copied().collect()
     }
 
+    /// Hours with data in the head, also those that are being flushed.
+    pub(crate) fn held_hours(&self) -> BTreeSet<BucketStart> {
+        let sequencer = self.sequencer.lock();
+        let open = sequencer.open_hours.keys();
+        open.chain(&sequencer.frozen_hours).copied().collect()
+    }
+
     /// How many samples the open ones of these hours have.
     pub(crate) fn open_samples(&self, hours: impl Iterator<Item = BucketStart>) -> u64 {
         let sequencer = self.sequencer.lock();
@@ -122,7 +129,11 @@ impl Head {
 
     /// A unit is in the store up to `cursor`: epochs no longer wait for it.
     pub(crate) fn flushed(&self, unit: FlushUnit, cursor: u64) {
-        self.sequencer.lock().flushed(unit, cursor);
+        let mut sequencer = self.sequencer.lock();
+        sequencer.flushed(unit, cursor);
+        if let FlushUnit::Hour(hour) = unit {
+            sequencer.frozen_hours.remove(&hour);
+        }
     }
 
     /// Whether an epoch waits for a unit to be flushed.

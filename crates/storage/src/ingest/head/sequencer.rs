@@ -7,7 +7,7 @@
 //! - An epoch can be drained when every hour it touched has been flushed up to the last sequence
 //!   number with which the epoch touched it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -65,6 +65,8 @@ pub(crate) struct Sequencer {
     pub(crate) epoch_started_ms: i64,
     /// Hours with data in the head that is not being flushed.
     pub(crate) open_hours: BTreeMap<BucketStart, OpenHour>,
+    /// Hours that are being flushed: the head has them until their flush is done.
+    pub(super) frozen_hours: BTreeSet<BucketStart>,
     /// Metadata that no flush has written, likewise.
     pub(crate) open_catalog: Option<OpenHour>,
     pub(crate) epochs: BTreeMap<u32, Epoch>,
@@ -110,6 +112,7 @@ impl Sequencer {
             epoch,
             epoch_started_ms: now_ms,
             open_hours: BTreeMap::new(),
+            frozen_hours: BTreeSet::new(),
             open_catalog: None,
             epochs: BTreeMap::new(),
             freeze: None,

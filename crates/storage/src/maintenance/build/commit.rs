@@ -17,9 +17,10 @@ use icecore_records::{Bucket, SeriesId, key};
 use slatedb::WriteBatch;
 
 use super::super::pace::Watch;
-use super::sources::read_meta;
+use super::sources::{check_complete, read_meta};
 use super::windows::RollUp;
 use super::writer::JobWriter;
+use crate::buckets::levels::Listed;
 use crate::buckets::{list, put_list, raw_of, stored_list};
 use crate::error::Result;
 use crate::failpoint;
@@ -51,6 +52,8 @@ pub(super) async fn commit(
             let RollUp {
                 resolution, lean, ..
             } = roll_up;
+            check_rolled(maintenance, &listed, target, &sources)
+                .map_err(|reason| watch.stale(reason))?;
             maintenance.buckets.learn(target, resolution, lean);
             Vec::new()
         }
@@ -77,6 +80,24 @@ pub(super) async fn commit(
     writer.make_durable().await?;
     failpoint::pass("coarsen.committed");
     Ok(())
+}
+
+/// The same for a bucket of windows, against the list as it is stored.
+fn check_rolled(
+    maintenance: &Maintenance,
+    stored: &BTreeSet<Bucket>,
+    target: Bucket,
+    sources: &[Bucket],
+) -> Result<(), String> {
+    let known = maintenance.buckets.levels();
+    let (sizes, dirty) = (known.sizes().clone(), known.dirty().clone());
+    let listed = Listed::new(stored.iter().copied(), sizes, dirty);
+    check_complete(&listed, target, sources)?;
+    let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
+    match sources.iter().find(has_tombstones) {
+        Some(source) => Err(format!("something was deleted from {source} just now")),
+        None => Ok(()),
+    }
 }
 
 /// Whether the sources are all that is listed in the window of a target, which is not listed

@@ -4,8 +4,9 @@
 //! Holds always:
 //! - The sources stay listed. Until the commit nobody reads the target; from then on it is read
 //!   instead of them where a query allows it.
-//! - Samples that come in meanwhile wait in the head, if the sources are raw. Where the sources are
-//!   windows, such samples make those out of date, which the commit sees.
+//! - The sources are everything of their level that is listed in the target's window, and what is
+//!   finer lies in them, when the window is held back and again at the commit.
+//! - Samples that come in meanwhile wait in the head, and deletions for the end of the job.
 //!
 //! Elsewhere: how a bucket is built (`super::job`), what is rolled up and when
 //! (`crate::maintenance::retention`).
@@ -19,7 +20,6 @@ use super::super::retention::RollUpPlan;
 use super::job::{self, Outcome};
 use super::windows::RollUp;
 use super::{clean_bucket, sources};
-use crate::buckets::ladder;
 use crate::error::Result;
 use crate::maintenance::Maintenance;
 
@@ -41,21 +41,15 @@ pub(crate) async fn roll_up_until(
 ) -> Result<Outcome> {
     let target = plan.target;
     let sorted = sources::check_windows(target, &plan.sources)?;
-    let is_raw = sorted.iter().all(|source| ladder::is_raw(source.size));
-    if is_raw {
-        for source in &sorted {
-            clean_bucket(maintenance, *source, watch).await?;
-        }
+    // What was deleted does not come along.
+    for source in &sorted {
+        clean_bucket(maintenance, *source, watch).await?;
     }
     let _held = {
         let turn = maintenance.ingest.hold().turn().await;
         let frozen = maintenance.ingest.lock_flushes().await;
-        check_listed(maintenance, plan).map_err(|reason| watch.stale(reason))?;
-        if is_raw {
-            Some(turn.begin(target, &frozen)?)
-        } else {
-            None
-        }
+        check_listed(maintenance, target, &sorted).map_err(|reason| watch.stale(reason))?;
+        turn.begin(target, &frozen)?
     };
     let roll_up = RollUp {
         target,
@@ -74,8 +68,12 @@ pub(crate) async fn roll_up_until(
 }
 
 /// Whether a target can be built from these sources now. Says why not.
-fn check_listed(maintenance: &Maintenance, plan: &RollUpPlan) -> Result<(), String> {
-    let (target, retired) = (plan.target, maintenance.buckets.retired());
+fn check_listed(
+    maintenance: &Maintenance,
+    target: Bucket,
+    sources: &[Bucket],
+) -> Result<(), String> {
+    let retired = maintenance.buckets.retired();
     if retired.contains_key(&target) {
         return Err(format!("{target} was retired and is not dropped yet"));
     }
@@ -83,18 +81,9 @@ fn check_listed(maintenance: &Maintenance, plan: &RollUpPlan) -> Result<(), Stri
     if levels.contains(target) {
         return Err(format!("{target} has been built"));
     }
-    let listed = |source: &&Bucket| levels.contains(**source);
-    if let Some(source) = plan.sources.iter().find(|source| !listed(source)) {
-        return Err(format!(
-            "{source}, a source of {target}, is no longer listed"
-        ));
-    }
-    let outdated = |source: &&Bucket| levels.dirty().contains_key(source);
-    if let Some(source) = plan.sources.iter().find(outdated) {
-        return Err(format!("{source}, a source of {target}, is out of date"));
-    }
+    sources::check_complete(&levels, target, sources)?;
     let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
-    match plan.sources.iter().find(has_tombstones) {
+    match sources.iter().find(has_tombstones) {
         Some(source) => Err(format!("something was deleted from {source} just now")),
         None => Ok(()),
     }

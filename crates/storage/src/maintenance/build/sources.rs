@@ -6,14 +6,17 @@
 //! - Only ids below `next_series_id` count: what a flush that did not reach its commit left is
 //!   still in the head.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::maintenance_job::JobSource;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::buckets::{decode_meta, ladder, stored_meta};
+use crate::buckets::levels::Listed;
+use crate::buckets::{decode_meta, ladder, list, stored_meta};
 use crate::error::{Error, Result};
 use crate::slate::read_view::View;
 
@@ -113,6 +116,52 @@ pub(super) fn check_windows(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bu
         )),
         None => Ok(sorted),
     }
+}
+
+/// Whether a bucket of windows made of these sources has all that is listed in its time. Says why
+/// not.
+pub(super) fn check_complete(
+    listed: &Listed,
+    target: Bucket,
+    sources: &[Bucket],
+) -> Result<(), String> {
+    let level = sources.first().and_then(|source| listed.sizes().resolution(source.size));
+    let level = level.ok_or_else(|| format!("{target} has no sources"))?;
+    let of_level = |level: Resolution| listed.level(level).into_iter().flat_map(in_window(target));
+    let wanted: BTreeSet<Bucket> = sources.iter().copied().collect();
+    let found: BTreeSet<Bucket> = of_level(level).collect();
+    if let Some(source) = wanted.difference(&found).next() {
+        return Err(format!("{source}, a source of {target}, is no longer listed"));
+    }
+    if let Some(other) = found.difference(&wanted).next() {
+        return Err(format!("{other} was listed since {target} was planned"));
+    }
+    if let Some(source) = sources.iter().find(|source| listed.dirty().contains_key(source)) {
+        return Err(format!("{source}, a source of {target}, is out of date"));
+    }
+    let finer = listed.resolutions().filter(|finer| *finer < level);
+    for bucket in finer.flat_map(of_level) {
+        if !is_covered(bucket, target, sources) {
+            return Err(format!("{bucket} is not in the sources of {target}"));
+        }
+    }
+    Ok(())
+}
+
+fn in_window(target: Bucket) -> impl Fn(&BTreeSet<Bucket>) -> Vec<Bucket> {
+    move |level| list::in_range(level, target.start_ms(), target.end_ms() - 1)
+}
+
+/// Whether sources, sorted by time, hold all that a bucket has of the time of a target.
+fn is_covered(bucket: Bucket, target: Bucket, sources: &[Bucket]) -> bool {
+    let end_ms = bucket.end_ms().min(target.end_ms());
+    let mut covered_ms = bucket.start_ms().max(target.start_ms());
+    for source in sources {
+        if source.start_ms() <= covered_ms {
+            covered_ms = covered_ms.max(source.end_ms());
+        }
+    }
+    covered_ms >= end_ms
 }
 
 pub(super) async fn read_sources(view: &View, buckets: &[Bucket]) -> Result<Vec<Source>> {
