@@ -125,18 +125,25 @@ pub(super) fn check_complete(
     target: Bucket,
     sources: &[Bucket],
 ) -> Result<(), String> {
-    let level = sources.first().and_then(|source| listed.sizes().resolution(source.size));
+    let level = sources
+        .first()
+        .and_then(|source| listed.sizes().resolution(source.size));
     let level = level.ok_or_else(|| format!("{target} has no sources"))?;
     let of_level = |level: Resolution| listed.level(level).into_iter().flat_map(in_window(target));
     let wanted: BTreeSet<Bucket> = sources.iter().copied().collect();
     let found: BTreeSet<Bucket> = of_level(level).collect();
     if let Some(source) = wanted.difference(&found).next() {
-        return Err(format!("{source}, a source of {target}, is no longer listed"));
+        return Err(format!(
+            "{source}, a source of {target}, is no longer listed"
+        ));
     }
     if let Some(other) = found.difference(&wanted).next() {
         return Err(format!("{other} was listed since {target} was planned"));
     }
-    if let Some(source) = sources.iter().find(|source| listed.dirty().contains_key(source)) {
+    if let Some(source) = sources
+        .iter()
+        .find(|source| listed.dirty().contains_key(source))
+    {
         return Err(format!("{source}, a source of {target}, is out of date"));
     }
     let finer = listed.resolutions().filter(|finer| *finer < level);
