@@ -187,15 +187,9 @@ fn rolled_histograms() -> Vec<Vec<u8>> {
 }
 
 fn retention_states() -> Vec<Vec<u8>> {
-    let size = |exponent: u8| BucketSize::from_exponent(exponent).expect("between 1 and 15");
     let mut state = RetentionState::default();
-    state.policy_version = 3;
-    for (resolution, exponents) in [
-        (Resolution::RAW, &[1, 3, 5, 7, 9][..]),
-        (Resolution::FIVE_MINUTES, &[6]),
-        (Resolution::HOUR, &[8, 11]),
-    ] {
-        state.assign(resolution, exponents.iter().map(|e| size(*e)).collect());
+    state.clock_ms = 1_700_000_000_123;
+    for resolution in [Resolution::RAW, Resolution::FIVE_MINUTES, Resolution::HOUR] {
         state.raise_watermark(resolution, bucket().start_ms());
     }
     vec![

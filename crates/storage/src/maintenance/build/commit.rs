@@ -169,7 +169,6 @@ fn meta_of(job: &Job, roll_up: Option<RollUp>) -> BucketMeta {
         rollup: RollupMeta {
             windows: counts.windows,
             histogram_windows: counts.histogram_windows,
-            policy_version: 0,
             is_lean: roll_up.is_some_and(|roll_up| roll_up.lean),
         },
     }

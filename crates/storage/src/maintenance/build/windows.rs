@@ -31,7 +31,6 @@ impl RollUp {
         JobKind::RollUp(Rollup {
             resolution: self.resolution,
             is_lean: self.lean,
-            policy_version: 0,
         })
     }
 
