@@ -43,7 +43,7 @@ use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use jobs::Jobs;
 use pace::Watch;
-use retention::set_floor;
+use retention::tell_what_is_too_old;
 use skipped::SkippedJobs;
 
 pub(crate) struct Maintenance {
@@ -86,7 +86,7 @@ impl Maintenance {
     /// From now on this policy holds; without one nothing is rolled up or culled.
     pub(crate) fn set_retention(&self, policy: Option<RetentionPolicy>) {
         self.retention.set_policy(policy);
-        set_floor(self);
+        tell_what_is_too_old(self);
         self.jobs.wake.notify_one();
     }
 

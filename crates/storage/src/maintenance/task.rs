@@ -26,7 +26,8 @@ use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, roll_up, store
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
-use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan, cull, retire_outdated};
+use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan};
+use super::retention::{cull, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
@@ -108,7 +109,7 @@ impl Job {
             Self::Mend(Overlap { inside, .. }) => *inside,
             Self::Coarsen(piece) => piece.target,
             Self::RollUp(plan) => plan.target,
-            Self::Cull(plan) => plan.known_by(),
+            Self::Cull(plan) => plan.buckets[0],
             Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
     }
@@ -121,6 +122,10 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
     let mut failing = false;
     while !maintenance.context.stop.is_stopped() && maintenance.ingest.journal().failed().is_none()
     {
+        tell_what_is_too_old(&maintenance);
+        if let Err(cause) = maintenance.retention.remember_clock().await {
+            warn!(%cause, "cannot remember the clock of retention");
+        }
         let asked = maintenance.jobs.begin_run();
         let done = if known_dirty {
             Ok(())
@@ -261,7 +266,7 @@ async fn next_of_retention(
         let plan = roll_ups.swap_remove(resumed.unwrap_or(0));
         return Ok(Some(Job::RollUp(plan)));
     }
-    let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.known_by());
+    let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.buckets[0]);
     Ok(culls.into_iter().find(may_cull).map(Job::Cull))
 }
 

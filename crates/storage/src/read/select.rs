@@ -48,6 +48,7 @@ impl SelectStream {
             hints,
         } = selection;
         let range_ms = reader.widened((start_ms, end_ms), hints.rolled);
+        let range_ms = reader.kept(range_ms);
         let resolved = resolve_series(reader, &matchers, range_ms, &hints).await?;
         reader.context.metrics.selections.add(1);
         let samples_max = reader.context.options.read.samples_max;

@@ -343,7 +343,11 @@ impl HourFlush<'_> {
         let hour = self.place.hour.start;
         let around: Vec<Bucket> = {
             let levels = self.ingest.buckets.levels();
-            levels.rolled_around(hour).collect()
+            let around = levels.rolled_around(hour);
+            // What is all that is left is not out of date: ingest refuses samples of its time.
+            let is_remade =
+                |bucket: &Bucket| levels.facts(*bucket).is_some_and(|f| !f.sources_gone);
+            around.filter(is_remade).collect()
         };
         let mut outdated = Vec::with_capacity(around.len());
         for bucket in around {
