@@ -74,7 +74,8 @@ impl Retention {
             .collect()
     }
 
-    /// Adds to a batch that nothing older is left of a level. [`Self::set_state`] follows the write.
+    /// Adds to a batch that nothing older is left of a level. [`Self::set_state`] follows the
+    /// write.
     pub(crate) fn raise(
         &self,
         batch: &mut WriteBatch,

@@ -29,7 +29,8 @@ pub(crate) use delete::delete_series;
 pub(crate) use retention::RetentionSnapshot;
 pub(crate) use snapshots::create as create_snapshot;
 pub(crate) use status::status;
-pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
+pub use status::{JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus};
+pub use status::{SizeCount, SkippedJob};
 pub(crate) use task::run;
 
 use crate::buckets::Buckets;

@@ -92,8 +92,8 @@ impl Drop for ClosedTime<'_> {
     }
 }
 
-/// The metas of buckets of windows that outlive what they were made of: from now on they are made of
-/// what that was made of, or they are all that is left.
+/// The metas of buckets of windows that outlive what they were made of: from now on they are made
+/// of what that was made of, or they are all that is left.
 async fn outlive(maintenance: &Maintenance, plan: &CullPlan) -> Result<Vec<(Bucket, BucketMeta)>> {
     let outliving = plan::outliving(&maintenance.buckets.levels(), plan);
     let view = maintenance.context.engine.live_view();

@@ -14,5 +14,5 @@ mod plan;
 mod snapshot;
 
 pub(crate) use cull::{cull, retire_outdated, tell_what_is_too_old};
-pub(crate) use plan::{CullPlan, RollUpPlan};
+pub(crate) use plan::{CullPlan, KeptBack, RollUpPlan};
 pub(crate) use snapshot::RetentionSnapshot;

@@ -145,8 +145,8 @@ pub(crate) struct Outliving {
     pub(crate) sources_gone: bool,
 }
 
-/// The buckets of windows for which it matters that something is culled. What was made of it could be
-/// made from then on of what that was made of itself, if it is still there.
+/// The buckets of windows for which it matters that something is culled. What was made of it could
+/// be made from then on of what that was made of itself, if it is still there.
 pub(crate) fn outliving(listed: &Listed, plan: &CullPlan) -> Vec<Outliving> {
     let mut outliving = Vec::new();
     for (bucket, facts) in listed.all_rolled() {
