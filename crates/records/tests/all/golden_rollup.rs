@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
+use icecore_model::rollup::{
+    HistogramAggregate, HistogramEdge, HistogramWindow, Resolution, Window, WindowFields, roll_up,
+};
 use icecore_model::{BucketSize, STALE_NAN_BITS};
 use icecore_records::bucket_meta::{self, RollupMeta};
 use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase, Rollup};
-use icecore_records::rollup_histograms::{self, HistogramEdge, HistogramInterior, HistogramWindow};
 use icecore_records::{
-    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_series,
+    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_histograms,
+    rollup_series,
 };
 
 use crate::samples::*;
@@ -208,7 +210,7 @@ fn histogram_windows() -> Vec<HistogramWindow> {
     };
     let interior = |hour: i64, resets: u64| {
         let start_ms = start_ms + hour * 60 * MINUTE_MS;
-        Some(HistogramInterior {
+        Some(HistogramAggregate {
             samples: 240,
             first_ms: start_ms + 7_000,
             first: Some(Arc::clone(&a)),
@@ -217,6 +219,7 @@ fn histogram_windows() -> Vec<HistogramWindow> {
             sum: Some(Arc::clone(&b)),
             correction: (resets > 0).then(|| Arc::clone(&a)),
             resets,
+            changes: 0,
         })
     };
     vec![
