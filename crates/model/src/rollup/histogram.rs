@@ -87,6 +87,19 @@ impl HistogramWindow {
         edge + self.interior.as_ref().map_or(0, |of| of.samples)
     }
 
+    /// The histograms that are left, in time order.
+    pub fn left(&self) -> impl Iterator<Item = (i64, &Arc<Histogram>)> {
+        let edge = match &self.edge {
+            HistogramEdge::Sample(histogram) => Some((self.start_ms, histogram)),
+            HistogramEdge::None | HistogramEdge::Stale => None,
+        };
+        let interior = self.interior.as_ref();
+        let first = interior.and_then(|of| Some((of.first_ms, of.first.as_ref()?)));
+        let last = interior.filter(|of| of.last_ms > of.first_ms);
+        let last = last.and_then(|of| Some((of.last_ms, of.last.as_ref()?)));
+        [edge, first, last].into_iter().flatten()
+    }
+
     /// Approximate bytes held.
     pub fn heap_bytes(&self) -> usize {
         let edge = match &self.edge {

@@ -83,19 +83,10 @@ fn push_histograms(
         });
     };
     for window in windows {
-        match &window.edge {
-            HistogramEdge::None => {}
-            HistogramEdge::Sample(histogram) => push(window.start_ms, histogram),
-            HistogramEdge::Stale => push(window.start_ms, &Arc::new(Histogram::stale())),
+        if window.edge == HistogramEdge::Stale {
+            push(window.start_ms, &Arc::new(Histogram::stale()));
         }
-        if let Some(interior) = &window.interior {
-            if let Some(first) = &interior.first {
-                push(interior.first_ms, first);
-            }
-            if let Some(last) = interior.last.as_ref().filter(|_| interior.samples > 1) {
-                push(interior.last_ms, last);
-            }
-        }
+        window.left().for_each(|(time, histogram)| push(time, histogram));
         if window.ends_stale {
             let at = floats.starts.binary_search(&window.start_ms).ok();
             let of_floats = at.and_then(|at| floats.interior(at));
