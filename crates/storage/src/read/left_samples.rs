@@ -86,7 +86,9 @@ fn push_histograms(
         if window.edge == HistogramEdge::Stale {
             push(window.start_ms, &Arc::new(Histogram::stale()));
         }
-        window.left().for_each(|(time, histogram)| push(time, histogram));
+        window
+            .left()
+            .for_each(|(time, histogram)| push(time, histogram));
         if window.ends_stale {
             let at = floats.starts.binary_search(&window.start_ms).ok();
             let of_floats = at.and_then(|at| floats.interior(at));

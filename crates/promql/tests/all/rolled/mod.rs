@@ -2,6 +2,7 @@
 
 mod differential;
 mod examples;
+mod histograms;
 mod notes;
 mod properties;
 

@@ -83,7 +83,8 @@ impl WindowEvaluator<'_> {
         let mut values = if is_all_rolled {
             Values::absent(self.windows.grid.steps)
         } else {
-            self.evaluate_samples(series)?
+            let is_rolled = |step: usize| spans.list.binary_search_by_key(&step, |s| s.0).is_ok();
+            self.evaluate_samples(series, is_rolled)?
         };
         if spans.list.is_empty() {
             return Ok(values);

@@ -222,19 +222,18 @@ impl<'v> Counter<'v> {
         }
         let mut points = Vec::with_capacity(2 * within.len() + 2);
         points.extend(self.before(slot, limits));
+        // What was lost on the way from the first to the last of a cell is known.
+        let mut known = vec![false; points.len()];
         for cell in within {
             points.push(point(cell.first_ms, cell.first.as_ref()?));
+            known.push(false);
             if cell.samples > 1 {
-                let mut last = point(cell.last_ms, cell.last.as_ref()?);
-                if self.kind.counter {
-                    // What was lost on the way from the first to the last is known.
-                    let histogram = Arc::make_mut(&mut last.histogram);
-                    histogram.reset_hint = CounterResetHint::NotReset;
-                }
-                points.push(last);
+                points.push(point(cell.last_ms, cell.last.as_ref()?));
+                known.push(true);
             }
         }
         points.extend(self.after(slot, limits));
+        known.resize(points.len(), false);
         let window = Window {
             start_ms: limits.0,
             end_ms: limits.1,
@@ -249,7 +248,7 @@ impl<'v> Counter<'v> {
             ..self.kind
         };
         let windows = self.view.windows;
-        let increase = histogram_edges::of_window(&window, windows, kind, annotations)?;
+        let increase = histogram_edges::of_window(&window, &known, windows, kind, annotations)?;
         let mut increase = Arc::unwrap_or_clone(increase);
         if self.kind.counter {
             for lost in within.iter().filter_map(|cell| cell.lost.as_ref()) {
