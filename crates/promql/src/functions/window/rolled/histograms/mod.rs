@@ -29,7 +29,8 @@ pub(super) struct Filled {
     pub(super) estimated: Vec<Resolution>,
 }
 
-/// Sets the values of the spans that have histograms. `floats` are the cells of floats of each span.
+/// Sets the values of the spans that have histograms. `floats` are the cells of floats of each
+/// span.
 pub(super) fn fill(
     view: &RolledView<'_>,
     kernel: Kernel,
