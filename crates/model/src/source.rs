@@ -39,7 +39,8 @@ pub struct SelectHints {
 /// What to read of time whose samples were rolled up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RolledTime {
-    /// The samples that are left: at the start of a window, its first and its last one.
+    /// The samples that are left: at the start of a window, its first and its last one, and right
+    /// after that the stale marker that ends it. Nothing lies outside of the range.
     #[default]
     Samples,
     /// Windows, with these columns at least; where there are several levels, as the choice says.

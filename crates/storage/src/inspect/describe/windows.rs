@@ -106,3 +106,79 @@ fn histogram_window_line(window: &HistogramWindow) -> String {
 fn end(is_stale: bool) -> &'static str {
     if is_stale { ", then stale" } else { "" }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use icecore_model::rollup::{roll_up, roll_up_histograms};
+    use icecore_model::{BucketSize, BucketStart, CounterResetHint, HistogramCounts};
+    use icecore_records::{SeriesId, key, rollup_histograms, rollup_series};
+
+    use super::super::{Fact, describe};
+    use super::*;
+
+    fn bucket() -> Bucket {
+        let size = BucketSize::from_exponent(6).expect("a size");
+        let start = BucketStart(0);
+        Bucket { size, start }
+    }
+
+    fn histogram(count: u64) -> Arc<Histogram> {
+        Arc::new(Histogram {
+            schema: 2,
+            reset_hint: CounterResetHint::Unknown,
+            zero_threshold: 0.001,
+            sum: 1.5,
+            counts: HistogramCounts::Integer {
+                count,
+                zero_count: count,
+                positive_deltas: Vec::new(),
+                negative_deltas: Vec::new(),
+            },
+            ..Histogram::stale()
+        })
+    }
+
+    #[test]
+    fn windows_are_described() {
+        let minute = 60_000;
+        let windows = roll_up(Resolution::HOUR, (0..90).map(|i| (i * minute, 2.0)));
+        let value = rollup_series::encode(bucket(), Resolution::HOUR, WindowFields::ALL, &windows);
+        let id = SeriesId(7);
+        let view = describe(&key::rollup_series(bucket(), id), &value.into(), true);
+        assert_eq!(view.problem, None);
+        let fact = |name: &str, of: &[(&str, Fact)]| {
+            let found = of.iter().find(|(fact, _)| *fact == name);
+            found.map(|(_, fact)| fact.clone())
+        };
+        assert_eq!(fact("windows", &view.facts), Some(Fact::Count(2)));
+        assert_eq!(fact("samples", &view.facts), Some(Fact::Count(90)));
+        assert_eq!(
+            view.details[1],
+            "3600000 edge 2 samples 29 from 2 at 3660000 to 2 at 5340000 sum 58"
+        );
+
+        let histograms: Vec<_> = (1..5)
+            .map(|i| (i * minute, histogram(9 - i as u64)))
+            .collect();
+        let stale = Arc::new(Histogram::stale());
+        let timed = histograms.iter().map(|(time, of)| (*time, of));
+        let timed = timed.chain([(5 * minute, &stale)]);
+        let windows = roll_up_histograms(Resolution::HOUR, timed);
+        let value = rollup_histograms::encode(bucket(), Resolution::HOUR, &windows);
+        let key = key::rollup_histograms(bucket(), id);
+        let value = Bytes::from(value);
+        let view = describe(&key, &value, true);
+        assert_eq!(fact("samples", &view.facts), Some(Fact::Count(4)));
+        let resolution = Some(Fact::Text("1h".to_owned()));
+        assert_eq!(fact("resolution", &view.facts), resolution);
+        assert_eq!(
+            view.details,
+            ["0 samples 4 from 60000 to 240000 resets 3 \
+              last (schema 2 count 5 sum 1.5 buckets 0) \
+              sum (schema 2 count 26 (float) sum 6 buckets 0), then stale"]
+        );
+        let broken = describe(&key, &value.slice(..value.len() - 1), false);
+        assert!(broken.problem.is_some());
+    }
+}
