@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields, roll_up};
-use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
-use icecore_records::rollup_histograms::{
-    self, HistogramEdge, HistogramInterior, HistogramRecord, HistogramWindow,
+use icecore_model::rollup::{
+    HistogramAggregate, HistogramEdge, HistogramWindow, Resolution, Window, WindowColumns,
+    WindowFields, roll_up,
 };
+use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
+use icecore_records::rollup_histograms::{self, HistogramRecord};
 use icecore_records::rollup_series::{self, Decoder, RollupRecord};
 use icecore_records::{Bucket, RetentionState, retention_state};
 
@@ -153,7 +154,7 @@ fn rolled_histograms() -> Vec<Vec<u8>> {
     let interior = |hour: i64| {
         let start_ms = start_ms + hour * 3_600_000;
         let part = |more: u64| Some(Arc::new(histogram(hour as u64 * 50 + more)));
-        HistogramInterior {
+        HistogramAggregate {
             samples: 240,
             first_ms: start_ms + 7_000,
             first: part(3),
@@ -162,6 +163,7 @@ fn rolled_histograms() -> Vec<Vec<u8>> {
             sum: part(5000),
             correction: part(3).filter(|_| hour % 5 == 0),
             resets: u64::from(hour % 5 == 0),
+            changes: 239 * u64::from(hour % 3 == 0),
         }
     };
     let window = |hour: i64| HistogramWindow {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use icecore_model::STALE_NAN_BITS;
-use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
+use icecore_model::rollup::{
+    HistogramAggregate, HistogramEdge, HistogramWindow, Resolution, Window, WindowFields, roll_up,
+};
 use icecore_records::bucket_meta::{self, RollupMeta};
 use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase, Rollup};
-use icecore_records::rollup_histograms::{self, HistogramEdge, HistogramInterior, HistogramWindow};
 use icecore_records::{
-    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_series,
+    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_histograms,
+    rollup_series,
 };
 
 use crate::samples::*;
@@ -134,6 +136,15 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              00000300034034801c0204020a050102000001020100041d0a03009d978ccf08ba5b25020302\
              060100000300034032801802040206",
         ),
+        (
+            "value RollupSeries histograms, changes",
+            rollup_histograms::encode(sixteen_hours(), Resolution::HOUR, &changing_histograms()),
+            "01060101010200019f070304040503272727040001200001e0030001ae6d0001bea907000102\
+             0501010000000101041d0a03009d978ccf08ba5b25020302060100000300034034801c020402\
+             0a0501010000000101041d0a03009d978ccf08ba5b25020302060100000300034034801c0204\
+             020a0501010000000101041d0a03009d978ccf08ba5b25020302060100000300034032801802\
+             04020600019003",
+        ),
     ]
 }
 
@@ -200,7 +211,7 @@ fn histogram_windows() -> Vec<HistogramWindow> {
     };
     let interior = |hour: i64, resets: u64| {
         let start_ms = start_ms + hour * 60 * MINUTE_MS;
-        Some(HistogramInterior {
+        Some(HistogramAggregate {
             samples: 240,
             first_ms: start_ms + 7_000,
             first: Some(Arc::clone(&a)),
@@ -209,6 +220,7 @@ fn histogram_windows() -> Vec<HistogramWindow> {
             sum: Some(Arc::clone(&b)),
             correction: (resets > 0).then(|| Arc::clone(&a)),
             resets,
+            changes: 0,
         })
     };
     vec![
@@ -216,6 +228,15 @@ fn histogram_windows() -> Vec<HistogramWindow> {
         window(3, HistogramEdge::Stale, interior(3, 0)),
         window(9, HistogramEdge::Sample(Arc::clone(&b)), None),
     ]
+}
+
+/// The first window, with changes from one histogram to the next.
+fn changing_histograms() -> Vec<HistogramWindow> {
+    let mut windows = histogram_windows();
+    windows.truncate(1);
+    let interior = windows[0].interior.as_mut().unwrap();
+    (interior.changes, interior.first) = (200, None);
+    windows
 }
 
 /// What the golden bytes say, read field by field.

@@ -21,6 +21,7 @@ mod columns;
 mod exemplars;
 mod gather;
 mod labels;
+mod left_samples;
 pub(crate) mod levels;
 mod postings;
 mod presence;

@@ -15,16 +15,16 @@ use icecore_storage::{Clock, Database, Deletion};
 use crate::process::{Process, World};
 use crate::support::*;
 
-const DAY: i64 = 24 * HOUR;
+pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// The start of a bucket of 1 024 hours, and of all smaller ones.
-const START: i64 = 28_323_840 * 60_000;
+pub(crate) const START: i64 = 28_323_840 * 60_000;
 
-const RAW: Resolution = Resolution::RAW;
-const FIVE: Resolution = Resolution::FIVE_MINUTES;
-const HOURLY: Resolution = Resolution::HOUR;
+pub(crate) const RAW: Resolution = Resolution::RAW;
+pub(crate) const FIVE: Resolution = Resolution::FIVE_MINUTES;
+pub(crate) const HOURLY: Resolution = Resolution::HOUR;
 
-fn policy(days: [i64; 3]) -> RetentionPolicy {
+pub(crate) fn policy(days: [i64; 3]) -> RetentionPolicy {
     let levels = [RAW, FIVE, HOURLY].into_iter().zip(days);
     policy_of(levels.map(|(level, days)| (level, days, ColumnSet::default_of(level))))
 }
@@ -40,19 +40,19 @@ fn policy_of(levels: impl IntoIterator<Item = (Resolution, i64, ColumnSet)>) -> 
 }
 
 /// A store whose runs do not wait for files to grow old.
-fn world(now_ms: i64) -> World {
+pub(crate) fn world(now_ms: i64) -> World {
     let mut world = World::new();
     world.options.store.gc_min_age = std::time::Duration::from_millis(200);
     set_clock(&world, now_ms);
     world
 }
 
-fn set_clock(world: &World, now_ms: i64) {
+pub(crate) fn set_clock(world: &World, now_ms: i64) {
     world.clock.advance(now_ms - world.clock.now_ms());
 }
 
 /// All records of a bucket.
-fn records_of(process: &Process, bucket: Bucket) -> Vec<(Bytes, Bytes)> {
+pub(crate) fn records_of(process: &Process, bucket: Bucket) -> Vec<(Bytes, Bytes)> {
     let types = RecordType::ALL.iter().filter(|t| t.is_bucket_scoped());
     let prefixes = types.map(|record_type| key::record_prefix(*record_type, bucket));
     prefixes
@@ -86,7 +86,7 @@ fn of<'s>(samples: &'s [(&str, i64, f64)], series: &'s str) -> impl Iterator<Ite
 }
 
 /// What a query with a step and a range of an hour reads.
-fn hourly() -> RollupChoice {
+pub(crate) fn hourly() -> RollupChoice {
     RollupChoice {
         start_ms: START,
         step_ms: HOUR,
@@ -96,7 +96,11 @@ fn hourly() -> RollupChoice {
     }
 }
 
-async fn select(db: &Database, range: (i64, i64), choice: RollupChoice) -> Vec<SeriesSamples> {
+pub(crate) async fn select(
+    db: &Database,
+    range: (i64, i64),
+    choice: RollupChoice,
+) -> Vec<SeriesSamples> {
     let fields = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
     let selection = Selection {
         hints: SelectHints {
@@ -113,7 +117,7 @@ async fn select(db: &Database, range: (i64, i64), choice: RollupChoice) -> Vec<S
     all
 }
 
-fn segments(levels: &Levels) -> Vec<(i64, i64, Resolution)> {
+pub(crate) fn segments(levels: &Levels) -> Vec<(i64, i64, Resolution)> {
     let hours = |ms: i64| (ms - START) / HOUR;
     let segments = levels.segments.iter();
     segments
@@ -154,7 +158,7 @@ fn check_windows_of(selected: &[SeriesSamples], of: impl Fn(&str, Resolution) ->
     }
 }
 
-fn maintain(process: &Process) -> icecore_storage::MaintenanceReport {
+pub(crate) fn maintain(process: &Process) -> icecore_storage::MaintenanceReport {
     let report = process.run(process.db.run_maintenance()).unwrap();
     assert_eq!(report.skipped, [], "nothing fails");
     report

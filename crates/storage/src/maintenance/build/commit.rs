@@ -166,7 +166,7 @@ fn meta_of(job: &Job, roll_up: Option<RollUp>, source: Resolution) -> BucketMeta
         float_samples: counts.floats,
         histogram_samples: counts.histograms,
         exemplars: counts.exemplars,
-        has_histograms: counts.histograms > 0,
+        has_histograms: counts.histograms + counts.histogram_windows > 0,
         has_start_timestamps: counts.has_start_timestamps,
         min_timestamp_ms: first,
         max_timestamp_ms: last,

@@ -30,7 +30,7 @@ use crate::stored::{self, Floats, SharedColumns, newest_wins};
 pub(super) struct MergedSeries {
     pub(super) id: u32,
     pub(super) floats: Floats,
-    histograms: Vec<HistogramEntry>,
+    pub(super) histograms: Vec<HistogramEntry>,
     starts: Vec<(i64, i64)>,
     histogram_starts: Vec<(i64, i64)>,
     exemplars: Vec<Exemplar>,
@@ -68,6 +68,7 @@ pub(super) struct EncodedSeries {
     pub(super) histograms: u64,
     pub(super) exemplars: u64,
     pub(super) windows: u64,
+    pub(super) histogram_windows: u64,
     pub(super) has_starts: bool,
     /// The first and the last time of anything in it.
     pub(super) range_ms: Option<(i64, i64)>,
@@ -163,10 +164,6 @@ impl MergedSeries {
         self.floats_read += newer.floats_read;
         self.normalize();
         self
-    }
-
-    pub(super) fn has_histograms(&self) -> bool {
-        !self.histograms.is_empty()
     }
 
     pub(super) fn counted(&self) -> SampleCounts {
