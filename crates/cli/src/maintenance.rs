@@ -58,9 +58,9 @@ struct StatusArgs {
 /// Bring everything that is closed into its final form, and wait for it
 ///
 /// Flushes, coarsens, rolls up and deletes as the retention policy says, folds late samples in,
-/// drops what was replaced, and ends when the store has let go of it. Says on standard error how far it is. A run on a server goes on when this command
-/// is interrupted. What cannot be done, because something stored is damaged, is skipped and
-/// reported; the exit code is 1 then.
+/// drops what was replaced, and ends when the store has let go of it. Says on standard error how
+/// far it is. A run on a server goes on when this command is interrupted. What cannot be done,
+/// because something stored is damaged, is skipped and reported; the exit code is 1 then.
 #[derive(Args)]
 struct RunArgs {
     #[command(flatten)]
