@@ -23,6 +23,7 @@ mod process;
 mod query;
 mod random;
 mod remote_write;
+mod retention;
 mod s3;
 mod scrape;
 mod served;
