@@ -13,7 +13,6 @@
 //!   backfill has a thousand hours of a series open: no append looks through all of them.
 //! - A histogram entry decides its timestamp: `Some` hides a float, `None` lets the float count.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -329,14 +328,24 @@ impl Slot {
         change
     }
 
-    /// The part of an hour that is being flushed.
-    pub(crate) fn frozen(&self, hour: BucketStart) -> Option<Cow<'_, HourPart>> {
-        if self.marks.has(OPEN_FROZEN) && self.open_hour == hour {
-            return Some(Cow::Owned(self.open_as_part()));
+    /// Copies the parts of some hours, given in order, that are being flushed; oldest first.
+    pub(crate) fn frozen(&self, hours: &[BucketStart]) -> Vec<HourPart> {
+        let mut found = Vec::new();
+        let (Some(first), Some(last)) = (hours.first(), hours.last()) else {
+            return found;
+        };
+        let wanted = |hour: BucketStart| hours.binary_search(&hour).is_ok();
+        if let Some(parts) = &self.parts {
+            let from = find(parts, *first, true).unwrap_or_else(|at| at);
+            let within = parts.range(from..).take_while(|part| part.hour <= *last);
+            let frozen = within.filter(|part| part.frozen && wanted(part.hour));
+            found.extend(frozen.cloned());
         }
-        let parts = self.parts.as_ref()?;
-        let at = find(parts, hour, true).ok()?;
-        parts.get(at).map(Cow::Borrowed)
+        if self.marks.has(OPEN_FROZEN) && wanted(self.open_hour) {
+            let at = found.partition_point(|part: &HourPart| part.hour < self.open_hour);
+            found.insert(at, self.open_as_part());
+        }
+        found
     }
 
     /// Forgets the part of an hour that was flushed.

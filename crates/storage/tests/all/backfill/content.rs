@@ -85,7 +85,7 @@ fn any_order_of_backfills_flushes_folds_and_crashes_reads_the_same() {
 }
 
 #[test]
-fn a_wide_flush_makes_windows_and_a_narrow_one_makes_hours() {
+fn what_is_long_over_becomes_windows_and_what_is_of_today_hours() {
     let world = World::new();
     let process = world.start();
     let hours = |from: i64, count: i64| -> Vec<(String, i64, f64)> {
@@ -102,21 +102,26 @@ fn a_wide_flush_makes_windows_and_a_narrow_one_makes_hours() {
         };
         (of(false), of(true))
     };
-    process.run(write_patiently(&process.db, hours(-1000, 10)));
+    process.run(write_patiently(&process.db, hours(-6000, 10)));
     process.run(process.db.flush_buckets()).unwrap();
-    assert_eq!(sizes(), (10, 0));
+    let (small, large) = sizes();
+    assert!(small == 0 && (1..=2).contains(&large), "{large} windows");
     process.run(write_patiently(&process.db, hours(-500, 160)));
     process.run(write_patiently(&process.db, hours(20, 4)));
     process.run(process.db.flush_buckets()).unwrap();
-    let (small, large) = sizes();
-    assert_eq!(small, 14, "the hours of today are hours");
-    assert!((10..=11).contains(&large), "{large} windows");
+    let (small, more) = sizes();
+    assert_eq!(small, 4, "the hours of today are hours");
+    assert!((10..=11).contains(&(more - large)), "{more} windows");
+    let dirty = process.db.maintenance_status().dirty;
+    assert_eq!(dirty, 0, "what is new has nothing to be folded");
     // What comes later joins them.
     process.run(write_patiently(&process.db, hours(-500, 10)));
     process.run(process.db.flush_buckets()).unwrap();
-    assert_eq!(sizes(), (small, large));
+    assert_eq!(sizes(), (small, more));
+    let dirty = process.db.maintenance_status().dirty;
+    assert!((1..=2).contains(&dirty), "{dirty}");
     let report = process.run(process.db.run_maintenance()).unwrap();
-    assert!(report.folded >= large, "{report:?}");
+    assert_eq!(report.folded, dirty, "{report:?}");
     let found = process.run(read(&process.db, everything()));
     assert_eq!(found["a"].len(), 10 + 160 + 4);
     process.close();

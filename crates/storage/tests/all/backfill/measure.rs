@@ -75,6 +75,24 @@ fn files(directory: &Path) -> (usize, u64) {
     (count, bytes)
 }
 
+/// Bytes of the newest manifest below a directory.
+fn newest_manifest(directory: &Path) -> u64 {
+    let mut below = vec![directory.to_owned()];
+    let mut newest: Option<(std::ffi::OsString, u64)> = None;
+    while let Some(directory) = below.pop() {
+        let of_manifests = directory.ends_with("manifest");
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                below.push(entry.path());
+            } else if of_manifests {
+                newest = newest.max(Some((entry.file_name(), meta.len())));
+            }
+        }
+    }
+    newest.map_or(0, |(_, bytes)| bytes)
+}
+
 async fn write_series(db: &Database, series: &str, samples: Vec<(i64, f64)>) -> usize {
     let give_up = Instant::now() + Duration::from_secs(120);
     let labels = Arc::new(raw("m", series));
@@ -192,13 +210,7 @@ fn figures(db: &Database, directory: &Path) {
         *sizes.entry(bucket.size.duration_ms() / HOUR).or_default() += 1;
     }
     let (count, bytes) = files(directory);
-    let (_, manifest) = std::fs::read_dir(directory.join("manifest"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((entry.file_name(), entry.metadata().ok()?.len())))
-        .max()
-        .unwrap_or_default();
+    let manifest = newest_manifest(directory);
     eprintln!(
         "{} buckets (by hours: {sizes:?}), {count} files of {bytes} bytes, manifest of {manifest} bytes",
         listed.len()
