@@ -14,7 +14,7 @@ const DAY: i64 = 24 * HOUR;
 const NOW: i64 = T0 + 24 * HOUR;
 
 /// Samples of one request.
-const AT_ONCE: usize = 20_000;
+const AT_ONCE: usize = 5_000;
 
 /// What the process has used so far.
 #[derive(Clone, Copy)]
