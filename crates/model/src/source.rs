@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::rollup::{Resolution, RollupChoice, Segment, WindowColumns, WindowFields};
+use crate::rollup::{
+    HistogramWindow, Resolution, RollupChoice, Segment, WindowColumns, WindowFields,
+};
 use crate::{Histogram, Labels, Matcher, MemoryBudget, OutOfMemory, TimeColumn};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -37,7 +39,8 @@ pub struct SelectHints {
 /// What to read of time whose samples were rolled up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RolledTime {
-    /// The samples that are left: at the start of a window, its first and its last one.
+    /// The samples that are left: at the start of a window, its first and its last one, and right
+    /// after that the stale marker that ends it. Nothing lies outside of the range.
     #[default]
     Samples,
     /// Windows, with these columns at least; where there are several levels, as the choice says.
@@ -79,20 +82,41 @@ pub struct RolledSamples {
     pub levels: Arc<Levels>,
     /// One for each rolled segment, in their order.
     pub windows: Vec<WindowColumns>,
+    /// The same of native histograms; no list at all where there is none.
+    pub histograms: Vec<Vec<HistogramWindow>>,
 }
 
 impl RolledSamples {
     /// No window has anything.
     pub fn is_empty(&self) -> bool {
-        self.windows.iter().all(WindowColumns::is_empty)
+        self.windows.iter().all(WindowColumns::is_empty) && !self.has_histograms()
+    }
+
+    pub fn has_histograms(&self) -> bool {
+        !self.histograms.iter().all(Vec::is_empty)
     }
 
     /// The rolled segments with their windows.
     pub fn segments(&self) -> impl Iterator<Item = (&Segment, &WindowColumns)> {
+        self.rolled_segments().zip(&self.windows)
+    }
+
+    /// The rolled segments with their windows of histograms; none where there is no histogram.
+    pub fn histogram_segments(&self) -> impl Iterator<Item = (&Segment, &[HistogramWindow])> {
+        let histograms = self.histograms.iter().map(Vec::as_slice);
+        self.rolled_segments().zip(histograms)
+    }
+
+    fn rolled_segments(&self) -> impl Iterator<Item = &Segment> {
         let rolled = |segment: &&Segment| !segment.resolution.is_raw();
-        (self.levels.segments.iter())
-            .filter(rolled)
-            .zip(&self.windows)
+        self.levels.segments.iter().filter(rolled)
+    }
+
+    /// Approximate bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        let floats = self.windows.iter().map(WindowColumns::heap_bytes);
+        let histograms = self.histograms.iter().flatten();
+        floats.sum::<usize>() + histograms.map(HistogramWindow::heap_bytes).sum::<usize>()
     }
 }
 

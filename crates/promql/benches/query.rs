@@ -324,6 +324,7 @@ fn rolled_counters(count: usize, fields: WindowFields) -> Vec<SeriesSamples> {
         series.rolled = Some(RolledSamples {
             levels: Arc::clone(&levels),
             windows: vec![windows(1.0 + (id % 7) as f64)],
+            histograms: Vec::new(),
         });
     }
     all

@@ -99,9 +99,12 @@ impl RollupReport {
             return;
         }
         let mut state = self.state.lock();
-        for (segment, windows) in rolled.flat_map(|rolled| rolled.segments()) {
-            if !windows.is_empty() {
-                *state.windows.entry(segment.resolution).or_default() += windows.len() as u64;
+        for rolled in rolled {
+            let floats = rolled.segments().map(|(segment, of)| (segment, of.len()));
+            let histograms = rolled.histogram_segments();
+            let histograms = histograms.map(|(segment, of)| (segment, of.len()));
+            for (segment, windows) in floats.chain(histograms).filter(|(_, n)| *n > 0) {
+                *state.windows.entry(segment.resolution).or_default() += windows as u64;
             }
         }
     }

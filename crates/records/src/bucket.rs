@@ -35,6 +35,11 @@ impl Bucket {
         (self.start_ms()..self.end_ms()).contains(&timestamp_ms)
     }
 
+    /// Whether they have time in common.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.start_ms() < other.end_ms() && other.start_ms() < self.end_ms()
+    }
+
     pub fn start_ms(self) -> i64 {
         self.start.start_ms()
     }
@@ -75,6 +80,8 @@ mod tests {
         assert!(bucket.contains(bucket.start_ms()) && !bucket.contains(bucket.end_ms()));
         assert!(!bucket.contains(bucket.start_ms() - 1) && bucket.contains(bucket.end_ms() - 1));
         assert_eq!(bucket.to_string(), "1h@28333320");
+        let next = Bucket::hour(BucketStart(28_333_380));
+        assert!(bucket.overlaps(bucket) && !bucket.overlaps(next) && !next.overlaps(bucket));
     }
 
     #[test]

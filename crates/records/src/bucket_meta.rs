@@ -5,7 +5,7 @@
 //! | varint count, run starts (each as difference to the one before)
 //! | varint count, dirty hours (same) | varint floats, histograms, exemplars
 //! | zigzag first and last timestamp
-//! | rolled up: varint windows, histogram windows, policy version
+//! | rolled up: varint windows, histogram windows | resolution of the sources u8
 //! ```
 //!
 //! Written with put by the bucket's single writer; never merged.
@@ -21,6 +21,8 @@ const VERSION: u8 = 1;
 const HAS_HISTOGRAMS: u8 = 1;
 const HAS_START_TIMESTAMPS: u8 = 2;
 const IS_LEAN: u8 = 4;
+const SOURCES_GONE: u8 = 8;
+const FLAGS: u8 = HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN | SOURCES_GONE;
 
 /// What has been done to a bucket's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,10 +73,12 @@ pub struct RollupMeta {
     /// Of floats.
     pub windows: u64,
     pub histogram_windows: u64,
-    /// The policy that asked for them.
-    pub policy_version: u32,
     /// Without squared deviations and changes.
     pub is_lean: bool,
+    /// What they were made of, or could be made of again.
+    pub source: Resolution,
+    /// The sources have been culled: the windows are all that is left.
+    pub sources_gone: bool,
 }
 
 impl BucketMeta {
@@ -92,7 +96,11 @@ impl BucketMeta {
         if is_rolled_up != (self.resolution_ms != 0) {
             return Some("state and resolution do not match");
         }
-        (!is_rolled_up && self.rollup != RollupMeta::default()).then_some("windows of raw samples")
+        if !is_rolled_up && self.rollup != RollupMeta::default() {
+            return Some("windows of raw samples");
+        }
+        let is_coarser = Some(self.rollup.source) < self.resolution();
+        (is_rolled_up && !is_coarser).then_some("windows of what is not finer")
     }
 }
 
@@ -113,7 +121,7 @@ pub fn encode(meta: &BucketMeta) -> Vec<u8> {
     if meta.state == BucketState::RolledUp {
         push_varint(&mut value, meta.rollup.windows);
         push_varint(&mut value, meta.rollup.histogram_windows);
-        push_varint(&mut value, meta.rollup.policy_version.into());
+        value.push(meta.rollup.source.code());
     }
     value
 }
@@ -124,7 +132,7 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
     let state = BucketState::from_number(reader.u8()?);
     let state = state.ok_or_else(|| reader.error("unknown bucket state"))?;
     let flags = reader.u8()?;
-    if flags & !(HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN) != 0 {
+    if flags & !FLAGS != 0 {
         return Err(reader.error("unknown flags"));
     }
     let mut meta = BucketMeta {
@@ -145,13 +153,15 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
         max_timestamp_ms: reader.zigzag()?,
         rollup: RollupMeta {
             is_lean: flags & IS_LEAN != 0,
+            sources_gone: flags & SOURCES_GONE != 0,
             ..RollupMeta::default()
         },
     };
     if state == BucketState::RolledUp {
         meta.rollup.windows = reader.varint()?;
         meta.rollup.histogram_windows = reader.varint()?;
-        meta.rollup.policy_version = reader.varint32()?;
+        let source = Resolution::from_code(reader.u8()?);
+        meta.rollup.source = source.ok_or_else(|| reader.error("unknown resolution of sources"))?;
     }
     if let Some(reason) = meta.contradiction() {
         return Err(reader.error(reason));
@@ -165,6 +175,7 @@ fn flags(meta: &BucketMeta) -> u8 {
     bit(meta.has_histograms, HAS_HISTOGRAMS)
         | bit(meta.has_start_timestamps, HAS_START_TIMESTAMPS)
         | bit(meta.rollup.is_lean, IS_LEAN)
+        | bit(meta.rollup.sources_gone, SOURCES_GONE)
 }
 
 fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version u8 = 1 | kind u8: 1 coarsen, 2 roll up | target: bucket
-//! | rollup: resolution u8 | flags u8: 1 lean | varint policy version
+//! | rollup: resolution u8 | flags u8: 1 lean
 //! | varint count, sources: (bucket | hash of its BucketMeta, 16 bytes LE)*
 //! | phase u8: 1 series, 2 index, 3 samples, 4 verify
 //! | cursor: varint for series and samples; varint length and bytes for index
@@ -61,8 +61,6 @@ pub struct Rollup {
     pub resolution: Resolution,
     /// Without squared deviations and changes.
     pub is_lean: bool,
-    /// The policy that asked for it.
-    pub policy_version: u32,
 }
 
 /// A bucket that goes into the target.
@@ -143,7 +141,6 @@ pub fn encode(job: &Job) -> Vec<u8> {
     if let JobKind::RollUp(rollup) = &job.kind {
         let flags = if rollup.is_lean { IS_LEAN } else { 0 };
         value.extend_from_slice(&[rollup.resolution.code(), flags]);
-        push_varint(&mut value, rollup.policy_version.into());
     }
     push_varint(&mut value, job.sources.len() as u64);
     for source in &job.sources {
@@ -249,7 +246,6 @@ fn read_rollup(reader: &mut Reader<'_>) -> Result<Rollup, DecodeError> {
     Ok(Rollup {
         resolution,
         is_lean: flags & IS_LEAN != 0,
-        policy_version: reader.varint32()?,
     })
 }
 
@@ -366,13 +362,12 @@ mod tests {
         rollup.kind = JobKind::RollUp(Rollup {
             resolution: Resolution::FIVE_MINUTES,
             is_lean: true,
-            policy_version: 300,
         });
         rollup.counts.windows = 8556;
         rollup.counts.histogram_windows = 2;
         let value = encode(&rollup);
         let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
-        let head = "01020390 54b001 0301ac02 01 0108 55b001 efcdab8967452301efcdab8967452301";
+        let head = "01020390 54b001 0301 01 0108 55b001 efcdab8967452301efcdab8967452301";
         let tail = "0401c905000000ac0200000000000201 ec4202";
         assert_eq!(hex, format!("{head}{tail}").replace(' ', ""));
         assert_eq!(decode(&value), Ok(rollup));
@@ -387,13 +382,12 @@ mod tests {
     }
 
     fn any_kind() -> impl Strategy<Value = JobKind> {
-        let rollup = (1u8..=10, any::<bool>(), any::<u32>());
+        let rollup = (1u8..=10, any::<bool>());
         prop_oneof![
             Just(JobKind::Coarsen),
-            rollup.prop_map(|(code, is_lean, policy_version)| JobKind::RollUp(Rollup {
+            rollup.prop_map(|(code, is_lean)| JobKind::RollUp(Rollup {
                 resolution: Resolution::from_code(code).unwrap(),
                 is_lean,
-                policy_version,
             })),
         ]
     }

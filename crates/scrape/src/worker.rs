@@ -483,8 +483,11 @@ mod tests {
 
     impl Clock for TestClock {
         fn now_ms(&self) -> i64 {
-            let elapsed = self.began.elapsed().as_millis() as i64;
-            elapsed + self.offset_ms.load(Relaxed)
+            self.elapsed_ms() + self.offset_ms.load(Relaxed)
+        }
+
+        fn elapsed_ms(&self) -> i64 {
+            self.began.elapsed().as_millis() as i64
         }
     }
 

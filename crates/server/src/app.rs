@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use icecore_access::Access;
-use icecore_model::retention::RetentionPolicy;
+use icecore_model::retention::{LateData, RetentionPolicy};
 use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
@@ -77,13 +77,23 @@ impl App {
         }
     }
 
-    /// Says which policy there is. Called when the database is open, and when a reload has changed
-    /// the policy. Storage can roll up and cull, and is not told to until the findings of
-    /// `rfcs/0007-rollup-and-retention.md` are fixed.
+    /// Lets a policy hold from now on. Called when the database is open, and when a reload has
+    /// changed the policy.
     pub(crate) fn apply_retention(&self, policy: Option<&RetentionPolicy>) {
         match policy {
-            Some(policy) => warn!(%policy, "retention policy is not applied by this version yet"),
+            Some(policy) => info!(%policy, "retention policy in effect"),
             None => info!("no retention policy: nothing is rolled up or deleted"),
+        }
+        if policy.is_some_and(|policy| !policy.overrides().is_empty()) {
+            warn!(
+                "overrides do not hold yet: every level is kept for as long as any series needs it"
+            );
+        }
+        if policy.is_some_and(|policy| policy.late_data() == LateData::Merge) {
+            warn!("late_data: merge does not hold yet: late samples of rolled-up time are refused");
+        }
+        if let Ok(database) = self.database() {
+            database.set_retention(policy.cloned());
         }
     }
 

@@ -6,7 +6,8 @@
 //! (`icecore_storage`).
 
 use icecore_storage::{
-    JobStatus, MaintenanceReport, MaintenanceStatus, QuarantinedHour, SizeCount, SkippedJob,
+    JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus, QuarantinedHour,
+    SizeCount, SkippedJob,
 };
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
@@ -46,6 +47,16 @@ pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
         &format!(",\"overlapping\":{},\"skipped\":", status.overlapping),
     );
     write_list(out, &status.skipped, write_skipped);
+    raw(out, ",\"levels\":");
+    write_list(out, &status.levels, write_level);
+    raw(
+        out,
+        &format!(
+            ",\"keptBackCount\":{},\"keptBack\":",
+            status.kept_back_count
+        ),
+    );
+    write_list(out, &status.kept_back, write_kept_back);
     raw(out, ",\"lastError\":");
     text_or_null(out, status.last_error.as_deref());
     out.push(b'}');
@@ -66,6 +77,37 @@ fn write_quarantined(out: &mut Vec<u8>, hour: &QuarantinedHour) {
         ),
     );
     write_string(out, &hour.cause);
+    out.push(b'}');
+}
+
+fn write_level(out: &mut Vec<u8>, level: &LevelStatus) {
+    raw(out, "{\"resolution\":");
+    write_string(out, level.resolution);
+    let culled_before = level.culled_before_ms;
+    let culled_before = culled_before.map_or_else(|| "null".to_owned(), |ms| ms.to_string());
+    raw(
+        out,
+        &format!(
+            ",\"buckets\":{},\"outOfDate\":{},\"culledBeforeMs\":{culled_before},\"waiting\":{},\"lagSeconds\":{}}}",
+            level.buckets,
+            level.out_of_date,
+            level.waiting,
+            finite(level.lag_seconds)
+        ),
+    );
+}
+
+fn write_kept_back(out: &mut Vec<u8>, kept: &KeptBackBucket) {
+    raw(out, "{\"resolution\":");
+    write_string(out, kept.resolution);
+    raw(
+        out,
+        &format!(
+            ",\"startMs\":{},\"endMs\":{},\"reason\":",
+            kept.start_ms, kept.end_ms
+        ),
+    );
+    write_string(out, kept.reason);
     out.push(b'}');
 }
 

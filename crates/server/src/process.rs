@@ -322,9 +322,7 @@ impl Process {
 /// What is kept how long.
 fn retention_line(policy: Option<&RetentionPolicy>) -> String {
     match policy {
-        Some(policy) => {
-            format!("everything: the policy ({policy}) is not applied by this version yet")
-        }
+        Some(policy) => policy.to_string(),
         None => "everything: without a policy (--retention) nothing is rolled up or deleted".into(),
     }
 }

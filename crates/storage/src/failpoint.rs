@@ -38,7 +38,7 @@ pub const FAIL_POINTS: &[&str] = &[
     "coarsen.committed",
     "fold.write",
     "cull.before",
-    "cull.raised",
+    "cull.closed",
     "cull.committed",
     "retire.before",
     "retire.drained",

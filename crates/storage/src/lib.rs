@@ -41,9 +41,10 @@ pub use icecore_model::{
 pub use ingest::flush::QuarantinedHour;
 pub use ingest::head::WriteBatch;
 pub use maintenance::{
-    Deletion, JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob,
+    Deletion, JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus,
+    SizeCount, SkippedJob,
 };
-pub use metrics::Metrics;
+pub use metrics::{JobMetrics, Metrics};
 pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,
     StoreOptions,

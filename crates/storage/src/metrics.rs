@@ -29,17 +29,15 @@ pub struct Metrics {
     pub flushed_hours: Counter,
     /// Hours whose flush was held back by a job.
     pub held_hours: Counter,
-    pub coarsen_done: Counter,
-    pub coarsen_failed: Counter,
-    /// Jobs that made room for ingest or for the end of the process; they are gone on with later.
-    pub coarsen_given_up: Counter,
-    pub coarsen_seconds: Durations,
+    pub coarsen: JobMetrics,
     pub coarsened_samples: Counter,
     pub coarsened_series: Counter,
-    pub fold_done: Counter,
-    pub fold_failed: Counter,
-    pub fold_given_up: Counter,
-    pub fold_seconds: Durations,
+    pub roll_up: JobMetrics,
+    /// Samples that windows were made of.
+    pub rolled_up_samples: Counter,
+    /// Buckets that were older than the policy keeps them.
+    pub culled_buckets: Counter,
+    pub fold: JobMetrics,
     pub folded_records: Counter,
     /// Bytes of keys and values that jobs read and wrote.
     pub maintenance_bytes_read: Counter,
@@ -59,4 +57,15 @@ pub struct Metrics {
     pub chunk_cache_hits: Counter,
     pub chunk_cache_misses: Counter,
     pub chunk_cache_evicted_bytes: Counter,
+}
+
+/// What became of the jobs of one kind.
+#[derive(Debug, Default)]
+pub struct JobMetrics {
+    pub done: Counter,
+    pub failed: Counter,
+    /// Jobs that made room for ingest or for the end of the process, or whose plan was old; they
+    /// are gone on with later.
+    pub given_up: Counter,
+    pub seconds: Durations,
 }

@@ -19,12 +19,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::BucketSize;
-use icecore_model::rollup::{Window, WindowColumns, WindowFields};
+use icecore_model::rollup::{HistogramWindow, Window, WindowColumns, WindowFields};
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, time_column};
 use icecore_records::rollup_series::{self, Decoder, RollupRecord};
 use icecore_records::{
     Bucket, DecodeError, HistogramEntry, ParsedKey, SeriesId, gorilla, histogram_series, key,
+    rollup_histograms,
 };
 
 use crate::error::{Error, Result};
@@ -60,6 +61,28 @@ pub(crate) fn window_columns(
     let record = RollupRecord::parse(bucket, value).map_err(corrupt_windows(bucket, id))?;
     let columns = decoder.columns(&record, fields, starts_ms);
     columns.map_err(corrupt_windows(bucket, id))
+}
+
+/// The windows of histograms of a record.
+pub(crate) fn histogram_windows(
+    bucket: Bucket,
+    id: SeriesId,
+    value: &[u8],
+) -> Result<Vec<HistogramWindow>> {
+    let all = bucket.start_ms()..bucket.end_ms();
+    histogram_windows_in(bucket, id, value, WindowFields::ALL, all)
+}
+
+/// Those that begin in a range of time, with these of their fields.
+pub(crate) fn histogram_windows_in(
+    bucket: Bucket,
+    id: SeriesId,
+    value: &[u8],
+    fields: WindowFields,
+    starts_ms: Range<i64>,
+) -> Result<Vec<HistogramWindow>> {
+    let windows = rollup_histograms::decode(bucket, value, fields, starts_ms);
+    windows.map_err(corrupt_windows(bucket, id))
 }
 
 fn corrupt_windows(bucket: Bucket, id: SeriesId) -> impl FnOnce(DecodeError) -> Error {

@@ -244,7 +244,6 @@ fn maintenance() -> Vec<Vec<u8>> {
     let rollup = JobKind::RollUp(Rollup {
         resolution: Resolution::HOUR,
         is_lean: true,
-        policy_version: 300,
     });
     let kinds = [JobKind::Coarsen, rollup].into_iter().cycle();
     let jobs = phases.into_iter().zip(kinds).map(|(phase, kind)| {

@@ -440,8 +440,8 @@ fn bucket_metas() -> Vec<Vec<u8>> {
         resolution_ms: 300_000,
         rollup: bucket_meta::RollupMeta {
             windows: 8556,
-            policy_version: 3,
             is_lean: true,
+            sources_gone: true,
             ..Default::default()
         },
         ..meta.clone()

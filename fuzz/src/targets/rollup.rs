@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields, roll_up};
-use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
-use icecore_records::rollup_histograms::{
-    self, HistogramEdge, HistogramInterior, HistogramRecord, HistogramWindow,
+use icecore_model::rollup::{
+    HistogramAggregate, HistogramEdge, HistogramWindow, Resolution, Window, WindowColumns,
+    WindowFields, roll_up,
 };
+use icecore_model::{BucketSize, BucketStart, STALE_NAN_BITS};
+use icecore_records::rollup_histograms::{self, HistogramRecord};
 use icecore_records::rollup_series::{self, Decoder, RollupRecord};
 use icecore_records::{Bucket, RetentionState, retention_state};
 
@@ -153,7 +154,7 @@ fn rolled_histograms() -> Vec<Vec<u8>> {
     let interior = |hour: i64| {
         let start_ms = start_ms + hour * 3_600_000;
         let part = |more: u64| Some(Arc::new(histogram(hour as u64 * 50 + more)));
-        HistogramInterior {
+        HistogramAggregate {
             samples: 240,
             first_ms: start_ms + 7_000,
             first: part(3),
@@ -162,6 +163,7 @@ fn rolled_histograms() -> Vec<Vec<u8>> {
             sum: part(5000),
             correction: part(3).filter(|_| hour % 5 == 0),
             resets: u64::from(hour % 5 == 0),
+            changes: 239 * u64::from(hour % 3 == 0),
         }
     };
     let window = |hour: i64| HistogramWindow {
@@ -187,15 +189,9 @@ fn rolled_histograms() -> Vec<Vec<u8>> {
 }
 
 fn retention_states() -> Vec<Vec<u8>> {
-    let size = |exponent: u8| BucketSize::from_exponent(exponent).expect("between 1 and 15");
     let mut state = RetentionState::default();
-    state.policy_version = 3;
-    for (resolution, exponents) in [
-        (Resolution::RAW, &[1, 3, 5, 7, 9][..]),
-        (Resolution::FIVE_MINUTES, &[6]),
-        (Resolution::HOUR, &[8, 11]),
-    ] {
-        state.assign(resolution, exponents.iter().map(|e| size(*e)).collect());
+    state.clock_ms = 1_700_000_000_123;
+    for resolution in [Resolution::RAW, Resolution::FIVE_MINUTES, Resolution::HOUR] {
         state.raise_watermark(resolution, bucket().start_ms());
     }
     vec![

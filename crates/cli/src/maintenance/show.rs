@@ -20,6 +20,21 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
     row("running", job(&status["running"], true));
     row("waiting", waiting(status));
     row("buckets", buckets(&status["buckets"]));
+    for level in list(&status["levels"])
+        .iter()
+        .filter(|level| is_notable(level))
+    {
+        let name = level["resolution"].as_str().unwrap_or_default();
+        row(&format!("level {name}"), self::level(level));
+    }
+    for kept in list(&status["keptBack"]) {
+        row("kept back", kept_back(kept));
+    }
+    let shown = list(&status["keptBack"]).len() as u64;
+    match number(&status["keptBackCount"]).saturating_sub(shown) {
+        0 => {}
+        more => row("kept back", format!("{more} more")),
+    }
     row("late samples", in_buckets(number(&status["dirty"])));
     row("deleted", deleted(number(&status["tombstones"])));
     row("retired", plural(number(&status["retired"])));
@@ -90,6 +105,43 @@ fn buckets(sizes: &Value) -> String {
     } else {
         sizes.join(", ")
     }
+}
+
+/// Raw samples of which nothing was culled are among the buckets already.
+fn is_notable(level: &Value) -> bool {
+    level["resolution"] != "raw" || !level["culledBeforeMs"].is_null()
+}
+
+/// `12 buckets, 2 to build (the oldest closed for 3 h), 1 out of date, nothing before
+/// 2023-11-15T00:00:00Z`.
+pub(super) fn level(level: &Value) -> String {
+    let mut text = plural(number(&level["buckets"]));
+    let lag_s = level["lagSeconds"].as_f64().unwrap_or(0.0);
+    match number(&level["waiting"]) {
+        0 => {}
+        count => {
+            let lag = duration(lag_s);
+            text.push_str(&format!(", {count} to build (the oldest closed for {lag})"));
+        }
+    }
+    match number(&level["outOfDate"]) {
+        0 => {}
+        count => text.push_str(&format!(", {count} out of date")),
+    }
+    if let Some(culled_ms) = level["culledBeforeMs"].as_i64() {
+        let culled = utc::format_ms(culled_ms);
+        text.push_str(&format!(", nothing before {culled}"));
+    }
+    text
+}
+
+/// `raw 2023-11-15T00:00:00Z 16h: it is not rolled up yet`.
+pub(super) fn kept_back(kept: &Value) -> String {
+    let (start_ms, end_ms) = (integer(&kept["startMs"]), integer(&kept["endMs"]));
+    let (start, hours) = (utc::format_ms(start_ms), (end_ms - start_ms) / HOUR_MS);
+    let level = kept["resolution"].as_str().unwrap_or_default();
+    let reason = kept["reason"].as_str().unwrap_or_default();
+    format!("{level} {start} {hours}h: {reason}")
 }
 
 /// `2023-11-15T00:00:00Z, 3 attempts: bucket 28333320: BucketMeta: unknown version at byte 1`.

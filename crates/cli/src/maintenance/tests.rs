@@ -37,6 +37,26 @@ fn progress_says_what_is_under_way() {
 }
 
 #[test]
+fn levels_say_what_they_have_and_what_is_missing() {
+    let level = json!({
+        "resolution": "5m", "buckets": 12, "outOfDate": 1, "waiting": 2,
+        "lagSeconds": 7200.0, "culledBeforeMs": 1_700_006_400_000_i64,
+    });
+    assert_eq!(
+        show::level(&level),
+        "12 buckets, 2 to build (the oldest closed for 2.0 h), 1 out of date, nothing before \
+         2023-11-15T00:00:00Z"
+    );
+    assert_eq!(show::level(&json!({"buckets": 1})), "1 bucket");
+    let kept = json!({
+        "resolution": "raw", "startMs": 1_700_006_400_000_i64, "endMs": 1_700_020_800_000_i64,
+        "reason": "it is not rolled up yet",
+    });
+    let shown = "raw 2023-11-15T00:00:00Z 4h: it is not rolled up yet";
+    assert_eq!(show::kept_back(&kept), shown);
+}
+
+#[test]
 fn reports_name_what_was_done() {
     let report = json!({
         "coarsened": 2, "retired": 8, "folded": 1, "bytesRead": 2048, "bytesWritten": 512, "seconds": 1.25,

@@ -36,6 +36,17 @@ impl WindowFields {
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
+
+    /// What to read of windows of histograms for a function that reads these columns of floats. The
+    /// increase of a counter has the coarsest layout of its histograms, which only their sum tells,
+    /// as it tells whether there is a gauge among them.
+    pub fn of_histograms(self) -> Self {
+        if self.contains(Self::CORRECTION) {
+            self | Self::SUM
+        } else {
+            self
+        }
+    }
 }
 
 impl BitOr for WindowFields {

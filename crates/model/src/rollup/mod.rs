@@ -16,12 +16,14 @@
 mod aggregate;
 mod append;
 mod columns;
+mod ends;
 mod histogram;
 mod resolution;
 mod window;
 
 pub use aggregate::Aggregate;
 pub use columns::{Segment, WindowColumns, WindowFields};
+pub use ends::{last_histogram_positions, last_positions, unite_ends};
 pub use histogram::{
     HistogramAggregate, HistogramEdge, HistogramWindow, roll_up_histogram_windows,
     roll_up_histograms,

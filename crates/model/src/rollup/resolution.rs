@@ -6,7 +6,7 @@ use crate::{HOUR_MS, MINUTE_MS};
 
 /// The width of a window. Every width divides an hour, or is a power of two of hours, so that
 /// windows never cross the border of a bucket that is large enough to hold one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resolution(u8);
 
 /// By code, which is what is stored; 0 stands for raw samples.

@@ -37,7 +37,7 @@ impl Window {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.edge == Edge::None && self.interior.is_none() && !self.ends_stale
     }
 

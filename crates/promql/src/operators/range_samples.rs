@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use icecore_model::Labels;
-use icecore_model::rollup::WindowColumns;
+use icecore_model::rollup::{HistogramWindow, WindowColumns};
+use icecore_model::{Histogram, Labels};
 
 use super::Run;
 use super::answer_labels::answer_order;
@@ -79,10 +79,19 @@ fn within(series: RangeSeries, windows: &Windows, delayed_names: bool) -> Option
             with_edges(&floats, (after_ms, end_ms), mode == WindowMode::Smoothed)
         }
     };
-    let histograms: Vec<_> = (series.histograms.into_iter())
+    let mut histograms: Vec<_> = (series.histograms.iter())
         .filter(|point| is_within(point.time_ms))
-        .map(|point| (point.time_ms, point.histogram))
+        .map(|point| (point.time_ms, Arc::clone(&point.histogram)))
         .collect();
+    if let Some(rolled) = series.rolled().filter(|rolled| rolled.has_histograms()) {
+        let left = rolled.histograms.iter().flatten();
+        let left = left
+            .flat_map(HistogramWindow::left)
+            .filter(|(time, _)| is_within(*time));
+        let converted = |histogram: &Histogram| Arc::new(FloatHistogram::from_model(histogram));
+        histograms.extend(left.map(|(time, histogram)| (time, converted(histogram))));
+        histograms.sort_by_key(|(time, _)| *time);
+    }
     let labels = if series.drop_name && delayed_names {
         without_name(&series.labels)
     } else {

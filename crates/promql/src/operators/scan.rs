@@ -15,8 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::lock::Mutex;
-use icecore_model::rollup::WindowColumns;
-use icecore_model::{Labels, RolledTime, Selection, SeriesSamples, SeriesStream};
+use icecore_model::{Labels, RolledSamples, RolledTime, Selection, SeriesSamples, SeriesStream};
 use rayon::prelude::*;
 
 use super::Run;
@@ -221,10 +220,7 @@ fn heap_bytes(batch: &[SeriesSamples]) -> usize {
             + 8 * series.floats.values.capacity()
             + HISTOGRAM_BYTES * series.histograms.len()
             + 16 * series.start_timestamps.capacity()
-            + (series.rolled.iter())
-                .flat_map(|rolled| &rolled.windows)
-                .map(WindowColumns::heap_bytes)
-                .sum::<usize>()
+            + series.rolled.as_ref().map_or(0, RolledSamples::heap_bytes)
     };
     batch.iter().map(of_series).sum()
 }

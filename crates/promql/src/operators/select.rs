@@ -134,7 +134,7 @@ impl<'q> Picker<'q> {
             _ => self.mixed(series),
         };
         if let Some(rolled) = series.rolled.as_ref().filter(|rolled| !rolled.is_empty()) {
-            self.fill_rolled(series, rolled, &mut values);
+            self.fill_rolled(series, rolled, annotate, &mut values);
         }
         (!values.is_empty()).then_some(Row {
             labels: series.labels.clone(),
@@ -377,7 +377,7 @@ fn share(from: i64, at: i64, to: i64) -> f64 {
 }
 
 /// The value interpolated between the samples around a time; the last value if none follows.
-fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
+pub(super) fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
     match around(samples, at) {
         (_, Some((time, value))) if *time == at => Some(*value),
         (Some((t0, v0)), Some((t1, v1))) => {
@@ -390,7 +390,7 @@ fn smoothed_float(samples: &[(i64, f64)], at: i64) -> Option<f64> {
 }
 
 /// The same for histograms. A counter that was reset in between started at zero.
-fn smoothed_histogram(
+pub(super) fn smoothed_histogram(
     samples: &[(i64, Arc<FloatHistogram>)],
     at: i64,
     annotate: &dyn Fn(Annotation),

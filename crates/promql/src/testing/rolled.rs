@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use icecore_model::rollup::{
-    Resolution, RollupChoice, Segment, Window, WindowColumns, WindowFields, roll_up,
-    roll_up_windows,
+    HistogramWindow, Resolution, RollupChoice, Segment, Window, WindowColumns, WindowFields,
+    last_histogram_positions, last_positions, roll_up, roll_up_histogram_windows,
+    roll_up_histograms, roll_up_windows, unite_ends,
 };
 use icecore_model::{
-    BoxFuture, Levels, RolledSamples, RolledTime, SelectHints, Selection, SeriesSamples,
-    SeriesSource, SeriesStream, SourceError, is_stale_nan,
+    BoxFuture, HistogramSample, Levels, RolledSamples, RolledTime, SelectHints, Selection,
+    SeriesSamples, SeriesSource, SeriesStream, SourceError, is_stale_nan,
 };
 
 use crate::memory_source::MemorySource;
@@ -113,49 +114,97 @@ impl RolledSource {
         kept_fields: &[WindowFields],
         fields: WindowFields,
     ) -> SeriesSamples {
-        let samples: Vec<(i64, f64)> = (all.floats.timestamps.iter().copied())
-            .zip(all.floats.values.iter().copied())
-            .collect();
         let mut raw = Vec::new();
-        let mut windows = Vec::new();
+        let mut raw_histograms = Vec::new();
+        let (mut windows, mut histograms) = (Vec::new(), Vec::new());
         for (segment, kept) in levels.segments.iter().zip(kept_fields) {
-            let within = samples
-                .iter()
-                .filter(|(time, _)| (segment.start_ms..segment.end_ms).contains(time))
-                .copied();
+            let within = |time: i64| (segment.start_ms..segment.end_ms).contains(&time);
+            let floats = all.floats.timestamps.iter().zip(&all.floats.values);
+            let floats = floats.filter(|(time, _)| within(**time));
+            let samples: Vec<(i64, f64)> = floats.map(|(time, value)| (*time, *value)).collect();
+            let of_histograms = all.histograms.iter().filter(|h| within(h.timestamp_ms));
             if segment.resolution.is_raw() {
-                raw.extend(within.filter(|(time, _)| *time <= selection.end_ms));
+                let end_ms = selection.end_ms;
+                raw.extend(samples.into_iter().filter(|(time, _)| *time <= end_ms));
+                let until = of_histograms.filter(|sample| sample.timestamp_ms <= end_ms);
+                raw_histograms.extend(until.cloned());
                 continue;
             }
             let missing = fields.without(*kept);
-            let mut rolled = rolled_up(segment.resolution, within);
+            let (mut rolled, mut rolled_histograms) =
+                rolled_up(segment.resolution, &samples, of_histograms);
             rolled.retain(|window| window.start_ms <= selection.end_ms);
+            rolled_histograms.retain(|window| window.start_ms <= selection.end_ms);
             windows.push(WindowColumns::from_windows(
                 &rolled,
                 fields.without(missing),
             ));
+            for window in &mut rolled_histograms {
+                read_only(window, fields.of_histograms());
+            }
+            histograms.push(rolled_histograms);
         }
         SeriesSamples {
             floats: icecore_model::FloatColumns {
                 timestamps: raw.iter().map(|(time, _)| *time).collect(),
                 values: raw.iter().map(|(_, value)| *value).collect(),
             },
+            histograms: raw_histograms,
             rolled: Some(RolledSamples {
                 levels: Arc::clone(levels),
                 windows,
+                histograms,
             }),
-            ..all
+            labels: all.labels,
+            start_timestamps: all.start_timestamps,
         }
     }
 }
 
 /// Each level is made of the next finer one, as a store does it.
-fn rolled_up(resolution: Resolution, samples: impl Iterator<Item = (i64, f64)>) -> Vec<Window> {
-    let fine = Resolution::FIVE_MINUTES;
-    if resolution > fine {
-        roll_up_windows(resolution, &roll_up(fine, samples))
-    } else {
-        roll_up(resolution, samples)
+fn rolled_up<'h>(
+    resolution: Resolution,
+    samples: &[(i64, f64)],
+    histograms: impl Iterator<Item = &'h HistogramSample>,
+) -> (Vec<Window>, Vec<HistogramWindow>) {
+    let fine = Resolution::FIVE_MINUTES.min(resolution);
+    let timed: Vec<_> = histograms.map(|h| (h.timestamp_ms, &h.histogram)).collect();
+    let mut floats = roll_up(fine, samples.iter().copied());
+    let mut histograms = roll_up_histograms(fine, timed.iter().copied());
+    let float_times: Vec<i64> = samples.iter().map(|(time, _)| *time).collect();
+    let histogram_times: Vec<i64> = timed.iter().map(|(time, _)| *time).collect();
+    let float_ends = (&mut floats, &float_times[..]);
+    unite_ends(fine, float_ends, (&mut histograms, &histogram_times));
+    if resolution == fine {
+        return (floats, histograms);
+    }
+    let float_positions = last_positions(&floats);
+    let histogram_positions = last_histogram_positions(&histograms);
+    let mut floats = roll_up_windows(resolution, &floats);
+    let mut histograms = roll_up_histogram_windows(resolution, &histograms);
+    let float_ends = (&mut floats, &float_positions[..]);
+    unite_ends(
+        resolution,
+        float_ends,
+        (&mut histograms, &histogram_positions),
+    );
+    (floats, histograms)
+}
+
+/// Leaves out what is not read.
+fn read_only(window: &mut HistogramWindow, fields: WindowFields) {
+    let Some(interior) = &mut window.interior else {
+        return;
+    };
+    for (field, part) in [
+        (WindowFields::FIRST, &mut interior.first),
+        (WindowFields::LAST, &mut interior.last),
+        (WindowFields::SUM, &mut interior.sum),
+        (WindowFields::CORRECTION, &mut interior.correction),
+    ] {
+        if !fields.contains(field) {
+            *part = None;
+        }
     }
 }
 
@@ -183,7 +232,8 @@ impl SeriesSource for RolledSource {
             let mut selected = Vec::new();
             for series in self.samples.read(&everything)? {
                 let series = self.series(series, &selection, &levels, &kept_fields, fields);
-                let has_samples = (series.floats.values.iter()).any(|v| !is_stale_nan(*v));
+                let has_samples = (series.floats.values.iter()).any(|v| !is_stale_nan(*v))
+                    || (series.histograms.iter()).any(|sample| !sample.histogram.is_stale());
                 if has_samples || series.rolled.as_ref().is_some_and(|r| !r.is_empty()) {
                     selected.push(series);
                 }

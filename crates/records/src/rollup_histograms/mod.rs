@@ -19,10 +19,9 @@ mod tests;
 mod write;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use icecore_model::rollup::{Resolution, WindowFields};
-use icecore_model::{Histogram, TimeColumn};
+use icecore_model::TimeColumn;
+use icecore_model::rollup::{HistogramWindow, Resolution, WindowFields};
 
 use crate::reader::Reader;
 use crate::rollup_series::layout::{self, Layout};
@@ -33,43 +32,6 @@ const VERSION: u8 = 1;
 
 /// The most windows of a segment: a window of histograms takes as long to read as many of floats.
 const MAX_SEGMENT_LEN: usize = 128;
-
-/// What is kept of the native histograms of a window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HistogramWindow {
-    pub start_ms: i64,
-    pub edge: HistogramEdge,
-    /// The histograms after the start.
-    pub interior: Option<HistogramInterior>,
-    /// A stale marker is the last thing inside, after the start.
-    pub ends_stale: bool,
-    /// Samples were merged into it after its own samples had gone.
-    pub has_late: bool,
-}
-
-/// The sample at exactly the start of a window.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum HistogramEdge {
-    #[default]
-    None,
-    Sample(Arc<Histogram>),
-    Stale,
-}
-
-/// Histograms inside a window. What was not asked for is `None` or 0.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HistogramInterior {
-    pub samples: u64,
-    pub first_ms: i64,
-    pub first: Option<Arc<Histogram>>,
-    pub last_ms: i64,
-    pub last: Option<Arc<Histogram>>,
-    /// All of them added up.
-    pub sum: Option<Arc<Histogram>>,
-    /// Those before each reset, added up; `None` where there is no reset.
-    pub correction: Option<Arc<Histogram>>,
-    pub resets: u64,
-}
 
 /// A stored column; its number is its place in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +48,10 @@ enum Column {
     Last,
     Sum,
     Correction,
+    Changes,
 }
 
-const COLUMNS: usize = 10;
+const COLUMNS: usize = 11;
 
 /// Writes the windows of one series, in the order of time.
 ///
@@ -141,8 +104,8 @@ impl<'a> HistogramRecord<'a> {
         self.len() == 0
     }
 
-    /// The windows that begin in a range of time, with these fields of their interiors; samples and
-    /// resets are always there.
+    /// The windows that begin in a range of time, with these fields of their interiors; counts and
+    /// times are always there.
     pub fn windows(
         &self,
         fields: WindowFields,

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use icecore_model::rollup::WindowFields;
+use icecore_model::rollup::{HistogramAggregate, HistogramEdge, HistogramWindow, WindowFields};
 use icecore_model::{Histogram, is_stale_nan};
 
-use super::{COLUMNS, Column, HistogramEdge, HistogramInterior, HistogramWindow, RECORD};
+use super::{COLUMNS, Column, RECORD};
 use crate::reader::Reader;
 use crate::rollup_series::floats::read_integers;
 use crate::rollup_series::segment::Payloads;
@@ -23,6 +23,7 @@ pub(super) struct Segment {
     first_times: Vec<i64>,
     last_times: Vec<i64>,
     resets: Vec<i64>,
+    changes: Vec<i64>,
     edges: Histograms,
     firsts: Histograms,
     lasts: Histograms,
@@ -60,6 +61,7 @@ impl Segment {
             first_times: directory.integers(Column::FirstTime, interiors)?,
             last_times: directory.integers(Column::LastTime, interiors)?,
             resets: directory.integers(Column::Resets, interiors)?,
+            changes: directory.integers(Column::Changes, interiors)?,
             edges: directory.histograms(Column::Edges, edges)?,
             firsts: list(Column::First, WindowFields::FIRST)?,
             lasts: list(Column::Last, WindowFields::LAST)?,
@@ -76,7 +78,10 @@ impl Segment {
 
     fn check(&self) -> Result<(), DecodeError> {
         let is_count = |count: &i64| (0..COUNT_LIMIT as i64).contains(count);
-        if !self.samples.iter().chain(&self.resets).all(is_count) {
+        let mut counts = [&self.samples, &self.resets, &self.changes]
+            .into_iter()
+            .flatten();
+        if !counts.all(is_count) {
             return Err(broken("count out of range"));
         }
         let most = self.width_ms - 2;
@@ -144,8 +149,8 @@ impl Segment {
         }
     }
 
-    fn interior(&self, i: usize, start_ms: i64) -> HistogramInterior {
-        HistogramInterior {
+    fn interior(&self, i: usize, start_ms: i64) -> HistogramAggregate {
+        HistogramAggregate {
             samples: self.samples[i] as u64,
             first_ms: start_ms + 1 + self.first_times[i],
             first: entry(&self.firsts, i),
@@ -154,6 +159,7 @@ impl Segment {
             sum: entry(&self.sums, i),
             correction: entry(&self.corrections, i),
             resets: self.resets[i] as u64,
+            changes: self.changes[i] as u64,
         }
     }
 }

@@ -1,5 +1,9 @@
+use std::sync::Arc;
+
+use icecore_model::rollup::{HistogramAggregate, HistogramEdge};
 use icecore_model::{
-    BucketSize, BucketStart, CounterResetHint, HOUR_MS, HistogramCounts, STALE_NAN_BITS, Span,
+    BucketSize, BucketStart, CounterResetHint, HOUR_MS, Histogram, HistogramCounts, STALE_NAN_BITS,
+    Span,
 };
 use proptest::prelude::*;
 
@@ -54,9 +58,10 @@ fn any_histogram() -> impl Strategy<Value = Arc<Histogram>> {
         .prop_map(|(count, sum, is_float)| histogram(count, sum, is_float))
 }
 
-fn any_interior() -> impl Strategy<Value = (HistogramInterior, (u32, u32))> {
+fn any_interior() -> impl Strategy<Value = (HistogramAggregate, (u32, u32))> {
     let part = || prop::option::weighted(0.9, any_histogram());
-    let counts = (0u64..400, prop_oneof![3 => Just(0u64), 1 => 0u64..1 << 62]);
+    let rare = || prop_oneof![3 => Just(0u64), 1 => 0u64..1 << 62];
+    let counts = (0u64..400, rare(), rare());
     let correction = prop::option::weighted(0.2, any_histogram());
     (
         part(),
@@ -66,15 +71,17 @@ fn any_interior() -> impl Strategy<Value = (HistogramInterior, (u32, u32))> {
         counts,
         any::<(u32, u32)>(),
     )
-        .prop_map(|(first, last, sum, correction, (samples, resets), times)| {
-            let interior = HistogramInterior {
+        .prop_map(|(first, last, sum, correction, counts, times)| {
+            let (samples, resets, changes) = counts;
+            let interior = HistogramAggregate {
                 samples,
                 first,
                 last,
                 sum,
                 correction,
                 resets,
-                ..HistogramInterior::default()
+                changes,
+                ..HistogramAggregate::default()
             };
             (interior, times)
         })
@@ -106,7 +113,7 @@ fn any_windows() -> impl Strategy<Value = (Resolution, Vec<HistogramWindow>)> {
             let interior = interior.map(|(interior, (first, span))| {
                 let first = 1 + i64::from(first) % (width_ms - 1);
                 let last = first + i64::from(span) % (width_ms - first);
-                HistogramInterior {
+                HistogramAggregate {
                     first_ms: start_ms + first,
                     last_ms: start_ms + last,
                     ..interior
@@ -184,14 +191,14 @@ fn a_long_record_is_read_in_parts() {
         HistogramWindow {
             start_ms,
             edge: HistogramEdge::None,
-            interior: Some(HistogramInterior {
+            interior: Some(HistogramAggregate {
                 samples: 20,
                 first_ms: start_ms + 3,
                 first: part(i * 100),
                 last_ms: start_ms + 290_003,
                 last: part(i * 100 + 95),
                 sum: part(i * 2000 + 950),
-                ..HistogramInterior::default()
+                ..HistogramAggregate::default()
             }),
             ends_stale: false,
             has_late: i == 7,
@@ -212,10 +219,10 @@ fn broken_rules_are_refused() {
     let window = |first_ms, edge| HistogramWindow {
         start_ms,
         edge,
-        interior: Some(HistogramInterior {
+        interior: Some(HistogramAggregate {
             first_ms: start_ms + first_ms,
             last_ms: start_ms + 9,
-            ..HistogramInterior::default()
+            ..HistogramAggregate::default()
         }),
         ends_stale: false,
         has_late: false,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use icecore_model::rollup::Resolution;
+use icecore_model::rollup::{HistogramAggregate, HistogramEdge, HistogramWindow, Resolution};
 use icecore_model::{Histogram, is_stale_nan};
 
-use super::{Column, HistogramEdge, HistogramInterior, HistogramWindow};
+use super::Column;
 use crate::rollup_series::floats::FloatWriter;
 use crate::rollup_series::segment::SegmentBuffer;
 use crate::rollup_series::{COUNT_LIMIT, flags};
@@ -19,11 +19,11 @@ pub(super) fn push_segment(resolution: Resolution, windows: &[HistogramWindow], 
         .map(|window| window_flags(window).into())
         .collect();
     segment.integers(Column::Flags, &flags);
-    let interiors: Vec<(i64, &HistogramInterior)> = windows
+    let interiors: Vec<(i64, &HistogramAggregate)> = windows
         .iter()
         .filter_map(|window| Some((window.start_ms, window.interior.as_ref()?)))
         .collect();
-    let integers = |of: &dyn Fn(i64, &HistogramInterior) -> i64| -> Vec<i64> {
+    let integers = |of: &dyn Fn(i64, &HistogramAggregate) -> i64| -> Vec<i64> {
         interiors
             .iter()
             .map(|(start_ms, interior)| of(*start_ms, interior))
@@ -54,7 +54,7 @@ pub(super) fn push_segment(resolution: Resolution, windows: &[HistogramWindow], 
         _ => None,
     });
     segment.histograms(Column::Edges, edges);
-    type Part = fn(&HistogramInterior) -> Option<&Arc<Histogram>>;
+    type Part = fn(&HistogramAggregate) -> Option<&Arc<Histogram>>;
     let parts: [(Column, Part); 4] = [
         (Column::First, |interior| interior.first.as_ref()),
         (Column::Last, |interior| interior.last.as_ref()),
@@ -64,6 +64,10 @@ pub(super) fn push_segment(resolution: Resolution, windows: &[HistogramWindow], 
     for (column, part) in parts {
         segment.histograms(column, interiors.iter().map(|(_, interior)| part(interior)));
     }
+    segment.integers(
+        Column::Changes,
+        &integers(&|_, interior| count(interior.changes)),
+    );
     segment.buffer.append_to(out);
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up};
-use icecore_model::{BucketSize, STALE_NAN_BITS};
+use icecore_model::STALE_NAN_BITS;
+use icecore_model::rollup::{
+    HistogramAggregate, HistogramEdge, HistogramWindow, Resolution, Window, WindowFields, roll_up,
+};
 use icecore_records::bucket_meta::{self, RollupMeta};
 use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase, Rollup};
-use icecore_records::rollup_histograms::{self, HistogramEdge, HistogramInterior, HistogramWindow};
 use icecore_records::{
-    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_series,
+    BucketMeta, BucketState, RetentionState, SeriesId, key, retention_state, rollup_histograms,
+    rollup_series,
 };
 
 use crate::samples::*;
@@ -109,20 +111,19 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "value state of retention",
             retention_state::encode(&retention()),
-            "01ac020300aa0280a0c1cdf962034000ffffffffffffffffff01060009ffffffffffffffffff\
-             01",
+            "01f6a1abfef962020080a0c1cdf9620380bab703",
         ),
         (
             "value maintenance job, rollup",
             maintenance_job::encode(&job()),
-            "010205c051b00103010301010855b001efcdab8967452301efcdab896745230103ac0200c905\
-             000000f0b80a000000000080a0abfef962b08aadfef962ec420c",
+            "010205c051b001030101010855b001efcdab8967452301efcdab896745230103ac0200c90500\
+             0000f0b80a000000000080a0abfef962b08aadfef962ec420c",
         ),
         (
             "value BucketMeta, rolled up",
             bucket_meta::encode(&rolled_meta()),
-            "010107e0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
-             03",
+            "01010fe0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
+             00",
         ),
         (
             "value RollupSeries histograms",
@@ -135,21 +136,23 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              00000300034034801c0204020a050102000001020100041d0a03009d978ccf08ba5b25020302\
              060100000300034032801802040206",
         ),
+        (
+            "value RollupSeries histograms, changes",
+            rollup_histograms::encode(sixteen_hours(), Resolution::HOUR, &changing_histograms()),
+            "01060101010200019f070304040503272727040001200001e0030001ae6d0001bea907000102\
+             0501010000000101041d0a03009d978ccf08ba5b25020302060100000300034034801c020402\
+             0a0501010000000101041d0a03009d978ccf08ba5b25020302060100000300034034801c0204\
+             020a0501010000000101041d0a03009d978ccf08ba5b25020302060100000300034032801802\
+             04020600019003",
+        ),
     ]
 }
 
-/// Raw samples in five sizes of buckets, 5m in one, 1h in two; raw ones are gone up to the bucket.
+/// Raw samples are gone up to the bucket, 5m up to an hour after the epoch.
 fn retention() -> RetentionState {
     let mut state = RetentionState::default();
-    state.policy_version = 300;
-    let size = |exponent: &u8| BucketSize::from_exponent(*exponent).unwrap();
-    for (resolution, exponents) in [
-        (Resolution::RAW, &[1, 3, 5, 7, 9][..]),
-        (Resolution::FIVE_MINUTES, &[6]),
-        (Resolution::HOUR, &[8, 11]),
-    ] {
-        assert!(state.assign(resolution, exponents.iter().map(size).collect()));
-    }
+    state.clock_ms = 1_700_000_000_123;
+    state.raise_watermark(Resolution::FIVE_MINUTES, 60 * MINUTE_MS);
     state.raise_watermark(Resolution::RAW, sixteen_hours().start_ms());
     state
 }
@@ -159,7 +162,6 @@ fn job() -> Job {
         kind: JobKind::RollUp(Rollup {
             resolution: Resolution::FIVE_MINUTES,
             is_lean: true,
-            policy_version: 3,
         }),
         target: sixteen_hours(),
         sources: vec![JobSource {
@@ -186,8 +188,9 @@ fn rolled_meta() -> BucketMeta {
         rollup: RollupMeta {
             windows: 8556,
             histogram_windows: 12,
-            policy_version: 3,
             is_lean: true,
+            source: Resolution::RAW,
+            sources_gone: true,
         },
         ..bucket_meta()
     }
@@ -208,7 +211,7 @@ fn histogram_windows() -> Vec<HistogramWindow> {
     };
     let interior = |hour: i64, resets: u64| {
         let start_ms = start_ms + hour * 60 * MINUTE_MS;
-        Some(HistogramInterior {
+        Some(HistogramAggregate {
             samples: 240,
             first_ms: start_ms + 7_000,
             first: Some(Arc::clone(&a)),
@@ -217,6 +220,7 @@ fn histogram_windows() -> Vec<HistogramWindow> {
             sum: Some(Arc::clone(&b)),
             correction: (resets > 0).then(|| Arc::clone(&a)),
             resets,
+            changes: 0,
         })
     };
     vec![
@@ -224,6 +228,15 @@ fn histogram_windows() -> Vec<HistogramWindow> {
         window(3, HistogramEdge::Stale, interior(3, 0)),
         window(9, HistogramEdge::Sample(Arc::clone(&b)), None),
     ]
+}
+
+/// The first window, with changes from one histogram to the next.
+fn changing_histograms() -> Vec<HistogramWindow> {
+    let mut windows = histogram_windows();
+    windows.truncate(1);
+    let interior = windows[0].interior.as_mut().unwrap();
+    (interior.changes, interior.first) = (200, None);
+    windows
 }
 
 /// What the golden bytes say, read field by field.

@@ -101,18 +101,21 @@ proptest! {
     fn bucket_metas(
         code in 0u8..=10,
         numbers in any::<(u32, u64, u64, u64)>(),
-        rolled_up in any::<(u64, u64, u32, bool)>(),
+        rolled_up in any::<(u64, u64, bool, u8, bool)>(),
         flags in any::<(bool, bool)>(),
         times in any::<(i64, i64)>(),
         runs in prop::collection::btree_set(any::<u32>(), 0..5),
         hours in prop::collection::btree_set(any::<u32>(), 0..5),
     ) {
         let resolution = Resolution::from_code(code).unwrap();
-        let (windows, histogram_windows, policy_version, is_lean) = rolled_up;
+        let (windows, histogram_windows, is_lean, source, sources_gone) = rolled_up;
         let (state, rollup) = if resolution.is_raw() {
             (BucketState::Raw, RollupMeta::default())
         } else {
-            let rollup = RollupMeta { windows, histogram_windows, policy_version, is_lean };
+            let source = Resolution::from_code(source % code).unwrap();
+            let rollup = RollupMeta {
+                windows, histogram_windows, is_lean, source, sources_gone,
+            };
             (BucketState::RolledUp, rollup)
         };
         let meta = BucketMeta {

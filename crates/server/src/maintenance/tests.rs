@@ -46,11 +46,34 @@ fn json_has_every_field() {
         }],
         overlapping: 15,
         skipped: vec![skipped.clone()],
+        levels: vec![
+            LevelStatus {
+                resolution: "raw",
+                buckets: 25,
+                culled_before_ms: Some(26),
+                ..LevelStatus::default()
+            },
+            LevelStatus {
+                resolution: "5m",
+                buckets: 27,
+                out_of_date: 28,
+                culled_before_ms: None,
+                waiting: 29,
+                lag_seconds: 30.5,
+            },
+        ],
+        kept_back: vec![KeptBackBucket {
+            resolution: "raw",
+            start_ms: 31,
+            end_ms: 32,
+            reason: "it is not rolled up yet",
+        }],
+        kept_back_count: 33,
         last_error: Some("none".into()),
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6},"waiting":7,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"levels":[{"resolution":"raw","buckets":25,"outOfDate":0,"culledBeforeMs":26,"waiting":0,"lagSeconds":0},{"resolution":"5m","buckets":27,"outOfDate":28,"culledBeforeMs":null,"waiting":29,"lagSeconds":30.5}],"keptBackCount":33,"keptBack":[{"resolution":"raw","startMs":31,"endMs":32,"reason":"it is not rolled up yet"}],"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -59,7 +82,7 @@ fn json_has_every_field() {
         ..MaintenanceStatus::default()
     };
     write_maintenance_status(&mut out, &idle);
-    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"overlapping":0,"skipped":[],"lastError":null}"#;
+    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"overlapping":0,"skipped":[],"levels":[],"keptBackCount":0,"keptBack":[],"lastError":null}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();

@@ -1,7 +1,7 @@
-//! What coarsening has done, is doing and has left to do.
+//! What maintenance has done, is doing and has left to do.
 
 use icecore_model::MetricType;
-use icecore_storage::{DURATION_BOUNDS, Database, Metrics};
+use icecore_storage::{DURATION_BOUNDS, Database, LevelStatus, MaintenanceStatus, Metrics};
 use icecore_wire::prometheus::TextWriter;
 
 use super::{counter, gauge};
@@ -29,6 +29,16 @@ pub(crate) fn write(text: &mut TextWriter, database: &Database) {
             "icecore_maintenance_coarsened_series_total",
             "Series in buckets that were built, counted once per bucket.",
             &database.metrics().coarsened_series,
+        ),
+        (
+            "icecore_maintenance_rolled_up_samples_total",
+            "Samples that windows were made of, counted for each level.",
+            &database.metrics().rolled_up_samples,
+        ),
+        (
+            "icecore_maintenance_culled_buckets_total",
+            "Buckets that were older than the retention policy keeps them.",
+            &database.metrics().culled_buckets,
         ),
         (
             "icecore_maintenance_folded_records_total",
@@ -64,26 +74,67 @@ fn jobs(text: &mut TextWriter, metrics: &Metrics) {
     let name = "icecore_maintenance_jobs_total";
     let help = "Jobs by kind and result.";
     text.family(name, help, MetricType::Counter);
-    for (kind, result, count) in [
-        ("coarsen", "done", &metrics.coarsen_done),
-        ("coarsen", "failed", &metrics.coarsen_failed),
-        ("coarsen", "given_up", &metrics.coarsen_given_up),
-        ("fold", "done", &metrics.fold_done),
-        ("fold", "failed", &metrics.fold_failed),
-        ("fold", "given_up", &metrics.fold_given_up),
-    ] {
-        let labels = [("kind", kind), ("result", result)];
-        text.sample(name, &labels, count.get() as f64);
+    let kinds = [
+        ("coarsen", &metrics.coarsen),
+        ("roll_up", &metrics.roll_up),
+        ("fold", &metrics.fold),
+    ];
+    for (kind, jobs) in kinds {
+        for (result, count) in [
+            ("done", &jobs.done),
+            ("failed", &jobs.failed),
+            ("given_up", &jobs.given_up),
+        ] {
+            let labels = [("kind", kind), ("result", result)];
+            text.sample(name, &labels, count.get() as f64);
+        }
     }
     let name = "icecore_maintenance_job_duration_seconds";
     let help = "Time that a job takes, pauses included, by kind.";
     text.family(name, help, MetricType::Histogram);
-    for (kind, seconds) in [
-        ("coarsen", &metrics.coarsen_seconds),
-        ("fold", &metrics.fold_seconds),
-    ] {
-        let (counts, sum) = seconds.get();
+    for (kind, jobs) in kinds {
+        let (counts, sum) = jobs.seconds.get();
         text.histogram(name, &[("kind", kind)], &DURATION_BOUNDS, &counts, sum);
+    }
+}
+
+/// Levels of retention, one family after the other.
+fn levels(text: &mut TextWriter, status: &MaintenanceStatus) {
+    type Value = fn(&LevelStatus) -> Option<f64>;
+    let families: [(&str, &str, Value); 5] = [
+        (
+            "icecore_level_buckets",
+            "Buckets by level: raw samples, and windows of each width.",
+            |level| Some(level.buckets as f64),
+        ),
+        (
+            "icecore_level_outdated_buckets",
+            "Buckets of windows that have to be made again.",
+            |level| Some(level.out_of_date as f64),
+        ),
+        (
+            "icecore_level_waiting_buckets",
+            "Buckets of windows that could be made now.",
+            |level| Some(level.waiting as f64),
+        ),
+        (
+            "icecore_level_lag_seconds",
+            "How long the oldest window that waits to be rolled up has been closed.",
+            |level| Some(level.lag_seconds),
+        ),
+        (
+            "icecore_level_culled_before_seconds",
+            "Nothing older than this time is left of the level.",
+            |level| Some(level.culled_before_ms? as f64 / 1e3),
+        ),
+    ];
+    for (name, help, value) in families {
+        text.family(name, help, MetricType::Gauge);
+        for level in &status.levels {
+            if let Some(value) = value(level) {
+                text.sample(name, &[("level", level.resolution)], value);
+            }
+        }
     }
 }
 
@@ -100,7 +151,7 @@ fn state(text: &mut TextWriter, database: &Database) {
     for (name, help, value) in [
         (
             "icecore_maintenance_lag_seconds",
-            "How long the oldest window that waits to be coarsened has been closed.",
+            "How long the oldest window that waits to be coarsened or rolled up has been closed.",
             status.lag_seconds,
         ),
         (
@@ -143,7 +194,13 @@ fn state(text: &mut TextWriter, database: &Database) {
             "Coarse buckets with late samples that are not folded in yet.",
             status.dirty as f64,
         ),
+        (
+            "icecore_maintenance_kept_back_buckets",
+            "Buckets that are kept for longer than the retention policy says.",
+            status.kept_back_count as f64,
+        ),
     ] {
         gauge(text, name, help, value);
     }
+    levels(text, &status);
 }

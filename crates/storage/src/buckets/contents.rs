@@ -11,6 +11,7 @@ use bytes::Bytes;
 use icecore_model::BucketSize;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::columns::Times;
+use icecore_records::rollup_histograms::HistogramRecord;
 use icecore_records::rollup_series::RollupRecord;
 use icecore_records::{Bucket, DecodeError, SeriesId, exemplar_series, key, start_timestamps};
 
@@ -193,10 +194,12 @@ impl Contents {
                 let windows = stored::windows(self.bucket, id, &record.value)?;
                 Ok(windows.iter().map(|window| window.start_ms).collect())
             }
-            // They say something about samples.
-            RecordKind::Starts | RecordKind::HistogramStarts | RecordKind::HistogramWindows => {
-                Ok(Vec::new())
+            RecordKind::HistogramWindows => {
+                let windows = stored::histogram_windows(self.bucket, id, &record.value)?;
+                Ok(windows.iter().map(|window| window.start_ms).collect())
             }
+            // They say something about samples.
+            RecordKind::Starts | RecordKind::HistogramStarts => Ok(Vec::new()),
         }
     }
 
@@ -220,6 +223,27 @@ impl Contents {
         let record = RollupRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
         let (resolution, fields) = (record.resolution(), record.fields());
         let value = encode::windows(self.bucket, id, resolution, fields, &windows)?;
+        Ok(Some(Some(value)))
+    }
+
+    /// The same for windows of histograms.
+    fn histogram_windows_without(
+        &self,
+        id: SeriesId,
+        value: &Bytes,
+        lost: &[(i64, i64)],
+    ) -> Result<Option<Option<Bytes>>> {
+        let mut windows = stored::histogram_windows(self.bucket, id, value)?;
+        let all = windows.len();
+        windows.retain(|window| !is_lost(lost, window.start_ms));
+        if windows.len() == all {
+            return Ok(None);
+        }
+        if windows.is_empty() {
+            return Ok(Some(None));
+        }
+        let record = HistogramRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
+        let value = encode::histogram_windows(self.bucket, id, record.resolution(), &windows)?;
         Ok(Some(Some(value)))
     }
 
@@ -321,7 +345,12 @@ impl Contents {
                 Some(left) => left,
                 None => return Ok(None),
             },
-            RecordKind::HistogramWindows => return Ok(None),
+            RecordKind::HistogramWindows => {
+                match self.histogram_windows_without(id, value, lost)? {
+                    Some(left) => left,
+                    None => return Ok(None),
+                }
+            }
             RecordKind::Exemplars => {
                 let exemplars = exemplar_series::decode(value);
                 let mut exemplars = exemplars.map_err(self.corrupt(id))?;

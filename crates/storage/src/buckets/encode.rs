@@ -7,12 +7,12 @@
 use std::fmt;
 
 use bytes::Bytes;
-use icecore_model::rollup::{Aggregate, Edge, Resolution, Window, WindowFields};
+use icecore_model::rollup::{Aggregate, Edge, HistogramWindow, Resolution, Window, WindowFields};
 use icecore_model::{BucketSize, Exemplar};
 use icecore_records::columns::Times;
 use icecore_records::{
     Bucket, HistogramEntry, SeriesId, coarse_samples, exemplar_series, gorilla, histogram_series,
-    rollup_series, start_timestamps,
+    rollup_histograms, rollup_series, start_timestamps,
 };
 
 use crate::error::{Error, Result};
@@ -85,6 +85,19 @@ pub(crate) fn windows(
     let same = decoded.len() == windows.len()
         && pairs.into_iter().all(|(a, b)| is_same_window(a, b, fields));
     verified(same, "windows", bucket, id).map(|()| value)
+}
+
+/// Windows of histograms, of which there are some.
+pub(crate) fn histogram_windows(
+    bucket: Bucket,
+    id: SeriesId,
+    resolution: Resolution,
+    windows: &[HistogramWindow],
+) -> Result<Bytes> {
+    let value = packed(rollup_histograms::encode(bucket, resolution, windows));
+    // Histograms are equal bit by bit.
+    let same = stored::histogram_windows(bucket, id, &value)? == windows;
+    verified(same, "windows of histograms", bucket, id).map(|()| value)
 }
 
 /// Whether two windows are the same in these fields, bit by bit.

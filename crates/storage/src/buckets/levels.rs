@@ -11,14 +11,17 @@
 //!   bucket of it exists, so that a size and a start name one bucket; its meta says which
 //!   resolution that is.
 //! - Buckets of one level do not overlap; those of different levels hold the same time.
+//! - A bucket of windows can be made again from its sources until those are gone. Where sources are
+//!   gone their level is not whole: what might come there late is not all there was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use icecore_model::rollup::{Resolution, WindowFields};
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
+use icecore_records::bucket_meta::BucketMeta;
 
-use super::ladder;
+use super::{ladder, list};
 
 /// Which resolution the buckets of a size hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,11 +34,6 @@ impl LevelSizes {
             return Some(Resolution::RAW);
         }
         self.0.get(&size).copied()
-    }
-
-    /// Notes that buckets of a size hold windows.
-    pub(crate) fn learn(&mut self, size: BucketSize, resolution: Resolution) {
-        self.0.insert(size, resolution);
     }
 
     /// The size that windows are rolled up into: the one that is in use, or the smallest that is
@@ -56,32 +54,63 @@ impl LevelSizes {
 /// Windows that a bucket has at least: its index costs as much as a hundred of them.
 const WINDOWS_MIN: i64 = 64;
 
-/// The listed buckets of all levels, and which hours of rolled ones are out of date.
+/// What is known of a bucket of windows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RolledBucket {
+    pub(crate) resolution: Resolution,
+    /// What it was made of, or could be made of again.
+    pub(crate) source: Resolution,
+    /// The sources are culled: this is what is left. Levels up to that of the sources have gone.
+    pub(crate) sources_gone: bool,
+    /// Without deviations and changes.
+    pub(crate) is_lean: bool,
+    /// Hours that were written to after their windows were made.
+    pub(crate) dirty: BTreeSet<BucketStart>,
+}
+
+impl RolledBucket {
+    /// `None` for the meta of a raw bucket.
+    pub(crate) fn of(meta: &BucketMeta) -> Option<Self> {
+        let resolution = meta
+            .resolution()
+            .filter(|resolution| !resolution.is_raw())?;
+        Some(Self {
+            resolution,
+            source: meta.rollup.source,
+            sources_gone: meta.rollup.sources_gone,
+            is_lean: meta.rollup.is_lean,
+            dirty: meta.dirty_hours.iter().copied().map(BucketStart).collect(),
+        })
+    }
+
+    /// Whether its windows have these fields.
+    pub(crate) fn has_fields(&self, fields: WindowFields) -> bool {
+        let lean = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
+        !self.is_lean || lean.contains(fields)
+    }
+}
+
+/// The listed buckets of all levels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
     raw: BTreeSet<Bucket>,
+    /// No set is empty.
     rolled: BTreeMap<Resolution, BTreeSet<Bucket>>,
+    facts: BTreeMap<Bucket, RolledBucket>,
     sizes: LevelSizes,
-    /// Hours that were written to after their windows were made, by the bucket of those.
-    dirty: BTreeMap<Bucket, BTreeSet<BucketStart>>,
-    /// Buckets whose windows have no deviations and no changes.
-    lean: BTreeSet<Bucket>,
 }
 
 impl Listed {
-    /// Buckets of sizes that are not known are left out.
     pub(crate) fn new(
-        all: impl IntoIterator<Item = Bucket>,
-        sizes: LevelSizes,
-        dirty: BTreeMap<Bucket, BTreeSet<BucketStart>>,
+        raw: impl IntoIterator<Item = Bucket>,
+        rolled: impl IntoIterator<Item = (Bucket, RolledBucket)>,
     ) -> Self {
         let mut listed = Self {
-            sizes,
-            dirty,
+            raw: raw.into_iter().collect(),
             ..Self::default()
         };
-        for bucket in all {
-            listed.insert(bucket);
+        for (bucket, facts) in rolled {
+            listed.insert_rolled(bucket, facts);
         }
         listed
     }
@@ -103,6 +132,14 @@ impl Listed {
         self.rolled.get(&resolution)
     }
 
+    /// The buckets of a level that have something of a window.
+    pub(crate) fn level_in(&self, resolution: Resolution, window: Bucket) -> Vec<Bucket> {
+        let level = self.level(resolution);
+        level.map_or_else(Vec::new, |level| {
+            list::in_range(level, window.start_ms(), window.end_ms() - 1)
+        })
+    }
+
     /// The levels that there are, finest first.
     pub(crate) fn resolutions(&self) -> impl Iterator<Item = Resolution> {
         let rolled = self.rolled.keys().copied();
@@ -113,72 +150,154 @@ impl Listed {
         &self.sizes
     }
 
-    pub(crate) fn dirty(&self) -> &BTreeMap<Bucket, BTreeSet<BucketStart>> {
-        &self.dirty
+    /// What is known of a bucket of windows that is listed.
+    pub(crate) fn facts(&self, bucket: Bucket) -> Option<&RolledBucket> {
+        self.facts.get(&bucket)
     }
 
-    /// Whether the windows of a bucket have these fields.
-    pub(crate) fn has_fields(&self, bucket: Bucket, fields: WindowFields) -> bool {
-        let kept = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
-        kept.contains(fields) || !self.lean.contains(&bucket)
+    pub(crate) fn facts_mut(&mut self, bucket: Bucket) -> Option<&mut RolledBucket> {
+        self.facts.get_mut(&bucket)
+    }
+
+    /// The buckets of windows, with what is known of them.
+    pub(crate) fn all_rolled(&self) -> impl Iterator<Item = (Bucket, &RolledBucket)> {
+        self.facts.iter().map(|(bucket, facts)| (*bucket, facts))
+    }
+
+    /// Whether hours of a bucket of windows are out of date.
+    pub(crate) fn is_dirty(&self, bucket: Bucket) -> bool {
+        self.facts(bucket)
+            .is_some_and(|facts| !facts.dirty.is_empty())
+    }
+
+    /// Whether nothing of a window has gone from a level, and it was a level when something could
+    /// go. Otherwise what it has, or gets, is not all that there was.
+    pub(crate) fn is_whole(&self, resolution: Resolution, window: Bucket) -> bool {
+        let coarser = self
+            .rolled
+            .range(resolution..)
+            .skip_while(|(level, _)| **level == resolution);
+        let (start_ms, last_ms) = (window.start_ms(), window.end_ms() - 1);
+        let mut around = coarser.flat_map(|(_, level)| list::in_range(level, start_ms, last_ms));
+        !around.any(|bucket| {
+            let facts = self.facts(bucket).filter(|facts| facts.sources_gone);
+            facts.is_some_and(|facts| {
+                facts.source >= resolution || self.level_in(resolution, bucket).is_empty()
+            })
+        })
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = Bucket> {
-        let rolled = self.rolled.values().flatten();
+        let rolled = self.facts.keys();
         self.raw.iter().chain(rolled).copied()
     }
 
     pub(crate) fn contains(&self, bucket: Bucket) -> bool {
-        self.level_of(bucket)
-            .is_some_and(|set| set.contains(&bucket))
+        self.raw.contains(&bucket) || self.facts.contains_key(&bucket)
     }
 
+    /// A bucket of raw samples.
     pub(crate) fn insert(&mut self, bucket: Bucket) {
-        match self.sizes.resolution(bucket.size) {
-            Some(Resolution::RAW) => {
-                self.raw.insert(bucket);
-            }
-            Some(resolution) => {
-                self.rolled.entry(resolution).or_default().insert(bucket);
-            }
-            None => {}
-        }
+        self.raw.insert(bucket);
+    }
+
+    pub(crate) fn insert_rolled(&mut self, bucket: Bucket, facts: RolledBucket) {
+        self.sizes.0.insert(bucket.size, facts.resolution);
+        self.rolled
+            .entry(facts.resolution)
+            .or_default()
+            .insert(bucket);
+        self.facts.insert(bucket, facts);
     }
 
     pub(crate) fn remove(&mut self, bucket: Bucket) {
         self.raw.remove(&bucket);
+        if self.facts.remove(&bucket).is_none() {
+            return;
+        }
         for set in self.rolled.values_mut() {
             set.remove(&bucket);
         }
         self.rolled.retain(|_, set| !set.is_empty());
-        self.dirty.remove(&bucket);
-        self.lean.remove(&bucket);
-    }
-
-    /// A bucket holds windows of a resolution, lean ones or full ones. Before it is inserted.
-    pub(crate) fn learn(&mut self, bucket: Bucket, resolution: Resolution, lean: bool) {
-        self.sizes.learn(bucket.size, resolution);
-        if lean {
-            self.lean.insert(bucket);
+        if self.facts.keys().all(|other| other.size != bucket.size) {
+            self.sizes.0.remove(&bucket.size);
         }
     }
 
-    /// Says which hours of a rolled bucket are out of date.
-    pub(crate) fn set_dirty(&mut self, bucket: Bucket, hours: BTreeSet<BucketStart>) {
-        if hours.is_empty() {
-            self.dirty.remove(&bucket);
-        } else {
-            self.dirty.insert(bucket, hours);
-        }
+    /// The same windows beside other raw buckets.
+    pub(crate) fn with_raw(&self, raw: BTreeSet<Bucket>) -> Self {
+        let rolled = self.facts.clone();
+        Self::new(raw, rolled)
     }
 
     /// The rolled buckets that hold an hour, finest level first.
     pub(crate) fn rolled_around(&self, hour: BucketStart) -> impl Iterator<Item = Bucket> {
-        let around = move |set: &BTreeSet<Bucket>| super::list::covering(set, Bucket::hour(hour));
+        let around = move |set: &BTreeSet<Bucket>| list::covering(set, Bucket::hour(hour));
         self.rolled.values().filter_map(around)
     }
+}
 
-    fn level_of(&self, bucket: Bucket) -> Option<&BTreeSet<Bucket>> {
-        self.level(self.sizes.resolution(bucket.size)?)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(exponent: u8, hour: i64) -> Bucket {
+        let size = BucketSize::from_exponent(exponent).unwrap();
+        let start = size.bucket_of(hour * icecore_model::HOUR_MS).unwrap();
+        Bucket { size, start }
+    }
+
+    fn rolled(resolution: Resolution, source: Resolution, sources_gone: bool) -> RolledBucket {
+        RolledBucket {
+            resolution,
+            source,
+            sources_gone,
+            is_lean: false,
+            dirty: BTreeSet::new(),
+        }
+    }
+
+    const RAW: Resolution = Resolution::RAW;
+    const FIVE: Resolution = Resolution::FIVE_MINUTES;
+    const HOURLY: Resolution = Resolution::HOUR;
+
+    #[test]
+    fn a_size_belongs_to_a_resolution_for_as_long_as_it_is_used() {
+        let (five, hourly) = (bucket(6, 0), bucket(8, 0));
+        let mut listed = Listed::new([bucket(5, 0)], [(five, rolled(FIVE, RAW, false))]);
+        assert_eq!(listed.sizes().resolution(five.size), Some(FIVE));
+        assert_eq!(listed.sizes().target(FIVE), Some(five.size));
+        assert_eq!(listed.sizes().target(HOURLY), Some(hourly.size));
+        listed.remove(five);
+        assert_eq!(listed.sizes().resolution(five.size), None);
+        assert!(listed.rolled().is_empty());
+        assert_eq!(listed.all().collect::<Vec<_>>(), [bucket(5, 0)]);
+    }
+
+    #[test]
+    fn a_level_is_whole_until_something_of_it_has_gone() {
+        let (five, hourly) = (bucket(6, 32), bucket(8, 0));
+        let of = |five_gone, hourly_source, hourly_gone| {
+            let hourly_facts = rolled(HOURLY, hourly_source, hourly_gone);
+            Listed::new(
+                [],
+                [(five, rolled(FIVE, RAW, five_gone)), (hourly, hourly_facts)],
+            )
+        };
+        let whole = |listed: &Listed, hour| {
+            [RAW, FIVE, HOURLY].map(|level| listed.is_whole(level, bucket(1, hour)))
+        };
+        assert_eq!(whole(&of(false, FIVE, false), 40), [true, true, true]);
+        // Raw samples of 5m have gone: only of its time.
+        assert_eq!(whole(&of(true, FIVE, false), 40), [false, true, true]);
+        assert_eq!(whole(&of(true, FIVE, false), 64), [true, true, true]);
+        // Windows of 5m went where raw had gone before.
+        assert_eq!(whole(&of(true, FIVE, true), 100), [false, false, true]);
+        // Made of raw, beside 5m.
+        assert_eq!(whole(&of(false, RAW, true), 100), [false, true, true]);
+        // A level that was added later.
+        let one_minute = Resolution::from_name("1m").unwrap();
+        assert!(!of(false, RAW, true).is_whole(one_minute, bucket(1, 100)));
+        assert!(of(false, RAW, false).is_whole(one_minute, bucket(1, 100)));
     }
 }

@@ -17,6 +17,7 @@
 
 pub(crate) mod contents;
 pub(crate) mod encode;
+pub(crate) mod kept_since;
 pub(crate) mod ladder;
 pub(crate) mod lease;
 pub(crate) mod levels;
@@ -44,10 +45,15 @@ pub(crate) use recent::{Recent, RecentWrites};
 use crate::cache::ReadCache;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::slate::fetch::join_bounded;
 use crate::slate::read_view::{ScanKind, View};
+use kept_since::KeptSince;
 use lease::{Lease, Leases};
-use levels::{LevelSizes, Listed};
+use levels::{Listed, RolledBucket};
 use tombstones::AllTombstones;
+
+/// Metas that are read at once when the list is loaded.
+const CONCURRENT_METAS: usize = 16;
 
 /// Retired buckets and when they were retired, in ms.
 pub(crate) type Retired = BTreeMap<Bucket, i64>;
@@ -56,6 +62,7 @@ pub(crate) struct Buckets {
     context: Arc<Context>,
     cache: Arc<ReadCache>,
     listed: RwLock<Listed>,
+    kept_since: RwLock<Arc<KeptSince>>,
     /// No longer listed and not yet dropped.
     retired: RwLock<Retired>,
     leases: Arc<Leases>,
@@ -63,6 +70,9 @@ pub(crate) struct Buckets {
     tombstones: AllTombstones,
     recent: RecentWrites,
 }
+
+/// A bucket that is to be listed; with what is known of it, if it has windows.
+pub(crate) type NewBucket = (Bucket, Option<RolledBucket>);
 
 /// Buckets to read, with the lease that keeps them.
 pub(crate) struct LeasedBuckets {
@@ -79,6 +89,7 @@ impl Buckets {
             context: Arc::clone(context),
             cache: Arc::new(cache),
             listed: RwLock::new(stored_levels(&view).await?),
+            kept_since: RwLock::default(),
             retired: RwLock::new(stored_retired(&view).await?),
             leases: Arc::default(),
             tombstones: AllTombstones::load(&view).await?,
@@ -94,6 +105,14 @@ impl Buckets {
     /// The listed buckets of all levels.
     pub(crate) fn levels(&self) -> RwLockReadGuard<'_, Listed> {
         self.listed.read()
+    }
+
+    pub(crate) fn kept_since(&self) -> Arc<KeptSince> {
+        Arc::clone(&self.kept_since.read())
+    }
+
+    pub(crate) fn set_kept_since(&self, kept_since: KeptSince) {
+        *self.kept_since.write() = Arc::new(kept_since);
     }
 
     pub(crate) fn retired(&self) -> RwLockReadGuard<'_, Retired> {
@@ -134,28 +153,33 @@ impl Buckets {
         (LeasedBuckets { buckets, lease }, chosen)
     }
 
-    /// A bucket that is about to be listed holds windows of a resolution, lean ones or full ones.
-    pub(crate) fn learn(&self, bucket: Bucket, resolution: Resolution, lean: bool) {
-        self.listed.write().learn(bucket, resolution, lean);
-    }
-
     /// A flush has listed a bucket, and made hours of others out of date.
     pub(crate) fn insert(&self, bucket: Bucket, outdated: &[(Bucket, BTreeSet<BucketStart>)]) {
         let mut listed = self.listed.write();
         listed.insert(bucket);
         for (rolled, hours) in outdated {
-            listed.set_dirty(*rolled, hours.clone());
+            set_dirty(&mut listed, *rolled, hours);
         }
     }
 
     /// Hours of a bucket of windows are out of date.
-    pub(crate) fn set_dirty(&self, bucket: Bucket, hours: BTreeSet<BucketStart>) {
-        self.listed.write().set_dirty(bucket, hours);
+    pub(crate) fn set_dirty(&self, bucket: Bucket, hours: &BTreeSet<BucketStart>) {
+        set_dirty(&mut self.listed.write(), bucket, hours);
+    }
+
+    /// Buckets of windows as their metas say now.
+    pub(crate) fn set_facts(&self, changed: impl IntoIterator<Item = (Bucket, RolledBucket)>) {
+        let mut listed = self.listed.write();
+        for (bucket, facts) in changed {
+            if let Some(known) = listed.facts_mut(bucket) {
+                *known = facts;
+            }
+        }
     }
 
     /// A commit has listed `target` and retired the buckets in whose place it is. Their records are
     /// dropped after the next file of SlateDB is written, which has the commit.
-    fn replace(&self, target: Option<Bucket>, sources: &[Bucket], now_ms: i64) {
+    fn replace(&self, target: Option<NewBucket>, sources: &[Bucket], now_ms: i64) {
         // Before they leave the list: a bucket that is neither listed nor retired is an orphan.
         let mut retired = self.retired.write();
         retired.extend(sources.iter().map(|source| (*source, now_ms)));
@@ -163,8 +187,10 @@ impl Buckets {
         for source in sources {
             listed.remove(*source);
         }
-        if let Some(target) = target {
-            listed.insert(target);
+        match target {
+            Some((target, Some(facts))) => listed.insert_rolled(target, facts),
+            Some((target, None)) => listed.insert(target),
+            None => {}
         }
         drop((listed, retired));
         for source in sources {
@@ -190,7 +216,7 @@ impl Buckets {
     pub(crate) async fn committed(
         &self,
         written: Result<()>,
-        target: Option<Bucket>,
+        target: Option<NewBucket>,
         sources: &[Bucket],
         now_ms: i64,
         fail: impl FnOnce(&str),
@@ -251,40 +277,52 @@ impl Buckets {
     #[cfg(feature = "testing")]
     pub(crate) fn set_listed(&self, listed: BTreeSet<Bucket>) {
         let mut known = self.listed.write();
-        *known = Listed::new(listed, known.sizes().clone(), known.dirty().clone());
+        *known = known.with_raw(raw_of(&listed));
+    }
+}
+
+fn set_dirty(listed: &mut Listed, bucket: Bucket, hours: &BTreeSet<BucketStart>) {
+    if let Some(facts) = listed.facts_mut(bucket) {
+        facts.dirty.clone_from(hours);
     }
 }
 
 /// The buckets of all levels as the store has them.
 async fn stored_levels(view: &View) -> Result<Listed> {
     let all = stored_list(view).await?;
-    let mut sizes = LevelSizes::default();
-    let mut dirty = BTreeMap::new();
-    let mut lean = Vec::new();
-    // There are few rolled buckets: each holds days.
-    for bucket in all.iter().filter(|bucket| !ladder::is_raw(bucket.size)) {
-        let meta = read_meta(view, *bucket).await?;
-        let resolution = Resolution::from_ms(meta.resolution_ms.into());
-        let resolution = resolution.filter(|resolution| !resolution.is_raw());
-        let resolution = resolution.ok_or_else(|| {
-            Error::Corrupt(format!("bucket {bucket} has windows of an unknown width").into())
-        })?;
-        match sizes.resolution(bucket.size) {
-            Some(known) if known != resolution => {
-                let reason = format!("{bucket} holds {resolution} windows, others {known}");
-                return Err(Error::Corrupt(reason.into()));
+    let rolled = all.iter().filter(|bucket| !ladder::is_raw(bucket.size));
+    let read = rolled.map(|bucket| async move { Ok((*bucket, read_meta(view, *bucket).await)) });
+    let read = join_bounded(read.collect(), CONCURRENT_METAS).await?;
+    let mut listed = Listed::new(raw_of(&all), []);
+    let mut damaged = Vec::new();
+    for (bucket, meta) in read {
+        match meta.map(|meta| RolledBucket::of(&meta)) {
+            Ok(Some(facts)) => {
+                let known = listed.sizes().resolution(bucket.size);
+                if let Some(known) = known.filter(|known| *known != facts.resolution) {
+                    let resolution = facts.resolution;
+                    warn!(%bucket, %resolution, %known, "a bucket of windows among others");
+                }
+                listed.insert_rolled(bucket, facts);
             }
-            _ => sizes.learn(bucket.size, resolution),
-        }
-        lean.extend(meta.rollup.is_lean.then_some((*bucket, resolution)));
-        if !meta.dirty_hours.is_empty() {
-            let hours = meta.dirty_hours.into_iter().map(BucketStart);
-            dirty.insert(*bucket, hours.collect());
+            Ok(None) => damaged.push((bucket, "it has no windows".to_owned())),
+            Err(cause @ Error::Corrupt(_)) => damaged.push((bucket, cause.to_string())),
+            Err(cause) => return Err(cause),
         }
     }
-    let mut listed = Listed::new(all, sizes, dirty);
-    for (bucket, resolution) in lean {
-        listed.learn(bucket, resolution, true);
+    for (bucket, cause) in damaged {
+        // Listed as what its size says, so that queries of its time fail rather than miss it, and
+        // nothing is written in its place.
+        warn!(%bucket, cause, "cannot read what is known of a bucket of windows");
+        let known = listed.sizes().resolution(bucket.size);
+        let facts = RolledBucket {
+            resolution: known.unwrap_or(Resolution::HOUR),
+            source: Resolution::RAW,
+            sources_gone: true,
+            is_lean: false,
+            dirty: BTreeSet::new(),
+        };
+        listed.insert_rolled(bucket, facts);
     }
     Ok(listed)
 }

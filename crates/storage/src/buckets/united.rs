@@ -30,7 +30,7 @@ use crate::stored::{Floats, SharedColumns, newest_wins};
 pub(crate) struct MergedSeries {
     pub(crate) id: u32,
     pub(crate) floats: Floats,
-    histograms: Vec<HistogramEntry>,
+    pub(crate) histograms: Vec<HistogramEntry>,
     starts: Vec<(i64, i64)>,
     histogram_starts: Vec<(i64, i64)>,
     exemplars: Vec<Exemplar>,
@@ -68,6 +68,7 @@ pub(crate) struct EncodedSeries {
     pub(crate) histograms: u64,
     pub(crate) exemplars: u64,
     pub(crate) windows: u64,
+    pub(crate) histogram_windows: u64,
     pub(crate) has_starts: bool,
     /// The first and the last time of anything in it.
     pub(crate) range_ms: Option<(i64, i64)>,
@@ -134,10 +135,6 @@ impl MergedSeries {
         self.floats_read += newer.floats_read;
         self.normalize();
         self
-    }
-
-    pub(crate) fn has_histograms(&self) -> bool {
-        !self.histograms.is_empty()
     }
 
     pub(crate) fn counted(&self) -> SampleCounts {

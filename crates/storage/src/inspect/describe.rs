@@ -1,6 +1,7 @@
 //! One record for people: what its key names, the main facts of its value, and on demand all of it.
 
 mod coarse;
+mod windows;
 
 use bytes::Bytes;
 use icecore_model::{BucketSize, Histogram, HistogramCounts};
@@ -238,11 +239,12 @@ impl Reading<'_> {
                 self.view.fact("bytes", mark.bytes);
             }
             ParsedKey::EpochSummary { .. } => self.epoch_summary(value)?,
+            ParsedKey::RollupSeries { bucket, .. } => self.windows(*bucket, value)?,
+            ParsedKey::RollupHistograms { bucket, .. } => {
+                self.histogram_windows(*bucket, value)?;
+            }
             // Not known to this program: shown as bytes.
-            ParsedKey::RollupSeries { .. }
-            | ParsedKey::RollupHistograms { .. }
-            | ParsedKey::RetentionState
-            | ParsedKey::Unknown { .. } => {
+            ParsedKey::RetentionState | ParsedKey::Unknown { .. } => {
                 self.view.fact("bytes", value.len());
             }
         }

@@ -14,7 +14,6 @@ use tracing::info;
 
 use super::Maintenance;
 use super::build::stored_job;
-use super::retention::source_of;
 use crate::buckets::contents::{self, DeletionEffect};
 use crate::buckets::tombstones::put;
 use crate::buckets::{LeasedBuckets, list, read_meta};
@@ -251,16 +250,16 @@ struct OutdatedWindows {
 /// they were made of.
 fn lease(maintenance: &Maintenance, deletion: &Deletion) -> (LeasedBuckets, BTreeSet<Bucket>) {
     let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
-    let policy = maintenance.retention.policy();
     maintenance.buckets.lease_chosen(|listed| {
         let mut all = list::in_range(listed.raw(), start_ms, end_ms);
         let mut remade = BTreeSet::new();
-        for (resolution, level) in listed.rolled() {
-            let source = source_of(policy.as_deref(), *resolution);
-            let kept_since_ms = maintenance.retention.watermark_ms(source);
+        for level in listed.rolled().values() {
             for bucket in list::in_range(level, start_ms, end_ms) {
                 all.push(bucket);
-                if kept_since_ms <= bucket.start_ms() {
+                if listed
+                    .facts(bucket)
+                    .is_some_and(|facts| !facts.sources_gone)
+                {
                     remade.insert(bucket);
                 }
             }
@@ -333,7 +332,7 @@ async fn write(
     if handle.is_ok() {
         for OutdatedWindows { bucket, meta } in outdated {
             let hours = meta.dirty_hours.iter().copied().map(BucketStart);
-            maintenance.buckets.set_dirty(*bucket, hours.collect());
+            maintenance.buckets.set_dirty(*bucket, &hours.collect());
         }
         for (bucket, tombstones) in changed {
             maintenance

@@ -29,7 +29,8 @@ pub(crate) use delete::delete_series;
 pub(crate) use retention::RetentionSnapshot;
 pub(crate) use snapshots::create as create_snapshot;
 pub(crate) use status::status;
-pub use status::{JobStatus, MaintenanceReport, MaintenanceStatus, SizeCount, SkippedJob};
+pub use status::{JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus};
+pub use status::{SizeCount, SkippedJob};
 pub(crate) use task::run;
 
 use crate::buckets::Buckets;
@@ -43,7 +44,7 @@ use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use jobs::Jobs;
 use pace::Watch;
-use retention::set_floor;
+use retention::tell_what_is_too_old;
 use skipped::SkippedJobs;
 
 pub(crate) struct Maintenance {
@@ -86,7 +87,7 @@ impl Maintenance {
     /// From now on this policy holds; without one nothing is rolled up or culled.
     pub(crate) fn set_retention(&self, policy: Option<RetentionPolicy>) {
         self.retention.set_policy(policy);
-        set_floor(self);
+        tell_what_is_too_old(self);
         self.jobs.wake.notify_one();
     }
 

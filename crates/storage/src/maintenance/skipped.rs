@@ -131,7 +131,6 @@ mod tests {
     use icecore_model::BucketStart;
 
     use super::*;
-    use crate::buckets::levels::LevelSizes;
 
     fn hour(number: u32) -> Bucket {
         Bucket::hour(BucketStart(number * 60))
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(skipped.list().len(), 2000);
         skipped.failed(Kind::Clean, hour(5000), &cause, 0);
         let hours = (0..5000).map(hour);
-        let listed = Listed::new(hours, LevelSizes::default(), BTreeMap::new());
+        let listed = Listed::new(hours, []);
         skipped.forget_gone(&listed);
         assert_eq!(skipped.list(), [], "built, or not listed");
     }

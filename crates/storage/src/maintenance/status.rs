@@ -3,6 +3,10 @@
 use icecore_model::BucketStart;
 use std::collections::{BTreeMap, BTreeSet};
 
+use icecore_model::rollup::Resolution;
+use icecore_records::Bucket;
+
+use super::retention::{KeptBack, RetentionSnapshot, RollUpPlan};
 use super::task::PlanSnapshot;
 use crate::buckets::list;
 use crate::ingest::flush::QuarantinedHour;
@@ -14,10 +18,18 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let frozen = maintenance.ingest.try_lock_flushes();
     let frozen = frozen.map(|frozen| frozen.keys().copied().collect());
     let frozen: BTreeSet<BucketStart> = frozen.unwrap_or_default();
+    let retention = RetentionSnapshot::of(maintenance, frozen.clone(), false);
     let prospect = PlanSnapshot::of(maintenance, frozen, false);
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
-    let oldest_ms = waiting.iter().map(|piece| piece.target.end_ms()).min();
-    let lag_ms = oldest_ms.map_or(0, |end_ms| maintenance.context.clock.now_ms() - end_ms);
+    let roll_ups = retention.as_ref().map_or_else(Vec::new, |r| r.roll_ups());
+    let mut kept_back = retention.map_or_else(Vec::new, |r| r.culls().1);
+    let kept_back_count = kept_back.len();
+    kept_back.truncate(KEPT_BACK_SHOWN);
+    let now_ms = maintenance.context.clock.now_ms();
+    let coarsened = waiting.iter().map(|piece| piece.target);
+    let rolled_up = roll_ups.iter().map(|plan| plan.target);
+    let lag_seconds = lag_seconds(coarsened.chain(rolled_up), now_ms);
+    let levels = levels(maintenance, &roll_ups, now_ms);
     // One after the other: others lock the retired ones before the list.
     let retired = maintenance.buckets.retired().len();
     let listed = maintenance.buckets.listed();
@@ -32,8 +44,8 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         enabled: maintenance.context.options.maintenance.enabled,
         paused: maintenance.jobs.paused(),
         running: maintenance.jobs.running(),
-        waiting: waiting.len(),
-        lag_seconds: lag_ms.max(0) as f64 / 1e3,
+        waiting: waiting.len() + roll_ups.len(),
+        lag_seconds,
         buckets: sizes
             .into_iter()
             .map(|(hours, count)| SizeCount { hours, count })
@@ -44,8 +56,44 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         quarantined: maintenance.ingest.quarantine().list(),
         overlapping,
         skipped: maintenance.skipped.list(),
+        levels,
+        kept_back: kept_back.into_iter().map(KeptBackBucket::from).collect(),
+        kept_back_count,
         last_error: maintenance.jobs.last_error(),
     }
+}
+
+/// Buckets that are shown one by one with why they are kept.
+const KEPT_BACK_SHOWN: usize = 32;
+
+/// How long the first of these windows to end has been closed.
+fn lag_seconds(windows: impl Iterator<Item = Bucket>, now_ms: i64) -> f64 {
+    let oldest_ms = windows.map(Bucket::end_ms).min();
+    oldest_ms.map_or(0.0, |end_ms| (now_ms - end_ms).max(0) as f64 / 1e3)
+}
+
+/// The levels of the policy, and others of which there are buckets.
+fn levels(maintenance: &Maintenance, roll_ups: &[RollUpPlan], now_ms: i64) -> Vec<LevelStatus> {
+    let policy = maintenance.retention.policy();
+    let watermarks_ms = maintenance.retention.watermarks_ms();
+    let listed = maintenance.buckets.levels();
+    let named = policy.iter().flat_map(|policy| policy.levels());
+    let named = named.map(|level| level.resolution);
+    let all: BTreeSet<Resolution> = named.chain(listed.resolutions()).collect();
+    let status = all.into_iter().map(|resolution| {
+        let level = listed.level(resolution).into_iter().flatten();
+        let of_level = |plan: &&RollUpPlan| plan.resolution == resolution;
+        let waiting: Vec<Bucket> = roll_ups.iter().filter(of_level).map(|p| p.target).collect();
+        LevelStatus {
+            resolution: resolution.name(),
+            buckets: level.clone().count(),
+            out_of_date: level.filter(|bucket| listed.is_dirty(**bucket)).count(),
+            culled_before_ms: watermarks_ms.get(&resolution).copied(),
+            waiting: waiting.len(),
+            lag_seconds: lag_seconds(waiting.into_iter(), now_ms),
+        }
+    });
+    status.collect()
 }
 
 /// The state of maintenance at one moment.
@@ -74,14 +122,56 @@ pub struct MaintenanceStatus {
     pub overlapping: usize,
     /// Jobs that failed and are left alone for a while, those that are tried next first.
     pub skipped: Vec<SkippedJob>,
+    /// Finest first.
+    pub levels: Vec<LevelStatus>,
+    /// The first buckets that are kept for longer than the policy says, and how many there are.
+    pub kept_back: Vec<KeptBackBucket>,
+    pub kept_back_count: usize,
     /// The last failure, if nothing has succeeded since.
     pub last_error: Option<String>,
+}
+
+/// Raw samples, or the windows of one width.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LevelStatus {
+    /// `raw`, `5m`, …
+    pub resolution: &'static str,
+    /// Buckets that are listed.
+    pub buckets: usize,
+    /// Those of them that have to be made again.
+    pub out_of_date: usize,
+    /// Nothing older is left; `None` if nothing was culled.
+    pub culled_before_ms: Option<i64>,
+    /// Buckets that could be made now.
+    pub waiting: usize,
+    /// How long the oldest of them has been closed.
+    pub lag_seconds: f64,
+}
+
+/// A bucket that is older than its level is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptBackBucket {
+    pub resolution: &'static str,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub reason: &'static str,
+}
+
+impl From<KeptBack> for KeptBackBucket {
+    fn from(kept: KeptBack) -> Self {
+        Self {
+            resolution: kept.resolution.name(),
+            start_ms: kept.bucket.start_ms(),
+            end_ms: kept.bucket.end_ms(),
+            reason: kept.reason,
+        }
+    }
 }
 
 /// A job that failed and is left alone for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkippedJob {
-    /// `mend`, `coarsen`, `fold` or `clean`.
+    /// `mend`, `coarsen`, `roll_up`, `outdated`, `cull`, `fold` or `clean`.
     pub kind: &'static str,
     /// Of the bucket that is written, or that joins a larger one.
     pub start_ms: i64,
@@ -95,7 +185,7 @@ pub struct SkippedJob {
 /// The job that is under way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobStatus {
-    /// `mend`, `coarsen`, `fold` or `clean`.
+    /// `mend`, `coarsen`, `roll_up`, `outdated`, `cull`, `fold` or `clean`.
     pub kind: &'static str,
     pub start_ms: i64,
     pub end_ms: i64,

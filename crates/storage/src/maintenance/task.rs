@@ -26,7 +26,8 @@ use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, roll_up, store
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
-use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan, cull, retire_outdated};
+use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan};
+use super::retention::{cull, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
@@ -37,6 +38,7 @@ use crate::buckets::list::{self, Overlap};
 use crate::error::{Error, Result};
 use crate::ingest;
 use crate::maintenance::Maintenance;
+use crate::metrics::JobMetrics;
 
 /// How often it is looked for work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -108,7 +110,7 @@ impl Job {
             Self::Mend(Overlap { inside, .. }) => *inside,
             Self::Coarsen(piece) => piece.target,
             Self::RollUp(plan) => plan.target,
-            Self::Cull(plan) => plan.known_by(),
+            Self::Cull(plan) => plan.buckets[0],
             Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
     }
@@ -121,6 +123,10 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
     let mut failing = false;
     while !maintenance.context.stop.is_stopped() && maintenance.ingest.journal().failed().is_none()
     {
+        tell_what_is_too_old(&maintenance);
+        if let Err(cause) = maintenance.retention.remember_clock().await {
+            warn!(%cause, "cannot remember the clock of retention");
+        }
         let asked = maintenance.jobs.begin_run();
         let done = if known_dirty {
             Ok(())
@@ -261,7 +267,7 @@ async fn next_of_retention(
         let plan = roll_ups.swap_remove(resumed.unwrap_or(0));
         return Ok(Some(Job::RollUp(plan)));
     }
-    let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.known_by());
+    let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.buckets[0]);
     Ok(culls.into_iter().find(may_cull).map(Job::Cull))
 }
 
@@ -283,18 +289,16 @@ async fn run_job(
     let ended = match job {
         Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
         Job::Coarsen(piece) => build(maintenance, piece, watch).await,
-        Job::RollUp(plan) => {
-            let sources = plan.sources.len();
-            let _shown = RunningGuard::new(maintenance, kind, bucket, sources);
-            roll_up(maintenance, plan, watch).await.map(drop)
-        }
+        Job::RollUp(plan) => roll_up_bucket(maintenance, plan, watch).await,
         Job::Outdated(bucket) => {
             let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
             retire_outdated(maintenance, *bucket, everything, watch).await
         }
         Job::Cull(plan) => {
             let _shown = RunningGuard::new(maintenance, kind, bucket, plan.buckets.len());
-            cull(maintenance, plan, everything, watch).await.map(drop)
+            let culled = cull(maintenance, plan, everything, watch).await;
+            let metrics = &maintenance.context.metrics;
+            culled.map(|buckets| metrics.culled_buckets.add(buckets as u64))
         }
         Job::Fold(bucket) => refresh(maintenance, *bucket, watch).await,
         Job::Clean(bucket) => {
@@ -558,41 +562,56 @@ async fn build(maintenance: &Arc<Maintenance>, piece: &CoarsenPlan, watch: &Watc
         piece.target,
         piece.sources.len(),
     );
-    let started = std::time::Instant::now();
-    let built = coarsen(maintenance, piece.target, &piece.sources, watch).await;
     let metrics = &maintenance.context.metrics;
-    metrics
-        .coarsen_seconds
-        .observe(started.elapsed().as_secs_f64());
-    match &built {
-        Ok(outcome) => {
-            metrics.coarsen_done.add(1);
-            metrics.coarsened_samples.add(outcome.samples);
-            metrics.coarsened_series.add(outcome.series);
-        }
-        Err(_) if watch.gave_way() || watch.is_stale() || maintenance.context.stop.is_stopped() => {
-            metrics.coarsen_given_up.add(1);
-        }
-        Err(_) => metrics.coarsen_failed.add(1),
-    }
-    built.map(drop)
+    let built = coarsen(maintenance, piece.target, &piece.sources, watch);
+    let built = measured(maintenance, &metrics.coarsen, watch, built).await;
+    built.map(|outcome| {
+        metrics.coarsened_samples.add(outcome.samples);
+        metrics.coarsened_series.add(outcome.series);
+    })
+}
+
+/// Builds one bucket of windows.
+async fn roll_up_bucket(
+    maintenance: &Arc<Maintenance>,
+    plan: &RollUpPlan,
+    watch: &Watch,
+) -> Result<()> {
+    let sources = plan.sources.len();
+    let _shown = RunningGuard::new(maintenance, Kind::RollUp, plan.target, sources);
+    let metrics = &maintenance.context.metrics;
+    let built = roll_up(maintenance, plan, watch);
+    let built = measured(maintenance, &metrics.roll_up, watch, built).await;
+    built.map(|outcome| metrics.rolled_up_samples.add(outcome.samples))
 }
 
 /// Folds the late samples of one bucket in.
 async fn refresh(maintenance: &Arc<Maintenance>, bucket: Bucket, watch: &Watch) -> Result<()> {
     let _shown = RunningGuard::new(maintenance, Kind::Fold, bucket, 1);
-    let started = std::time::Instant::now();
-    let folded = fold(maintenance, bucket, watch).await;
     let metrics = &maintenance.context.metrics;
-    metrics
-        .fold_seconds
-        .observe(started.elapsed().as_secs_f64());
-    match &folded {
-        Ok(_) => metrics.fold_done.add(1),
-        Err(_) if maintenance.context.stop.is_stopped() => metrics.fold_given_up.add(1),
-        Err(_) => metrics.fold_failed.add(1),
+    let folded = fold(maintenance, bucket, watch);
+    measured(maintenance, &metrics.fold, watch, folded)
+        .await
+        .map(drop)
+}
+
+/// Does a job and counts what becomes of it.
+async fn measured<T>(
+    maintenance: &Maintenance,
+    metrics: &JobMetrics,
+    watch: &Watch,
+    job: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let started = std::time::Instant::now();
+    let ended = job.await;
+    metrics.seconds.observe(started.elapsed().as_secs_f64());
+    let gave_up = || watch.gave_way() || watch.is_stale() || maintenance.context.stop.is_stopped();
+    match &ended {
+        Ok(_) => metrics.done.add(1),
+        Err(_) if gave_up() => metrics.given_up.add(1),
+        Err(_) => metrics.failed.add(1),
     }
-    folded.map(drop)
+    ended
 }
 
 /// A job that the status shows until this is dropped.

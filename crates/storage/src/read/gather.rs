@@ -57,6 +57,7 @@ pub(super) async fn gather<G: Gather>(
     memory: &Memory,
     gathered: G,
 ) -> Result<(G, Option<Reservation>)> {
+    let range_ms = reader.kept(range_ms);
     let mut gathering = Gathering {
         reader,
         range_ms,

@@ -281,7 +281,7 @@ async fn all_texts(reader: &Arc<Reader>, query: &LabelQuery, mut texts: Texts) -
         Some(held) => held.set(texts.bytes),
         None => Ok(()),
     };
-    let (head, range_ms) = (reader.head.clone(), query.range_ms());
+    let (head, range_ms) = (reader.head.clone(), reader.kept(query.range_ms()));
     let of_head = move || {
         let picked = texts.picked.clone();
         let mut add = |name: &str, value: &str| {

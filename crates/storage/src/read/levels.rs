@@ -2,7 +2,8 @@
 //!
 //! Holds always:
 //! - A level counts for an hour when it has a bucket there in which the hour is up to date. Raw
-//!   counts where there is a raw bucket, or something in the head.
+//!   counts where there is a raw bucket, or something in the head. A level of which something is
+//!   gone does not count, and one that is older than it is kept only where no coarser one counts.
 //! - Where several count, the coarsest that the selection prefers is read, if it has what is needed
 //!   of windows, else the finest. A level that the selection excludes is never read.
 //! - Borders lie on the borders of hours, or of the widest windows where those are wider: no window
@@ -15,7 +16,8 @@ use icecore_model::rollup::{Resolution, RollupChoice, Segment, WindowFields};
 use icecore_model::{BucketStart, HOUR_MS, Levels, MINUTE_MS};
 use icecore_records::Bucket;
 
-use crate::buckets::levels::Listed;
+use crate::buckets::kept_since::KeptSince;
+use crate::buckets::levels::{Listed, RolledBucket};
 use crate::buckets::list;
 
 /// What is read of which buckets.
@@ -30,10 +32,14 @@ pub(crate) struct LevelPlan {
 /// something of.
 pub(crate) fn plan(
     listed: &Listed,
+    kept_since: &KeptSince,
     head: &BTreeSet<BucketStart>,
     (start_ms, end_ms): (i64, i64),
     (choice, fields): (&RollupChoice, WindowFields),
 ) -> LevelPlan {
+    if start_ms > end_ms {
+        return LevelPlan::default();
+    }
     let raw = list::in_range(listed.raw(), start_ms, end_ms);
     if listed.rolled().is_empty() {
         return LevelPlan {
@@ -48,6 +54,7 @@ pub(crate) fn plan(
         .max();
     let mut cover = Cover {
         listed,
+        kept_since,
         head,
         choice,
         fields,
@@ -87,6 +94,7 @@ pub(crate) fn plan(
 
 struct Cover<'c> {
     listed: &'c Listed,
+    kept_since: &'c KeptSince,
     head: &'c BTreeSet<BucketStart>,
     choice: &'c RollupChoice,
     /// What the selection needs of windows.
@@ -114,7 +122,7 @@ impl Cover<'_> {
         for set in self.listed.rolled().values() {
             for bucket in list::in_range(set, start_ms, end_ms) {
                 add(bucket.start_ms(), bucket.end_ms());
-                let dirty = self.listed.dirty().get(&bucket);
+                let dirty = self.listed.facts(bucket).map(|facts| &facts.dirty);
                 for (from_ms, to_ms) in dirty.into_iter().flatten().map(hour) {
                     add(from_ms, to_ms);
                 }
@@ -123,6 +131,12 @@ impl Cover<'_> {
         for (from_ms, to_ms) in self.head.iter().map(hour) {
             add(from_ms, to_ms);
         }
+        let since = self
+            .kept_since
+            .levels
+            .values()
+            .map(|since_ms| floor(*since_ms));
+        borders.extend(since.filter(|border| range.contains(border)));
         let borders: Vec<i64> = borders.into_iter().collect();
         borders.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
@@ -139,20 +153,30 @@ impl Cover<'_> {
             let raw = list::in_range(self.listed.raw(), start_ms, behind_ms - 1);
             !raw.is_empty()
         };
+        let rolled = self.listed.rolled().iter().filter_map(|(resolution, set)| {
+            let bucket = list::covering(set, Bucket::hour(first))?;
+            Some((*resolution, self.listed.facts(bucket)?))
+        });
+        let rolled: Vec<(Resolution, &RolledBucket)> = rolled.collect();
+        let gone = rolled.iter().filter(|(_, facts)| facts.sources_gone);
+        let gone = gone.map(|(_, facts)| facts.source).max();
+        let is_whole = |resolution: Resolution| gone.is_none_or(|gone| resolution > gone);
         // Whether the windows of a level hold all that was written.
-        let is_clean = |bucket: Bucket| {
-            let dirty = self.listed.dirty().get(&bucket);
-            !in_head && dirty.is_none_or(|hours| hours.range(first..behind).next().is_none())
+        let is_clean = |facts: &RolledBucket| {
+            let is_written = in_head || facts.dirty.range(first..behind).next().is_some();
+            facts.sources_gone || !is_written
         };
-        let covering = |(resolution, set): (&Resolution, &BTreeSet<Bucket>)| {
-            let bucket = list::covering(set, Bucket::hour(first));
-            let bucket = bucket.filter(|bucket| is_clean(*bucket))?;
-            Some((*resolution, self.listed.has_fields(bucket, self.fields)))
-        };
-        let rolled = self.listed.rolled().iter().filter_map(covering);
+        let rolled = rolled.into_iter().filter(|(_, facts)| is_clean(facts));
+        let rolled = rolled.map(|(resolution, facts)| (resolution, facts.has_fields(self.fields)));
         // Finest first.
         let raw = has_raw.then_some((Resolution::RAW, true));
-        let existing: Vec<(Resolution, bool)> = raw.into_iter().chain(rolled).collect();
+        let existing = raw.into_iter().chain(rolled);
+        let mut existing: Vec<_> = existing.filter(|(r, _)| is_whole(*r)).collect();
+        while let [(finest, _), _, ..] = existing[..]
+            && self.kept_since.is_older(finest, end_ms)
+        {
+            existing.remove(0);
+        }
         let mut coarsest_first = existing.iter().rev();
         let preferred = coarsest_first.find(|(r, is_enough)| *is_enough && self.choice.prefers(*r));
         let permitted = existing.iter().find(|(r, _)| self.choice.permits(*r));

@@ -21,6 +21,7 @@ mod columns;
 mod exemplars;
 mod gather;
 mod labels;
+mod left_samples;
 pub(crate) mod levels;
 mod postings;
 mod presence;
@@ -84,6 +85,11 @@ impl Reader {
         }
     }
 
+    /// Leaves out what is older than anything that is kept.
+    fn kept(&self, (start_ms, end_ms): (i64, i64)) -> (i64, i64) {
+        (start_ms.max(self.buckets.kept_since().all_ms), end_ms)
+    }
+
     /// Leases what answers a range, both ends included.
     fn lease(
         &self,
@@ -91,8 +97,9 @@ impl Reader {
         range_ms: (i64, i64),
         wanted: (&RollupChoice, WindowFields),
     ) -> LeasedLevels {
+        let kept_since = self.buckets.kept_since();
         let (leased, levels) = self.buckets.lease_chosen(|listed| {
-            let plan = levels::plan(listed, head_hours, range_ms, wanted);
+            let plan = levels::plan(listed, &kept_since, head_hours, range_ms, wanted);
             (plan.buckets, plan.levels)
         });
         LeasedLevels { leased, levels }

@@ -142,19 +142,28 @@ async fn with_windows(
     let range = start_ms.max(from.bucket.start_ms())..end_ms.min(from.bucket.end_ms());
     let gets = reader.context.options.read.concurrent_gets;
     let key_of = |id| key::rollup_series(from.bucket, id);
-    let records = fetch(&from.view, ids, key_of, false, gets).await?;
+    // Those of histograms lie right behind.
+    let has_histograms = meta.rollup.histogram_windows > 0;
+    let records = fetch(&from.view, ids, key_of, has_histograms, gets).await?;
     let (bucket, from) = (from.bucket, from.clone());
     let find = move || {
         let (mut found, mut decoder) = (Vec::new(), Decoder::default());
         for record in records {
             let (id, value, range) = (record.id, &record.value, range.clone());
-            let windows =
-                stored::window_columns(bucket, id, value, WindowFields::NONE, range, &mut decoder)?;
+            let none = WindowFields::NONE;
             let lost = from.lost_by(id);
-            let is_there = |start_ms: &i64| !is_lost(&lost, *start_ms);
-            found.extend(windows.starts.iter().any(is_there).then_some(id.0));
+            let is_there = |start_ms: i64| !is_lost(&lost, start_ms);
+            let has_windows = if record.suffix == 0 {
+                let windows = stored::window_columns(bucket, id, value, none, range, &mut decoder)?;
+                windows.starts.iter().any(|start_ms| is_there(*start_ms))
+            } else {
+                let windows = stored::histogram_windows_in(bucket, id, value, none, range)?;
+                windows.iter().any(|window| is_there(window.start_ms))
+            };
+            found.extend(has_windows.then_some(id.0));
         }
         found.sort_unstable();
+        found.dedup();
         Ok::<_, Error>(found)
     };
     reader.context.pool.run(find).await?

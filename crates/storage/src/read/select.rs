@@ -48,6 +48,7 @@ impl SelectStream {
             hints,
         } = selection;
         let range_ms = reader.widened((start_ms, end_ms), hints.rolled);
+        let range_ms = reader.kept(range_ms);
         let resolved = resolve_series(reader, &matchers, range_ms, &hints).await?;
         reader.context.metrics.selections.add(1);
         let samples_max = reader.context.options.read.samples_max;
@@ -89,7 +90,10 @@ impl SelectStream {
             )));
         }
         self.samples_left -= samples;
-        let per_series = (samples / series.len().max(1)).max(1);
+        let rolled = series.iter().filter_map(|series| series.rolled.as_ref());
+        // A sample is a time and a value; windows take as much memory as so many of them.
+        let held = rolled.map(|rolled| rolled.heap_bytes() / 16).sum::<usize>();
+        let per_series = ((samples + held) / series.len().max(1)).max(1);
         let wanted = (BATCH_SAMPLES / per_series).max(1);
         self.batch_series = wanted.min(self.reader.context.options.read.batch_series);
         Ok(Some(series))
@@ -155,7 +159,8 @@ impl SelectStream {
         };
         let (series, columns) = made?;
         self.columns = Some(columns);
-        windows::complete(&self.reader, &self.resolved, all, series, self.rolled).await
+        let rolled = (self.rolled, self.range_ms);
+        windows::complete(&self.reader, &self.resolved, all, series, rolled).await
     }
 }
 

@@ -9,15 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::rollup::{Edge, Segment, WindowColumns, WindowFields};
-use icecore_model::{
-    FloatColumns, Levels, RolledSamples, RolledTime, STALE_NAN_BITS, SeriesSamples,
-};
+use icecore_model::rollup::{HistogramWindow, Segment, WindowColumns, WindowFields};
+use icecore_model::{FloatColumns, Levels, RolledSamples, RolledTime, SeriesSamples};
 use icecore_records::key;
 use icecore_records::rollup_series::Decoder;
 use rayon::prelude::*;
 
 use super::chunks::by_bucket;
+use super::left_samples;
 use super::resolve::{CONCURRENT_BUCKETS, Resolution, ResolvedSeries};
 use crate::error::Result;
 use crate::read::Reader;
@@ -25,15 +24,27 @@ use crate::slate::fetch::{fetch, join_bounded};
 use crate::stored::{self, is_lost};
 
 /// The records of windows of a batch, by place in [`Resolution::stored`].
-type WindowRecords = HashMap<usize, Bytes>;
+#[derive(Default)]
+struct WindowRecords {
+    floats: HashMap<usize, Bytes>,
+    histograms: HashMap<usize, Bytes>,
+}
 
-/// Completes the series of a batch, which have what raw buckets and the head have.
+/// The windows of a series, one list for each rolled segment; no lists of histograms where there is
+/// none.
+struct SeriesWindows {
+    floats: Vec<WindowColumns>,
+    histograms: Vec<Vec<HistogramWindow>>,
+}
+
+/// Completes the series of a batch, which have what raw buckets and the head have, from the first
+/// to the last time of the selection.
 pub(super) async fn complete(
     reader: &Arc<Reader>,
     resolved: &Arc<Resolution>,
     batch: Range<usize>,
     series: Vec<SeriesSamples>,
-    rolled: RolledTime,
+    (rolled, range_ms): (RolledTime, (i64, i64)),
 ) -> Result<Vec<SeriesSamples>> {
     if resolved.levels.segments.is_empty() {
         return Ok(series);
@@ -46,6 +57,7 @@ pub(super) async fn complete(
         of_batch
             .map_init(Decoder::default, |decoder, (places, series)| {
                 let windows = windows_of(&resolved, places, &records, fields(rolled), decoder)?;
+                let rolled = (rolled, range_ms);
                 Ok(with_windows(&resolved.levels, series, windows, rolled))
             })
             .collect::<Result<_>>()
@@ -72,80 +84,110 @@ async fn read_records(
     let gets = reader.context.options.read.concurrent_gets;
     let mut reads = Vec::new();
     for (bucket, offsets) in by_bucket(resolved, &places, is_rolled) {
-        let (from, first) = (&resolved.buckets[bucket].0, places.start);
+        let ((from, meta), first) = (&resolved.buckets[bucket], places.start);
+        let has_histograms = meta.rollup.histogram_windows > 0;
         reads.push(async move {
             let id_at = |offset: &usize| resolved.stored[first + offset].id;
             let ids: Vec<u32> = offsets.iter().map(|at| id_at(at).0).collect();
             let key_of = |id| key::rollup_series(from.bucket, id);
-            let found = fetch(&from.view, &ids, key_of, false, gets).await?;
-            let by_id: HashMap<_, _> = found.into_iter().map(|r| (r.id, r.value)).collect();
-            let found = offsets.into_iter().filter_map(|at| {
-                let value = by_id.get(&id_at(&at))?.clone();
-                Some((first + at, value))
-            });
-            Ok(found.collect::<Vec<_>>())
+            // Those of histograms lie right behind.
+            let found = fetch(&from.view, &ids, key_of, has_histograms, gets).await?;
+            let found = found.into_iter().map(|r| ((r.id, r.suffix), r.value));
+            let by_id: HashMap<_, _> = found.collect();
+            let of_kind = |suffix: u8| {
+                let found = offsets.iter().filter_map(|at| {
+                    let value = by_id.get(&(id_at(at), suffix))?.clone();
+                    Some((first + at, value))
+                });
+                found.collect::<Vec<_>>()
+            };
+            Ok((of_kind(0), of_kind(HISTOGRAMS_SUFFIX)))
         });
     }
-    let read = join_bounded(reads, CONCURRENT_BUCKETS).await?;
-    Ok(read.into_iter().flatten().collect())
+    let mut records = WindowRecords::default();
+    for (floats, histograms) in join_bounded(reads, CONCURRENT_BUCKETS).await? {
+        records.floats.extend(floats);
+        records.histograms.extend(histograms);
+    }
+    Ok(records)
 }
 
-/// The windows of a series, one list for each rolled segment.
+/// The byte behind a series' key under which its windows of histograms lie.
+const HISTOGRAMS_SUFFIX: u8 = 1;
+
 fn windows_of(
     resolved: &Resolution,
     series: &ResolvedSeries,
     records: &WindowRecords,
     fields: WindowFields,
     decoder: &mut Decoder,
-) -> Result<Vec<WindowColumns>> {
+) -> Result<SeriesWindows> {
     let rolled = resolved.levels.segments.iter();
     let mut rolled = rolled
         .filter(|segment| !segment.resolution.is_raw())
-        .map(|segment| (segment, WindowColumns::default()))
+        .map(|segment| (segment, WindowColumns::default(), Vec::new()))
         .collect::<Vec<_>>();
     for place in series.stored.start as usize..series.stored.end as usize {
-        let Some(value) = records.get(&place) else {
+        let (of_floats, of_histograms) =
+            (records.floats.get(&place), records.histograms.get(&place));
+        if of_floats.is_none() && of_histograms.is_none() {
             continue;
-        };
+        }
         let at = resolved.stored[place];
         let (from, meta) = &resolved.buckets[at.bucket as usize];
-        for (segment, windows) in &mut rolled {
+        // A deletion takes whole windows.
+        let lost = from.lost_by(at.id);
+        let is_left = |start_ms: i64| !is_lost(&lost, start_ms);
+        for (segment, floats, histograms) in &mut rolled {
             let same_level = segment.resolution.ms() == i64::from(meta.resolution_ms);
             let start_ms = segment.start_ms.max(from.bucket.start_ms());
             let end_ms = segment.end_ms.min(from.bucket.end_ms());
-            if same_level && start_ms < end_ms {
-                let (bucket, range) = (from.bucket, start_ms..end_ms);
-                let found = stored::window_columns(bucket, at.id, value, fields, range, decoder);
-                let mut found = found?;
-                // A deletion takes whole windows.
-                let lost = from.lost_by(at.id);
+            if !same_level || start_ms >= end_ms {
+                continue;
+            }
+            let (bucket, id, range) = (from.bucket, at.id, start_ms..end_ms);
+            if let Some(value) = of_floats {
+                let range = range.clone();
+                let mut found = stored::window_columns(bucket, id, value, fields, range, decoder)?;
                 if !lost.is_empty() {
-                    found.retain(|start_ms| !is_lost(&lost, start_ms));
+                    found.retain(is_left);
                 }
-                windows.append(found);
+                floats.append(found);
+            }
+            if let Some(value) = of_histograms {
+                let fields = fields.of_histograms();
+                let mut found = stored::histogram_windows_in(bucket, id, value, fields, range)?;
+                found.retain(|window| is_left(window.start_ms));
+                histograms.append(&mut found);
             }
         }
     }
-    Ok(rolled.into_iter().map(|(_, windows)| windows).collect())
+    let (mut floats, mut histograms) = (Vec::new(), Vec::new());
+    for (_, of_floats, of_histograms) in rolled {
+        floats.push(of_floats);
+        histograms.push(of_histograms);
+    }
+    if histograms.iter().all(Vec::is_empty) {
+        histograms.clear();
+    }
+    Ok(SeriesWindows { floats, histograms })
 }
 
 fn with_windows(
     levels: &Arc<Levels>,
     mut series: SeriesSamples,
-    windows: Vec<WindowColumns>,
-    rolled: RolledTime,
+    windows: SeriesWindows,
+    (rolled, range_ms): (RolledTime, (i64, i64)),
 ) -> SeriesSamples {
     keep_raw(levels, &mut series);
+    let rolled_samples = RolledSamples {
+        levels: Arc::clone(levels),
+        windows: windows.floats,
+        histograms: windows.histograms,
+    };
     match rolled {
-        RolledTime::Windows(..) => {
-            series.rolled = Some(RolledSamples {
-                levels: Arc::clone(levels),
-                windows,
-            });
-        }
-        RolledTime::Samples => {
-            series.floats = spliced(&series.floats, &windows);
-        }
+        RolledTime::Windows(..) => series.rolled = Some(rolled_samples),
+        RolledTime::Samples => left_samples::splice(&mut series, &rolled_samples, range_ms),
     }
     series
 }
@@ -204,39 +246,4 @@ fn raw_parts(segments: &[Segment], times: &[i64]) -> Vec<Range<usize>> {
         parts.push(from..times.len());
     }
     parts
-}
-
-/// The samples that are left of windows, among the raw ones.
-fn spliced(raw: &FloatColumns, windows: &[WindowColumns]) -> FloatColumns {
-    let stale = f64::from_bits(STALE_NAN_BITS);
-    let mut samples: Vec<(i64, f64)> = Vec::new();
-    for windows in windows {
-        for (at, start_ms) in windows.starts.iter().enumerate() {
-            match windows.edges[at] {
-                Edge::None => {}
-                Edge::Sample(value) => samples.push((*start_ms, value)),
-                Edge::Stale => samples.push((*start_ms, stale)),
-            }
-            if let Some(interior) = windows.interior(at) {
-                samples.push((interior.first_ms, interior.first));
-                if interior.last_ms > interior.first_ms {
-                    samples.push((interior.last_ms, interior.last));
-                }
-            }
-        }
-    }
-    if samples.is_empty() {
-        return raw.clone();
-    }
-    samples.extend(
-        raw.timestamps
-            .iter()
-            .copied()
-            .zip(raw.values.iter().copied()),
-    );
-    samples.sort_by_key(|sample| sample.0);
-    FloatColumns {
-        timestamps: samples.iter().map(|sample| sample.0).collect(),
-        values: samples.into_iter().map(|sample| sample.1).collect(),
-    }
 }

@@ -25,6 +25,7 @@ mod quarantine;
 mod recovery;
 mod requests;
 mod rollup;
+mod rollup_histograms;
 mod round_trip;
 mod snapshots;
 mod support;

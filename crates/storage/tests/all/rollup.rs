@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
 use icecore_model::rollup::{
-    Resolution, RollupChoice, Window, WindowColumns, WindowFields, roll_up,
+    Resolution, RollupChoice, Window, WindowColumns, WindowFields, roll_up, roll_up_windows,
 };
 use icecore_model::{
     Levels, Matcher, RolledTime, SelectHints, Selection, SeriesSamples, SeriesStream,
@@ -15,39 +15,44 @@ use icecore_storage::{Clock, Database, Deletion};
 use crate::process::{Process, World};
 use crate::support::*;
 
-const DAY: i64 = 24 * HOUR;
+pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// The start of a bucket of 1 024 hours, and of all smaller ones.
-const START: i64 = 28_323_840 * 60_000;
+pub(crate) const START: i64 = 28_323_840 * 60_000;
 
-const RAW: Resolution = Resolution::RAW;
-const FIVE: Resolution = Resolution::FIVE_MINUTES;
-const HOURLY: Resolution = Resolution::HOUR;
+pub(crate) const RAW: Resolution = Resolution::RAW;
+pub(crate) const FIVE: Resolution = Resolution::FIVE_MINUTES;
+pub(crate) const HOURLY: Resolution = Resolution::HOUR;
 
-fn policy(days: [i64; 3]) -> RetentionPolicy {
-    let level = |(resolution, days): (Resolution, i64)| Level {
+pub(crate) fn policy(days: [i64; 3]) -> RetentionPolicy {
+    let levels = [RAW, FIVE, HOURLY].into_iter().zip(days);
+    policy_of(levels.map(|(level, days)| (level, days, ColumnSet::default_of(level))))
+}
+
+fn policy_of(levels: impl IntoIterator<Item = (Resolution, i64, ColumnSet)>) -> RetentionPolicy {
+    let level = |(resolution, days, columns)| Level {
         resolution,
         retain: Retention::For(days * DAY),
-        columns: ColumnSet::default_of(resolution),
+        columns,
     };
-    let levels = [RAW, FIVE, HOURLY].into_iter().zip(days).map(level);
-    RetentionPolicy::new(levels.collect(), 2 * HOUR, LateData::Reject, Vec::new()).unwrap()
+    let levels = levels.into_iter().map(level).collect();
+    RetentionPolicy::new(levels, 2 * HOUR, LateData::Reject, Vec::new()).unwrap()
 }
 
 /// A store whose runs do not wait for files to grow old.
-fn world(now_ms: i64) -> World {
+pub(crate) fn world(now_ms: i64) -> World {
     let mut world = World::new();
     world.options.store.gc_min_age = std::time::Duration::from_millis(200);
     set_clock(&world, now_ms);
     world
 }
 
-fn set_clock(world: &World, now_ms: i64) {
+pub(crate) fn set_clock(world: &World, now_ms: i64) {
     world.clock.advance(now_ms - world.clock.now_ms());
 }
 
 /// All records of a bucket.
-fn records_of(process: &Process, bucket: Bucket) -> Vec<(Bytes, Bytes)> {
+pub(crate) fn records_of(process: &Process, bucket: Bucket) -> Vec<(Bytes, Bytes)> {
     let types = RecordType::ALL.iter().filter(|t| t.is_bucket_scoped());
     let prefixes = types.map(|record_type| key::record_prefix(*record_type, bucket));
     prefixes
@@ -81,7 +86,7 @@ fn of<'s>(samples: &'s [(&str, i64, f64)], series: &'s str) -> impl Iterator<Ite
 }
 
 /// What a query with a step and a range of an hour reads.
-fn hourly() -> RollupChoice {
+pub(crate) fn hourly() -> RollupChoice {
     RollupChoice {
         start_ms: START,
         step_ms: HOUR,
@@ -91,7 +96,11 @@ fn hourly() -> RollupChoice {
     }
 }
 
-async fn select(db: &Database, range: (i64, i64), choice: RollupChoice) -> Vec<SeriesSamples> {
+pub(crate) async fn select(
+    db: &Database,
+    range: (i64, i64),
+    choice: RollupChoice,
+) -> Vec<SeriesSamples> {
     let fields = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
     let selection = Selection {
         hints: SelectHints {
@@ -108,7 +117,7 @@ async fn select(db: &Database, range: (i64, i64), choice: RollupChoice) -> Vec<S
     all
 }
 
-fn segments(levels: &Levels) -> Vec<(i64, i64, Resolution)> {
+pub(crate) fn segments(levels: &Levels) -> Vec<(i64, i64, Resolution)> {
     let hours = |ms: i64| (ms - START) / HOUR;
     let segments = levels.segments.iter();
     segments
@@ -124,6 +133,12 @@ fn expected(samples: &[(&str, i64, f64)], series: &str, resolution: Resolution) 
 
 /// Checks the windows of all series of a selection against the samples.
 fn check_windows(selected: &[SeriesSamples], samples: &[(&str, i64, f64)]) {
+    check_windows_of(selected, |series, resolution| {
+        expected(samples, series, resolution)
+    });
+}
+
+fn check_windows_of(selected: &[SeriesSamples], of: impl Fn(&str, Resolution) -> Vec<Window>) {
     assert!(!selected.is_empty());
     for series in selected {
         let name = series.labels.get("series").unwrap();
@@ -131,7 +146,7 @@ fn check_windows(selected: &[SeriesSamples], samples: &[(&str, i64, f64)]) {
         let segments = rolled.levels.segments.iter();
         let segments = segments.filter(|segment| !segment.resolution.is_raw());
         for (segment, windows) in segments.zip(&rolled.windows) {
-            let mut all = expected(samples, name, segment.resolution);
+            let mut all = of(name, segment.resolution);
             all.retain(|w| (segment.start_ms..segment.end_ms).contains(&w.start_ms));
             let fields = windows.fields;
             assert_eq!(
@@ -143,7 +158,7 @@ fn check_windows(selected: &[SeriesSamples], samples: &[(&str, i64, f64)]) {
     }
 }
 
-fn maintain(process: &Process) -> icecore_storage::MaintenanceReport {
+pub(crate) fn maintain(process: &Process) -> icecore_storage::MaintenanceReport {
     let report = process.run(process.db.run_maintenance()).unwrap();
     assert_eq!(report.skipped, [], "nothing fails");
     report
@@ -178,8 +193,8 @@ fn closed_windows_are_rolled_up_and_old_ones_culled() {
     drop(process);
     world.check();
 
-    set_clock(&world, START + 30 * DAY);
     let process = world.start();
+    set_clock(&world, START + 30 * DAY);
     process.db.set_retention(Some(policy([21, 90, 365])));
     let report = maintain(&process);
     assert_eq!(report.rolled_up, 2, "the last hours, at both levels");
@@ -212,8 +227,8 @@ fn closed_windows_are_rolled_up_and_old_ones_culled() {
     drop(process);
     world.check();
 
-    set_clock(&world, START + 120 * DAY);
     let process = world.start();
+    set_clock(&world, START + 120 * DAY);
     process.db.set_retention(Some(policy([21, 90, 365])));
     maintain(&process);
     let rolled: Vec<u8> = process
@@ -227,8 +242,8 @@ fn closed_windows_are_rolled_up_and_old_ones_culled() {
     check_windows(&selected, &samples);
     drop(process);
 
-    set_clock(&world, START + 400 * DAY);
     let process = world.start();
+    set_clock(&world, START + 400 * DAY);
     process.db.set_retention(Some(policy([21, 90, 365])));
     maintain(&process);
     assert_eq!(process.db.rolled(), []);
@@ -353,7 +368,14 @@ fn nothing_is_culled_that_cannot_be_rolled_up() {
     process
         .run(process.db.replace_records(vec![(key, Some(value))]))
         .unwrap();
-    assert_eq!(process.run(read(&process.db, everything())), before);
+    let of_damaged = |mut all: Content| {
+        for samples in all.values_mut() {
+            samples.retain(|time, _| damaged.contains(*time));
+        }
+        all
+    };
+    let left = process.run(read(&process.db, everything()));
+    assert_eq!(of_damaged(left), of_damaged(before));
     let report = maintain(&process);
     assert!(report.culled > 0);
     let range = (START, START + 40 * HOUR - 1);
@@ -447,4 +469,310 @@ fn a_deletion_takes_whole_windows_where_samples_are_gone() {
     }
     drop(process);
     world.check();
+}
+
+/// A run plans, and then looks again.
+#[test]
+fn what_is_flushed_after_a_plan_is_rolled_up_too() {
+    let world = world(START + 40 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let mut samples = samples(0..10);
+    samples.extend(crate::rollup::samples(20..40));
+    process.run(write_all(&process.db, &samples));
+    let db = process.db.clone();
+    process.run(async {
+        let pause = db.pause_at("roll_up.planned");
+        let job = tokio::spawn({
+            let db = db.clone();
+            async move { db.roll_up_now(None).await }
+        });
+        pause.reached().await;
+        let between = crate::rollup::samples(15..16);
+        write_all(&db, &between).await;
+        samples.extend(between);
+        drop(pause);
+        let cause = job.await.unwrap().unwrap_err().to_string();
+        assert!(cause.contains("was listed since"), "{cause}");
+    });
+    samples.sort_by_key(|sample| sample.1);
+    assert_eq!(maintain(&process).rolled_up, 1);
+    let range = (START, START + 32 * HOUR - 1);
+    let choice = RollupChoice {
+        step_ms: HOUR / 2,
+        range_ms: HOUR / 2,
+        ..hourly()
+    };
+    check_windows(&process.run(select(&process.db, range, choice)), &samples);
+}
+
+/// A level of windows that is made of windows, while late samples and a deletion come in.
+#[test]
+fn a_job_of_windows_holds_back_what_would_change_them() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let full = |level, days| (level, days, ColumnSet::Full);
+    process.db.set_retention(Some(policy_of([
+        full(RAW, 21),
+        full(FIVE, 90),
+        full(HOURLY, 365),
+    ])));
+    let mut samples = samples(0..140);
+    process.run(write_all(&process.db, &samples));
+    let db = process.db.clone();
+    let late = ("gauge", START + 50 * HOUR + 90_500, 77.0);
+    let (from, to) = (START + 70 * HOUR, START + 71 * HOUR - 1);
+    process.run(async {
+        for _ in 0..4 {
+            db.roll_up_now(None).await.unwrap();
+        }
+        let pause = db.pause_at("roll_up.held");
+        let job = tokio::spawn({
+            let db = db.clone();
+            async move { db.roll_up_now(None).await }
+        });
+        pause.reached().await;
+        write(&db, &[late]).await;
+        let changes = tokio::spawn({
+            let db = db.clone();
+            async move {
+                db.flush_buckets().await.unwrap();
+                let deletion = Deletion {
+                    selectors: vec![vec![Matcher::equal("series", "counter")]],
+                    start_ms: from,
+                    end_ms: to,
+                };
+                db.delete_series(deletion).await.unwrap();
+                db.flush_buckets().await.unwrap();
+            }
+        });
+        // Both wait for the job, or come in between and end it.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        drop(pause);
+        job.await.unwrap().unwrap();
+        changes.await.unwrap();
+    });
+    samples.push(late);
+    samples.retain(|(series, time, _)| *series != "counter" || !(from..=to).contains(time));
+    samples.sort_by_key(|sample| sample.1);
+    let range = (START, START + 128 * HOUR - 1);
+    for made_again in [false, true] {
+        if made_again {
+            maintain(&process);
+        }
+        let selected = process.run(select(&process.db, range, hourly()));
+        check_windows_of(&selected, |series, resolution| {
+            let five = expected(&samples, series, FIVE);
+            roll_up_windows(resolution, &five)
+        });
+        let levels = &selected[0].rolled.as_ref().unwrap().levels;
+        let all = segments(levels)[1..] == [(0, 128, HOURLY)];
+        assert_eq!(all, made_again);
+        let raw = segments(levels).contains(&(50, 51, RAW));
+        assert_eq!(raw, !made_again, "the late sample is seen");
+    }
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn hours_that_are_being_flushed_are_read_raw() {
+    let world = world(START + 40 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(write_all(&process.db, &samples(0..40)));
+    assert_eq!(maintain(&process).rolled_up, 1);
+    let db = process.db.clone();
+    process.run(async {
+        write(&db, &[("gauge", START + 5 * HOUR + 90_500, 77.0)]).await;
+        let pause = db.pause_at("flush.freezing");
+        let flush = tokio::spawn({
+            let db = db.clone();
+            async move { db.flush_buckets().await }
+        });
+        pause.reached().await;
+        let selected = select(&db, (START, START + 32 * HOUR - 1), hourly()).await;
+        let levels = &selected[0].rolled.as_ref().unwrap().levels;
+        assert!(segments(levels).contains(&(5, 6, RAW)), "{levels:?}");
+        drop(pause);
+        flush.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn what_is_about_to_be_culled_takes_no_samples() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let mut samples = samples(0..10);
+    process.run(write_all(&process.db, &samples));
+    maintain(&process);
+    set_clock(&world, START + 60 * DAY);
+    let db = process.db.clone();
+    // In an hour without a bucket, and only in the head.
+    let last = ("gauge", START + 20 * HOUR, 5.0);
+    process.run(write(&db, &[last]));
+    samples.push(last);
+    process.run(async {
+        let pause = db.pause_at("cull.closed");
+        let run = tokio::spawn({
+            let db = db.clone();
+            async move { db.run_maintenance().await }
+        });
+        pause.reached().await;
+        let late = write(&db, &[("gauge", START + 30 * HOUR, 1.0)]).await;
+        assert_eq!(late.samples, 0);
+        let other = write(&db, &[("gauge", START + 200 * HOUR, 1.0)]).await;
+        assert_eq!(other.samples, 1, "of another unit");
+        drop(pause);
+        let report = run.await.unwrap().unwrap();
+        assert_eq!(report.skipped, []);
+        assert!(report.culled > 0);
+    });
+    let range = (START, START + 128 * HOUR - 1);
+    check_windows(&process.run(select(&process.db, range, hourly())), &samples);
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn what_is_left_alone_survives_other_policies() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let two = [(RAW, 6, ColumnSet::Full), (HOURLY, 365, ColumnSet::Full)];
+    process.db.set_retention(Some(policy_of(two)));
+    let mut all = samples(0..140);
+    process.run(write_all(&process.db, &all));
+    maintain(&process);
+    set_clock(&world, START + 13 * DAY);
+    assert!(maintain(&process).culled > 0);
+    // Of the first 128 hours only windows of an hour are left: nothing finer can be made of them.
+    process.db.set_retention(Some(policy([6, 90, 365])));
+    maintain(&process);
+    let range = (START, START + 140 * HOUR - 1);
+    let five = process
+        .db
+        .rolled()
+        .into_iter()
+        .filter(|b| b.size.exponent() == 6);
+    assert_eq!(
+        five.map(|b| (b.start_ms() - START) / HOUR)
+            .collect::<Vec<_>>(),
+        [128]
+    );
+    check_windows(&process.run(select(&process.db, range, hourly())), &all);
+    // A deletion takes windows there, and the bucket stays.
+    let deletion = Deletion {
+        selectors: vec![vec![Matcher::equal("series", "gauge")]],
+        start_ms: START + 5 * HOUR,
+        end_ms: START + 6 * HOUR - 1,
+    };
+    process.run(process.db.delete_series(deletion)).unwrap();
+    all.retain(|(series, time, _)| {
+        *series != "gauge" || !(START + 5 * HOUR..START + 6 * HOUR).contains(time)
+    });
+    for _ in 0..2 {
+        check_windows(&process.run(select(&process.db, range, hourly())), &all);
+        maintain(&process);
+    }
+    // A level that is dropped goes when the finer ones do.
+    process.db.set_retention(Some(policy_of(two)));
+    set_clock(&world, START + 30 * DAY);
+    maintain(&process);
+    assert!(process.db.rolled().iter().all(|b| b.size.exponent() == 8));
+    check_windows(&process.run(select(&process.db, range, hourly())), &all);
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn a_clock_that_is_set_ahead_culls_nothing() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(write_all(&process.db, &samples(0..140)));
+    maintain(&process);
+    let before = process.run(read(&process.db, everything()));
+    world.clock.jump(1000 * DAY);
+    assert_eq!(maintain(&process).culled, 0);
+    assert_eq!(process.run(read(&process.db, everything())), before);
+    drop(process);
+    // Nor does a start.
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    assert_eq!(maintain(&process).culled, 0);
+    assert_eq!(process.run(read(&process.db, everything())), before);
+    let fresh = process.run(write(&process.db, &[("gauge", START + 139 * HOUR, 1.0)]));
+    assert_eq!(fresh.samples, 1);
+}
+
+#[test]
+fn what_is_older_than_a_policy_keeps_is_not_seen() {
+    let world = world(START + 50 * HOUR);
+    let process = world.start();
+    let samples = samples(0..50);
+    process.run(write_all(&process.db, &samples));
+    process
+        .db
+        .set_retention(Some(RetentionPolicy::raw_for(DAY).unwrap()));
+    let is_kept = |(_, time, _): &&(&str, i64, f64)| *time >= START + 26 * HOUR;
+    let kept: Vec<_> = samples.iter().filter(is_kept).copied().collect();
+    let expected = crate::support::expected(&kept);
+    assert_eq!(
+        process.run(read(&process.db, everything())),
+        expected,
+        "at once"
+    );
+    let refused = process.run(write(&process.db, &[("gauge", START + 20 * HOUR, 1.0)]));
+    assert_eq!(refused.samples, 0);
+    assert!(maintain(&process).culled > 0);
+    assert_eq!(process.run(read(&process.db, everything())), expected);
+    process.db.set_retention(None);
+    assert!(process.run(read(&process.db, everything())).len() >= expected.len());
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn a_damaged_bucket_of_windows_fails_its_queries_alone() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(write_all(&process.db, &samples(0..140)));
+    maintain(&process);
+    set_clock(&world, START + 60 * DAY);
+    maintain(&process);
+    let damaged = process
+        .db
+        .rolled()
+        .into_iter()
+        .find(|b| b.size.exponent() == 8);
+    let key = key::bucket_meta(damaged.unwrap());
+    let damage = vec![(key.clone(), Some("damaged".into()))];
+    process.run(process.db.replace_records(damage)).unwrap();
+    process.close();
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    let first = selection(everything().matchers, START, START + HOUR);
+    let of_five = process.run(process.db.select(first));
+    assert!(of_five.is_ok(), "another level has it");
+    let choice = RolledTime::Windows(hourly(), WindowFields::SUM);
+    let wanted = |start, end| Selection {
+        hints: SelectHints {
+            rolled: choice,
+            ..SelectHints::default()
+        },
+        ..selection(everything().matchers, start, end)
+    };
+    let failed = process
+        .run(process.db.select(wanted(START, START + HOUR)))
+        .err();
+    assert!(
+        failed.is_some_and(|cause| cause.to_string().contains("damaged")
+            || cause.to_string().contains("BucketMeta"))
+    );
+    let rest = wanted(START + 132 * HOUR, START + 140 * HOUR);
+    assert!(process.run(process.db.select(rest)).is_ok());
+    let refused = process.run(write(&process.db, &[("gauge", START + HOUR, 1.0)]));
+    assert_eq!(refused.samples, 0);
 }

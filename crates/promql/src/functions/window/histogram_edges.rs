@@ -14,8 +14,11 @@ use super::series::HistogramPoint;
 use super::view::{SeriesAnnotations, Window};
 use super::windows::{WindowMode, Windows};
 
+/// The value of a window; where `known` says so of a sample, resets between it and the one before
+/// are accounted for elsewhere.
 pub(super) fn of_window(
     window: &Window<'_>,
+    known: &[bool],
     windows: &Windows,
     kind: RateKind,
     annotations: &SeriesAnnotations<'_>,
@@ -47,7 +50,9 @@ pub(super) fn of_window(
     subtract(&mut increase, &left, annotations)?;
     if kind.counter {
         let at_start = smoothed && points[first].time_ms < window.start_ms;
-        let lost = lost_in_resets(&points[first..=last], &left, &right, at_start, annotations)?;
+        let known = known.get(first..=last).unwrap_or_default();
+        let points = &points[first..=last];
+        let lost = lost_in_resets((points, known), (&left, &right), at_start, annotations)?;
         if let Some(lost) = lost {
             add(&mut increase, &lost, annotations)?;
         }
@@ -123,9 +128,8 @@ fn interpolate(
 /// The counts lost in resets between the left and the right edge, which stand for the first and the
 /// last of `points`.
 fn lost_in_resets(
-    points: &[HistogramPoint],
-    left: &FloatHistogram,
-    right: &FloatHistogram,
+    (points, known): (&[HistogramPoint], &[bool]),
+    (left, right): (&FloatHistogram, &FloatHistogram),
     left_is_interpolated: bool,
     annotations: &SeriesAnnotations<'_>,
 ) -> Option<Option<FloatHistogram>> {
@@ -143,8 +147,9 @@ fn lost_in_resets(
     };
     let mut lost: Option<FloatHistogram> = None;
     let within = within.iter().map(|point| point.histogram.as_ref());
-    for current in within.chain([right]) {
-        if current.detect_reset(previous) {
+    for (at, current) in within.chain([right]).enumerate() {
+        let is_known = known.get(from + at) == Some(&true);
+        if !is_known && current.detect_reset(previous) {
             match &mut lost {
                 Some(lost) => add(lost, previous, annotations)?,
                 None => lost = Some(previous.clone()),

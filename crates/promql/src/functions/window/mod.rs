@@ -50,7 +50,7 @@ use rate::RateKind;
 use rolled::RolledState;
 use starts::StartTimes;
 use view::{SeriesAnnotations, View};
-use windows::Bounds;
+use windows::{Bounds, Slot};
 
 pub(crate) use rolled::WindowNeed;
 pub(crate) use series::{HistogramPoint, RangeSeries, ResetDetection, histogram_points};
@@ -103,11 +103,17 @@ impl<'a> WindowEvaluator<'a> {
     pub(crate) fn evaluate(&self, series: &RangeSeries) -> Result<Values> {
         match series.rolled() {
             Some(rolled) => self.evaluate_rolled(series, rolled),
-            None => self.evaluate_samples(series),
+            None => self.evaluate_samples(series, |_| false),
         }
     }
 
-    fn evaluate_samples(&self, series: &RangeSeries) -> Result<Values> {
+    /// The values of samples. Histograms of skipped steps are not looked at: they are not all, and
+    /// what would be said about them may not be true of all.
+    fn evaluate_samples(
+        &self,
+        series: &RangeSeries,
+        is_skipped: impl Fn(usize) -> bool,
+    ) -> Result<Values> {
         let column = self.cache.bounds(&series.times, |times| self.bounds(times));
         let samples = series.floats.len().min(series.times.len());
         let view = View {
@@ -116,7 +122,7 @@ impl<'a> WindowEvaluator<'a> {
             floats: &series.floats[..samples],
             bounds: &column.bounds,
             histograms: &series.histograms,
-            histogram_bounds: self.histogram_bounds(series),
+            histogram_bounds: self.histogram_bounds(series, is_skipped),
             starts: if self.function.kernel.uses_starts() {
                 StartTimes::of(series)
             } else {
@@ -151,13 +157,17 @@ impl<'a> WindowEvaluator<'a> {
         }
     }
 
-    fn histogram_bounds(&self, series: &RangeSeries) -> Bounds {
+    fn histogram_bounds(&self, series: &RangeSeries, is_skipped: impl Fn(usize) -> bool) -> Bounds {
         if series.histograms.is_empty() {
             return Bounds::default();
         }
         let times = series.histograms.iter().map(|point| point.time_ms);
         let times: Vec<i64> = times.collect();
-        let bounds = Bounds::new(&self.windows, &times);
+        let mut bounds = Bounds::new(&self.windows, &times);
+        for (_, slot) in (bounds.slots.iter_mut().enumerate()).filter(|(step, _)| is_skipped(*step))
+        {
+            *slot = Slot { lo: 0, hi: 0 };
+        }
         let weights = series.histograms.iter().map(|point| point.weight());
         let mut running = vec![0];
         running.extend(weights.scan(0, |sum, weight| {
@@ -228,7 +238,7 @@ impl<'a> WindowEvaluator<'a> {
                 let resets = view.histogram_bounds.slots[step].of(&resets);
                 histogram_rate::of_window(window, resets, &self.windows, kind, &view.annotations)
             } else {
-                histogram_edges::of_window(window, &self.windows, kind, &view.annotations)
+                histogram_edges::of_window(window, &[], &self.windows, kind, &view.annotations)
             };
             value.map(SampleValue::Histogram)
         })

@@ -99,7 +99,7 @@ impl RangeSeries {
             drop_name: false,
             times,
             floats: Floats::Owned(floats),
-            histograms: histogram_points(&samples.histograms, detection),
+            histograms: points_beside(&samples.histograms, detection, samples.rolled.as_ref()),
             starts: samples.start_timestamps,
             rolled: Rolled::Owned(samples.rolled),
         }
@@ -121,7 +121,7 @@ impl RangeSeries {
             drop_name: false,
             times: times.clone(),
             floats: Floats::Shared(Arc::clone(batch), index),
-            histograms: histogram_points(&samples.histograms, detection),
+            histograms: points_beside(&samples.histograms, detection, samples.rolled.as_ref()),
             starts: samples.start_timestamps.clone(),
             rolled: Rolled::Shared(Arc::clone(batch), index),
         }
@@ -165,12 +165,25 @@ pub(crate) fn histogram_points(
     samples: &[HistogramSample],
     detection: ResetDetection,
 ) -> Vec<HistogramPoint> {
+    points_beside(samples, detection, None)
+}
+
+/// The same, where some time is rolled up: what lies there is not the sample before.
+fn points_beside(
+    samples: &[HistogramSample],
+    detection: ResetDetection,
+    rolled: Option<&RolledSamples>,
+) -> Vec<HistogramPoint> {
+    let follows = |before_ms: i64, time_ms: i64| {
+        rolled.is_none_or(|rolled| !rolled.levels.is_rolled(before_ms, time_ms))
+    };
     let mut points: Vec<HistogramPoint> = Vec::with_capacity(samples.len());
     for sample in samples.iter().filter(|s| !s.histogram.is_stale()) {
         let mut histogram = FloatHistogram::from_model(&sample.histogram);
         if histogram.reset_hint == CounterResetHint::Unknown
             && let Some(before) = points.last()
             && detection.compares(before.time_ms, sample.timestamp_ms)
+            && follows(before.time_ms, sample.timestamp_ms)
         {
             histogram.reset_hint = if histogram.detect_reset(&before.histogram) {
                 CounterResetHint::Reset

@@ -2,6 +2,8 @@
 
 mod differential;
 mod examples;
+mod histogram_properties;
+mod histograms;
 mod notes;
 mod properties;
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use icecore_model::rollup::WindowFields;
+use icecore_model::{SelectHints, Selection};
 use icecore_promql::testing::Random;
 use icecore_promql::{EngineOptions, Rules};
 
@@ -51,14 +52,24 @@ fn without(source: &RolledSource, level: Resolution) -> RolledSource {
     }
 }
 
+/// All floats, stale markers included.
 fn floats(source: &MemorySource) -> Vec<(Labels, Vec<(i64, f64)>)> {
-    let query = request(
-        "x[100h]",
-        QueryTime::Instant {
-            time_ms: 99 * HOUR_MS,
-        },
-    );
-    matrix(source, &query)
+    let everything = Selection {
+        matchers: Vec::new(),
+        start_ms: i64::MIN,
+        end_ms: i64::MAX,
+        hints: SelectHints::default(),
+    };
+    let mut stream = block_on(source.select(everything)).unwrap();
+    let mut all = Vec::new();
+    while let Some(batch) = block_on(stream.next_batch()).unwrap() {
+        for series in batch {
+            let times = series.floats.timestamps.iter().copied();
+            let samples = times.zip(series.floats.values.iter().copied()).collect();
+            all.push((series.labels, samples));
+        }
+    }
+    all
 }
 
 proptest! {

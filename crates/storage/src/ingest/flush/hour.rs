@@ -67,19 +67,14 @@ pub(super) async fn write_hours(
     let started = Instant::now();
     let bucket = target.bucket;
     let head = Arc::clone(&ingest.head);
-    let series: Vec<SeriesRef> = match frozen {
-        [(_, only)] => only.series.clone(),
-        several => {
-            let all = several.iter().flat_map(|(_, frozen)| &frozen.series);
-            let all: BTreeSet<SeriesRef> = all.copied().collect();
-            all.into_iter().collect()
-        }
+    let series = frozen.iter().flat_map(|(_, frozen)| &frozen.series);
+    let mut series: Vec<SeriesRef> = series.copied().collect();
+    let in_order = move || {
+        series.sort_unstable();
+        series.dedup();
+        LabelOrder::new(&head.index(), &series)
     };
-    let order = ingest
-        .context
-        .pool
-        .run(move || LabelOrder::new(&head.index(), &series))
-        .await?;
+    let order = ingest.context.pool.run(in_order).await?;
     let mut flush = BucketFlush {
         ingest,
         target,
@@ -397,8 +392,11 @@ impl BucketFlush<'_> {
         let mut around: BTreeMap<Bucket, Vec<BucketStart>> = BTreeMap::new();
         {
             let levels = self.ingest.buckets.levels();
+            // What is all that is left is not out of date: ingest refuses samples of its time.
+            let is_remade =
+                |bucket: &Bucket| levels.facts(*bucket).is_some_and(|f| !f.sources_gone);
             for hour in self.hours.iter() {
-                for bucket in levels.rolled_around(*hour) {
+                for bucket in levels.rolled_around(*hour).filter(is_remade) {
                     around.entry(bucket).or_default().push(*hour);
                 }
             }

@@ -13,33 +13,27 @@ use super::Head;
 /// Which hours take no samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeFloor {
-    /// Raw samples that are older have been culled.
-    raw_ms: i64,
     /// Older than anything that is kept.
-    all_ms: i64,
-    /// Time between the two of which there are windows. The rest of it is open to imports of
-    /// history.
-    rolled: Vec<Range<i64>>,
+    kept_since_ms: i64,
+    /// Time whose samples are culled, and windows of them are left. What is as old and of which
+    /// nothing is left is open to imports of history.
+    closed: Vec<Range<i64>>,
 }
 
 impl TimeFloor {
-    /// `rolled` is sorted and does not overlap.
-    pub(crate) fn new(raw_ms: i64, all_ms: i64, rolled: Vec<Range<i64>>) -> Self {
+    /// `closed` is sorted and does not overlap.
+    pub(crate) fn new(kept_since_ms: i64, closed: Vec<Range<i64>>) -> Self {
         Self {
-            raw_ms,
-            all_ms,
-            rolled,
+            kept_since_ms,
+            closed,
         }
     }
 
     pub(crate) fn refuses(&self, hour: BucketStart) -> bool {
         let time_ms = hour.start_ms();
-        if time_ms >= self.raw_ms {
-            return false;
-        }
-        let after = self.rolled.partition_point(|range| range.end <= time_ms);
-        let covered = self.rolled.get(after);
-        time_ms < self.all_ms || covered.is_some_and(|range| range.start <= time_ms)
+        let after = self.closed.partition_point(|range| range.end <= time_ms);
+        let closed = self.closed.get(after);
+        time_ms < self.kept_since_ms || closed.is_some_and(|range| range.start <= time_ms)
     }
 }
 
@@ -48,8 +42,11 @@ impl Head {
         self.floor.read().refuses(hour)
     }
 
-    /// Raises the floor, and waits for appends that are under way.
+    /// Sets the floor, and waits for appends that are under way.
     pub(crate) fn set_floor(&self, floor: TimeFloor) {
+        if *self.floor.read() == floor {
+            return;
+        }
         let _no_append = self.sequencer.lock();
         *self.floor.write() = floor;
     }
@@ -63,7 +60,7 @@ mod tests {
     fn history_may_be_imported_where_nothing_is_left() {
         let hour = |hour: u32| BucketStart(hour * 60);
         let ms = |hour: u32| hour_ms(hour);
-        let floor = TimeFloor::new(ms(100), ms(10), vec![ms(30)..ms(40), ms(60)..ms(100)]);
+        let floor = TimeFloor::new(ms(10), vec![ms(30)..ms(40), ms(60)..ms(100)]);
         for (at, refused) in [
             (9, true),
             (10, false),

@@ -113,11 +113,10 @@ impl Head {
             return;
         }
         page.frozen_by = freeze.number;
-        let wanted = |hour: BucketStart| freeze.hours.contains(&hour);
         let (mut change, mut frozen) = (0, Vec::new());
         let mut found: Vec<(BucketStart, SeriesRef)> = Vec::new();
         for (i, slot) in page.slots.iter_mut().enumerate() {
-            change += slot.freeze(&wanted, &mut frozen);
+            change += slot.freeze(&freeze.hours, &mut frozen);
             let series = SeriesRef(first + i as u32);
             found.extend(frozen.drain(..).map(|hour| (hour, series)));
         }

@@ -13,7 +13,7 @@
 //!   backfill has a thousand hours of a series open: no append looks through all of them.
 //! - A histogram entry decides its timestamp: `Some` hides a float, `None` lets the float count.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -307,11 +307,12 @@ impl Slot {
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
     pub(crate) fn freeze(
         &mut self,
-        hours: &dyn Fn(BucketStart) -> bool,
+        hours: &BTreeSet<BucketStart>,
         frozen: &mut Vec<BucketStart>,
     ) -> HeapChange {
         let mut change = 0;
-        if !self.open.is_empty() && !self.marks.has(OPEN_FROZEN) && hours(self.open_hour) {
+        if !self.open.is_empty() && !self.marks.has(OPEN_FROZEN) && hours.contains(&self.open_hour)
+        {
             if self.has_part(self.open_hour) {
                 change += self.seal_open();
             } else {
@@ -319,8 +320,17 @@ impl Slot {
                 frozen.push(self.open_hour);
             }
         }
-        for part in self.parts.iter_mut().flat_map(|parts| parts.iter_mut()) {
-            if !part.frozen && hours(part.hour) {
+        let (Some(first), Some(last)) = (hours.first(), hours.last()) else {
+            return change;
+        };
+        let Some(parts) = &mut self.parts else {
+            return change;
+        };
+        // A backfill has thousands of other hours.
+        let from = find(parts, *first, true).unwrap_or_else(|at| at);
+        let within = parts.range_mut(from..);
+        for part in within.take_while(|part| part.hour <= *last) {
+            if !part.frozen && hours.contains(&part.hour) {
                 part.frozen = true;
                 frozen.push(part.hour);
             }

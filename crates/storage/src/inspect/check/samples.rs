@@ -7,6 +7,8 @@
 use std::collections::BTreeSet;
 
 use icecore_model::BucketSize;
+use icecore_model::rollup::{HistogramEdge, WindowFields};
+use icecore_records::rollup_histograms::HistogramRecord;
 use icecore_records::rollup_series::{self, RollupRecord};
 use icecore_records::{
     Bucket, HistogramEntry, ParsedKey, SeriesId, exemplar_series, gorilla, histogram_series,
@@ -104,7 +106,7 @@ impl SampleCheck {
             }
             ParsedKey::RollupSeries { series, .. } => (series, self.windows(record, findings)),
             ParsedKey::RollupHistograms { series, .. } => {
-                (series, self.unknown_format(record, findings))
+                (series, self.histogram_windows(record, findings))
             }
             _ => return,
         };
@@ -232,14 +234,37 @@ impl SampleCheck {
         Ok(())
     }
 
-    /// They are written by later versions.
-    fn unknown_format(&self, record: &Record, findings: &mut Findings) -> Decoded {
-        findings.counts.unknown_records += 1;
-        if findings.counts.unknown_records == 1 {
-            findings.note(
-                &record.key,
-                "samples in a format that this version does not know",
-            );
+    /// The same for histograms. That they lie in their windows is looked at where they are decoded.
+    fn histogram_windows(&mut self, record: &Record, findings: &mut Findings) -> Decoded {
+        let parsed = HistogramRecord::parse(self.bucket, &record.value)?;
+        let width_ms = parsed.resolution().ms();
+        let bucket_ms = self.bucket.start_ms()..self.bucket.end_ms();
+        let windows = parsed.windows(WindowFields::ALL, bucket_ms)?;
+        let starts = windows.iter().map(|window| window.start_ms);
+        self.times(starts, true, record, findings);
+        self.has_histograms |= !windows.is_empty();
+        for window in &windows {
+            let last_ms = window.start_ms + width_ms - 1;
+            self.note_range(&[window.start_ms, last_ms]);
+            self.histograms += window.samples();
+            findings.counts.windows += 1;
+            let edge = match &window.edge {
+                HistogramEdge::Sample(histogram) => Some(histogram),
+                HistogramEdge::None | HistogramEdge::Stale => None,
+            };
+            let interior = window.interior.as_ref();
+            if interior.is_some_and(|of| of.samples == 0 || of.first.is_none() || of.last.is_none())
+            {
+                let reason = format!("window {} lacks its histograms", window.start_ms);
+                findings.problem(ProblemKind::Value, &record.key, reason);
+            }
+            let interior = interior.into_iter().flat_map(|of| [&of.first, &of.last]);
+            for histogram in edge.into_iter().chain(interior.flatten()) {
+                if let Err(cause) = histogram.validate() {
+                    let reason = format!("histogram in window {}: {cause}", window.start_ms);
+                    findings.problem(ProblemKind::Value, &record.key, reason);
+                }
+            }
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 
+use icecore_model::rollup::Resolution;
 use icecore_records::bucket_meta::{self, BucketMeta, BucketState, RollupMeta};
 use icecore_records::maintenance_job::{Counts, Job};
 use icecore_records::{Bucket, SeriesId, key};
@@ -20,8 +21,8 @@ use super::super::pace::Watch;
 use super::sources::{check_complete, read_meta};
 use super::windows::RollUp;
 use super::writer::JobWriter;
-use crate::buckets::levels::Listed;
-use crate::buckets::{list, put_list, raw_of, stored_list};
+use crate::buckets::levels::RolledBucket;
+use crate::buckets::{NewBucket, list, put_list, raw_of, stored_list};
 use crate::error::Result;
 use crate::failpoint;
 use crate::maintenance::Maintenance;
@@ -48,13 +49,9 @@ pub(super) async fn commit(
     let mut listed = stored_list(&view).await?;
     let sources: Vec<Bucket> = job.sources.iter().map(|source| source.bucket).collect();
     let replaced = match roll_up {
-        Some(roll_up) => {
-            let RollUp {
-                resolution, lean, ..
-            } = roll_up;
+        Some(_) => {
             check_rolled(maintenance, &listed, target, &sources)
                 .map_err(|reason| watch.stale(reason))?;
-            maintenance.buckets.learn(target, resolution, lean);
             Vec::new()
         }
         None => {
@@ -67,10 +64,16 @@ pub(super) async fn commit(
         listed.remove(source);
     }
     listed.insert(target);
+    let source = job.sources.first().and_then(|source| {
+        let levels = maintenance.buckets.levels();
+        levels.sizes().resolution(source.bucket.size)
+    });
+    let meta = meta_of(job, roll_up, source.unwrap_or_default());
+    let target = (target, RolledBucket::of(&meta));
     let mut batch = WriteBatch::new();
     batch.put_bytes(
-        key::bucket_meta(target),
-        bucket_meta::encode(&meta_of(job, roll_up)).into(),
+        key::bucket_meta(target.0),
+        bucket_meta::encode(&meta).into(),
     );
     batch.delete(key::maintenance_job());
     let now_ms = maintenance.context.clock.now_ms();
@@ -82,7 +85,7 @@ pub(super) async fn commit(
     maintenance
         .buckets
         .recent()
-        .note_samples(target, samples_per_series);
+        .note_samples(writer.job.target, samples_per_series);
     writer.make_durable().await?;
     failpoint::pass("coarsen.committed");
     Ok(())
@@ -95,9 +98,10 @@ fn check_rolled(
     target: Bucket,
     sources: &[Bucket],
 ) -> Result<(), String> {
-    let known = maintenance.buckets.levels();
-    let (sizes, dirty) = (known.sizes().clone(), known.dirty().clone());
-    let listed = Listed::new(stored.iter().copied(), sizes, dirty);
+    let listed = maintenance.buckets.levels().with_raw(raw_of(stored));
+    if let Some(unknown) = listed.all().find(|bucket| !stored.contains(bucket)) {
+        return Err(format!("{unknown} is no longer listed"));
+    }
     check_complete(&listed, target, sources)?;
     let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
     match sources.iter().find(has_tombstones) {
@@ -135,7 +139,7 @@ pub(super) fn check_window(
 pub(super) async fn committed(
     maintenance: &Maintenance,
     written: Result<()>,
-    target: Bucket,
+    target: NewBucket,
     sources: &[Bucket],
     now_ms: i64,
 ) -> Result<()> {
@@ -146,7 +150,7 @@ pub(super) async fn committed(
         .await
 }
 
-fn meta_of(job: &Job, roll_up: Option<RollUp>) -> BucketMeta {
+fn meta_of(job: &Job, roll_up: Option<RollUp>, source: Resolution) -> BucketMeta {
     let counts: &Counts = &job.counts;
     let (first, last) = if counts.min_timestamp_ms <= counts.max_timestamp_ms {
         (counts.min_timestamp_ms, counts.max_timestamp_ms)
@@ -168,15 +172,16 @@ fn meta_of(job: &Job, roll_up: Option<RollUp>) -> BucketMeta {
         float_samples: counts.floats,
         histogram_samples: counts.histograms,
         exemplars: counts.exemplars,
-        has_histograms: counts.histograms > 0,
+        has_histograms: counts.histograms + counts.histogram_windows > 0,
         has_start_timestamps: counts.has_start_timestamps,
         min_timestamp_ms: first,
         max_timestamp_ms: last,
         rollup: RollupMeta {
             windows: counts.windows,
             histogram_windows: counts.histogram_windows,
-            policy_version: 0,
             is_lean: roll_up.is_some_and(|roll_up| roll_up.lean),
+            source,
+            sources_gone: false,
         },
     }
 }

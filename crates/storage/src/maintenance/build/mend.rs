@@ -355,7 +355,7 @@ impl Mending<'_> {
         let failed = || Error::store("mending buckets that overlap");
         let written = maintenance.context.engine.db().write(batch).await;
         let written = written.map(drop).map_err(failed());
-        committed(maintenance, written, around, &[inside], now_ms).await?;
+        committed(maintenance, written, (around, None), &[inside], now_ms).await?;
         maintenance
             .context
             .engine

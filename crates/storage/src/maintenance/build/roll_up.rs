@@ -45,12 +45,14 @@ pub(crate) async fn roll_up_until(
     for source in &sorted {
         clean_bucket(maintenance, *source, watch).await?;
     }
+    maintenance.context.pauses.pass("roll_up.planned").await;
     let _held = {
         let turn = maintenance.ingest.hold().turn().await;
         let frozen = maintenance.ingest.lock_flushes().await;
         check_listed(maintenance, target, &sorted).map_err(|reason| watch.stale(reason))?;
         turn.begin(target, &frozen)?
     };
+    maintenance.context.pauses.pass("roll_up.held").await;
     let roll_up = RollUp {
         target,
         resolution: plan.resolution,

@@ -75,6 +75,7 @@ fn put(writer: &mut JobWriter<'_>, series: EncodedSeries) {
     counts.histograms += series.histograms;
     counts.exemplars += series.exemplars;
     counts.windows += series.windows;
+    counts.histogram_windows += series.histogram_windows;
     counts.has_start_timestamps |= series.has_starts;
     if let Some((first, last)) = series.range_ms {
         counts.min_timestamp_ms = counts.min_timestamp_ms.min(first);

@@ -9,14 +9,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::maintenance_job::JobSource;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::buckets::levels::Listed;
-use crate::buckets::{decode_meta, ladder, list, stored_meta};
+use crate::buckets::{decode_meta, ladder, stored_meta};
 use crate::error::{Error, Result};
 use crate::slate::read_view::View;
 
@@ -129,9 +128,11 @@ pub(super) fn check_complete(
         .first()
         .and_then(|source| listed.sizes().resolution(source.size));
     let level = level.ok_or_else(|| format!("{target} has no sources"))?;
-    let of_level = |level: Resolution| listed.level(level).into_iter().flat_map(in_window(target));
+    if !listed.is_whole(level, target) {
+        return Err(format!("{level} has lost something of {target}"));
+    }
     let wanted: BTreeSet<Bucket> = sources.iter().copied().collect();
-    let found: BTreeSet<Bucket> = of_level(level).collect();
+    let found: BTreeSet<Bucket> = listed.level_in(level, target).into_iter().collect();
     if let Some(source) = wanted.difference(&found).next() {
         return Err(format!(
             "{source}, a source of {target}, is no longer listed"
@@ -140,23 +141,16 @@ pub(super) fn check_complete(
     if let Some(other) = found.difference(&wanted).next() {
         return Err(format!("{other} was listed since {target} was planned"));
     }
-    if let Some(source) = sources
-        .iter()
-        .find(|source| listed.dirty().contains_key(source))
-    {
+    if let Some(source) = sources.iter().find(|source| listed.is_dirty(**source)) {
         return Err(format!("{source}, a source of {target}, is out of date"));
     }
     let finer = listed.resolutions().filter(|finer| *finer < level);
-    for bucket in finer.flat_map(of_level) {
+    for bucket in finer.flat_map(|finer| listed.level_in(finer, target)) {
         if !is_covered(bucket, target, sources) {
             return Err(format!("{bucket} is not in the sources of {target}"));
         }
     }
     Ok(())
-}
-
-fn in_window(target: Bucket) -> impl Fn(&BTreeSet<Bucket>) -> Vec<Bucket> {
-    move |level| list::in_range(level, target.start_ms(), target.end_ms() - 1)
 }
 
 /// Whether sources, sorted by time, hold all that a bucket has of the time of a target.

@@ -4,6 +4,7 @@
 //! much, as an interrupted job could leave if it were wrong about how far it was.
 
 use bytes::Bytes;
+use icecore_model::rollup::HistogramWindow;
 use icecore_records::maintenance_job::Counts;
 use icecore_records::{Bucket, ParsedKey, RecordType, histogram_series, key};
 use tracing::warn;
@@ -127,6 +128,12 @@ impl Found {
                 let windows = stored::windows(bucket, series, value);
                 let samples = windows.iter().flatten().map(samples_in);
                 self.floats += samples.sum::<u64>();
+                windows.is_ok() && u64::from(series.0) < series_count
+            }
+            Ok(ParsedKey::RollupHistograms { series, bucket }) => {
+                let windows = stored::histogram_windows(bucket, series, value);
+                let samples = windows.iter().flatten().map(HistogramWindow::samples);
+                self.histograms += samples.sum::<u64>();
                 windows.is_ok() && u64::from(series.0) < series_count
             }
             Ok(ParsedKey::HistogramSeries { series, .. }) => {

@@ -3,11 +3,16 @@
 //! Holds always:
 //! - Everything that the sources have in the time of the target is in a window: the samples that
 //!   went in are counted, and so are those that the windows stand for.
+//! - Floats and histograms of a series have a record each; a stale marker of either kind ends both.
 
+use bytes::Bytes;
 use icecore_model::is_stale_nan;
-use icecore_model::rollup::{Resolution, Window, WindowFields, roll_up, roll_up_windows};
+use icecore_model::rollup::{
+    HistogramWindow, Resolution, Window, WindowFields, last_histogram_positions, last_positions,
+    roll_up, roll_up_histogram_windows, roll_up_histograms, roll_up_windows, unite_ends,
+};
 use icecore_records::maintenance_job::{JobKind, Rollup};
-use icecore_records::{Bucket, SeriesId, key};
+use icecore_records::{Bucket, SeriesId};
 use rayon::prelude::*;
 
 use super::batches::{Batch, SeriesRecords};
@@ -25,16 +30,26 @@ pub(super) struct RollUp {
     pub(super) lean: bool,
 }
 
+/// The windows of a series, and how many samples went in.
+#[derive(Default)]
+struct SeriesWindows {
+    floats: Vec<Window>,
+    float_samples: u64,
+    histograms: Vec<HistogramWindow>,
+    histogram_samples: u64,
+}
+
 impl RollUp {
     /// As the job record has it.
     pub(super) fn kind(&self) -> JobKind {
         JobKind::RollUp(Rollup {
             resolution: self.resolution,
             is_lean: self.lean,
-            policy_version: 0,
         })
     }
 
+    /// What a level keeps of floats. Of histograms it keeps everything: beside them what a lean
+    /// level saves is next to nothing.
     fn fields(&self) -> WindowFields {
         if self.lean {
             let dispensable = WindowFields::M2 | WindowFields::CHANGES;
@@ -59,77 +74,145 @@ impl RollUp {
         series: &SeriesRecords,
     ) -> Result<EncodedSeries> {
         let of_windows = |kind| matches!(kind, RecordKind::Windows | RecordKind::HistogramWindows);
-        let (windows, samples) = if series.records.iter().any(|record| of_windows(record.kind)) {
+        let windows = if series.records.iter().any(|record| of_windows(record.kind)) {
             self.of_windows(sources, series)?
         } else {
             self.of_samples(sources, columns, series)?
         };
         let id = SeriesId(series.id);
+        windows.check(id)?;
+        let SeriesWindows {
+            floats, histograms, ..
+        } = &windows;
         let mut encoded = EncodedSeries {
             id: series.id,
+            floats_read: windows.float_samples,
+            floats: windows.float_samples,
+            histograms: windows.histogram_samples,
+            windows: floats.len() as u64,
+            histogram_windows: histograms.len() as u64,
+            range_ms: self.range_ms(&windows),
             ..EncodedSeries::default()
         };
-        let counted: u64 = windows.iter().map(samples_in).sum();
-        if counted != samples {
-            return Err(Error::Corrupt(
-                format!("{samples} samples of series {id} became windows of {counted}").into(),
-            ));
+        let mut put = |kind: RecordKind, value: Bytes| {
+            encoded.records.push((kind.key(self.target, id), value));
+        };
+        if !floats.is_empty() {
+            let value = encode::windows(self.target, id, self.resolution, self.fields(), floats)?;
+            put(RecordKind::Windows, value);
         }
-        if !windows.is_empty() {
-            let value = encode::windows(self.target, id, self.resolution, self.fields(), &windows)?;
-            encoded
-                .records
-                .push((key::rollup_series(self.target, id), value));
+        if !histograms.is_empty() {
+            let value = encode::histogram_windows(self.target, id, self.resolution, histograms)?;
+            put(RecordKind::HistogramWindows, value);
         }
-        encoded.floats_read = samples;
-        encoded.floats = counted;
-        encoded.windows = windows.len() as u64;
-        let ends = windows.first().zip(windows.last());
-        encoded.range_ms = ends.map(|(first, last)| {
-            let end_ms = last.start_ms + self.resolution.ms() - 1;
-            (first.start_ms, end_ms)
-        });
         Ok(encoded)
     }
 
-    /// The windows of samples in the time of the target, and how many samples those are.
+    /// The time of all windows.
+    fn range_ms(&self, windows: &SeriesWindows) -> Option<(i64, i64)> {
+        let floats = windows.floats.iter().map(|window| window.start_ms);
+        let histograms = windows.histograms.iter().map(|window| window.start_ms);
+        let starts = floats.chain(histograms);
+        let (first, last) = (starts.clone().min()?, starts.max()?);
+        Some((first, last + self.resolution.ms() - 1))
+    }
+
+    /// The windows of samples in the time of the target.
     fn of_samples(
         &self,
         sources: &[Bucket],
         columns: &[SharedColumns],
         series: &SeriesRecords,
-    ) -> Result<(Vec<Window>, u64)> {
-        let united = unite(sources, columns, series)?;
-        if united.has_histograms() {
-            return Err(Error::Unavailable(
-                "native histograms cannot be rolled up yet".into(),
-            ));
-        }
-        let floats = &united.floats;
-        let within = |time: &i64| self.target.contains(*time);
-        let first = floats
-            .timestamps
-            .partition_point(|t| *t < self.target.start_ms());
-        let samples = floats.timestamps[first..].iter().take_while(|t| within(t));
-        let samples = samples.copied().zip(floats.values[first..].iter().copied());
-        let count = samples.clone().filter(|(_, value)| !is_stale_nan(*value));
-        let count = count.count() as u64;
-        Ok((roll_up(self.resolution, samples), count))
+    ) -> Result<SeriesWindows> {
+        let mut united = unite(sources, columns, series)?;
+        let within = |time: i64| self.target.contains(time);
+        let times = &united.floats.timestamps;
+        let first = times.partition_point(|time| *time < self.target.start_ms());
+        let end = times.partition_point(|time| *time < self.target.end_ms());
+        let (times, values) = (&times[first..end], &united.floats.values[first..end]);
+        let samples = times.iter().copied().zip(values.iter().copied());
+        let is_fresh = |(_, value): &(i64, f64)| !is_stale_nan(*value);
+        united.histograms.retain(|entry| within(entry.timestamp_ms));
+        let histograms = united.histograms.iter();
+        let histograms =
+            histograms.filter_map(|entry| Some((entry.timestamp_ms, entry.value.as_ref()?)));
+        let histogram_times: Vec<i64> = histograms.clone().map(|(time, _)| time).collect();
+        let fresh_histograms = histograms.clone().filter(|(_, of)| !of.is_stale()).count();
+        let mut windows = SeriesWindows {
+            float_samples: samples.clone().filter(is_fresh).count() as u64,
+            floats: roll_up(self.resolution, samples),
+            histogram_samples: fresh_histograms as u64,
+            histograms: roll_up_histograms(self.resolution, histograms),
+        };
+        windows.unite_ends(self.resolution, times, &histogram_times);
+        Ok(windows)
     }
 
     /// The same of finer windows.
-    fn of_windows(&self, sources: &[Bucket], series: &SeriesRecords) -> Result<(Vec<Window>, u64)> {
-        let mut finer: Vec<Window> = Vec::new();
+    fn of_windows(&self, sources: &[Bucket], series: &SeriesRecords) -> Result<SeriesWindows> {
+        let mut finer = SeriesWindows::default();
         for record in &series.records {
-            if record.kind == RecordKind::Windows {
-                let bucket = sources[record.source];
-                finer.extend(stored::windows(bucket, record.id, &record.value)?);
+            let (bucket, id, value) = (sources[record.source], record.id, &record.value);
+            match record.kind {
+                RecordKind::Windows => finer.floats.extend(stored::windows(bucket, id, value)?),
+                RecordKind::HistogramWindows => {
+                    let windows = stored::histogram_windows(bucket, id, value)?;
+                    if !windows.iter().all(is_whole) {
+                        let reason = format!("windows of series {id} in {bucket} lack histograms");
+                        return Err(Error::Corrupt(reason.into()));
+                    }
+                    finer.histograms.extend(windows);
+                }
+                _ => {}
             }
         }
-        finer.retain(|window| self.target.contains(window.start_ms));
-        let samples = finer.iter().map(samples_in).sum();
-        Ok((roll_up_windows(self.resolution, &finer), samples))
+        let within = |start_ms: i64| self.target.contains(start_ms);
+        finer.floats.retain(|window| within(window.start_ms));
+        finer.histograms.retain(|window| within(window.start_ms));
+        let mut windows = SeriesWindows {
+            float_samples: finer.floats.iter().map(samples_in).sum(),
+            floats: roll_up_windows(self.resolution, &finer.floats),
+            histogram_samples: finer.histograms.iter().map(HistogramWindow::samples).sum(),
+            histograms: roll_up_histogram_windows(self.resolution, &finer.histograms),
+        };
+        let float_positions = last_positions(&finer.floats);
+        let histogram_positions = last_histogram_positions(&finer.histograms);
+        windows.unite_ends(self.resolution, &float_positions, &histogram_positions);
+        Ok(windows)
     }
+}
+
+impl SeriesWindows {
+    fn unite_ends(&mut self, resolution: Resolution, floats: &[i64], histograms: &[i64]) {
+        unite_ends(
+            resolution,
+            (&mut self.floats, floats),
+            (&mut self.histograms, histograms),
+        );
+    }
+
+    /// Fails where the windows do not stand for what went in.
+    fn check(&self, id: SeriesId) -> Result<()> {
+        let floats: u64 = self.floats.iter().map(samples_in).sum();
+        let histograms = self.histograms.iter().map(HistogramWindow::samples).sum();
+        for (kind, samples, counted) in [
+            ("samples", self.float_samples, floats),
+            ("histograms", self.histogram_samples, histograms),
+        ] {
+            if counted != samples {
+                return Err(Error::Corrupt(
+                    format!("{samples} {kind} of series {id} became windows of {counted}").into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a window has the histograms that coarser ones are made of.
+fn is_whole(window: &HistogramWindow) -> bool {
+    let interior = window.interior.as_ref();
+    interior.is_none_or(|of| of.samples > 0 && of.first.is_some() && of.last.is_some())
 }
 
 /// The samples that a window stands for.

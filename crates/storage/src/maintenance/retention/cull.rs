@@ -1,29 +1,34 @@
 //! Buckets leave the list because they are too old, or because their windows are out of date.
 //!
 //! ```text
-//! watermark raised, durably ─► older samples are refused ─► head flushed
-//!    ─► planned again, under the flush lock ─► not listed, retired
+//! samples of its time are refused ─► head flushed ─► planned again, under the flush lock
+//!    ─► one write: not listed, retired, what was made of it says so, watermark
 //! ```
 //!
 //! Holds always:
 //! - What is culled was planned from what is stored while no flush was under way, and after no
 //!   sample of its time could come any more.
+//! - What windows were made of is gone in the write that says so. Before it they can be made again,
+//!   after it they are what is left.
 //! - Doing it twice changes nothing.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use icecore_model::BucketStart;
 use icecore_model::rollup::Resolution;
+use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::tombstones::Tombstones;
 use icecore_records::{Bucket, key};
 use slatedb::WriteBatch;
 use tracing::info;
 
 use super::super::pace::Watch;
-use super::{CullPlan, RetentionSnapshot};
-use crate::buckets::{put_list, stored_list};
+use super::RetentionSnapshot;
+use super::plan::{self, CullPlan};
+use crate::buckets::kept_since::KeptSince;
+use crate::buckets::levels::RolledBucket;
+use crate::buckets::{put_list, read_meta, stored_list};
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest;
@@ -38,46 +43,68 @@ pub(crate) async fn cull(
     everything: bool,
     watch: &Watch,
 ) -> Result<usize> {
-    let CullPlan {
-        resolution,
-        watermark_ms,
-        ..
-    } = *plan;
     failpoint::pass("cull.before");
-    maintenance
-        .retention
-        .raise(resolution, watermark_ms)
-        .await?;
-    set_floor(maintenance);
-    if resolution.is_raw() {
-        // What was accepted before is in the head: it belongs into its windows first.
-        let head = maintenance.ingest.head();
-        let old = |hour: &BucketStart| hour.start_ms() < watermark_ms;
-        if head.open_hours().iter().any(old) {
-            ingest::flush_all(&maintenance.ingest).await?;
-        }
+    let closed = ClosedTime::new(maintenance, &plan.units);
+    // What was accepted before is in the head: it belongs into its windows first.
+    let head = maintenance.ingest.head();
+    let in_units = |hour: &BucketStart| {
+        let time_ms = hour.start_ms();
+        plan.units.iter().any(|unit| unit.contains(time_ms))
+    };
+    if head.open_hours().iter().any(in_units) {
+        ingest::flush_all(&maintenance.ingest).await?;
     }
-    failpoint::pass("cull.raised");
+    failpoint::pass("cull.closed");
+    maintenance.context.pauses.pass("cull.closed").await;
     let frozen = maintenance.ingest.lock_flushes().await;
     let hours = frozen.keys().copied().collect();
     let again = RetentionSnapshot::of(maintenance, hours, everything).map(|s| s.culls().0);
-    let again = again.into_iter().flatten();
-    let allowed: BTreeSet<Bucket> = again
-        .filter(|again| again.resolution == resolution)
-        .flat_map(|again| again.buckets)
-        .collect();
-    let buckets = plan.buckets.iter().copied();
-    let buckets: Vec<Bucket> = buckets.filter(|bucket| allowed.contains(bucket)).collect();
-    if buckets.len() < plan.buckets.len() {
-        let reason = format!("{resolution} buckets were written to while they were culled");
-        return Err(watch.stale(reason));
+    let mut again = again.into_iter().flatten();
+    if !again.any(|again| again == *plan) {
+        let level = plan.resolution;
+        return Err(watch.stale(format!(
+            "{level} buckets changed while they were to be culled"
+        )));
     }
-    if buckets.is_empty() {
-        return Ok(0);
+    let made = outlive(maintenance, plan).await?;
+    let raise = Some((plan.resolution, plan.watermark_ms));
+    retire(maintenance, &frozen, &plan.buckets, made, raise).await?;
+    drop(closed);
+    let (level, buckets) = (plan.resolution, plan.buckets.len());
+    info!(%level, buckets, watermark_ms = plan.watermark_ms, "old buckets culled");
+    Ok(buckets)
+}
+
+/// Time that takes no samples until this is dropped. From then on what is stored says what takes
+/// none.
+struct ClosedTime<'m>(&'m Maintenance);
+
+impl<'m> ClosedTime<'m> {
+    fn new(maintenance: &'m Maintenance, units: &[Bucket]) -> Self {
+        set_floor(maintenance, units);
+        Self(maintenance)
     }
-    retire(maintenance, &frozen, &buckets).await?;
-    info!(level = %resolution, buckets = buckets.len(), watermark_ms, "old buckets culled");
-    Ok(buckets.len())
+}
+
+impl Drop for ClosedTime<'_> {
+    fn drop(&mut self) {
+        set_floor(self.0, &[]);
+    }
+}
+
+/// The metas of buckets of windows that outlive what they were made of: from now on they are made
+/// of what that was made of, or they are all that is left.
+async fn outlive(maintenance: &Maintenance, plan: &CullPlan) -> Result<Vec<(Bucket, BucketMeta)>> {
+    let outliving = plan::outliving(&maintenance.buckets.levels(), plan);
+    let view = maintenance.context.engine.live_view();
+    let mut metas = Vec::with_capacity(outliving.len());
+    for facts in outliving {
+        let mut meta = read_meta(&view, facts.bucket).await?;
+        meta.rollup.source = facts.source;
+        meta.rollup.sources_gone = facts.sources_gone;
+        metas.push((facts.bucket, meta));
+    }
+    Ok(metas)
 }
 
 /// Retires a bucket of windows that are out of date, so that it is made again.
@@ -93,16 +120,18 @@ pub(crate) async fn retire_outdated(
     if !again.is_some_and(|again| again.outdated().contains(&bucket)) {
         return Err(watch.stale(format!("{bucket} cannot be made again now")));
     }
-    retire(maintenance, &frozen, &[bucket]).await?;
+    retire(maintenance, &frozen, &[bucket], Vec::new(), None).await?;
     info!(%bucket, "windows that are out of date retired: rolling up again");
     Ok(())
 }
 
-/// Takes buckets off the list.
+/// Takes buckets off the list, and says what becomes of those that were made of them.
 async fn retire(
     maintenance: &Maintenance,
     _no_flush: &FrozenHours,
     buckets: &[Bucket],
+    made: Vec<(Bucket, BucketMeta)>,
+    raise: Option<(Resolution, i64)>,
 ) -> Result<()> {
     let view = maintenance.context.engine.live_view();
     let mut listed = stored_list(&view).await?;
@@ -114,14 +143,34 @@ async fn retire(
     for bucket in buckets {
         batch.delete(key::tombstones(*bucket));
     }
+    for (bucket, meta) in &made {
+        batch.put(key::bucket_meta(*bucket), bucket_meta::encode(meta));
+    }
+    let retention = &maintenance.retention;
+    let state = raise.map(|(level, watermark_ms)| retention.raise(&mut batch, level, watermark_ms));
     let failed = || Error::store("retiring buckets");
     let db = maintenance.context.engine.db();
-    let written = db.write(batch).await.map(drop).map_err(failed());
-    let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
     let known = &maintenance.buckets;
-    known
-        .committed(written, None, buckets, now_ms, fail)
-        .await?;
+    for (bucket, _) in &made {
+        known.cache().begin_change(*bucket);
+    }
+    let written = db.write(batch).await.map(drop).map_err(failed());
+    for (bucket, _) in &made {
+        known.cache().end_change(*bucket);
+    }
+    let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
+    let followed = known.committed(written, None, buckets, now_ms, fail).await;
+    if followed.is_err() {
+        retention.reload().await;
+    }
+    followed?;
+    if let Some(state) = state {
+        retention.set_state(state);
+    }
+    let facts = made
+        .iter()
+        .filter_map(|(bucket, meta)| Some((*bucket, RolledBucket::of(meta)?)));
+    known.set_facts(facts);
     for bucket in buckets {
         known.tombstones().set(*bucket, Tombstones::default());
     }
@@ -129,24 +178,28 @@ async fn retire(
     db.flush().await.map_err(failed())
 }
 
-/// Tells ingest what is too old.
-pub(crate) fn set_floor(maintenance: &Maintenance) {
-    let raw_ms = maintenance.retention.watermark_ms(Resolution::RAW);
+/// Tells ingest and readers what is too old.
+pub(crate) fn tell_what_is_too_old(maintenance: &Maintenance) {
+    set_floor(maintenance, &[]);
+}
+
+/// The same; buckets in `closing` are about to be culled.
+fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
     let policy = maintenance.retention.policy();
-    let coarsest = policy.and_then(|policy| Some(policy.levels().last()?.resolution));
-    let all_ms = coarsest.map_or(0, |level| maintenance.retention.watermark_ms(level));
-    let rolled = {
-        let levels = maintenance.buckets.levels();
-        let mut buckets: Vec<Bucket> = levels.rolled().values().flatten().copied().collect();
-        buckets.sort_unstable_by_key(|bucket| bucket.start);
-        joined(
-            buckets
-                .iter()
-                .map(|bucket| bucket.start_ms()..bucket.end_ms()),
-        )
+    let kept_since = KeptSince::new(policy.as_deref(), maintenance.retention.now_ms());
+    let closed = {
+        let listed = maintenance.buckets.levels();
+        let gone = listed.all_rolled().filter(|(_, facts)| facts.sources_gone);
+        let gone = gone
+            .map(|(bucket, _)| bucket)
+            .chain(closing.iter().copied());
+        let mut ranges: Vec<Range<i64>> = gone.map(|b| b.start_ms()..b.end_ms()).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        joined(ranges.into_iter())
     };
-    let floor = TimeFloor::new(raw_ms, all_ms, rolled);
+    let floor = TimeFloor::new(kept_since.all_ms, closed);
     maintenance.ingest.head().set_floor(floor);
+    maintenance.buckets.set_kept_since(kept_since);
 }
 
 /// Ranges, by start, as few that do not overlap.

@@ -13,6 +13,6 @@ mod cull;
 mod plan;
 mod snapshot;
 
-pub(crate) use cull::{cull, retire_outdated, set_floor};
-pub(crate) use plan::{CullPlan, RollUpPlan};
-pub(crate) use snapshot::{RetentionSnapshot, source_of};
+pub(crate) use cull::{cull, retire_outdated, tell_what_is_too_old};
+pub(crate) use plan::{CullPlan, KeptBack, RollUpPlan};
+pub(crate) use snapshot::RetentionSnapshot;

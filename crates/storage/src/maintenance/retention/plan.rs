@@ -8,17 +8,19 @@
 //! ```
 //!
 //! Holds always:
-//! - A level is made of the next finer one that has all that it needs: a lean level has no
-//!   deviations, so a full one behind it is made of what comes before. A window is rolled up once
-//!   everything finer in it is in its source.
-//! - A level is culled by whole buckets of those that are made of it: what a bucket was made from
-//!   is there until all of it goes. So a bucket that is out of date can be made again.
-//! - Nothing is culled whose coarser bucket is missing or out of date. Culling goes from old to new
-//!   and stops there.
+//! - A bucket of windows is made of one level that is whole in its time, and of everything that is
+//!   finer there because that is in its source: the next finer level of the policy, or one before
+//!   it that has the deviations which a lean level has not.
+//! - A level is culled by units: windows that hold every bucket that was made of it. So what a
+//!   bucket was made of is all there, or all gone.
+//! - Nothing is culled whose coarser bucket is missing or out of date, or of whose unit the head
+//!   has something. Other units do not wait for it.
+//! - A level that the policy no longer names is kept for as long as the finer ones, because time of
+//!   which those have nothing left may be in it alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_model::rollup::Resolution;
+use icecore_model::rollup::{Resolution, WindowFields};
 use icecore_model::{BucketSize, BucketStart, HOUR_MS};
 use icecore_records::Bucket;
 
@@ -26,6 +28,9 @@ use super::super::plan::hours_in;
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
 use crate::buckets::list;
+
+/// Buckets that are culled by one write at most.
+const CULL_MAX: usize = 512;
 
 /// How long a level is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,21 +40,23 @@ pub(crate) struct LevelRule {
     pub(crate) retain_ms: Option<i64>,
     /// Without what only a few functions need.
     pub(crate) lean: bool,
+    /// The policy names it.
+    pub(crate) is_wanted: bool,
 }
 
 /// What a plan is made from.
 pub(crate) struct RetentionInput<'s> {
-    /// Finest first; the first is raw.
+    /// Finest first; the first is raw. All levels of which there are buckets.
     pub(crate) rules: &'s [LevelRule],
     pub(crate) listed: &'s Listed,
     pub(crate) retired: &'s Retired,
-    /// Below these times nothing of a level is kept.
-    pub(crate) watermarks_ms: &'s BTreeMap<Resolution, i64>,
     /// When buckets were last written to, as far as that is known.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
     /// Hours that the head holds something of.
     pub(crate) busy_hours: &'s BTreeSet<BucketStart>,
+    /// The time of day, and what retention takes for it.
     pub(crate) now_ms: i64,
+    pub(crate) retention_now_ms: i64,
     /// How long a window must have been closed, and quiet. Asked for, no time.
     pub(crate) delay_ms: i64,
 }
@@ -63,141 +70,190 @@ pub(crate) struct RollUpPlan {
     pub(crate) sources: Vec<Bucket>,
 }
 
-/// Buckets of a level to be retired, and the time before which it keeps nothing from then on.
+/// Buckets of a level to be retired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CullPlan {
     pub(crate) resolution: Resolution,
-    pub(crate) watermark_ms: i64,
+    /// Never empty.
     pub(crate) buckets: Vec<Bucket>,
+    /// Time that takes no samples while they go. What was made of them lies inside.
+    pub(crate) units: Vec<Bucket>,
+    /// Nothing older is left of the level then.
+    pub(crate) watermark_ms: i64,
 }
 
-impl CullPlan {
-    /// What it is known by when it fails: its first bucket, or the hour before its watermark.
-    pub(crate) fn known_by(&self) -> Bucket {
-        let last_ms = self.watermark_ms.saturating_sub(1);
-        let hour = BucketSize::HOUR
-            .bucket_of(last_ms.max(0))
-            .unwrap_or_default();
-        self.buckets.first().copied().unwrap_or(Bucket::hour(hour))
-    }
-}
-
-/// Why a level is kept for longer than its policy says.
+/// Why a bucket is kept for longer than its policy says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptBack {
     pub(crate) resolution: Resolution,
-    /// The bucket that has to go first.
     pub(crate) bucket: Bucket,
     pub(crate) reason: &'static str,
 }
 
 /// Everything that could be rolled up now, finer levels first, of one level the oldest.
 pub(crate) fn roll_ups(input: &RetentionInput<'_>) -> Vec<RollUpPlan> {
-    let levels = input.rules.iter().enumerate();
-    levels
-        .flat_map(|(at, rule)| match input.source_of(at) {
-            Some(source) => input.roll_ups_of(source, *rule),
-            None => Vec::new(),
-        })
-        .collect()
+    let mut plans = Vec::new();
+    for (at, rule) in input.rules.iter().enumerate().skip(1) {
+        let Some(size) = input.target_size(rule.resolution) else {
+            continue;
+        };
+        let finer = input.rules[..at].iter();
+        let finer = finer.filter_map(|finer| input.listed.level(finer.resolution));
+        let targets: BTreeSet<Bucket> = finer
+            .flatten()
+            .flat_map(|bucket| windows_of(*bucket, size))
+            .collect();
+        let wanted = targets.into_iter().filter(|target| {
+            let is_wanted = rule.is_wanted || input.completes_a_window(at, *target);
+            is_wanted && !input.is_built(*target, rule.resolution)
+        });
+        plans.extend(wanted.filter_map(|target| input.plan_of(at, target)));
+    }
+    plans
 }
 
-/// Buckets of windows that are out of date and have been left alone for a while.
+/// Buckets of windows that are out of date and can be made again now.
 pub(crate) fn outdated(input: &RetentionInput<'_>) -> Vec<Bucket> {
-    let quiet = |bucket: &Bucket, hours: &BTreeSet<BucketStart>| {
-        hours_in(input.busy_hours, *bucket).next().is_none()
-            && hours.iter().all(|hour| {
-                let raw = list::in_range(
-                    input.listed.raw(),
-                    hour.start_ms(),
-                    hour.start_ms() + HOUR_MS - 1,
-                );
-                input.is_quiet(&raw)
-            })
-    };
-    let dirty = input.listed.dirty().iter();
-    let dirty = dirty.filter(|(bucket, hours)| input.has_sources(**bucket) && quiet(bucket, hours));
-    dirty.map(|(bucket, _)| *bucket).collect()
+    let all = input.listed.all_rolled();
+    let dirty = all.filter(|(_, facts)| !facts.dirty.is_empty() && !facts.sources_gone);
+    let ready = dirty.filter(|(bucket, facts)| {
+        let at = input
+            .rules
+            .iter()
+            .position(|r| r.resolution == facts.resolution);
+        at.is_some_and(|at| input.plan_of(at, *bucket).is_some())
+    });
+    ready.map(|(bucket, _)| bucket).collect()
 }
 
 /// What each level can do without now, and what stands in the way of the rest.
 pub(crate) fn culls(input: &RetentionInput<'_>) -> (Vec<CullPlan>, Vec<KeptBack>) {
     let (mut plans, mut kept_back) = (Vec::new(), Vec::new());
     for (at, rule) in input.rules.iter().enumerate() {
-        let Some(retain_ms) = rule.retain_ms else {
-            continue;
-        };
-        let (plan, kept) = input.cull_of(rule.resolution, retain_ms, &input.needed_by(at));
+        let (plan, kept) = input.cull_of(at, rule);
         plans.extend(plan);
         kept_back.extend(kept);
     }
     (plans, kept_back)
 }
 
-impl RetentionInput<'_> {
-    fn level(&self, resolution: Resolution) -> Option<&BTreeSet<Bucket>> {
-        if resolution.is_raw() {
-            Some(self.listed.raw())
-        } else {
-            self.listed.rolled().get(&resolution)
-        }
-    }
+/// What is known of a bucket of windows after something finer has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outliving {
+    pub(crate) bucket: Bucket,
+    pub(crate) source: Resolution,
+    pub(crate) sources_gone: bool,
+}
 
+/// The buckets of windows for which it matters that something is culled. What was made of it could
+/// be made from then on of what that was made of itself, if it is still there.
+pub(crate) fn outliving(listed: &Listed, plan: &CullPlan) -> Vec<Outliving> {
+    let mut outliving = Vec::new();
+    for (bucket, facts) in listed.all_rolled() {
+        let culled = plan.buckets.iter().filter(|culled| culled.overlaps(bucket));
+        let culled: Vec<_> = culled.map(|culled| listed.facts(*culled)).collect();
+        if culled.is_empty() || facts.resolution <= plan.resolution {
+            continue;
+        }
+        let is_made_of_it = facts.source == plan.resolution && !facts.sources_gone;
+        let is_next_to_go = facts.source < plan.resolution && facts.sources_gone;
+        if !is_made_of_it && !is_next_to_go {
+            continue;
+        }
+        let sources = culled.into_iter().map(|culled| match culled {
+            Some(culled) if !culled.sources_gone => Some(culled.source),
+            _ => None,
+        });
+        let sources: Option<Vec<Resolution>> = sources.collect();
+        // The finest: it is the first to go.
+        let finer = sources.and_then(|sources| sources.into_iter().min());
+        let finer = finer.filter(|_| is_made_of_it);
+        outliving.push(Outliving {
+            bucket,
+            source: finer.unwrap_or(plan.resolution),
+            sources_gone: finer.is_none(),
+        });
+    }
+    outliving
+}
+
+impl RetentionInput<'_> {
     /// The size of the buckets that a level is rolled up into.
     fn target_size(&self, resolution: Resolution) -> Option<BucketSize> {
         self.listed.sizes().target(resolution)
     }
 
-    /// The level that a level is made of; `None` for raw.
-    fn source_of(&self, level: usize) -> Option<usize> {
-        source_of(self.rules, level)
+    /// Whether a coarser window of the policy is partly in a level alone, so that the rest of it
+    /// has to come there, too.
+    fn completes_a_window(&self, level: usize, target: Bucket) -> bool {
+        let resolution = self.rules[level].resolution;
+        let mut coarser = self.rules[level + 1..].iter().filter(|rule| rule.is_wanted);
+        coarser.any(|rule| {
+            let size = self.target_size(rule.resolution);
+            let around = size.and_then(|size| windows_of(target, size).next());
+            around.is_some_and(|around| {
+                !self.is_built(around, rule.resolution) && self.is_alone_in(resolution, around)
+            })
+        })
     }
 
-    /// The levels that must be there before a level goes: those that are made of it, and the next.
-    fn needed_by(&self, level: usize) -> Vec<Resolution> {
-        let coarser = level + 1..self.rules.len();
-        coarser
-            .filter(|at| *at == level + 1 || self.source_of(*at) == Some(level))
-            .map(|at| self.rules[at].resolution)
-            .collect()
-    }
-
-    fn roll_ups_of(&self, source: usize, rule: LevelRule) -> Vec<RollUpPlan> {
-        let (finer, source) = (&self.rules[..source], self.rules[source].resolution);
-        let (Some(size), Some(sources)) = (self.target_size(rule.resolution), self.level(source))
-        else {
-            return Vec::new();
-        };
-        let targets: BTreeSet<Bucket> = sources
-            .iter()
-            .flat_map(|source| windows_of(*source, size))
-            .collect();
-        let mut plans = Vec::new();
-        for target in targets {
-            if self.is_built(target, rule.resolution) || !self.is_closed(target) {
-                continue;
-            }
-            let sources = list::in_range(sources, target.start_ms(), target.end_ms() - 1);
-            let complete = finer.iter().all(|level| {
-                self.is_rolled_up(target, level.resolution, source) && self.is_clean(target, source)
-            });
-            if complete && self.is_quiet(&sources) {
-                plans.push(RollUpPlan {
-                    target,
-                    resolution: rule.resolution,
-                    lean: rule.lean,
-                    sources,
-                });
-            }
-        }
-        plans
+    /// Whether some of a window is in a level alone.
+    fn is_alone_in(&self, resolution: Resolution, window: Bucket) -> bool {
+        let found = self.listed.level_in(resolution, window);
+        let facts = found.into_iter().filter_map(|b| self.listed.facts(b));
+        facts.into_iter().any(|facts| facts.sources_gone)
     }
 
     /// Whether a bucket is there, or was and has not gone yet.
     fn is_built(&self, target: Bucket, resolution: Resolution) -> bool {
-        let listed = self.level(resolution);
+        let listed = self.listed.level(resolution);
         listed.is_some_and(|listed| list::covering(listed, target).is_some())
             || self.retired.contains_key(&target)
+    }
+
+    /// How to make a bucket of windows, if all that it takes is there.
+    fn plan_of(&self, level: usize, target: Bucket) -> Option<RollUpPlan> {
+        let rule = self.rules[level];
+        let (source, lean) = self.source_of(level, target)?;
+        let sources = self.listed.level_in(source, target);
+        let finer = self
+            .rules
+            .iter()
+            .take_while(|rule| rule.resolution < source);
+        let is_complete = |finer: &LevelRule| self.is_rolled_up(target, finer.resolution, source);
+        let is_ready = !sources.is_empty()
+            && self.is_closed(target)
+            && sources.iter().all(|bucket| !self.listed.is_dirty(*bucket))
+            && finer.into_iter().all(is_complete)
+            && self.is_quiet(target);
+        is_ready.then_some(RollUpPlan {
+            target,
+            resolution: rule.resolution,
+            lean,
+            sources,
+        })
+    }
+
+    /// The level that a bucket of windows is made of, and whether the windows are lean then.
+    fn source_of(&self, level: usize, target: Bucket) -> Option<(Resolution, bool)> {
+        let rule = self.rules[level];
+        let finer = self.rules[..level].iter().rev();
+        let candidates: Vec<&LevelRule> = finer
+            .filter(|finer| finer.is_wanted || self.is_alone_in(finer.resolution, target))
+            .filter(|finer| self.listed.is_whole(finer.resolution, target))
+            .collect();
+        let full = candidates.iter().find(|finer| self.is_full(finer, target));
+        match full {
+            Some(full) if !rule.lean => Some((full.resolution, false)),
+            _ => Some((candidates.first()?.resolution, true)),
+        }
+    }
+
+    /// Whether a level has all fields in a window.
+    fn is_full(&self, rule: &LevelRule, window: Bucket) -> bool {
+        let found = self.listed.level_in(rule.resolution, window);
+        let mut facts = found.into_iter().filter_map(|b| self.listed.facts(b));
+        rule.resolution.is_raw() || (!rule.lean && facts.all(|f| f.has_fields(WindowFields::ALL)))
     }
 
     fn is_closed(&self, target: Bucket) -> bool {
@@ -205,117 +261,172 @@ impl RetentionInput<'_> {
             && hours_in(self.busy_hours, target).next().is_none()
     }
 
-    fn is_quiet(&self, sources: &[Bucket]) -> bool {
+    /// Whether nothing was written to a window for a while.
+    fn is_quiet(&self, window: Bucket) -> bool {
         let quiet_since_ms = self.now_ms.saturating_sub(self.delay_ms);
-        let written = sources.iter().filter_map(|b| self.written_ms.get(b));
-        self.delay_ms == 0 || written.into_iter().all(|at_ms| *at_ms <= quiet_since_ms)
+        let raw = self.listed.level_in(Resolution::RAW, window);
+        let mut written = raw.iter().filter_map(|b| self.written_ms.get(b));
+        self.delay_ms == 0 || written.all(|at_ms| *at_ms <= quiet_since_ms)
     }
 
     /// Whether all that a level has in a window is in a coarser level.
     fn is_rolled_up(&self, window: Bucket, finer: Resolution, coarser: Resolution) -> bool {
-        let (Some(finer), Some(size)) = (self.level(finer), self.target_size(coarser)) else {
-            return true;
+        let Some(size) = self.target_size(coarser) else {
+            return false;
         };
-        let found = list::in_range(finer, window.start_ms(), window.end_ms() - 1);
-        found
+        let found = self.listed.level_in(finer, window);
+        let mut parts = found
             .into_iter()
             .flat_map(|bucket| windows_of(bucket, size))
-            .filter(|part| window.contains(part.start_ms()))
-            .all(|part| self.covering(part, coarser).is_some())
+            .filter(|part| window.contains(part.start_ms()));
+        parts.all(|part| self.covering(part, coarser).is_some())
     }
 
     fn covering(&self, bucket: Bucket, resolution: Resolution) -> Option<Bucket> {
-        list::covering(self.level(resolution)?, bucket)
+        list::covering(self.listed.level(resolution)?, bucket)
     }
 
-    /// Whether nothing of a level in a window is out of date.
-    fn is_clean(&self, window: Bucket, resolution: Resolution) -> bool {
-        let Some(level) = self.level(resolution) else {
-            return true;
+    /// The levels that must be there before a level goes: the next one of the policy, and full ones
+    /// that are made of it because what lies between is lean.
+    fn needed_by(&self, level: usize) -> Vec<usize> {
+        let is_full = |at: usize| self.rules[at].resolution.is_raw() || !self.rules[at].lean;
+        let mut between_is_full = !is_full(level);
+        let mut needed = Vec::new();
+        for at in level + 1..self.rules.len() {
+            if !self.rules[at].is_wanted {
+                continue;
+            }
+            if needed.is_empty() || (is_full(at) && !between_is_full) {
+                needed.push(at);
+            }
+            between_is_full |= is_full(at);
+        }
+        needed
+    }
+
+    fn cull_of(&self, level: usize, rule: &LevelRule) -> (Option<CullPlan>, Vec<KeptBack>) {
+        let resolution = rule.resolution;
+        let (Some(retain_ms), Some(all)) = (rule.retain_ms, self.listed.level(resolution)) else {
+            return (None, Vec::new());
         };
-        let dirty = self.listed.dirty();
-        let found = list::in_range(level, window.start_ms(), window.end_ms() - 1);
-        resolution.is_raw() || found.iter().all(|bucket| !dirty.contains_key(bucket))
-    }
-
-    /// Whether what a bucket of windows was made from is still there.
-    fn has_sources(&self, bucket: Bucket) -> bool {
-        let Some(resolution) = self.listed.sizes().resolution(bucket.size) else {
-            return false;
-        };
-        let at = self.rules.iter().position(|r| r.resolution == resolution);
-        let source = at.and_then(|at| self.source_of(at));
-        source.is_some_and(|source| {
-            let watermark = self.watermarks_ms.get(&self.rules[source].resolution);
-            watermark.is_none_or(|watermark| *watermark <= bucket.start_ms())
-        })
-    }
-
-    fn cull_of(
-        &self,
-        resolution: Resolution,
-        retain_ms: i64,
-        needed_by: &[Resolution],
-    ) -> (Option<CullPlan>, Option<KeptBack>) {
-        let sizes = needed_by
-            .iter()
-            .filter_map(|level| self.target_size(*level));
-        let unit_ms = sizes.max().map_or(HOUR_MS, BucketSize::duration_ms);
-        let floor = |ms: i64| ms.div_euclid(unit_ms) * unit_ms;
-        let this_hour_ms = self.now_ms.div_euclid(HOUR_MS) * HOUR_MS;
-        let mut watermark_ms = floor(this_hour_ms.saturating_sub(retain_ms));
-        let mut kept_back = None;
-        let level = self.level(resolution).cloned().unwrap_or_default();
-        let mut expired = list::in_range(&level, i64::MIN, watermark_ms.saturating_sub(1));
-        for bucket in &expired {
-            let mut reasons = needed_by.iter();
-            if let Some(reason) = reasons.find_map(|level| self.reason_to_keep(*bucket, *level)) {
-                watermark_ms = watermark_ms.min(floor(bucket.start_ms()));
-                kept_back = Some(KeptBack {
-                    resolution,
-                    bucket: *bucket,
-                    reason,
-                });
-                break;
+        let this_hour_ms = self.retention_now_ms.div_euclid(HOUR_MS) * HOUR_MS;
+        let expired_ms = this_hour_ms.saturating_sub(retain_ms);
+        let unit = self.cull_unit(level);
+        let mut units: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
+        for bucket in list::in_range(all, i64::MIN, expired_ms.saturating_sub(1)) {
+            let window = windows_of(bucket, unit.max(bucket.size)).next();
+            let window = window.filter(|window| window.end_ms() <= expired_ms);
+            if let Some(window) = window {
+                units.entry(window).or_default().push(bucket);
             }
         }
-        expired.retain(|bucket| bucket.end_ms() <= watermark_ms);
-        let known = self.watermarks_ms.get(&resolution).copied().unwrap_or(0);
-        let raises = watermark_ms > known;
-        // The clock may have gone back.
-        let watermark_ms = watermark_ms.max(known);
-        let plan = (raises || !expired.is_empty()).then_some(CullPlan {
+        let mut kept_back = Vec::new();
+        let mut plan = CullPlan {
             resolution,
-            watermark_ms,
-            buckets: expired,
-        });
+            buckets: Vec::new(),
+            units: Vec::new(),
+            watermark_ms: 0,
+        };
+        for (window, buckets) in units {
+            if let Some(reason) = self.reason_to_keep(level, window, &buckets, this_hour_ms) {
+                kept_back.push(KeptBack {
+                    resolution,
+                    bucket: buckets[0],
+                    reason,
+                });
+            } else if plan.buckets.len() < CULL_MAX {
+                plan.buckets.extend(buckets);
+                plan.units.push(window);
+            }
+        }
+        let going: BTreeSet<Bucket> = plan.buckets.iter().copied().collect();
+        let left = all.difference(&going).map(|b| b.start_ms()).min();
+        let gone = plan.units.iter().map(|unit| unit.end_ms()).max();
+        plan.watermark_ms = gone.unwrap_or(0).min(left.unwrap_or(i64::MAX));
+        let plan = (!plan.buckets.is_empty()).then_some(plan);
         (plan, kept_back)
     }
 
-    fn reason_to_keep(&self, bucket: Bucket, coarser: Resolution) -> Option<&'static str> {
-        if hours_in(self.busy_hours, bucket).next().is_some() {
+    /// A level goes by windows of this size: those of all that is made of it.
+    fn cull_unit(&self, level: usize) -> BucketSize {
+        let resolution = self.rules[level].resolution;
+        let needed = self.needed_by(level).into_iter();
+        let needed = needed.filter_map(|at| self.target_size(self.rules[at].resolution));
+        let affected = self.listed.all_rolled().filter(|(_, facts)| {
+            let made_of_it = facts.source == resolution && !facts.sources_gone;
+            let next_to_go = facts.source < resolution && facts.sources_gone;
+            facts.resolution > resolution && (made_of_it || next_to_go)
+        });
+        let sizes = needed.chain(affected.map(|(bucket, _)| bucket.size));
+        sizes.max().unwrap_or(BucketSize::HOUR)
+    }
+
+    fn reason_to_keep(
+        &self,
+        level: usize,
+        unit: Bucket,
+        buckets: &[Bucket],
+        this_hour_ms: i64,
+    ) -> Option<&'static str> {
+        if hours_in(self.busy_hours, unit).next().is_some() {
             return Some("samples of its time are not flushed yet");
         }
-        let Some(size) = self.target_size(coarser) else {
-            return Some("there is no bucket size for the next level");
-        };
-        for window in windows_of(bucket, size) {
-            match self.covering(window, coarser) {
-                None => return Some("it is not rolled up yet"),
-                Some(rolled) if self.listed.dirty().contains_key(&rolled) => {
-                    return Some("its windows are out of date");
+        let mut stands_in = false;
+        for at in self.needed_by(level) {
+            match self.state_of(at, buckets) {
+                RolledState::Built => {}
+                RolledState::Waiting => return Some("it is not rolled up yet"),
+                RolledState::Impossible => {
+                    stands_in = true;
+                    let retain_ms = self.rules[at].retain_ms;
+                    let since_ms =
+                        retain_ms.map(|retain_ms| this_hour_ms.saturating_sub(retain_ms));
+                    if since_ms.is_none_or(|since_ms| since_ms < unit.end_ms()) {
+                        return Some("a coarser level cannot be made of its time any more");
+                    }
                 }
-                Some(_) => {}
             }
         }
-        None
+        let mut coarser = level + 1..self.rules.len();
+        if stands_in && coarser.any(|at| self.state_of(at, buckets) == RolledState::Waiting) {
+            return Some("it is not rolled up yet");
+        }
+        let resolution = self.rules[level].resolution;
+        let coarser = self
+            .listed
+            .resolutions()
+            .filter(|other| *other > resolution);
+        let mut made = coarser.flat_map(|level| self.listed.level_in(level, unit));
+        let is_dirty = |bucket: Bucket| self.listed.is_dirty(bucket);
+        made.any(is_dirty).then_some("its windows are out of date")
+    }
+
+    /// Whether buckets are rolled up to a level.
+    fn state_of(&self, level: usize, buckets: &[Bucket]) -> RolledState {
+        let rule = self.rules[level];
+        let Some(size) = self.target_size(rule.resolution) else {
+            return RolledState::Waiting;
+        };
+        let windows = buckets.iter().flat_map(|bucket| windows_of(*bucket, size));
+        let missing = windows.filter(|w| self.covering(*w, rule.resolution).is_none());
+        let mut missing = missing.peekable();
+        if !rule.is_wanted || missing.peek().is_none() {
+            RolledState::Built
+        } else if missing.all(|window| self.source_of(level, window).is_none()) {
+            RolledState::Impossible
+        } else {
+            RolledState::Waiting
+        }
     }
 }
 
-/// The level that a level is made of; `None` for raw.
-pub(super) fn source_of(rules: &[LevelRule], level: usize) -> Option<usize> {
-    let lean = rules[level].lean;
-    (0..level).rev().find(|finer| lean || !rules[*finer].lean)
+/// How far buckets are on their way to a coarser level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RolledState {
+    Built,
+    Waiting,
+    /// Some of the time is in a coarser level alone, so that a window of this one would have holes.
+    Impossible,
 }
 
 /// The windows of a size that a bucket has something of.

@@ -17,17 +17,18 @@ pub(crate) struct RetentionSnapshot {
     rules: Vec<LevelRule>,
     listed: Listed,
     retired: Retired,
-    watermarks_ms: BTreeMap<Resolution, i64>,
     written_ms: BTreeMap<Bucket, i64>,
     busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
+    retention_now_ms: i64,
     delay_ms: i64,
+    /// When buckets were written before this process began is not known to it.
+    knows_writes: bool,
 }
 
 impl RetentionSnapshot {
-    /// `frozen` are hours that a flush has not finished with. `None` without a policy, and when it
-    /// is too early for any plan. The caller holds the flush lock, or does not mind a flush that is
-    /// half done.
+    /// `frozen` are hours that a flush has not finished with. `None` without a policy. The caller
+    /// holds the flush lock, or does not mind a flush that is half done.
     pub(crate) fn of(
         maintenance: &Maintenance,
         frozen: BTreeSet<BucketStart>,
@@ -47,14 +48,15 @@ impl RetentionSnapshot {
         let since_ms = now_ms.saturating_sub(delay_ms);
         let recent = maintenance.buckets.recent().of(listed.raw(), since_ms);
         Some(Self {
-            rules: rules(&policy),
+            rules: rules(&policy, &listed),
             listed,
             retired,
-            watermarks_ms: maintenance.retention.watermarks_ms(),
             written_ms: recent.written_ms,
             busy_hours,
             now_ms,
+            retention_now_ms: maintenance.retention.now_ms(),
             delay_ms,
+            knows_writes: now_ms - maintenance.context.started_ms >= delay_ms,
         })
     }
 
@@ -63,22 +65,30 @@ impl RetentionSnapshot {
             rules: &self.rules,
             listed: &self.listed,
             retired: &self.retired,
-            watermarks_ms: &self.watermarks_ms,
             written_ms: &self.written_ms,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
+            retention_now_ms: self.retention_now_ms,
             delay_ms: self.delay_ms,
         }
     }
 
     /// What could be rolled up now.
     pub(crate) fn roll_ups(&self) -> Vec<RollUpPlan> {
-        plan::roll_ups(&self.input())
+        if self.knows_writes {
+            plan::roll_ups(&self.input())
+        } else {
+            Vec::new()
+        }
     }
 
     /// Buckets of windows to be made again.
     pub(crate) fn outdated(&self) -> Vec<Bucket> {
-        plan::outdated(&self.input())
+        if self.knows_writes {
+            plan::outdated(&self.input())
+        } else {
+            Vec::new()
+        }
     }
 
     /// What levels can do without now, and what is kept for longer than the policy says.
@@ -87,22 +97,21 @@ impl RetentionSnapshot {
     }
 }
 
-/// The level that windows of a resolution are made of. Windows that no policy speaks of are taken
-/// to be made of samples.
-pub(crate) fn source_of(policy: Option<&RetentionPolicy>, resolution: Resolution) -> Resolution {
-    let rules = policy.map(rules).unwrap_or_default();
-    let level = rules.iter().position(|rule| rule.resolution == resolution);
-    let source = level.and_then(|level| plan::source_of(&rules, level));
-    source.map_or(Resolution::RAW, |source| rules[source].resolution)
-}
-
-/// A level is kept for as long as any class of series needs it.
-fn rules(policy: &RetentionPolicy) -> Vec<LevelRule> {
-    let levels = policy.levels().iter();
-    let rule = |level: &icecore_model::retention::Level| LevelRule {
-        resolution: level.resolution,
-        retain_ms: policy.longest(level.resolution).ms(),
-        lean: level.columns == ColumnSet::Lean,
-    };
-    levels.map(rule).collect()
+/// A level is kept for as long as any class of series needs it, and one that the policy does not
+/// name for as long as the finer ones.
+pub(super) fn rules(policy: &RetentionPolicy, listed: &Listed) -> Vec<LevelRule> {
+    let named = policy.levels().iter().map(|level| level.resolution);
+    let all: BTreeSet<Resolution> = named.chain(listed.resolutions()).collect();
+    let mut rules: Vec<LevelRule> = Vec::new();
+    for resolution in all {
+        let finer = rules.last().and_then(|finer| finer.retain_ms);
+        let level = policy.level(resolution);
+        rules.push(LevelRule {
+            resolution,
+            retain_ms: level.map_or(finer, |_| policy.longest(resolution).ms()),
+            lean: level.is_some_and(|level| level.columns == ColumnSet::Lean),
+            is_wanted: level.is_some(),
+        });
+    }
+    rules
 }

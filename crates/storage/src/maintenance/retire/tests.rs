@@ -111,7 +111,7 @@ pub(in crate::maintenance) async fn commit(db: &Database) {
     handle.await_durable().await.unwrap();
     let fail = |reason: &str| panic!("{reason}");
     let buckets = &db.buckets;
-    let followed = buckets.committed(Ok(()), Some(four_hours()), &sources, now_ms, fail);
+    let followed = buckets.committed(Ok(()), Some((four_hours(), None)), &sources, now_ms, fail);
     followed.await.unwrap();
 }
 

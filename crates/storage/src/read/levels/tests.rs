@@ -1,10 +1,7 @@
-use std::collections::BTreeMap;
-
 use icecore_model::BucketSize;
 use proptest::prelude::*;
 
 use super::*;
-use crate::buckets::levels::LevelSizes;
 
 fn bucket(exponent: u8, hour: i64) -> Bucket {
     let size = BucketSize::from_exponent(exponent).unwrap();
@@ -17,17 +14,33 @@ fn hour(hour: i64) -> BucketStart {
 }
 
 fn listed(buckets: &[Bucket], dirty: &[(Bucket, i64)]) -> Listed {
-    let mut sizes = LevelSizes::default();
-    sizes.learn(
-        BucketSize::from_exponent(6).unwrap(),
-        Resolution::FIVE_MINUTES,
-    );
-    sizes.learn(BucketSize::from_exponent(8).unwrap(), Resolution::HOUR);
-    let mut hours: BTreeMap<Bucket, BTreeSet<BucketStart>> = BTreeMap::new();
-    for (bucket, at) in dirty {
-        hours.entry(*bucket).or_default().insert(hour(*at));
-    }
-    Listed::new(buckets.iter().copied(), sizes, hours)
+    let (raw, rolled): (Vec<Bucket>, Vec<Bucket>) = buckets
+        .iter()
+        .partition(|bucket| bucket.size.exponent() < 6);
+    let facts = |bucket: Bucket| RolledBucket {
+        resolution: match bucket.size.exponent() {
+            6 => FIVE,
+            _ => HOURLY,
+        },
+        source: RAW,
+        sources_gone: false,
+        is_lean: false,
+        dirty: (dirty.iter().filter(|(of, _)| *of == bucket))
+            .map(|(_, at)| hour(*at))
+            .collect(),
+    };
+    let rolled = rolled.into_iter().map(|bucket| (bucket, facts(bucket)));
+    Listed::new(raw, rolled)
+}
+
+/// Without a policy.
+fn plan(
+    listed: &Listed,
+    head: &BTreeSet<BucketStart>,
+    range_ms: (i64, i64),
+    wanted: (&RollupChoice, WindowFields),
+) -> LevelPlan {
+    super::plan(listed, &KeptSince::default(), head, range_ms, wanted)
 }
 
 fn choice(step_hours: i64) -> RollupChoice {
@@ -97,7 +110,7 @@ fn the_coarsest_that_is_preferred_or_else_the_finest() {
 fn lean_windows_are_not_preferred_where_deviations_are_needed() {
     let rolled = bucket(6, 0);
     let mut listed = listed(&[rolled, bucket(5, 0)], &[]);
-    listed.learn(rolled, FIVE, true);
+    listed.facts_mut(rolled).unwrap().is_lean = true;
     let range = (0, 32 * HOUR_MS - 1);
     let none = BTreeSet::new();
     let sums = plan(&listed, &none, range, (&choice(1), WindowFields::SUM));
@@ -129,6 +142,47 @@ fn hours_that_were_written_to_are_read_raw() {
     let mut buckets = plan.buckets.clone();
     buckets.sort();
     assert_eq!(buckets, [bucket(5, 0), bucket(5, 16), rolled]);
+}
+
+#[test]
+fn what_is_left_of_a_level_does_not_count() {
+    let (five, hourly) = (bucket(6, 0), bucket(8, 0));
+    let range = (0, 32 * HOUR_MS - 1);
+    let none = BTreeSet::new();
+    let finest = (&choice(0), WindowFields::ALL);
+    let mut listed = listed(&[bucket(1, 3), five, hourly], &[]);
+    let expected = [(0, 3, FIVE), (3, 4, RAW), (4, 32, FIVE)];
+    assert_eq!(segments(&plan(&listed, &none, range, finest)), expected);
+    // A raw hour that came late, or stayed: it is not all there was. Nor is the head's.
+    listed.facts_mut(five).unwrap().sources_gone = true;
+    let head = BTreeSet::from([hour(7)]);
+    assert_eq!(
+        segments(&plan(&listed, &head, range, finest)),
+        [(0, 32, FIVE)]
+    );
+    // The same for windows.
+    let facts = listed.facts_mut(hourly).unwrap();
+    (facts.source, facts.sources_gone) = (FIVE, true);
+    assert_eq!(
+        segments(&plan(&listed, &none, range, finest)),
+        [(0, 32, HOURLY)]
+    );
+}
+
+#[test]
+fn what_is_older_than_it_is_kept_is_left_out() {
+    let listed = listed(&[bucket(5, 0), bucket(5, 16), bucket(6, 0)], &[]);
+    let range = (0, 48 * HOUR_MS - 1);
+    let none = BTreeSet::new();
+    let finest = (&choice(0), WindowFields::ALL);
+    let since = |raw: i64, five: i64| KeptSince {
+        levels: [(RAW, raw * HOUR_MS), (FIVE, five * HOUR_MS)].into(),
+        all_ms: five * HOUR_MS,
+    };
+    let of = |since: &KeptSince| segments(&super::plan(&listed, since, &none, range, finest));
+    assert_eq!(of(&since(20, 0)), [(0, 20, FIVE), (20, 48, RAW)]);
+    // Where there is nothing coarser it is read; whoever asks leaves out what is kept nowhere.
+    assert_eq!(of(&since(48, 30)), [(0, 32, FIVE), (32, 48, RAW)]);
 }
 
 proptest! {

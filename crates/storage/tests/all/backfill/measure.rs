@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use icecore_model::{Matcher, RawLabels, Sample, SampleSink, SeriesStream};
-use icecore_storage::Options;
+use icecore_storage::{Clock, Options};
 use icecore_storage::testing::Hooks;
 
 use super::*;
@@ -150,8 +150,10 @@ fn world(directory: &Path) -> World {
     world
 }
 
-fn p99(took: &[Duration]) -> Duration {
-    took[(took.len() * 99 / 100).min(took.len() - 1)]
+/// What half, 90, 99 and all of 100 writes took at most.
+fn spread(took: &[Duration]) -> String {
+    let at = |percent: usize| took[(took.len() * percent / 100).min(took.len() - 1)];
+    format!("{:?}", [50, 90, 99, 100].map(at))
 }
 
 /// The value at a time: a decimal that moves slowly, as gauges do.
@@ -184,12 +186,9 @@ fn years_of_minutes(years: i64) {
         (refusals, live.stop().await)
     });
     usage.report("import");
-    eprintln!(
-        "{refusals} refusals; live writes: p99 {:?} quiet, {:?} meanwhile, at most {:?}",
-        p99(&quiet),
-        p99(&live),
-        live[live.len() - 1]
-    );
+    eprintln!("{refusals} refusals");
+    eprintln!("live writes, p50, p90, p99, most: {} quiet", spread(&quiet));
+    eprintln!("{} meanwhile", spread(&live));
     process.run(db.flush()).unwrap();
     usage.report("import and flush");
     figures(&process.db, directory.path());
@@ -317,4 +316,58 @@ fn five_years_of_days_by_series() {
     if !skip_short("five years of days by series") {
         years_of_days(true);
     }
+}
+
+/// What a read of one hour costs in buckets of each size: 256 h of some series at 15 s.
+#[test]
+fn an_hour_out_of_buckets_of_each_size() {
+    if skip_short("an hour out of buckets of each size") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let world = world(directory.path());
+    let (series, hours) = (100, 256);
+    let began = T0 / (hours * HOUR) * (hours * HOUR) - hours * HOUR;
+    let end = began + hours * HOUR;
+    let set_clock = |now_ms: i64| world.clock.advance(now_ms - world.clock.now_ms());
+    set_clock(end + 30 * HOUR);
+    let process = world.start();
+    let usage = Usage::now();
+    process.run(async {
+        for hour in 0..hours {
+            let start = began + hour * HOUR;
+            for i in 0..series {
+                let times = (0..240).map(|at| start + at * 15_000);
+                let samples = times.map(|t| (t, value_at(t * 7 + i * 977) + i as f64));
+                write_series(&process.db, &format!("s{i:04}"), samples.collect()).await;
+            }
+        }
+        process.db.flush().await.unwrap();
+    });
+    usage.report("written");
+    let mut process = process;
+    for days in [2, 40, 200] {
+        set_clock(end + days * DAY);
+        process.run(process.db.run_maintenance()).unwrap();
+        figures(&process.db, directory.path());
+        process.close();
+        process = world.start();
+        for (what, series, length) in [
+            ("an hour of a series", Some("s0050"), HOUR),
+            ("the same hour of all series", None, HOUR),
+            ("all of one series", Some("s0051"), hours * HOUR),
+            ("all of all series", None, hours * HOUR),
+        ] {
+            let middle = if length == HOUR {
+                began + 100 * HOUR
+            } else {
+                began
+            };
+            let usage = Usage::now();
+            let (count, _) = process.run(sum(&process.db, series, middle, middle + length - 1));
+            usage.report(what);
+            assert!(count > 0);
+        }
+    }
+    process.close();
 }

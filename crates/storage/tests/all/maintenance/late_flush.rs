@@ -72,7 +72,7 @@ fn late_samples_go_to_the_listed_bucket_that_covers_their_hour() {
             parts.iter().map(is_late).collect()
         })
         .collect();
-    let expected: [&[bool]; 4] = [&[false, true, true], &[false], &[true], &[true]];
+    let expected: [&[bool]; 4] = [&[false, true], &[false], &[true], &[true]];
     assert_eq!(kinds, expected);
     let parts = coarse_samples::parts(&values[0]);
     let Ok(Part::Stream(stream)) = coarse_samples::parse(&parts[1]) else {

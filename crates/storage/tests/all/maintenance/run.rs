@@ -132,7 +132,7 @@ fn callers_at_once_all_get_an_answer() {
         assert!(coarsened.iter().all(|count| *count <= 1), "{coarsened:?}");
     });
     assert_eq!(process.db.listed(), [bucket(16, 0)]);
-    assert_eq!(process.db.metrics().coarsen_done.get(), 1);
+    assert_eq!(process.db.metrics().coarsen.done.get(), 1);
     assert_eq!(process.db.metrics().coarsened_samples.get(), 32);
 }
 
@@ -166,7 +166,7 @@ fn a_failure_is_reported_and_forgotten() {
     let status = db.maintenance_status();
     assert_eq!(status.last_error.as_ref(), Some(&skipped.cause));
     assert_eq!(status.skipped, report.skipped);
-    assert_eq!(db.metrics().coarsen_failed.get(), 1);
+    assert_eq!(db.metrics().coarsen.failed.get(), 1);
     assert_eq!(db.listed().len(), 4, "hours stay as they are");
 
     process
@@ -228,11 +228,11 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
     let good = damage(&process, &meta);
     world.clock.advance(1_800_000);
     process.run(async {
-        while db.metrics().coarsen_done.get() < 4 {
+        while db.metrics().coarsen.done.get() < 4 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // It was the first to be tried, and is not tried again while the clock stands still.
-        assert_eq!(db.metrics().coarsen_failed.get(), 1);
+        assert_eq!(db.metrics().coarsen.failed.get(), 1);
         let status = db.maintenance_status();
         assert_eq!(status.skipped.len(), 1);
         assert_eq!(status.skipped[0].next_try_ms - world.clock.now_ms(), 15_000);
@@ -243,7 +243,7 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
         .unwrap();
     world.clock.advance(15_000);
     process.run(async {
-        while db.metrics().coarsen_done.get() < 5 {
+        while db.metrics().coarsen.done.get() < 5 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
@@ -263,7 +263,7 @@ fn a_deletion_goes_before_the_next_job() {
             let db = db.clone();
             async move { db.run_maintenance().await }
         });
-        let done = || db.metrics().coarsen_done.get();
+        let done = || db.metrics().coarsen.done.get();
         let mut worst = 0;
         for round in 0..5 {
             while done() < 3 * (round + 1) {
@@ -316,7 +316,7 @@ fn windows_are_coarsened_by_themselves() {
     assert_eq!(db.listed(), expected);
     let found = process.run(read(db, everything()));
     assert_eq!(found, super::super::support::expected(&all));
-    assert_eq!(db.metrics().coarsen_done.get(), 2);
+    assert_eq!(db.metrics().coarsen.done.get(), 2);
 }
 
 /// What waits and for how long, where nobody does it.

@@ -19,6 +19,7 @@ mod corners;
 mod estimates;
 mod extremes;
 mod growth;
+mod histograms;
 mod need;
 mod points;
 mod sliding;
@@ -36,12 +37,15 @@ use icecore_model::{Levels, RolledSamples};
 use super::rate::RateKind;
 use super::table::Kernel;
 use super::windows::{Slot, Windows};
-use super::{RangeSeries, SeriesAnnotations, WindowEvaluator, annotate_non_counter};
+use super::{
+    HistogramPoint, RangeSeries, SeriesAnnotations, WindowEvaluator, annotate_non_counter,
+};
 use crate::error::{Error, Result};
 use crate::exec::{Context, Values};
 use crate::rollup::{PerLevels, RollupNote, RollupReport};
 
 use cells::{Cell, Cells};
+use histograms::Filled;
 use need::Derivation;
 use spans::{Span, Spans};
 
@@ -59,9 +63,11 @@ pub(super) struct RolledState {
 struct RolledView<'a> {
     times: &'a [i64],
     floats: &'a [f64],
+    histograms: &'a [HistogramPoint],
     rolled: &'a RolledSamples,
     windows: &'a Windows,
     spans: &'a Spans,
+    annotations: &'a SeriesAnnotations<'a>,
     context: Option<&'a Context<'a>>,
 }
 
@@ -74,27 +80,30 @@ impl WindowEvaluator<'_> {
     ) -> Result<Values> {
         let spans = self.spans(&rolled.levels);
         let is_all_rolled = spans.list.len() == self.windows.grid.steps;
-        let mut values = if !is_all_rolled || !series.histograms.is_empty() {
-            self.evaluate_samples(series)?
-        } else {
+        let mut values = if is_all_rolled {
             Values::absent(self.windows.grid.steps)
+        } else {
+            let is_rolled = |step: usize| spans.list.binary_search_by_key(&step, |s| s.0).is_ok();
+            self.evaluate_samples(series, is_rolled)?
         };
         if spans.list.is_empty() {
             return Ok(values);
         }
         self.note_derivations(rolled, &spans)?;
         let samples = series.floats.len().min(series.times.len());
+        let annotations = SeriesAnnotations::new(self.ctx.annotations, self.span, series);
         let view = RolledView {
             times: &series.times[..samples],
             floats: &series.floats[..samples],
+            histograms: &series.histograms,
             rolled,
             windows: &self.windows,
             spans: &spans,
+            annotations: &annotations,
             context: self.query,
         };
         self.fill(&view, &mut values)?;
         if let Kernel::Rate(RateKind { counter: true, .. }) = self.function.kernel {
-            let annotations = SeriesAnnotations::new(self.ctx.annotations, self.span, series);
             annotate_non_counter(series, &values, &annotations);
         }
         Ok(values)
@@ -104,8 +113,6 @@ impl WindowEvaluator<'_> {
     fn fill(&self, view: &RolledView<'_>, values: &mut Values) -> Result<()> {
         let mut set = |step: usize, value: Option<f64>| match value {
             Some(value) => values.set_float(step, value),
-            // Histograms are not rolled up, so what there is of them is all.
-            None if values.histogram(step).is_some() => {}
             None => values.clear(step),
         };
         let slots = match self.function.kernel {
@@ -140,15 +147,29 @@ impl WindowEvaluator<'_> {
                 &mut set,
             )?,
         };
+        let of_histograms = if view.has_histograms() {
+            histograms::fill(view, self.function.kernel, &slots, values)
+        } else {
+            Filled::default()
+        };
+        for resolution in of_histograms.estimated {
+            self.note(resolution, Derivation::Estimate)?;
+        }
         if self.query.is_some_and(Context::counts_touched) {
-            // As many slots as there are steps: those of the other steps are empty.
-            let mut by_step = vec![Slot { lo: 0, hi: 0 }; self.windows.grid.steps];
-            for ((step, _), slot) in view.spans.list.iter().zip(slots) {
-                by_step[*step] = slot;
-            }
-            self.cache.touch(&by_step, u64::from);
+            self.touch(view, slots);
+            self.touch(view, of_histograms.slots);
         }
         Ok(())
+    }
+
+    /// Counts the cells of each step as touched.
+    fn touch(&self, view: &RolledView<'_>, slots: Vec<Slot>) {
+        // As many slots as there are steps: those of the other steps are empty.
+        let mut by_step = vec![Slot { lo: 0, hi: 0 }; self.windows.grid.steps];
+        for ((step, _), slot) in view.spans.list.iter().zip(slots) {
+            by_step[*step] = slot;
+        }
+        self.cache.touch(&by_step, u64::from);
     }
 
     fn quantiles(
@@ -209,6 +230,12 @@ impl WindowEvaluator<'_> {
                 self.note(segment.resolution, derivation)?;
             }
         }
+        for (segment, windows) in rolled.histogram_segments() {
+            let is_touched = spans.touched.contains(&segment.resolution);
+            if is_touched && !windows.is_empty() && kernel.estimates_histograms() {
+                self.note(segment.resolution, Derivation::Estimate)?;
+            }
+        }
         Ok(())
     }
 
@@ -243,6 +270,10 @@ impl WindowEvaluator<'_> {
 impl RolledView<'_> {
     fn cells<T: Cell>(&self, needed: WindowFields) -> Cells<T> {
         Cells::new(self, needed)
+    }
+
+    fn has_histograms(&self) -> bool {
+        !self.histograms.is_empty() || self.rolled.has_histograms()
     }
 
     /// The levels that are touched and have windows.

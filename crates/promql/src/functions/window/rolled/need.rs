@@ -103,6 +103,12 @@ impl Kernel {
         }
     }
 
+    /// Whether windows of histograms answer only by an estimate. They keep all that there is, and
+    /// the other functions that are estimated know nothing of histograms.
+    pub(super) fn estimates_histograms(self) -> bool {
+        matches!(self, Self::InstantRate { .. })
+    }
+
     /// How well windows with these columns answer. Quantiles depend on the quantile, too.
     pub(super) fn derivation(self, kept: WindowFields) -> Derivation {
         if !kept.contains(self.fields()) {

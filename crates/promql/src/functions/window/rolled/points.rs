@@ -9,7 +9,7 @@ use super::cells::{Cell, Cells};
 /// One sample.
 #[derive(Clone, Copy)]
 pub(super) struct Point {
-    time_ms: i64,
+    pub(super) time_ms: i64,
     pub(super) value: f64,
 }
 
@@ -20,10 +20,10 @@ impl Point {
 }
 
 #[derive(Clone, Copy)]
-struct First(Point);
+pub(super) struct First(pub(super) Point);
 
 #[derive(Clone, Copy)]
-struct Last(Point);
+pub(super) struct Last(pub(super) Point);
 
 impl Cell for First {
     fn sample(time_ms: i64, value: f64) -> Self {

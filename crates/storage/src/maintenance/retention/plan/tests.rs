@@ -1,6 +1,12 @@
+use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
+use icecore_model::rollup::{RollupChoice, WindowFields};
 use proptest::prelude::*;
 
+use super::super::snapshot::rules;
 use super::*;
+use crate::buckets::kept_since::KeptSince;
+use crate::buckets::levels::RolledBucket;
+use crate::read::levels;
 
 const DAY_MS: i64 = 24 * HOUR_MS;
 const RAW: Resolution = Resolution::RAW;
@@ -13,49 +19,87 @@ fn bucket(exponent: u8, hour: i64) -> Bucket {
     Bucket { size, start }
 }
 
-fn rules(days: [Option<i64>; 3]) -> Vec<LevelRule> {
-    let levels = [RAW, FIVE, HOURLY].into_iter().zip(days);
-    let rule = |(resolution, days): (Resolution, Option<i64>)| LevelRule {
-        resolution,
-        retain_ms: days.map(|days| days * DAY_MS),
-        lean: resolution == FIVE,
+fn policy(levels: &[(Resolution, i64, ColumnSet)]) -> RetentionPolicy {
+    let level = |(resolution, days, columns): &(Resolution, i64, ColumnSet)| Level {
+        resolution: *resolution,
+        retain: Retention::For(days * DAY_MS),
+        columns: *columns,
     };
-    levels.map(rule).collect()
+    let levels = levels.iter().map(level).collect();
+    RetentionPolicy::new(levels, 2 * HOUR_MS, LateData::Reject, Vec::new()).unwrap()
 }
 
-/// A database whose jobs do what is planned.
-#[derive(Clone, Debug, Default)]
+fn three_levels(days: [i64; 3]) -> RetentionPolicy {
+    let [raw, five, hourly] = days;
+    policy(&[
+        (RAW, raw, ColumnSet::Full),
+        (FIVE, five, ColumnSet::Lean),
+        (HOURLY, hourly, ColumnSet::Full),
+    ])
+}
+
+/// A sample, known by its hour and a number.
+type Sample = (i64, usize);
+
+/// A database whose jobs do what is planned, and that knows where each sample lies.
+#[derive(Clone, Debug)]
 struct World {
+    policy: RetentionPolicy,
     rules: Vec<LevelRule>,
     listed: Listed,
     retired: Retired,
-    watermarks_ms: BTreeMap<Resolution, i64>,
     written_ms: BTreeMap<Bucket, i64>,
     busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
-    /// Hours that have samples, wherever those lie.
-    hours: BTreeSet<i64>,
+    /// What lies in buckets, deleted or not.
+    content: BTreeMap<Bucket, BTreeSet<Sample>>,
+    /// What must be seen, and what must not.
+    kept: BTreeSet<Sample>,
+    deleted: BTreeSet<Sample>,
+    next: usize,
 }
 
 impl World {
-    fn new(days: [Option<i64>; 3]) -> Self {
+    fn new(policy: RetentionPolicy) -> Self {
         Self {
-            rules: rules(days),
-            ..Self::default()
+            policy,
+            rules: Vec::new(),
+            listed: Listed::default(),
+            retired: Retired::default(),
+            written_ms: BTreeMap::new(),
+            busy_hours: BTreeSet::new(),
+            now_ms: 0,
+            content: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            deleted: BTreeSet::new(),
+            next: 0,
         }
     }
 
-    fn input(&self) -> RetentionInput<'_> {
+    fn input(&mut self) -> RetentionInput<'_> {
+        self.rules = rules(&self.policy, &self.listed);
         RetentionInput {
             rules: &self.rules,
             listed: &self.listed,
             retired: &self.retired,
-            watermarks_ms: &self.watermarks_ms,
             written_ms: &self.written_ms,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
+            retention_now_ms: self.now_ms,
             delay_ms: 2 * HOUR_MS,
         }
+    }
+
+    fn kept_since(&self) -> KeptSince {
+        KeptSince::new(Some(&self.policy), self.now_ms)
+    }
+
+    /// As ingest does.
+    fn refuses(&self, hour: i64) -> bool {
+        let own = bucket(1, hour);
+        let mut around = self.listed.rolled_around(own.start);
+        own.start_ms() < self.kept_since().all_ms
+            || around.any(|rolled| self.listed.facts(rolled).unwrap().sources_gone)
     }
 
     /// An hour is flushed, into the raw bucket that holds it or into one of its own.
@@ -64,60 +108,105 @@ impl World {
         let place = list::covering(self.listed.raw(), own).unwrap_or(own);
         self.listed.insert(place);
         self.written_ms.insert(place, self.now_ms);
-        self.hours.insert(hour);
-        for rolled in self.listed.rolled_around(own.start).collect::<Vec<_>>() {
-            let mut dirty = self
-                .listed
-                .dirty()
-                .get(&rolled)
-                .cloned()
-                .unwrap_or_default();
-            dirty.insert(own.start);
-            self.listed.set_dirty(rolled, dirty);
+        self.content
+            .entry(place)
+            .or_default()
+            .insert((hour, self.next));
+        self.kept.insert((hour, self.next));
+        self.next += 1;
+        self.outdate(own.start);
+    }
+
+    fn outdate(&mut self, hour: BucketStart) {
+        for rolled in self.listed.rolled_around(hour).collect::<Vec<_>>() {
+            let facts = self.listed.facts_mut(rolled).unwrap();
+            if !facts.sources_gone {
+                facts.dirty.insert(hour);
+            }
         }
+    }
+
+    /// An hour is deleted: from raw samples, and from windows that are all that is left.
+    fn delete(&mut self, hour: i64) {
+        self.outdate(bucket(1, hour).start);
+        for (bucket, content) in &mut self.content {
+            let facts = self.listed.facts(*bucket);
+            if facts.is_none_or(|facts| facts.sources_gone) {
+                content.retain(|sample| sample.0 != hour);
+            }
+        }
+        self.deleted
+            .extend((0..self.next).map(|number| (hour, number)));
+        self.kept.retain(|sample| sample.0 != hour);
     }
 
     /// Raw hours of a window become one bucket.
-    fn coarsen(&mut self, hour: i64) {
-        let target = bucket(5, hour);
+    fn coarsen(&mut self, exponent: u8, hour: i64) {
+        let target = bucket(exponent, hour);
         let sources = list::inside(self.listed.raw(), target);
-        if !sources.is_empty() && target.end_ms() < self.now_ms {
-            sources
-                .iter()
-                .for_each(|source| self.listed.remove(*source));
+        let covered = list::covering(self.listed.raw(), target).is_some();
+        if !covered && !sources.is_empty() && target.end_ms() < self.now_ms {
+            let content = self.take(&sources);
             self.listed.insert(target);
+            self.content.insert(target, content);
         }
+    }
+
+    /// Takes buckets off the list, with what is in them.
+    fn take(&mut self, buckets: &[Bucket]) -> BTreeSet<Sample> {
+        let mut content = BTreeSet::new();
+        for bucket in buckets {
+            self.listed.remove(*bucket);
+            self.written_ms.remove(bucket);
+            content.extend(self.content.remove(bucket).unwrap());
+        }
+        content
     }
 
     fn roll_up(&mut self, plan: &RollUpPlan) {
-        self.listed.learn(plan.target, plan.resolution, plan.lean);
-        assert!(!self.listed.contains(plan.target) && !self.retired.contains_key(&plan.target));
-        assert!(plan.target.end_ms() <= self.now_ms);
-        assert!(
-            plan.sources
-                .iter()
-                .all(|source| self.listed.contains(*source))
-        );
-        self.listed.insert(plan.target);
+        let target = plan.target;
+        assert!(!self.listed.contains(target) && !self.retired.contains_key(&target));
+        assert!(target.end_ms() <= self.now_ms);
+        let mut content = BTreeSet::new();
+        for source in &plan.sources {
+            let samples = self.content[source].iter();
+            content.extend(samples.filter(|sample| target.contains(sample.0 * HOUR_MS)));
+        }
+        let source = self
+            .listed
+            .sizes()
+            .resolution(plan.sources[0].size)
+            .unwrap();
+        let facts = RolledBucket {
+            resolution: plan.resolution,
+            source,
+            sources_gone: false,
+            is_lean: plan.lean,
+            dirty: BTreeSet::new(),
+        };
+        self.listed.insert_rolled(target, facts);
+        self.content.insert(target, content);
     }
 
     fn cull(&mut self, plan: &CullPlan) {
-        let known = self
-            .watermarks_ms
-            .insert(plan.resolution, plan.watermark_ms);
-        assert!(known.unwrap_or(0) <= plan.watermark_ms);
-        for bucket in &plan.buckets {
-            assert!(bucket.end_ms() <= plan.watermark_ms);
-            self.listed.remove(*bucket);
+        for outliving in outliving(&self.listed, plan) {
+            let facts = self.listed.facts_mut(outliving.bucket).unwrap();
+            facts.source = outliving.source;
+            facts.sources_gone = outliving.sources_gone;
         }
+        self.take(&plan.buckets);
+        let level = self.listed.level(plan.resolution);
+        let oldest = level.and_then(|level| level.iter().map(|b| b.start_ms()).min());
+        assert!(oldest.is_none_or(|oldest| plan.watermark_ms <= oldest));
     }
 
     /// Does all that is planned, up to `jobs` times.
     fn maintain(&mut self, mut jobs: usize) {
         self.retired.clear();
         for outdated in outdated(&self.input()) {
-            self.listed.remove(outdated);
+            self.take(&[outdated]);
             self.retired.insert(outdated, self.now_ms);
+            self.check();
         }
         while let Some(plan) = roll_ups(&self.input()).first().cloned() {
             if jobs == 0 {
@@ -127,35 +216,49 @@ impl World {
             self.roll_up(&plan);
             self.check();
         }
-        for plan in culls(&self.input()).0 {
+        while let Some(plan) = culls(&self.input()).0.first().cloned() {
             self.cull(&plan);
             self.check();
         }
     }
 
-    /// Every hour with samples that the policy keeps is in some level, up to date.
-    fn check(&self) {
-        let last = self.rules.last().unwrap();
-        let kept_ms = last.retain_ms.map_or(0, |retain| self.now_ms - retain);
-        for hour in &self.hours {
-            let own = bucket(1, *hour);
-            let raw = list::covering(self.listed.raw(), own).is_some();
-            let clean = |rolled: Bucket| {
-                let dirty = self.listed.dirty().get(&rolled);
-                !dirty.is_some_and(|hours| hours.contains(&own.start))
-            };
-            let rolled = self.listed.rolled_around(own.start).any(clean);
-            assert!(
-                raw || rolled || own.end_ms() <= kept_ms,
-                "hour {hour} is lost"
-            );
+    /// Every sample that the policy keeps is seen by every query, and nothing that was deleted is.
+    fn check(&mut self) {
+        let kept_since = self.kept_since();
+        // Gone for good; a clock that goes back or another policy does not bring it back.
+        self.kept
+            .retain(|(hour, _)| hour * HOUR_MS >= kept_since.all_ms);
+        let hours: BTreeSet<i64> = self.content.values().flatten().map(|s| s.0).collect();
+        let hours = hours
+            .into_iter()
+            .filter(|hour| hour * HOUR_MS >= kept_since.all_ms);
+        for hour in hours.chain(self.kept.iter().map(|sample| sample.0)) {
+            for step_ms in [0, 300_000, HOUR_MS] {
+                let choice = RollupChoice {
+                    step_ms,
+                    range_ms: step_ms,
+                    is_exact: true,
+                    ..RollupChoice::default()
+                };
+                let range = (hour * HOUR_MS, (hour + 1) * HOUR_MS - 1);
+                let wanted = (&choice, WindowFields::SUM);
+                let head = BTreeSet::new();
+                let plan = levels::plan(&self.listed, &kept_since, &head, range, wanted);
+                let seen = plan.buckets.iter().flat_map(|bucket| &self.content[bucket]);
+                let seen: BTreeSet<Sample> = seen.filter(|s| s.0 == hour).copied().collect();
+                let expected = self.kept.range((hour, 0)..(hour + 1, 0));
+                let missing: Vec<&Sample> = expected.filter(|s| !seen.contains(s)).collect();
+                assert!(missing.is_empty(), "{missing:?}, step {step_ms}: {plan:?}");
+                let back: Vec<&Sample> = seen.intersection(&self.deleted).collect();
+                assert!(back.is_empty(), "{back:?}, step {step_ms}: {plan:?}");
+            }
         }
     }
 }
 
 #[test]
 fn windows_are_rolled_up_when_they_are_closed_and_quiet() {
-    let mut world = World::new([Some(21), Some(90), Some(365)]);
+    let mut world = World::new(three_levels([21, 90, 365]));
     world.now_ms = 33 * HOUR_MS;
     for hour in 0..33 {
         world.flush(hour);
@@ -178,68 +281,112 @@ fn windows_are_rolled_up_when_they_are_closed_and_quiet() {
     world.busy_hours.clear();
     world.roll_up(&plans[0]);
     assert_eq!(roll_ups(&world.input()), []);
-    // The next level waits until all of its window is in the finer one, if that is its source.
-    world.rules[1].lean = false;
-    world.now_ms = 140 * HOUR_MS;
-    world.flush(100);
+}
+
+#[test]
+fn a_full_level_is_made_of_the_next_full_one() {
+    let full = |five| {
+        let raw = (RAW, 21, ColumnSet::Full);
+        policy(&[raw, (FIVE, 90, five), (HOURLY, 365, ColumnSet::Full)])
+    };
+    let mut world = World::new(full(ColumnSet::Full));
+    for hour in [5, 40, 100] {
+        world.flush(hour);
+    }
     world.written_ms.clear();
-    let targets = |world: &World| -> Vec<Bucket> {
+    world.now_ms = 140 * HOUR_MS;
+    let targets = |world: &mut World| -> Vec<Bucket> {
         let plans = roll_ups(&world.input());
         plans.iter().map(|plan| plan.target).collect()
     };
-    assert_eq!(targets(&world), [bucket(6, 32), bucket(6, 96)]);
-    world.maintain(2);
-    assert_eq!(targets(&world), [bucket(8, 0)]);
+    let fives = [bucket(6, 0), bucket(6, 32), bucket(6, 96)];
+    assert_eq!(targets(&mut world), fives, "an hour waits for 5m");
+    world.maintain(3);
     let plans = roll_ups(&world.input());
-    assert_eq!(
-        plans[0].sources,
-        [bucket(6, 0), bucket(6, 32), bucket(6, 96)]
-    );
+    assert_eq!(plans.len(), 1);
+    assert_eq!((plans[0].target, plans[0].lean), (bucket(8, 0), false));
+    assert_eq!(plans[0].sources, fives);
     // Of a lean level no full one can be made.
-    world.rules[1].lean = true;
+    for five in fives {
+        world.listed.facts_mut(five).unwrap().is_lean = true;
+    }
     let plans = roll_ups(&world.input());
-    let planned = (plans[0].target, plans[0].sources.len());
-    assert_eq!(planned, (bucket(8, 0), 34));
+    assert_eq!(plans[0].sources, [5, 40, 100].map(|hour| bucket(1, hour)));
+    // Unless it is all that is left.
+    world.listed.facts_mut(fives[0]).unwrap().sources_gone = true;
+    let plans = roll_ups(&world.input());
+    assert_eq!(plans[0].sources, fives);
+    assert!(plans[0].lean);
 }
 
 #[test]
 fn nothing_goes_before_it_is_rolled_up() {
-    let mut world = World::new([Some(2), Some(10), Some(20)]);
+    let mut world = World::new(three_levels([6, 10, 20]));
     world.flush(5);
-    world.now_ms = 30 * DAY_MS;
+    world.flush(140);
+    world.now_ms = 17 * DAY_MS;
     world.written_ms.clear();
     let (plans, kept_back) = culls(&world.input());
-    assert_eq!(kept_back.len(), 1);
-    assert_eq!(kept_back[0].bucket, bucket(1, 5));
-    assert_eq!(kept_back[0].reason, "it is not rolled up yet");
-    assert!(plans.iter().all(|plan| plan.buckets.is_empty()));
-    let raw = plans.iter().find(|plan| plan.resolution == RAW);
-    assert_eq!(raw, None, "the watermark does not pass it");
+    assert_eq!(plans, []);
+    let expected = [5, 140].map(|hour| KeptBack {
+        resolution: RAW,
+        bucket: bucket(1, hour),
+        reason: "it is not rolled up yet",
+    });
+    assert_eq!(kept_back, expected);
+    // One unit does not wait for another.
+    let plans = roll_ups(&world.input());
+    for plan in plans
+        .iter()
+        .filter(|plan| plan.target.contains(5 * HOUR_MS))
+    {
+        world.roll_up(plan);
+    }
+    let (plans, kept_back) = culls(&world.input());
+    assert_eq!(plans[0].resolution, RAW);
+    assert_eq!(plans[0].buckets, [bucket(1, 5)]);
+    assert_eq!((plans[0].watermark_ms, kept_back.len()), (128 * HOUR_MS, 1));
     world.maintain(9);
     assert!(world.listed.raw().is_empty());
+    world.now_ms = 60 * DAY_MS;
     world.maintain(9);
     assert_eq!(world.listed.all().count(), 0, "older than all levels keep");
-    assert!(world.watermarks_ms[&RAW] >= world.watermarks_ms[&FIVE]);
+}
+
+#[test]
+fn what_the_head_has_keeps_its_unit() {
+    let mut world = World::new(three_levels([6, 10, 20]));
+    world.flush(5);
+    world.now_ms = 15 * DAY_MS;
+    world.written_ms.clear();
+    while let Some(plan) = roll_ups(&world.input()).first().cloned() {
+        world.roll_up(&plan);
+    }
+    // Of an hour without a bucket.
+    world.busy_hours.insert(bucket(1, 100).start);
+    let (plans, kept_back) = culls(&world.input());
+    assert_eq!(plans, []);
+    assert_eq!(
+        kept_back[0].reason,
+        "samples of its time are not flushed yet"
+    );
 }
 
 #[test]
 fn raw_alone_is_culled_by_age() {
-    let mut world = World {
-        rules: vec![rules([Some(1), None, None])[0]],
-        ..World::default()
-    };
+    let mut world = World::new(RetentionPolicy::raw_for(DAY_MS).unwrap());
     world.flush(3);
     world.flush(20);
     world.now_ms = 30 * HOUR_MS;
     let (plans, kept_back) = culls(&world.input());
     assert_eq!(plans[0].buckets, [bucket(1, 3)]);
-    assert_eq!(plans[0].watermark_ms, 6 * HOUR_MS);
+    assert_eq!(plans[0].watermark_ms, 4 * HOUR_MS);
     assert!(kept_back.is_empty());
 }
 
 #[test]
 fn what_is_out_of_date_is_made_again() {
-    let mut world = World::new([Some(21), Some(90), Some(365)]);
+    let mut world = World::new(three_levels([21, 90, 365]));
     world.flush(5);
     world.now_ms = 130 * HOUR_MS;
     world.written_ms.clear();
@@ -256,56 +403,122 @@ fn what_is_out_of_date_is_made_again() {
     );
     world.maintain(9);
     assert_eq!(world.listed.rolled().len(), 2);
-    assert!(world.listed.dirty().is_empty());
+    assert!(
+        world
+            .listed
+            .all_rolled()
+            .all(|(_, facts)| facts.dirty.is_empty())
+    );
+}
+
+#[test]
+fn a_level_that_is_added_has_only_what_can_be_made() {
+    let two = policy(&[(RAW, 6, ColumnSet::Full), (HOURLY, 60, ColumnSet::Full)]);
+    let mut world = World::new(two);
+    world.flush(5);
+    world.flush(500);
+    world.now_ms = 22 * DAY_MS;
+    world.written_ms.clear();
+    world.maintain(9);
+    assert_eq!(*world.listed.raw(), BTreeSet::from([bucket(1, 500)]));
+    world.policy = three_levels([6, 30, 60]);
+    world.maintain(9);
+    let five = world.listed.level(FIVE).cloned().unwrap_or_default();
+    assert_eq!(
+        five,
+        BTreeSet::from([bucket(6, 500)]),
+        "nothing is left of the other"
+    );
+    // A deletion of what is left alone takes windows, and does not want them made again.
+    world.delete(5);
+    assert_eq!(outdated(&world.input()), []);
+    world.check();
+}
+
+#[test]
+fn a_level_that_is_dropped_goes_with_the_finer_ones() {
+    let mut world = World::new(three_levels([6, 30, 60]));
+    for hour in [5, 200, 250, 500] {
+        world.flush(hour);
+    }
+    world.now_ms = 16 * DAY_MS;
+    world.written_ms.clear();
+    world.maintain(4);
+    assert!(world.listed.level(FIVE).is_some());
+    world.policy = policy(&[(RAW, 6, ColumnSet::Full), (HOURLY, 60, ColumnSet::Full)]);
+    world.now_ms = 40 * DAY_MS;
+    world.maintain(20);
+    world.maintain(20);
+    assert_eq!(world.listed.level(FIVE), None);
+    assert_eq!(world.listed.level(HOURLY).unwrap().len(), 3);
+    world.check();
 }
 
 #[derive(Clone, Debug)]
 enum Step {
     Wait(i64),
     Flush(i64),
-    Coarsen(i64),
+    Delete(i64),
+    Coarsen(u8, i64),
     Maintain(usize),
-    ClockJump(i64),
+    SetClock(i64),
+    SetPolicy(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        (1i64..60).prop_map(Step::Wait),
-        (0i64..80).prop_map(Step::Flush),
-        (0i64..200).prop_map(Step::Coarsen),
-        (0usize..4).prop_map(Step::Maintain),
-        (-100i64..100).prop_map(Step::ClockJump),
+        3 => (1i64..60).prop_map(Step::Wait),
+        3 => (0i64..400).prop_map(Step::Flush),
+        1 => (0i64..400).prop_map(Step::Delete),
+        1 => (prop::sample::select(vec![5u8, 7, 9]), 0i64..400)
+            .prop_map(|(exponent, ago)| Step::Coarsen(exponent, ago)),
+        3 => (0usize..4).prop_map(Step::Maintain),
+        1 => (-100i64..100).prop_map(Step::SetClock),
+        1 => (0usize..5).prop_map(Step::SetPolicy),
     ]
 }
 
 proptest! {
-    /// Whatever happens, nothing that is kept is out of reach. The world checks that itself.
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever happens, what is kept is seen. The world checks that itself.
     #[test]
     fn nothing_that_is_kept_is_lost(steps in prop::collection::vec(step(), 1..120)) {
-        let mut world = World::new([Some(3), Some(8), Some(20)]);
-        world.now_ms = 200 * HOUR_MS;
+        let one_minute = Resolution::from_name("1m").unwrap();
+        let (full, lean) = (ColumnSet::Full, ColumnSet::Lean);
+        let policies = [
+            three_levels([6, 10, 30]),
+            policy(&[(RAW, 6, full), (HOURLY, 30, full)]),
+            policy(&[(RAW, 3, full), (FIVE, 20, full)]),
+            policy(&[(RAW, 6, full), (one_minute, 8, lean), (FIVE, 50, full), (HOURLY, 60, full)]),
+            RetentionPolicy::raw_for(8 * DAY_MS).unwrap(),
+        ];
+        let mut world = World::new(policies[0].clone());
+        world.now_ms = 2500 * HOUR_MS;
         for step in steps {
+            let ago = |hours: i64| (world.now_ms / HOUR_MS - hours).max(0);
             match step {
                 Step::Wait(hours) => world.now_ms += hours * HOUR_MS,
-                Step::Flush(ago) => {
-                    let hour = (world.now_ms / HOUR_MS - ago).max(0);
-                    // What is older is refused.
-                    let watermark = world.watermarks_ms.get(&RAW).copied().unwrap_or(0);
-                    if hour * HOUR_MS >= watermark {
+                Step::Flush(hours) => {
+                    let hour = ago(hours);
+                    if !world.refuses(hour) {
                         world.flush(hour);
                     }
                 }
-                Step::Coarsen(ago) => world.coarsen((world.now_ms / HOUR_MS - ago).max(0)),
+                Step::Delete(hours) => {
+                    let hour = ago(hours);
+                    world.delete(hour);
+                }
+                Step::Coarsen(exponent, hours) => {
+                    let hour = ago(hours);
+                    world.coarsen(exponent, hour);
+                }
                 Step::Maintain(jobs) => world.maintain(jobs),
-                Step::ClockJump(hours) => {
+                Step::SetClock(hours) => {
                     world.now_ms = (world.now_ms + hours * HOUR_MS).max(HOUR_MS);
                 }
+                Step::SetPolicy(at) => world.policy = policies[at].clone(),
             }
-            world.hours.retain(|hour| {
-                // Gone for good; a clock that jumps back does not bring it back.
-                let last = world.watermarks_ms.get(&HOURLY).copied().unwrap_or(0);
-                (hour + 1) * HOUR_MS > last
-            });
             world.check();
         }
     }
