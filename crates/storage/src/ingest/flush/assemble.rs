@@ -1,7 +1,7 @@
 //! From what the head holds of a series in some hours to the values that are stored.
 //!
 //! ```text
-//! one hour ─► its stream        several hours, late ─► one stream        new coarse bucket ─► columns
+//! one hour ─► its stream      several hours, late ─► one stream      new coarse bucket ─► columns
 //! ```
 //!
 //! Holds always:

@@ -1,12 +1,14 @@
 //! Samples of hours that become a coarse bucket at once: columns, as coarsening makes them.
 //!
 //! ```text
-//! series in label order ─► copy their parts ─► unite (parallel) ─► choose columns (in order of ids)
-//!                       ─► encode, compare (parallel) ─► put
+//! series in label order ─► copy their parts ─► unite (parallel)
+//!    ─► choose columns (in order of ids) ─► encode, compare (parallel) ─► put
 //! ```
 //!
 //! Holds always:
 //! - Memory is bounded by slices of series, however many samples each has.
+//! - Slices take tens of milliseconds, so they are worked on where jobs are: no request waits
+//!   behind one.
 
 use std::sync::Arc;
 
@@ -25,8 +27,8 @@ use crate::failpoint;
 use crate::ingest::Ingest;
 use crate::ingest::head::{HourPart, LabelOrder};
 
-/// Samples that are decoded at once, about: 16 MiB.
-const SLICE_SAMPLES: u64 = 1 << 20;
+/// Samples that are decoded at once, about: 4 MiB.
+const SLICE_SAMPLES: u64 = 1 << 18;
 
 /// Writes what some hours hold to a bucket in which nothing is yet.
 pub(super) struct ColumnsWriter<'f> {
@@ -100,7 +102,7 @@ impl ColumnsWriter<'_> {
             let encoded = encoded.collect::<Result<Vec<_>>>()?;
             Ok((encoded, table))
         };
-        self.ingest.context.pool.run(work).await?
+        self.ingest.context.job_pool.run(work).await?
     }
 }
 

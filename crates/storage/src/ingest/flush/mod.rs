@@ -1,8 +1,9 @@
 //! The flush: hours of the head become buckets.
 //!
 //! ```text
-//! freeze ─► wait until journalled ─► bucket by bucket, oldest first: order by labels ─► ids ─► series
-//!    records ─► index ─► samples ─► commit: bucket listed, cursor moved ─► durable ─► head lets go
+//! freeze ─► wait until journalled ─► bucket by bucket, oldest first: order by labels ─► ids
+//!    ─► series records ─► index ─► samples ─► commit: bucket listed, cursors moved ─► durable
+//!    ─► head lets go
 //! ```
 //!
 //! Holds always:
@@ -54,6 +55,7 @@ pub(crate) use catalog::{flush_catalog, load_metadata};
 pub(crate) use hold::HoldGuard;
 pub(crate) use hold::{FlushHold, holds};
 pub(crate) use log::FlushLog;
+pub(crate) use place::window_of;
 pub use quarantine::QuarantinedHour;
 pub(crate) use quarantine::{Quarantine, Retry, time_of};
 pub(crate) use totals::{flush_totals, load_totals};
@@ -65,7 +67,6 @@ use crate::ingest::Ingest;
 use crate::ingest::head::{LiveHours, SeriesRef};
 use batch_writer::{BatchWriter, Mode};
 use hour::{WrittenHours, finish_hours, write_hours};
-pub(crate) use place::window_of;
 use place::{HourWeight, Placement, Portion};
 
 /// Hours of one round, to which the rest of the last window comes. A freeze walks over all series,
@@ -74,7 +75,7 @@ const ROUND_HOURS: usize = 256;
 
 /// What is made durable together: a sync of the WAL for each hour would be most of the work of a
 /// backfill. The bytes are those that a flush holds in the WAL's memory anyway.
-const GROUP_HOURS: usize = 64;
+const GROUP_HOURS: usize = 512;
 const GROUP_BYTES: u64 = 4 << 20;
 
 /// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed

@@ -1,9 +1,9 @@
 //! Where hours are written, which of them together, and in which form.
 //!
 //! ```text
-//! a bucket covers the hour        ─► that one: an hour joins its streams, a coarser one gets a late part
-//! nothing is listed in the window ─► one bucket for what is long over, as columns: the older the larger
-//! else                            ─► the bucket of the hour
+//! a bucket covers the hour  ─► that one: an hour joins its streams, a coarser bucket gets a part
+//! nothing is in the window  ─► one bucket for what is long over, as columns: the older the larger
+//! else                      ─► the bucket of the hour
 //! ```
 //!
 //! Holds always:

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use icecore_model::{Matcher, RawLabels, Sample, SampleSink, SeriesStream};
-use icecore_storage::{Clock, Options};
 use icecore_storage::testing::Hooks;
+use icecore_storage::{Clock, Options};
 
 use super::*;
 use crate::process::World;
