@@ -1,4 +1,4 @@
-//! `icecore maintenance`: what coarsening is doing, and a run of it now.
+//! `icecore maintenance`: what is done to buckets, and a run of it now.
 //!
 //! ```text
 //!            ┌─► remote (HTTP) ─► a running server ─┐
@@ -26,7 +26,7 @@ use crate::remote::ServerArgs;
 use progress::Progress;
 use stopped::{StoppedArgs, StoppedDatabase};
 
-/// Coarsen closed hours now, or say how far coarsening is
+/// Coarsen, roll up and delete now what is due, or say how far that is
 ///
 /// Asks the server at --server, or works on the stopped database at --storage.
 #[derive(Args)]
@@ -48,7 +48,7 @@ enum Action {
     Run(RunArgs),
 }
 
-/// Say what coarsening is doing and what is left to do
+/// Say what maintenance is doing and what is left to do
 #[derive(Args)]
 struct StatusArgs {
     #[command(flatten)]
@@ -57,10 +57,10 @@ struct StatusArgs {
 
 /// Bring everything that is closed into its final form, and wait for it
 ///
-/// Flushes, coarsens, folds late samples in, drops what was replaced, and ends when the store has
-/// let go of it. Says on standard error how far it is. A run on a server goes on when this command
-/// is interrupted. What cannot be done, because something stored is damaged, is skipped and
-/// reported; the exit code is 1 then.
+/// Flushes, coarsens, rolls up and deletes as the retention policy says, folds late samples in,
+/// drops what was replaced, and ends when the store has let go of it. Says on standard error how
+/// far it is. A run on a server goes on when this command is interrupted. What cannot be done,
+/// because something stored is damaged, is skipped and reported; the exit code is 1 then.
 #[derive(Args)]
 struct RunArgs {
     #[command(flatten)]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version u8 = 1 | kind u8: 1 coarsen, 2 roll up | target: bucket
-//! | rollup: resolution u8 | flags u8: 1 lean
+//! | rollup: resolution u8 | flags u8: 1 lean | series left out, hash u64 LE
 //! | varint count, sources: (bucket | hash of its BucketMeta, 16 bytes LE)*
 //! | phase u8: 1 series, 2 index, 3 samples, 4 verify
 //! | cursor: varint for series and samples; varint length and bytes for index
@@ -61,6 +61,9 @@ pub struct Rollup {
     pub resolution: Resolution,
     /// Without squared deviations and changes.
     pub is_lean: bool,
+    /// Stands for what says which series are left out; 0: none are. A job of another one starts
+    /// over, because it gives out other ids.
+    pub left_out: u64,
 }
 
 /// A bucket that goes into the target.
@@ -141,6 +144,7 @@ pub fn encode(job: &Job) -> Vec<u8> {
     if let JobKind::RollUp(rollup) = &job.kind {
         let flags = if rollup.is_lean { IS_LEAN } else { 0 };
         value.extend_from_slice(&[rollup.resolution.code(), flags]);
+        value.extend_from_slice(&rollup.left_out.to_le_bytes());
     }
     push_varint(&mut value, job.sources.len() as u64);
     for source in &job.sources {
@@ -246,6 +250,7 @@ fn read_rollup(reader: &mut Reader<'_>) -> Result<Rollup, DecodeError> {
     Ok(Rollup {
         resolution,
         is_lean: flags & IS_LEAN != 0,
+        left_out: reader.u64()?,
     })
 }
 
@@ -362,12 +367,14 @@ mod tests {
         rollup.kind = JobKind::RollUp(Rollup {
             resolution: Resolution::FIVE_MINUTES,
             is_lean: true,
+            left_out: 0x0102,
         });
         rollup.counts.windows = 8556;
         rollup.counts.histogram_windows = 2;
         let value = encode(&rollup);
         let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
-        let head = "01020390 54b001 0301 01 0108 55b001 efcdab8967452301efcdab8967452301";
+        let head =
+            "01020390 54b001 0301 0201000000000000 01 0108 55b001 efcdab8967452301efcdab8967452301";
         let tail = "0401c905000000ac0200000000000201 ec4202";
         assert_eq!(hex, format!("{head}{tail}").replace(' ', ""));
         assert_eq!(decode(&value), Ok(rollup));
@@ -382,12 +389,13 @@ mod tests {
     }
 
     fn any_kind() -> impl Strategy<Value = JobKind> {
-        let rollup = (1u8..=10, any::<bool>());
+        let rollup = (1u8..=10, any::<bool>(), any::<u64>());
         prop_oneof![
             Just(JobKind::Coarsen),
-            rollup.prop_map(|(code, is_lean)| JobKind::RollUp(Rollup {
+            rollup.prop_map(|(code, is_lean, left_out)| JobKind::RollUp(Rollup {
                 resolution: Resolution::from_code(code).unwrap(),
                 is_lean,
+                left_out,
             })),
         ]
     }

@@ -84,11 +84,6 @@ impl App {
             Some(policy) => info!(%policy, "retention policy in effect"),
             None => info!("no retention policy: nothing is rolled up or deleted"),
         }
-        if policy.is_some_and(|policy| !policy.overrides().is_empty()) {
-            warn!(
-                "overrides do not hold yet: every level is kept for as long as any series needs it"
-            );
-        }
         if policy.is_some_and(|policy| policy.late_data() == LateData::Merge) {
             warn!("late_data: merge does not hold yet: late samples of rolled-up time are refused");
         }

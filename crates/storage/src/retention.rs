@@ -40,10 +40,15 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// What a store remembers. The policy is set by whoever opens it.
-    pub(crate) async fn load(context: &Arc<Context>) -> Result<Self> {
+    /// What a store remembers, whose newest bucket ends then. The policy is set by whoever opens
+    /// it.
+    pub(crate) async fn load(context: &Arc<Context>, newest_ms: i64) -> Result<Self> {
         let state = stored_state(&context.engine.live_view()).await?;
-        let clock = RetentionClock::starting(state.clock_ms, context.clock.as_ref());
+        let remembered_ms = match state.clock_ms {
+            0 => i64::MAX,
+            clock_ms => clock_ms.max(newest_ms),
+        };
+        let clock = RetentionClock::starting(remembered_ms, context.clock.as_ref());
         Ok(Self {
             context: Arc::clone(context),
             policy: RwLock::default(),
@@ -136,14 +141,10 @@ struct RetentionClock {
 }
 
 impl RetentionClock {
-    /// Goes on from what was remembered; 0: nothing was.
+    /// Goes on from what was remembered.
     fn starting(remembered_ms: i64, machine: &dyn Clock) -> Self {
-        let now_ms = match remembered_ms {
-            0 => machine.now_ms(),
-            remembered_ms => remembered_ms.min(machine.now_ms()),
-        };
         Self {
-            now_ms,
+            now_ms: remembered_ms.min(machine.now_ms()),
             elapsed_ms: machine.elapsed_ms(),
         }
     }
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn the_clock_follows_and_does_not_jump_ahead() {
         let machine = ManualClock::at(1000 * DAY_MS);
-        let mut clock = RetentionClock::starting(0, &machine);
+        let mut clock = RetentionClock::starting(i64::MAX, &machine);
         assert_eq!(clock.advance(&machine), 1000 * DAY_MS);
         machine.advance(DAY_MS);
         assert_eq!(clock.advance(&machine), 1001 * DAY_MS);

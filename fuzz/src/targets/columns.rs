@@ -244,6 +244,7 @@ fn maintenance() -> Vec<Vec<u8>> {
     let rollup = JobKind::RollUp(Rollup {
         resolution: Resolution::HOUR,
         is_lean: true,
+        left_out: 0x1234_5678_9abc_def0,
     });
     let kinds = [JobKind::Coarsen, rollup].into_iter().cycle();
     let jobs = phases.into_iter().zip(kinds).map(|(phase, kind)| {

@@ -66,9 +66,9 @@ impl StoppedDatabase {
         options.maintenance.enabled = false;
         let location = options.store.location.clone();
         let opened = Database::open(options, Environment::default()).await;
-        opened
-            .map(Self)
-            .with_context(|| format!("cannot open the database at {location}"))
+        let database = opened.with_context(|| format!("cannot open the database at {location}"))?;
+        database.set_retention(config.retention.clone());
+        Ok(Self(database))
     }
 
     pub(super) fn status(&self) -> anyhow::Result<Value> {

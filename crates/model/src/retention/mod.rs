@@ -109,6 +109,11 @@ impl RetentionClass {
     /// Series that no override matches.
     pub const DEFAULT: Self = Self(0);
 
+    /// Its place among the classes of a policy.
+    pub fn index(self) -> usize {
+        self.0
+    }
+
     /// Which override it is, in the order of the policy.
     fn override_index(self) -> Option<usize> {
         self.0.checked_sub(1)

@@ -116,8 +116,8 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "value maintenance job, rollup",
             maintenance_job::encode(&job()),
-            "010205c051b001030101010855b001efcdab8967452301efcdab896745230103ac0200c90500\
-             0000f0b80a000000000080a0abfef962b08aadfef962ec420c",
+            "010205c051b0010301f0debc9a7856341201010855b001efcdab8967452301efcdab89674523\
+             0103ac0200c905000000f0b80a000000000080a0abfef962b08aadfef962ec420c",
         ),
         (
             "value BucketMeta, rolled up",
@@ -162,6 +162,7 @@ fn job() -> Job {
         kind: JobKind::RollUp(Rollup {
             resolution: Resolution::FIVE_MINUTES,
             is_lean: true,
+            left_out: 0x1234_5678_9abc_def0,
         }),
         target: sixteen_hours(),
         sources: vec![JobSource {

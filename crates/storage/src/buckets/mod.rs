@@ -47,7 +47,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::slate::fetch::join_bounded;
 use crate::slate::read_view::{ScanKind, View};
-use kept_since::KeptSince;
+use kept_since::KeptClasses;
 use lease::{Lease, Leases};
 use levels::{Listed, RolledBucket};
 use tombstones::AllTombstones;
@@ -62,7 +62,7 @@ pub(crate) struct Buckets {
     context: Arc<Context>,
     cache: Arc<ReadCache>,
     listed: RwLock<Listed>,
-    kept_since: RwLock<Arc<KeptSince>>,
+    kept_since: RwLock<Arc<KeptClasses>>,
     /// No longer listed and not yet dropped.
     retired: RwLock<Retired>,
     leases: Arc<Leases>,
@@ -107,11 +107,11 @@ impl Buckets {
         self.listed.read()
     }
 
-    pub(crate) fn kept_since(&self) -> Arc<KeptSince> {
+    pub(crate) fn kept_since(&self) -> Arc<KeptClasses> {
         Arc::clone(&self.kept_since.read())
     }
 
-    pub(crate) fn set_kept_since(&self, kept_since: KeptSince) {
+    pub(crate) fn set_kept_since(&self, kept_since: KeptClasses) {
         *self.kept_since.write() = Arc::new(kept_since);
     }
 

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use icecore_model::rollup::Resolution;
 use icecore_model::{Exemplar, Labels, Matcher};
 use icecore_records::{exemplar_series, forward_index, key};
 use roaring::RoaringBitmap;
@@ -50,11 +49,9 @@ pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Res
     let max = reader.context.options.read.exemplars_max;
     let mut query = query;
     // They are kept for as long as raw samples.
-    let kept_since = reader.buckets.kept_since();
-    let raw_since_ms = kept_since.levels.get(&Resolution::RAW);
     query.start_ms = query
         .start_ms
-        .max(raw_since_ms.copied().unwrap_or(i64::MIN));
+        .max(reader.buckets.kept_since().raw_since_ms());
     if query.selectors.is_empty() {
         query.selectors.push(Vec::new());
     }

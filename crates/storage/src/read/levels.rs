@@ -3,7 +3,8 @@
 //! Holds always:
 //! - A level counts for an hour when it has a bucket there in which the hour is up to date. Raw
 //!   counts where there is a raw bucket, or something in the head. A level of which something is
-//!   gone does not count, and one that is older than it is kept only where no coarser one counts.
+//!   gone does not count, one that is older than it is kept only where no coarser one counts, and
+//!   one that does not keep these series only where nothing else does.
 //! - Where several count, the coarsest that the selection prefers is read, if it has what is needed
 //!   of windows, else the finest. A level that the selection excludes is never read.
 //! - Borders lie on the borders of hours, or of the widest windows where those are wider: no window
@@ -171,7 +172,14 @@ impl Cover<'_> {
         // Finest first.
         let raw = has_raw.then_some((Resolution::RAW, true));
         let existing = raw.into_iter().chain(rolled);
-        let mut existing: Vec<_> = existing.filter(|(r, _)| is_whole(*r)).collect();
+        let existing: Vec<_> = existing.filter(|(r, _)| is_whole(*r)).collect();
+        let not_kept = &self.kept_since.not_kept;
+        let (mut existing, others): (Vec<_>, Vec<_>) =
+            (existing.into_iter()).partition(|(resolution, _)| !not_kept.contains(resolution));
+        if existing.is_empty() {
+            // On the way to a coarser level that is kept.
+            existing = others;
+        }
         while let [(finest, _), _, ..] = existing[..]
             && self.kept_since.is_older(finest, end_ms)
         {

@@ -46,11 +46,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use icecore_model::rollup::{RollupChoice, WindowFields};
-use icecore_model::{BucketStart, Levels, RolledTime};
+use icecore_model::{BucketStart, Labels, Levels, RolledTime};
+use icecore_records::Bucket;
 
+use crate::buckets::kept_since::KeptClasses;
 use crate::buckets::{Buckets, LeasedBuckets};
 use crate::context::Context;
 use crate::ingest::head::Head;
+use levels::LevelPlan;
 
 /// Reads head and buckets. Without a head, as in a process that does not write, the buckets alone.
 pub(crate) struct Reader {
@@ -62,7 +65,33 @@ pub(crate) struct Reader {
 /// Buckets to read, and which level answers which part of the time.
 pub(crate) struct LeasedLevels {
     pub(crate) leased: LeasedBuckets,
-    pub(crate) levels: Levels,
+    pub(crate) levels: ClassLevels,
+}
+
+/// Which level answers which part of the time, for each class of series.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClassLevels {
+    kept_since: Arc<KeptClasses>,
+    of: Vec<Arc<Levels>>,
+}
+
+impl ClassLevels {
+    pub(crate) fn all(&self) -> &[Arc<Levels>] {
+        &self.of
+    }
+
+    /// The levels of a series, and since when it is kept.
+    fn of(&self, labels: &Labels) -> (&Arc<Levels>, i64) {
+        let class = self.kept_since.class_of(labels);
+        (&self.of[class], self.kept_since.all()[class].all_ms)
+    }
+
+    /// Whether series are answered by raw samples alone, all that there are.
+    fn are_raw(&self, start_ms: i64) -> bool {
+        let mut classes = self.kept_since.all().iter();
+        self.of.iter().all(|levels| levels.segments.is_empty())
+            && classes.all(|class| class.all_ms <= start_ms)
+    }
 }
 
 impl Reader {
@@ -87,7 +116,7 @@ impl Reader {
 
     /// Leaves out what is older than anything that is kept.
     fn kept(&self, (start_ms, end_ms): (i64, i64)) -> (i64, i64) {
-        (start_ms.max(self.buckets.kept_since().all_ms), end_ms)
+        (start_ms.max(self.buckets.kept_since().since_ms()), end_ms)
     }
 
     /// Leases what answers a range, both ends included.
@@ -98,10 +127,22 @@ impl Reader {
         wanted: (&RollupChoice, WindowFields),
     ) -> LeasedLevels {
         let kept_since = self.buckets.kept_since();
-        let (leased, levels) = self.buckets.lease_chosen(|listed| {
-            let plan = levels::plan(listed, &kept_since, head_hours, range_ms, wanted);
-            (plan.buckets, plan.levels)
+        let (leased, of) = self.buckets.lease_chosen(|listed| {
+            let plans = kept_since.all().iter().map(|class| {
+                let range_ms = (range_ms.0.max(class.all_ms), range_ms.1);
+                levels::plan(listed, class, head_hours, range_ms, wanted)
+            });
+            let plans: Vec<LevelPlan> = plans.collect();
+            let buckets = plans.iter().flat_map(|plan| &plan.buckets);
+            let buckets: BTreeSet<(BucketStart, Bucket)> =
+                buckets.map(|bucket| (bucket.start, *bucket)).collect();
+            let of = plans
+                .into_iter()
+                .map(|plan| Arc::new(plan.levels))
+                .collect();
+            (buckets.into_iter().map(|(_, bucket)| bucket).collect(), of)
         });
+        let levels = ClassLevels { kept_since, of };
         LeasedLevels { leased, levels }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use icecore_model::rollup::{RollupChoice, WindowFields};
-use icecore_model::{Labels, Levels, Matcher, MemoryBudget, Reservation, RolledTime, SelectHints};
+use icecore_model::{Labels, Matcher, MemoryBudget, Reservation, RolledTime, SelectHints};
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{SeriesId, forward_index, key};
 use roaring::RoaringBitmap;
@@ -22,7 +22,7 @@ use crate::cache::PartCopy;
 use crate::cache::ReadCache;
 use crate::error::{Error, Result};
 use crate::ingest::head::{HeadSelection, SeriesLabels, SeriesRef};
-use crate::read::{LeasedLevels, Reader};
+use crate::read::{ClassLevels, LeasedLevels, Reader};
 use crate::slate::fetch::join_bounded;
 use crate::slate::fetch::{FetchedRecord, fetch};
 use crate::slate::read_view::View;
@@ -46,8 +46,7 @@ pub(crate) struct Resolution {
     pub(super) head_parts: Vec<PartCopy>,
     /// Whether what the parts decode to is kept in the cache.
     pub(super) keeps_head: bool,
-    /// Which level answers which part of the time.
-    pub(super) levels: Arc<Levels>,
+    pub(super) levels: ClassLevels,
     /// What all of it takes from the query's memory.
     pub(super) _held: Option<Reservation>,
 }
@@ -321,7 +320,7 @@ struct Found {
     /// Series of the answer.
     limit: usize,
     memory: Memory,
-    levels: Levels,
+    levels: ClassLevels,
     /// Memory of what was copied from the head.
     _head_held: Option<Reservation>,
 }
@@ -362,7 +361,7 @@ impl Found {
         };
         let held = reserve(&memory, resolved.heap_bytes())?;
         Ok(Resolution {
-            levels: Arc::new(levels),
+            levels,
             _held: held,
             ..resolved
         })
@@ -388,7 +387,7 @@ impl Found {
             stored: Vec::new(),
             head_parts: parts,
             keeps_head,
-            levels: Arc::default(),
+            levels: ClassLevels::default(),
             _held: None,
         }
     }
@@ -431,7 +430,7 @@ impl Found {
             stored: stored.into_iter().map(stored_at).collect(),
             head_parts: in_head.parts,
             keeps_head,
-            levels: Arc::default(),
+            levels: ClassLevels::default(),
             _held: None,
         })
     }

@@ -242,7 +242,7 @@ impl SeriesStream for SelectStream {
     }
 
     fn levels(&self) -> Vec<Arc<Levels>> {
-        vec![Arc::clone(&self.resolved.levels)]
+        self.resolved.levels.all().to_vec()
     }
 }
 

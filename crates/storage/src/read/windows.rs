@@ -46,7 +46,7 @@ pub(super) async fn complete(
     series: Vec<SeriesSamples>,
     (rolled, range_ms): (RolledTime, (i64, i64)),
 ) -> Result<Vec<SeriesSamples>> {
-    if resolved.levels.segments.is_empty() {
+    if resolved.levels.are_raw(range_ms.0) {
         return Ok(series);
     }
     let places = super::select::places_of(&resolved.series[batch.clone()]);
@@ -56,9 +56,11 @@ pub(super) async fn complete(
         let of_batch = resolved.series[batch].par_iter().zip(series);
         of_batch
             .map_init(Decoder::default, |decoder, (places, series)| {
-                let windows = windows_of(&resolved, places, &records, fields(rolled), decoder)?;
-                let rolled = (rolled, range_ms);
-                Ok(with_windows(&resolved.levels, series, windows, rolled))
+                let (levels, since_ms) = resolved.levels.of(&series.labels);
+                let (fields, stored) = (fields(rolled), (&*resolved, &*records));
+                let windows = windows_of(stored, levels, places, fields, decoder)?;
+                let series = since(series, since_ms);
+                Ok(with_windows(levels, series, windows, (rolled, range_ms)))
             })
             .collect::<Result<_>>()
     };
@@ -116,13 +118,13 @@ async fn read_records(
 const HISTOGRAMS_SUFFIX: u8 = 1;
 
 fn windows_of(
-    resolved: &Resolution,
+    (resolved, records): (&Resolution, &WindowRecords),
+    levels: &Levels,
     series: &ResolvedSeries,
-    records: &WindowRecords,
     fields: WindowFields,
     decoder: &mut Decoder,
 ) -> Result<SeriesWindows> {
-    let rolled = resolved.levels.segments.iter();
+    let rolled = levels.segments.iter();
     let mut rolled = rolled
         .filter(|segment| !segment.resolution.is_raw())
         .map(|segment| (segment, WindowColumns::default(), Vec::new()))
@@ -189,6 +191,23 @@ fn with_windows(
         RolledTime::Windows(..) => series.rolled = Some(rolled_samples),
         RolledTime::Samples => left_samples::splice(&mut series, &rolled_samples, range_ms),
     }
+    series
+}
+
+/// Leaves out raw samples that are too old.
+fn since(mut series: SeriesSamples, since_ms: i64) -> SeriesSamples {
+    let times = &series.floats.timestamps;
+    let first = times.partition_point(|time| *time < since_ms);
+    if first > 0 {
+        let timestamps = times.slice(first..times.len());
+        let values = series.floats.values.split_off(first);
+        series.floats = FloatColumns { timestamps, values };
+    }
+    let is_kept = |time: i64| time >= since_ms;
+    series
+        .histograms
+        .retain(|sample| is_kept(sample.timestamp_ms));
+    series.start_timestamps.retain(|(time, _)| is_kept(*time));
     series
 }
 

@@ -18,6 +18,7 @@ mod interleavings;
 mod limits;
 mod maintenance;
 mod model;
+mod old_databases;
 mod precedence;
 mod pressed;
 mod process;

@@ -1,7 +1,7 @@
 //! Samples that grow old: rolled up, culled, read at any level.
 
 use bytes::Bytes;
-use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
+use icecore_model::retention::{ColumnSet, LateData, Level, Override, Retention, RetentionPolicy};
 use icecore_model::rollup::{
     Resolution, RollupChoice, Window, WindowColumns, WindowFields, roll_up, roll_up_windows,
 };
@@ -775,4 +775,82 @@ fn a_damaged_bucket_of_windows_fails_its_queries_alone() {
     assert!(process.run(process.db.select(rest)).is_ok());
     let refused = process.run(write(&process.db, &[("gauge", START + HOUR, 1.0)]));
     assert_eq!(refused.samples, 0);
+}
+
+/// Series of which less is kept than of the others, and more.
+#[test]
+fn overrides_hold_for_their_series() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let none = Retention::NOT_KEPT;
+    let of = |series: &str, retain: Vec<(Resolution, Retention)>| Override {
+        matchers: vec![Matcher::equal("series", series)],
+        retain,
+    };
+    let shorter = of(
+        "gauge",
+        vec![(RAW, Retention::For(DAY)), (FIVE, none), (HOURLY, none)],
+    );
+    let longer = of("late", vec![(HOURLY, Retention::Forever)]);
+    let levels = policy([6, 90, 365]).levels().to_vec();
+    let overrides = vec![shorter, longer];
+    let policy = RetentionPolicy::new(levels, 2 * HOUR, LateData::Reject, overrides).unwrap();
+    let samples = samples(0..140);
+    process.run(write_all(&process.db, &samples));
+    process.db.set_retention(Some(policy.clone()));
+    let kept = |now: i64, of: &str| -> usize {
+        let since = match of {
+            "gauge" => START + (now - 24) * HOUR,
+            _ => START,
+        };
+        let samples = samples.iter();
+        samples
+            .filter(|(series, time, _)| *series == of && *time >= since)
+            .count()
+    };
+    let check = |process: &Process, now: i64| {
+        let all = process.run(read(&process.db, everything()));
+        assert_eq!(
+            all.get("gauge").map_or(0, |found| found.len()),
+            kept(now, "gauge")
+        );
+        assert_eq!(all["counter"].len(), kept(now, "counter"));
+    };
+    check(&process, 140);
+    let report = maintain(&process);
+    assert_eq!(report.rolled_up, 5);
+    check(&process, 140);
+    // Where others are read as windows, their samples are still there.
+    let range = (START, START + 140 * HOUR - 1);
+    let find = |selected: Vec<SeriesSamples>, name: &str| {
+        let mut selected = selected.into_iter();
+        selected.find(|series| series.labels.get("series") == Some(name))
+    };
+    let gauge = find(process.run(select(&process.db, range, hourly())), "gauge").unwrap();
+    assert_eq!(gauge.floats.timestamps.len(), kept(140, "gauge"));
+    let is_empty = |rolled: &icecore_model::RolledSamples| rolled.is_empty();
+    assert!(gauge.rolled.as_ref().is_none_or(is_empty));
+    let counter = find(process.run(select(&process.db, range, hourly())), "counter").unwrap();
+    let windows = expected(&samples, "counter", HOURLY);
+    let windows: Vec<i64> = windows.iter().map(|w| w.start_ms).collect();
+    assert_eq!(
+        counter.rolled.unwrap().windows[0].starts[..],
+        windows[..128]
+    );
+    // They have no windows, and no place in the index of those.
+    set_clock(&world, START + 30 * DAY);
+    maintain(&process);
+    let left = process.run(read(&process.db, everything()));
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["counter", "late"]);
+    let five = process.db.rolled()[0];
+    let prefix = key::record_prefix(RecordType::ForwardIndex, five);
+    let series = process.run(process.db.records(&prefix)).unwrap();
+    assert_eq!(series.len(), 2);
+    // What others no longer keep.
+    set_clock(&world, START + 500 * DAY);
+    maintain(&process);
+    let left = process.run(read(&process.db, everything()));
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["late"]);
+    drop(process);
+    world.check();
 }

@@ -269,8 +269,8 @@ fn histograms_are_rolled_up_and_read_at_each_level() {
     drop(process);
     world.check();
 
-    set_clock(&world, START + 30 * 24 * HOUR);
     let process = world.start();
+    set_clock(&world, START + 30 * 24 * HOUR);
     process.db.set_retention(Some(policy.clone()));
     let report = maintain(&process);
     assert!(report.culled > 0 && report.rolled_up > 0);
@@ -310,8 +310,8 @@ fn histograms_are_rolled_up_and_read_at_each_level() {
     drop(process);
     world.check();
 
-    set_clock(&world, START + 120 * 24 * HOUR);
     let process = world.start();
+    set_clock(&world, START + 120 * 24 * HOUR);
     process.db.set_retention(Some(policy));
     maintain(&process);
     assert!(process.db.rolled().iter().all(|b| b.size.exponent() == 8));

@@ -28,7 +28,7 @@ use super::commit;
 use super::phases::{Build, BuildError};
 use super::series_map::UnsortedRun;
 use super::sources::{Source, read_sources};
-use super::windows::RollUp;
+use super::windows::{RollUp, SeriesFilter};
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
@@ -59,11 +59,13 @@ pub(super) async fn build(
     maintenance: &Arc<Maintenance>,
     target: Bucket,
     sorted: &[Bucket],
-    roll_up: Option<RollUp>,
+    roll_up: Option<(RollUp, Option<SeriesFilter>)>,
     watch: &Watch,
     writes_max: Option<u64>,
 ) -> Result<Outcome> {
     let started = std::time::Instant::now();
+    let (roll_up, filter) = roll_up.unzip();
+    let filter = filter.flatten().map(Arc::new);
     let kind = roll_up.map_or(JobKind::Coarsen, |roll_up| roll_up.kind());
     let view = maintenance.context.engine.live_view();
     let mut sources = read_sources(&view, sorted).await?;
@@ -72,6 +74,7 @@ pub(super) async fn build(
         maintenance,
         watch,
         roll_up,
+        filter,
         writer: JobWriter::new(maintenance, watch, job, writes_max),
     };
     let mut resumed = resumed;

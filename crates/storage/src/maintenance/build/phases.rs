@@ -18,7 +18,7 @@ use super::samples::{coarsen_batch, columns_before, write_batches};
 use super::series_map::{Merge, SeriesMap, UnsortedRun};
 use super::sources::Source;
 use super::verify::verify;
-use super::windows::RollUp;
+use super::windows::{RollUp, SeriesFilter};
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
@@ -33,6 +33,8 @@ pub(super) struct Build<'j> {
     pub(super) watch: &'j Watch,
     /// What becomes of samples; `None`: they stay what they are.
     pub(super) roll_up: Option<RollUp>,
+    /// Which series the target has; `None`: all.
+    pub(super) filter: Option<Arc<SeriesFilter>>,
     pub(super) writer: JobWriter<'j>,
 }
 
@@ -125,7 +127,7 @@ impl Build<'_> {
         };
         let total = sources.iter().map(|s| u64::from(s.meta.next_series_id));
         let total = total.max().unwrap_or(0);
-        let mut merge = Merge::new(sources);
+        let mut merge = Merge::new(sources).only(self.filter.clone());
         while !merge.is_done() {
             let reads = merge.wanted().into_iter().map(|page| page.read(&view));
             let pages = join_bounded(reads.collect(), CONCURRENT_PAGES).await?;

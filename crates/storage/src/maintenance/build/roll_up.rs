@@ -18,7 +18,7 @@ use icecore_records::Bucket;
 use super::super::pace::Watch;
 use super::super::retention::RollUpPlan;
 use super::job::{self, Outcome};
-use super::windows::RollUp;
+use super::windows::{RollUp, SeriesFilter};
 use super::{clean_bucket, sources};
 use crate::error::Result;
 use crate::maintenance::Maintenance;
@@ -53,16 +53,18 @@ pub(crate) async fn roll_up_until(
         turn.begin(target, &frozen)?
     };
     maintenance.context.pauses.pass("roll_up.held").await;
+    let filter = SeriesFilter::new(maintenance.retention.policy(), plan.resolution);
     let roll_up = RollUp {
         target,
         resolution: plan.resolution,
         lean: plan.lean,
+        left_out: filter.as_ref().map_or(0, SeriesFilter::hash),
     };
     job::build(
         maintenance,
         target,
         &sorted,
-        Some(roll_up),
+        Some((roll_up, filter)),
         watch,
         writes_max,
     )

@@ -14,6 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::Labels;
@@ -21,6 +22,7 @@ use icecore_records::{Bucket, ParsedKey, SeriesId, forward_index, key};
 use rayon::prelude::*;
 
 use super::sources::Source;
+use super::windows::SeriesFilter;
 use crate::error::{Error, Result};
 use crate::slate::read_view::{ScanKind, View};
 
@@ -91,6 +93,7 @@ pub(super) struct Merge {
     /// The next labels of each cursor that has some.
     heads: BinaryHeap<Reverse<(Labels, usize)>>,
     pub(super) map: SeriesMap,
+    filter: Option<Arc<SeriesFilter>>,
     page_len: usize,
 }
 
@@ -145,9 +148,15 @@ impl Merge {
                 new_ids: vec![Vec::new(); count],
                 len: 0,
             },
+            filter: None,
             page_len: page_len.clamp(PAGE_MIN, PAGE_MAX),
             cursors,
         }
+    }
+
+    /// Leaves out series that the target is not to have.
+    pub(super) fn only(self, filter: Option<Arc<SeriesFilter>>) -> Self {
+        Self { filter, ..self }
     }
 
     /// Whether all series have been given out.
@@ -201,19 +210,26 @@ impl Merge {
             let Some(Reverse((labels, first))) = self.heads.pop() else {
                 break;
             };
-            let mut newest = self.take(first, &labels);
+            let is_wanted = self
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.has(&labels));
+            let new = if is_wanted { self.map.len } else { NO_SERIES };
+            let mut newest = self.take(first, &labels, new);
             self.line_up(first)?;
             while self.heads.peek().is_some_and(|head| head.0.0 == labels) {
                 let Some(Reverse((_, next))) = self.heads.pop() else {
                     break;
                 };
-                newest = newest.max(self.take(next, &labels));
+                newest = newest.max(self.take(next, &labels, new));
                 self.line_up(next)?;
             }
-            let id = self.map.len;
+            if !is_wanted {
+                continue;
+            }
             self.map.len += 1;
             found.push(NewSeries {
-                id,
+                id: new,
                 value: newest.map(|(_, _, value)| value).unwrap_or_default(),
                 labels: labels.len(),
             });
@@ -252,8 +268,7 @@ impl Merge {
     }
 
     /// Takes the first entry of a run, which is one of the series that comes next.
-    fn take(&mut self, at: usize, labels: &Labels) -> Option<(usize, u32, Bytes)> {
-        let new = self.map.len;
+    fn take(&mut self, at: usize, labels: &Labels, new: u32) -> Option<(usize, u32, Bytes)> {
         let cursor = &mut self.cursors[at];
         cursor.waiting = false;
         cursor.last = Some(labels.clone());

@@ -5,15 +5,19 @@
 //!   went in are counted, and so are those that the windows stand for.
 //! - Floats and histograms of a series have a record each; a stale marker of either kind ends both.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use icecore_model::is_stale_nan;
+use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::{
     HistogramWindow, Resolution, Window, WindowFields, last_histogram_positions, last_positions,
     roll_up, roll_up_histogram_windows, roll_up_histograms, roll_up_windows, unite_ends,
 };
+use icecore_model::{Labels, is_stale_nan};
 use icecore_records::maintenance_job::{JobKind, Rollup};
 use icecore_records::{Bucket, SeriesId};
 use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::batches::{Batch, SeriesRecords};
 use super::series::{EncodedSeries, unite};
@@ -28,6 +32,45 @@ pub(super) struct RollUp {
     pub(super) target: Bucket,
     pub(super) resolution: Resolution,
     pub(super) lean: bool,
+    /// [`SeriesFilter::hash`].
+    pub(super) left_out: u64,
+}
+
+/// Which series a level has.
+pub(super) struct SeriesFilter {
+    policy: Arc<RetentionPolicy>,
+    resolution: Resolution,
+}
+
+impl SeriesFilter {
+    /// `None`: it has all of them.
+    pub(super) fn new(
+        policy: Option<Arc<RetentionPolicy>>,
+        resolution: Resolution,
+    ) -> Option<Self> {
+        let policy = policy?;
+        // A level that the policy does not name is made for the sake of others.
+        let is_named = policy.level(resolution).is_some();
+        let mut classes = policy.classes();
+        let leaves_out = is_named && classes.any(|class| !policy.reaches(class, resolution));
+        leaves_out.then_some(Self { policy, resolution })
+    }
+
+    pub(super) fn has(&self, labels: &Labels) -> bool {
+        let class = self.policy.class_of(labels);
+        self.policy.reaches(class, self.resolution)
+    }
+
+    /// Stands for what is left out.
+    pub(super) fn hash(&self) -> u64 {
+        let overrides = self.policy.overrides().iter();
+        let classes = self.policy.classes().skip(1);
+        let of = overrides.zip(classes).map(|(series, class)| {
+            let is_left_out = !self.policy.reaches(class, self.resolution);
+            format!("{series} {is_left_out}\n")
+        });
+        xxh3_64(of.collect::<String>().as_bytes())
+    }
 }
 
 /// The windows of a series, and how many samples went in.
@@ -45,6 +88,7 @@ impl RollUp {
         JobKind::RollUp(Rollup {
             resolution: self.resolution,
             is_lean: self.lean,
+            left_out: self.left_out,
         })
     }
 

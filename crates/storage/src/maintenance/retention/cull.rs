@@ -26,7 +26,7 @@ use tracing::info;
 use super::super::pace::Watch;
 use super::RetentionSnapshot;
 use super::plan::{self, CullPlan};
-use crate::buckets::kept_since::KeptSince;
+use crate::buckets::kept_since::KeptClasses;
 use crate::buckets::levels::RolledBucket;
 use crate::buckets::{put_list, read_meta, stored_list};
 use crate::error::{Error, Result};
@@ -186,7 +186,7 @@ pub(crate) fn tell_what_is_too_old(maintenance: &Maintenance) {
 /// The same; buckets in `closing` are about to be culled.
 fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
     let policy = maintenance.retention.policy();
-    let kept_since = KeptSince::new(policy.as_deref(), maintenance.retention.now_ms());
+    let kept_since = KeptClasses::new(policy.as_ref(), maintenance.retention.now_ms());
     let closed = {
         let listed = maintenance.buckets.levels();
         let gone = listed.all_rolled().filter(|(_, facts)| facts.sources_gone);
@@ -197,7 +197,7 @@ fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
         ranges.sort_unstable_by_key(|range| range.start);
         joined(ranges.into_iter())
     };
-    let floor = TimeFloor::new(kept_since.all_ms, closed);
+    let floor = TimeFloor::new(kept_since.since_ms(), closed);
     maintenance.ingest.head().set_floor(floor);
     maintenance.buckets.set_kept_since(kept_since);
 }

@@ -178,11 +178,18 @@ fn what_is_older_than_it_is_kept_is_left_out() {
     let since = |raw: i64, five: i64| KeptSince {
         levels: [(RAW, raw * HOUR_MS), (FIVE, five * HOUR_MS)].into(),
         all_ms: five * HOUR_MS,
+        ..KeptSince::default()
     };
     let of = |since: &KeptSince| segments(&super::plan(&listed, since, &none, range, finest));
     assert_eq!(of(&since(20, 0)), [(0, 20, FIVE), (20, 48, RAW)]);
     // Where there is nothing coarser it is read; whoever asks leaves out what is kept nowhere.
     assert_eq!(of(&since(48, 30)), [(0, 32, FIVE), (32, 48, RAW)]);
+    // Series that a level has not got.
+    let only_raw = KeptSince {
+        not_kept: [FIVE].into(),
+        ..since(20, 0)
+    };
+    assert_eq!(of(&only_raw), []);
 }
 
 proptest! {

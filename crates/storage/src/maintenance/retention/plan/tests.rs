@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
 use icecore_model::rollup::{RollupChoice, WindowFields};
 use proptest::prelude::*;
 
 use super::super::snapshot::rules;
 use super::*;
-use crate::buckets::kept_since::KeptSince;
+use crate::buckets::kept_since::{KeptClasses, KeptSince};
 use crate::buckets::levels::RolledBucket;
 use crate::read::levels;
 
@@ -91,7 +93,8 @@ impl World {
     }
 
     fn kept_since(&self) -> KeptSince {
-        KeptSince::new(Some(&self.policy), self.now_ms)
+        let policy = Arc::new(self.policy.clone());
+        KeptClasses::new(Some(&policy), self.now_ms).all()[0].clone()
     }
 
     /// As ingest does.

@@ -78,8 +78,8 @@ fn total(ranges: &Ranges<'_>, cells: &[HistogramCell]) -> Option<FloatHistogram>
     let during = HistogramOperation::Aggregation;
     // Windows whose histograms have different hints do not tell which ones.
     let says = |hint| {
-        let sums = cells.iter().flat_map(|cell| [&cell.sum, &cell.first]);
-        sums.flatten().any(|sum| sum.reset_hint == hint)
+        let mut sums = cells.iter().filter_map(|cell| cell.sum.as_ref());
+        sums.any(|sum| sum.reset_hint == hint)
     };
     if says(CounterResetHint::Reset) && says(CounterResetHint::NotReset) {
         annotations.add(Annotation::CounterResetCollision(during));
