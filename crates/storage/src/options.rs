@@ -163,7 +163,8 @@ pub struct Limits {
     /// a timestamp in the wrong unit is far off.
     pub future_max: Duration,
     /// Hours of long ago (not within twelve of now) from which on a request may open no further
-    /// ones: each costs a flush of its own. Hours around now are not counted.
+    /// ones. Hours around now are not counted. Enough for a year of hours, or for decades of days:
+    /// history that is sent series by series would otherwise be flushed anew with each of them.
     pub open_buckets_max: usize,
     /// Hour buckets one request may touch.
     pub buckets_per_request_max: usize,
@@ -316,7 +317,7 @@ impl Default for Limits {
             label_value_bytes_max: 4 * KIB,
             samples_per_request_max: 1_000_000,
             future_max: Duration::from_secs(3600),
-            open_buckets_max: 1000,
+            open_buckets_max: 10_000,
             buckets_per_request_max: 1000,
             exemplars_per_series_max: 1000,
             metadata_max: 100_000,

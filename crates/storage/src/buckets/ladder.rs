@@ -1,44 +1,81 @@
 //! The ladder of sizes: which buckets of raw samples there are, and which become which.
 //!
 //! ```text
-//! 1 h ─► 4 h ─► 16 h        by itself
-//! 1 h ─► 2 h, 4 h, 8 h      asked for, in a window of 16 h that has not ended
+//! 1 h ─► 4 h ─► 16 h            by itself, when the window has closed
+//!               16 h ─► 64 h ─► 256 h      by age: a month, half a year
+//! 1 h ─► 2 h, 4 h, 8 h          asked for, in a window of 16 h that has not ended
+//! backfill ─► 16 h, 64 h, 256 h at once, by the same ages
 //! ```
+//!
+//! Holds always:
+//! - A year lists a few dozen buckets, however old the data is: each bucket is an entry of the list
+//!   and several files.
+//! - A record is read whole, so it stays narrow: where series have many samples, buckets stay
+//!   small ([`RECORD_SAMPLES_MAX`]).
 
-use icecore_model::BucketSize;
+use icecore_model::{BucketSize, HOUR_MS};
 
-/// A size that buckets are made of by coarsening.
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// A size that buckets are made of, by coarsening or by a backfill.
 struct Rung {
     exponent: u8,
     /// How many buckets a window must have to become one: when maintenance runs by itself, and when
     /// somebody asks for everything. `None`: such windows are left alone.
     by_itself: Option<usize>,
     asked_for: Option<usize>,
+    /// How long ago a window must have ended, beside the time that it must have been quiet.
+    closed_ms: i64,
+    /// How long ago a window must have ended for what is written to it to be flushed into one
+    /// bucket at once. What comes late in the usual way is later by hours at most.
+    backfilled_ms: Option<i64>,
 }
 
 /// The largest first. Asked for, the rest of a window that has not ended is covered by 8 h and 2 h
 /// as well; a bucket that would be alone in those stays as it is, because rewriting it would save
-/// nothing.
-const RUNGS: [Rung; 4] = [
+/// nothing. The same goes for what is larger than 16 h.
+const RUNGS: [Rung; 6] = [
+    Rung {
+        exponent: 9,
+        by_itself: Some(2),
+        asked_for: Some(2),
+        closed_ms: 180 * DAY_MS,
+        backfilled_ms: Some(180 * DAY_MS),
+    },
+    Rung {
+        exponent: 7,
+        by_itself: Some(2),
+        asked_for: Some(2),
+        closed_ms: 30 * DAY_MS,
+        backfilled_ms: Some(30 * DAY_MS),
+    },
     Rung {
         exponent: 5,
         by_itself: Some(1),
         asked_for: Some(1),
+        closed_ms: 0,
+        backfilled_ms: Some(DAY_MS),
     },
     Rung {
         exponent: 4,
         by_itself: None,
         asked_for: Some(2),
+        closed_ms: 0,
+        backfilled_ms: None,
     },
     Rung {
         exponent: 3,
         by_itself: Some(1),
         asked_for: Some(1),
+        closed_ms: 0,
+        backfilled_ms: None,
     },
     Rung {
         exponent: 2,
         by_itself: None,
         asked_for: Some(2),
+        closed_ms: 0,
+        backfilled_ms: None,
     },
 ];
 
@@ -49,13 +86,20 @@ const RAW_EXPONENTS: [u8; 8] = [1, 2, 3, 4, 5, 7, 9, 10];
 /// anybody waits.
 const ROLLED_EXPONENTS: [u8; 5] = [6, 8, 11, 12, 13];
 
+/// The exponent of what closed windows become whatever their age.
+const LASTING_EXPONENT: u8 = 5;
+
+/// The most samples that series of a bucket larger than 16 h have, on average: 256 h at 10 s. A
+/// narrow read fetches whole records, some 60 KiB of this size.
+pub(crate) const RECORD_SAMPLES_MAX: u64 = 96 << 10;
+
 pub(crate) fn is_raw(size: BucketSize) -> bool {
     RAW_EXPONENTS.contains(&size.exponent())
 }
 
 /// Whether this program may have written buckets of a size.
 pub(crate) fn is_written(size: BucketSize) -> bool {
-    size <= largest() || rolled_sizes().any(|rolled| rolled == size)
+    is_raw(size) || rolled_sizes().any(|rolled| rolled == size)
 }
 
 pub(crate) fn rolled_sizes() -> impl Iterator<Item = BucketSize> {
@@ -63,22 +107,44 @@ pub(crate) fn rolled_sizes() -> impl Iterator<Item = BucketSize> {
     ROLLED_EXPONENTS.into_iter().filter_map(size)
 }
 
-/// The size that raw buckets end up with.
-pub(crate) fn largest() -> BucketSize {
-    size_of(&RUNGS[0])
+/// The smallest size that raw buckets keep for weeks. Late samples of smaller ones are on their way
+/// into one of this size.
+pub(crate) fn lasting() -> BucketSize {
+    BucketSize::from_exponent(LASTING_EXPONENT).expect("every rung is a size")
 }
 
-/// The sizes of windows that become one bucket, the largest first, and how many buckets each must
-/// have.
-pub(crate) fn windows(asked_for: bool) -> impl Iterator<Item = (BucketSize, usize)> {
+/// Windows that become one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Windows {
+    pub(crate) size: BucketSize,
+    /// How many buckets such a window must have.
+    pub(crate) sources_min: usize,
+    /// How long ago it must have ended.
+    pub(crate) closed_ms: i64,
+}
+
+/// The windows that become one bucket, the largest first.
+pub(crate) fn windows(asked_for: bool) -> impl Iterator<Item = Windows> {
     RUNGS.iter().filter_map(move |rung| {
         let sources_min = if asked_for {
             rung.asked_for
         } else {
             rung.by_itself
         };
-        Some((size_of(rung), sources_min?))
+        Some(Windows {
+            size: size_of(rung),
+            sources_min: sources_min?,
+            closed_ms: rung.closed_ms,
+        })
     })
+}
+
+/// The sizes of buckets that a backfill makes at once, the largest first, and how long ago their
+/// windows must have ended.
+pub(crate) fn backfilled() -> impl Iterator<Item = (BucketSize, i64)> {
+    RUNGS
+        .iter()
+        .filter_map(|rung| Some((size_of(rung), rung.backfilled_ms?)))
 }
 
 /// Whether coarsening makes buckets of this size.
@@ -94,17 +160,32 @@ fn size_of(rung: &Rung) -> BucketSize {
 mod tests {
     use super::*;
 
+    fn hours(size: BucketSize) -> i64 {
+        size.duration_ms() / HOUR_MS
+    }
+
     #[test]
     fn each_rung_is_larger_than_the_next() {
-        let hours = |asked_for| -> Vec<(i64, usize)> {
-            let hours = |size: BucketSize| size.duration_ms() / icecore_model::HOUR_MS;
+        let sizes = |asked_for| -> Vec<(i64, usize)> {
             windows(asked_for)
-                .map(|(size, n)| (hours(size), n))
+                .map(|windows| (hours(windows.size), windows.sources_min))
                 .collect()
         };
-        assert_eq!(hours(false), [(16, 1), (4, 1)]);
-        assert_eq!(hours(true), [(16, 1), (8, 2), (4, 1), (2, 2)]);
-        assert_eq!(windows(true).next().map(|window| window.0), Some(largest()));
-        assert!(!is_target(BucketSize::HOUR) && is_target(largest()));
+        assert_eq!(sizes(false), [(256, 2), (64, 2), (16, 1), (4, 1)]);
+        let asked_for = [(256, 2), (64, 2), (16, 1), (8, 2), (4, 1), (2, 2)];
+        assert_eq!(sizes(true), asked_for);
+        assert!(!is_target(BucketSize::HOUR) && is_target(lasting()));
+        assert!(windows(true).all(|windows| is_raw(windows.size)));
+    }
+
+    #[test]
+    fn what_is_backfilled_need_not_be_coarsened() {
+        let by_age: Vec<(i64, i64)> = backfilled()
+            .map(|(size, closed_ms)| (hours(size), closed_ms / DAY_MS))
+            .collect();
+        assert_eq!(by_age, [(256, 180), (64, 30), (16, 1)]);
+        for windows in windows(false).filter(|windows| windows.size > lasting()) {
+            assert!(backfilled().any(|made| made == (windows.size, windows.closed_ms)));
+        }
     }
 }

@@ -25,7 +25,9 @@ pub(crate) mod list;
 mod recent;
 pub(crate) mod record_kind;
 pub(crate) mod strip;
+pub(crate) mod time_columns;
 pub(crate) mod tombstones;
+pub(crate) mod united;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

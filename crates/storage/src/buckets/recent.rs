@@ -1,14 +1,16 @@
-//! When buckets were last written to, and which coarse ones hold late samples.
+//! When buckets were last written to, which coarse ones hold late samples, and how many samples
+//! their series have.
 //!
 //! Holds always:
-//! - It is memory only: after a restart nothing counts as recent, and what is dirty is read back
-//!   from BucketMeta.
+//! - It is memory only: after a restart nothing counts as recent, and the rest is read back from
+//!   BucketMeta.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_model::BucketSize;
 use icecore_records::Bucket;
 use parking_lot::Mutex;
+
+use super::ladder;
 
 #[derive(Default)]
 pub(crate) struct RecentWrites(Mutex<Recent>);
@@ -20,15 +22,25 @@ pub(crate) struct Recent {
     pub(crate) written_ms: BTreeMap<Bucket, i64>,
     /// Coarse buckets with late samples.
     pub(crate) dirty: BTreeSet<Bucket>,
+    /// Samples per series of coarse buckets, as far as that is known.
+    pub(crate) samples: BTreeMap<Bucket, u64>,
 }
 
 impl RecentWrites {
-    /// A flush into a bucket has ended.
-    pub(crate) fn note(&self, bucket: Bucket, now_ms: i64) {
+    /// A flush into a bucket has ended; `late` where it came after the bucket was built.
+    pub(crate) fn note(&self, bucket: Bucket, now_ms: i64, late: bool) {
         let mut known = self.0.lock();
         known.written_ms.insert(bucket, now_ms);
-        if bucket.size > BucketSize::HOUR {
+        if late {
             known.dirty.insert(bucket);
+        }
+    }
+
+    /// How many samples the series of a bucket have. Of small buckets nobody asks.
+    pub(crate) fn note_samples(&self, bucket: Bucket, samples_per_series: u64) {
+        if bucket.size >= ladder::lasting() {
+            let mut known = self.0.lock();
+            known.samples.insert(bucket, samples_per_series);
         }
     }
 
@@ -50,6 +62,7 @@ impl RecentWrites {
             .written_ms
             .retain(|bucket, at_ms| *at_ms > since_ms && listed.contains(bucket));
         known.dirty.retain(|bucket| listed.contains(bucket));
+        known.samples.retain(|bucket, _| listed.contains(bucket));
         known.clone()
     }
 

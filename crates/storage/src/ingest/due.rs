@@ -1,10 +1,11 @@
 //! Which hours of the head are flushed, and when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_model::{BucketSize, BucketStart};
+use icecore_records::Bucket;
 use icecore_records::epoch_summary::FlushUnit;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -12,9 +13,9 @@ use tracing::{debug, warn};
 use crate::error::Result;
 use crate::ingest::Ingest;
 use crate::ingest::flush::{
-    Retry, flush_catalog, flush_hours, flush_round, flush_totals, take_round,
+    Retry, flush_catalog, flush_hours, flush_round, flush_totals, take_round, window_of,
 };
-use crate::ingest::head::{LiveHours, OpenHour};
+use crate::ingest::head::{LiveHours, OpenUnits};
 use crate::ingest::journal::{drain_epochs, summarize_epochs};
 
 /// How long an explicit flush waits for drained epochs to vanish. The next tick goes on with the
@@ -184,16 +185,22 @@ fn due(ingest: &Ingest) -> Due {
     let keep_ms = options.journal.epoch_keep_max.as_millis() as i64;
     let open = ingest.head.open_units(now_ms, now_ms - keep_ms);
     let grace_ms = options.head.flush_grace.as_millis() as i64;
-    let is_quiet = |open: &OpenHour| now_ms >= open.last_write_ms + grace_ms;
-    let is_closed = |(hour, open): &(&BucketStart, &OpenHour)| {
-        now_ms >= hour.end_ms(BucketSize::HOUR) + grace_ms && is_quiet(open)
-    };
-    let closed = open.hours.iter().filter(is_closed);
+    let is_quiet = |last_write_ms: i64| now_ms >= last_write_ms + grace_ms;
+    let has_ended = |hour: BucketStart| now_ms >= hour.end_ms(BucketSize::HOUR) + grace_ms;
+    let windows = open_windows(&open, now_ms);
     let mut due = Due {
-        hours: closed.map(|(hour, _)| *hour).collect(),
-        catalog: open.catalog.is_some_and(|open| is_quiet(&open)),
+        hours: BTreeSet::new(),
+        catalog: open
+            .catalog
+            .is_some_and(|open| is_quiet(open.last_write_ms)),
         totals: false,
     };
+    for window in windows.values() {
+        let hours = window.hours.iter().copied();
+        if is_quiet(window.last_write_ms) {
+            due.hours.extend(hours.filter(|hour| has_ended(*hour)));
+        }
+    }
     for unit in open.overdue {
         match unit {
             FlushUnit::Hour(hour) => drop(due.hours.insert(hour)),
@@ -203,14 +210,59 @@ fn due(ingest: &Ingest) -> Due {
     }
     let distant = open.distant.len();
     if distant > options.limits.open_buckets_max / 2 {
-        // Many hours of long ago are open, which is backfill: the older half makes room.
-        let older = open.distant.iter().take(distant.div_ceil(2));
-        due.hours.extend(older);
+        // Many hours of long ago are open, which is backfill: a half of them makes room.
+        let live = LiveHours::at(now_ms);
+        let old = windows.values().filter(|w| !live.contains(w.hours[0]));
+        due.hours.extend(left_longest(old, distant.div_ceil(2)));
     }
     due.hours.extend(flush_for_memory(ingest));
+    // What is written to one bucket is best written at once.
+    for window in windows.values() {
+        if window.hours.iter().any(|hour| due.hours.contains(hour)) {
+            let hours = window.hours.iter().copied();
+            due.hours.extend(hours.filter(|hour| has_ended(*hour)));
+        }
+    }
     // They have a time of their own.
     due.hours.retain(|hour| !ingest.quarantine.contains(*hour));
     due
+}
+
+/// The open hours of one bucket.
+#[derive(Debug, Default)]
+struct OpenWindow {
+    /// Ascending, at least one.
+    hours: Vec<BucketStart>,
+    last_write_ms: i64,
+}
+
+/// The open hours by the bucket that they belong to by their age.
+fn open_windows(open: &OpenUnits, now_ms: i64) -> BTreeMap<Bucket, OpenWindow> {
+    let mut windows: BTreeMap<Bucket, OpenWindow> = BTreeMap::new();
+    for (hour, open) in &open.hours {
+        let window = windows.entry(window_of(*hour, now_ms)).or_default();
+        window.last_write_ms = window.last_write_ms.max(open.last_write_ms);
+        window.hours.push(*hour);
+    }
+    windows
+}
+
+/// Hours of whole windows, at least so many: first those that nobody has written to for longest, of
+/// equal ones the oldest. What is being written to is best left alone, wherever a backfill is.
+fn left_longest<'w>(
+    windows: impl Iterator<Item = &'w OpenWindow>,
+    hours_min: usize,
+) -> Vec<BucketStart> {
+    let mut windows: Vec<&OpenWindow> = windows.collect();
+    windows.sort_by_key(|window| (window.last_write_ms, window.hours[0]));
+    let mut hours = Vec::new();
+    for window in windows {
+        if hours.len() >= hours_min {
+            break;
+        }
+        hours.extend_from_slice(&window.hours);
+    }
+    hours
 }
 
 /// Hours that should be flushed so that samples take less memory.

@@ -3,6 +3,7 @@
 //! ```text
 //! by itself     closed and quiet for a while:  16 h windows, else 4 h windows
 //! asked for     closed at all:                 16 h, 8 h, 4 h, 2 h windows, the largest first
+//! either        closed long ago:               256 h windows, else 64 h windows
 //! ```
 //!
 //! Holds always:
@@ -12,20 +13,24 @@
 //!   first.
 //! - A window that has not ended is left alone; asked for, the smaller windows in it that have
 //!   ended are not.
+//! - Records stay narrow: where series have many samples, a window of more than 16 h is left alone.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use icecore_model::{BucketSize, BucketStart};
+use icecore_model::BucketStart;
 use icecore_records::Bucket;
 
-use crate::buckets::{ladder, list};
+use crate::buckets::ladder::{self, Windows};
+use crate::buckets::list;
 
 /// What a plan is made from.
 pub(crate) struct PlanInput<'s> {
     pub(crate) buckets: &'s BTreeSet<Bucket>,
     /// When buckets were last written to, as far as that is known.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
+    /// Samples per series of coarse buckets, as far as that is known.
+    pub(crate) samples: &'s BTreeMap<Bucket, u64>,
     /// Hours that the head holds something of and that must be flushed before they are copied.
     pub(crate) busy_hours: &'s BTreeSet<BucketStart>,
     pub(crate) now_ms: i64,
@@ -48,15 +53,16 @@ pub(crate) struct CoarsenPlan {
 /// The list may have the hours of ten years: it is sorted by time once, and walked once for each
 /// size of windows.
 pub(crate) fn waiting(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
-    let windows: Vec<(BucketSize, usize)> = ladder::windows(situation.everything).collect();
-    let largest = windows.iter().map(|(size, _)| *size).max();
+    let windows: Vec<Windows> = ladder::windows(situation.everything).collect();
+    let largest = windows.iter().map(|windows| windows.size).max();
     let small = situation.buckets.iter().copied();
     let mut small: Vec<Bucket> = small.take_while(|b| Some(b.size) < largest).collect();
     // Of one start the largest first, so that of buckets that overlap two are neighbours.
     small.sort_by_key(|bucket| (bucket.start, Reverse(bucket.size)));
     let mut taken = vec![false; small.len()];
     let mut all = Vec::new();
-    for (size, sources_min) in windows {
+    for windows in windows {
+        let size = windows.size;
         let mut next = 0;
         while let Some(first) = small.get(next) {
             let from = next;
@@ -75,7 +81,7 @@ pub(crate) fn waiting(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
                 continue;
             }
             let sources = situation.sources(target, &small[from..next]);
-            if sources.len() >= sources_min && situation.is_ready(target, &sources) {
+            if situation.is_ready(windows, target, &sources) {
                 taken[from..next].fill(true);
                 all.push(CoarsenPlan { target, sources });
             }
@@ -91,11 +97,20 @@ impl PlanInput<'_> {
         smaller.copied().collect()
     }
 
-    fn is_ready(&self, target: Bucket, sources: &[Bucket]) -> bool {
+    fn is_ready(&self, windows: Windows, target: Bucket, sources: &[Bucket]) -> bool {
         let overlap = |pair: &[Bucket]| pair[0].end_ms() > pair[1].start_ms();
-        self.is_quiet(target, sources)
+        sources.len() >= windows.sources_min
+            && target.end_ms() <= self.now_ms.saturating_sub(windows.closed_ms)
+            && self.is_narrow(target, sources)
+            && self.is_quiet(target, sources)
             && !sources.windows(2).any(overlap)
             && list::covering(self.buckets, target).is_none()
+    }
+
+    /// Whether records of the target can be read in one go.
+    fn is_narrow(&self, target: Bucket, sources: &[Bucket]) -> bool {
+        let samples = sources.iter().filter_map(|source| self.samples.get(source));
+        target.size <= ladder::lasting() || samples.sum::<u64>() <= ladder::RECORD_SAMPLES_MAX
     }
 
     fn is_quiet(&self, target: Bucket, sources: &[Bucket]) -> bool {

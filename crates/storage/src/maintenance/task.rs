@@ -274,7 +274,7 @@ async fn next_of_retention(
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
 fn to_clean(maintenance: &Maintenance, everything: bool) -> Vec<Bucket> {
     let mut buckets = maintenance.buckets.tombstones().buckets();
-    buckets.retain(|bucket| everything || bucket.size >= ladder::largest());
+    buckets.retain(|bucket| everything || bucket.size >= ladder::lasting());
     buckets
 }
 
@@ -515,6 +515,7 @@ impl PlanSnapshot {
         plan::waiting(&PlanInput {
             buckets: &self.buckets,
             written_ms: &self.known.written_ms,
+            samples: &self.known.samples,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
             delay_ms: self.delay_ms,
@@ -523,18 +524,20 @@ impl PlanSnapshot {
     }
 }
 
-/// Buckets whose late samples should be folded in. Smaller ones than the largest are on their way
-/// into one, which folds them anyway, unless somebody asks for everything.
+/// Buckets whose late samples should be folded in. Those that do not last are on their way into a
+/// larger one, which folds them anyway, unless somebody asks for everything.
 fn to_fold(maintenance: &Maintenance, everything: bool) -> BTreeSet<Bucket> {
     let now_ms = maintenance.context.clock.now_ms();
     let quiet_since_ms = now_ms.saturating_sub(maintenance.context.options.maintenance.delay_ms());
-    let Recent { written_ms, dirty } = maintenance
+    let Recent {
+        written_ms, dirty, ..
+    } = maintenance
         .buckets
         .recent()
         .of(&maintenance.buckets.listed(), quiet_since_ms);
     let due = dirty.into_iter().filter(|bucket| {
         let quiet = !written_ms.contains_key(bucket);
-        everything || (quiet && bucket.size >= ladder::largest())
+        everything || (quiet && bucket.size >= ladder::lasting())
     });
     due.collect()
 }

@@ -1,6 +1,7 @@
 //! Backfills of any width come to their end, and live writes do not notice them.
 
 mod content;
+mod measure;
 mod pace;
 
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use crate::support::*;
 
 const MINUTE: i64 = 60_000;
 
-/// The hour whose bucket is damaged.
-const OLD: i64 = T0 - 50 * HOUR;
+/// The hour whose bucket is damaged: not as old as what becomes a coarse bucket at once.
+const OLD: i64 = T0 - 10 * HOUR;
 
 fn hour(time: i64) -> Bucket {
     Bucket::hour(BucketSize::HOUR.bucket_of(time).unwrap())

@@ -488,7 +488,7 @@ fn what_is_flushed_after_a_plan_is_rolled_up_too() {
             async move { db.roll_up_now(None).await }
         });
         pause.reached().await;
-        let between = crate::rollup::samples(15..16);
+        let between = crate::rollup::samples(17..18);
         write_all(&db, &between).await;
         samples.extend(between);
         drop(pause);

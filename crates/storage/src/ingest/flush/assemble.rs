@@ -1,17 +1,23 @@
-//! From what the head holds of a series in an hour to the values that are stored.
+//! From what the head holds of a series in some hours to the values that are stored.
+//!
+//! ```text
+//! one hour ─► its stream      several hours, late ─► one stream      new coarse bucket ─► columns
+//! ```
 //!
 //! Holds always:
 //! - One value per timestamp, the last one written. Same input, same bytes.
 
 use bytes::Bytes;
-use icecore_model::Exemplar;
+use icecore_model::{Exemplar, HOUR_MS};
 use icecore_records::{
     HistogramEntry, exemplar_series, gorilla, histogram_series, start_timestamps,
 };
 
+use crate::buckets::united::MergedSeries;
 use crate::ingest::head::{HourPart, overlay};
+use crate::stored::Floats;
 
-/// One series of one hour, ready to be written.
+/// One series of one hour or of several, ready to be written.
 pub(super) struct SeriesValues {
     /// The float stream; empty when there are no floats.
     pub(super) stream: Bytes,
@@ -23,7 +29,54 @@ pub(super) struct SeriesValues {
     pub(super) last_ms: i64,
 }
 
-pub(super) fn assemble(part: &HourPart) -> SeriesValues {
+/// What a series has in some hours, of which it has something in at least one.
+pub(super) fn assemble(parts: &[HourPart]) -> Option<SeriesValues> {
+    let (first, rest) = parts.split_first()?;
+    let mut assembled = of_hour(first);
+    if rest.is_empty() {
+        return Some(assembled);
+    }
+    let mut floats = floats_of(&assembled.stream);
+    for part in rest {
+        let newer = of_hour(part);
+        floats.lay(floats_of(&newer.stream));
+        assembled.histograms.extend(newer.histograms);
+        assembled.exemplars.extend(newer.exemplars);
+        assembled.starts.extend(newer.starts);
+        assembled.first_ms = assembled.first_ms.min(newer.first_ms);
+        assembled.last_ms = assembled.last_ms.max(newer.last_ms);
+    }
+    if !floats.is_empty() {
+        assembled.stream = gorilla::encode(&floats.timestamps, &floats.values).into();
+    }
+    Some(assembled)
+}
+
+/// The same for columns.
+pub(super) fn merge(id: u32, parts: &[HourPart]) -> MergedSeries {
+    let mut merged = MergedSeries::new(id);
+    for part in parts {
+        let (timestamps, values) = overlay(&part.stream, &part.late);
+        merged.add_floats(Floats { timestamps, values });
+        let histograms = last_of_each_time(&part.histograms, |entry| entry.timestamp_ms);
+        merged.add_histograms(histograms);
+        merged.add_starts(last_of_each_time(&part.starts, |start| start.0));
+        merged.add_exemplars(part.exemplars.clone());
+    }
+    merged.normalize();
+    merged
+}
+
+fn floats_of(stream: &[u8]) -> Floats {
+    let mut floats = Floats::default();
+    if !stream.is_empty() {
+        gorilla::decode_into(stream, &mut floats.timestamps, &mut floats.values)
+            .expect("a stream that this process encoded decodes");
+    }
+    floats
+}
+
+fn of_hour(part: &HourPart) -> SeriesValues {
     let stream = if part.late.is_empty() {
         part.stream.clone()
     } else {
@@ -108,12 +161,7 @@ impl SeriesValues {
     }
 
     fn float_times(&self) -> Vec<i64> {
-        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        if !self.stream.is_empty() {
-            gorilla::decode_into(&self.stream, &mut timestamps, &mut values)
-                .expect("a stream that this process encoded decodes");
-        }
-        timestamps
+        floats_of(&self.stream).timestamps
     }
 
     fn note_range(&mut self) {
@@ -122,7 +170,7 @@ impl SeriesValues {
         let known = first.into_iter().chain(histogram_first).min();
         self.first_ms = known.unwrap_or(self.first_ms);
         // The end of the stream is not worth a decode: the hour's end bounds it.
-        self.last_ms = self.last_ms + icecore_model::HOUR_MS - 1;
+        self.last_ms = self.last_ms + HOUR_MS - 1;
     }
 }
 

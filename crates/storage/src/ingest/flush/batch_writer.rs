@@ -1,11 +1,12 @@
 //! Bounded batches: a flush writes many records, never many at once.
 
 use bytes::Bytes;
-use icecore_records::RecordType;
+use icecore_records::{Bucket, RecordType, key};
 use slatedb::{WriteBatch, WriteHandle};
 
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
+use crate::slate::read_view::ScanKind;
 
 /// Bytes after which the WAL is written out: SlateDB holds them in memory until then. Less where L0
 /// files are configured to be small.
@@ -73,6 +74,26 @@ impl<'i> BatchWriter<'i> {
     pub(super) fn merge(&mut self, key: Bytes, value: Bytes) {
         self.note(&key, &value);
         self.batch.merge(key, value);
+    }
+
+    /// Deletes all that lies in a bucket, if there is anything.
+    pub(super) async fn delete_bucket(&mut self, bucket: Bucket) -> Result<()> {
+        let view = self.ingest.context.engine.live_view();
+        let scoped = RecordType::ALL
+            .iter()
+            .filter(|record_type| record_type.is_bucket_scoped());
+        for record_type in scoped {
+            let prefix = key::record_prefix(*record_type, bucket);
+            let mut records = view.scan_prefix(&prefix, ScanKind::Once).await?;
+            let reading = || Error::store("looking for records of an interrupted flush");
+            while let Some(record) = records.next().await.map_err(reading())? {
+                self.batch_records += 1;
+                self.batch_bytes += record.key.len();
+                self.batch.delete(record.key);
+                self.write_if_full().await?;
+            }
+        }
+        self.write_out().await
     }
 
     fn note(&mut self, key: &Bytes, value: &Bytes) {

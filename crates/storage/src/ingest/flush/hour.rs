@@ -1,4 +1,9 @@
-//! The flush of one hour into its place, and what follows when it is durable.
+//! The flush of hours into their bucket, and what follows when they are durable.
+//!
+//! Holds always:
+//! - What a flush or a job that was cut off has left of a coarse bucket is deleted before the
+//!   bucket is written anew: it was never listed, and nobody knows which part of it is there. In an
+//!   hour it is written over (`super::ids`).
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -16,8 +21,10 @@ use slatedb::WriteHandle;
 use tracing::debug;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::FrozenHour;
 use super::assemble::{SeriesValues, assemble};
 use super::batch_writer::{BatchWriter, Mode, make_durable};
+use super::columns::ColumnsWriter;
 use super::ids::{assign_ids, has_dictionary};
 use super::log::FlushedHours;
 use super::place::FlushTarget;
@@ -28,17 +35,20 @@ use crate::ingest::Ingest;
 use crate::ingest::head::{Head, LabelOrder, MetadataMap, SeriesRef};
 
 /// Series that are prepared in one go on the CPU pool.
-const SLICE_SERIES: usize = 1024;
+pub(super) const SLICE_SERIES: usize = 1024;
 
-/// An hour whose flush is written and not yet known to be durable.
-pub(super) struct WrittenHour {
-    hour: BucketStart,
-    bucket: Bucket,
+/// Hours whose flush is written and not yet known to be durable.
+pub(super) struct WrittenHours {
+    /// Ascending.
+    pub(super) hours: Arc<[BucketStart]>,
+    target: FlushTarget,
     order: Arc<LabelOrder>,
     /// The commit.
     handle: WriteHandle,
     /// Buckets of windows that it makes out of date.
     outdated: Vec<OutdatedWindows>,
+    /// How many samples the series of the bucket have, on average.
+    samples_per_series: u64,
     records: u64,
     pub(super) bytes: u64,
     started: Instant,
@@ -47,46 +57,64 @@ pub(super) struct WrittenHour {
 /// A bucket of windows, and its hours that were written to after it was made.
 type OutdatedWindows = (Bucket, BTreeSet<BucketStart>);
 
-/// Writes what the head has frozen of an hour to its place among the listed buckets. The caller
-/// holds the flush lock.
-pub(super) async fn write_hour(
+/// Writes what the head has frozen of some hours, which ascend, to their bucket. The caller holds
+/// the flush lock.
+pub(super) async fn write_hours(
     ingest: &Arc<Ingest>,
-    hour: BucketStart,
-    place: FlushTarget,
-    series: &[SeriesRef],
-    cursor: u64,
-) -> Result<WrittenHour> {
+    target: FlushTarget,
+    frozen: &[(BucketStart, &FrozenHour)],
+) -> Result<WrittenHours> {
     let started = Instant::now();
-    let bucket = place.bucket;
+    let bucket = target.bucket;
     let head = Arc::clone(&ingest.head);
-    let series = series.to_vec();
-    let order = ingest
-        .context
-        .pool
-        .run(move || LabelOrder::new(&head.index(), &series))
-        .await?;
-    let mut flush = HourFlush {
+    let series = frozen.iter().flat_map(|(_, frozen)| &frozen.series);
+    let mut series: Vec<SeriesRef> = series.copied().collect();
+    let in_order = move || {
+        series.sort_unstable();
+        series.dedup();
+        LabelOrder::new(&head.index(), &series)
+    };
+    let order = ingest.context.pool.run(in_order).await?;
+    let mut flush = BucketFlush {
         ingest,
-        place,
-        writer: BatchWriter::new(ingest, if place.listed { Mode::Merge } else { Mode::Put }),
+        target,
+        hours: frozen.iter().map(|(hour, _)| *hour).collect(),
+        writer: BatchWriter::new(
+            ingest,
+            if target.listed {
+                Mode::Merge
+            } else {
+                Mode::Put
+            },
+        ),
         meta: read_meta(ingest, bucket).await?,
         order: Arc::new(order),
     };
     // From the first write on. When a flush fails, the bucket stays as it is called here until one
     // succeeds: what the failed one has written is not known.
     ingest.buckets.cache().begin_change(bucket);
+    if target.is_columns() {
+        flush.writer.delete_bucket(bucket).await?;
+    }
     let ids = flush.write_series().await?;
     let removed = strip_before_flush(&ingest.buckets, bucket, &flush.meta, &ids).await?;
     removed.take_from(&mut flush.meta);
-    flush.write_samples(&ids).await?;
+    if target.is_columns() {
+        let samples = frozen.iter().map(|(_, frozen)| frozen.samples).sum();
+        flush.write_columns(&ids, samples).await?;
+    } else {
+        flush.write_samples(&ids).await?;
+    }
     let outdated = flush.outdate_windows().await?;
-    let handle = flush.commit(cursor).await?;
-    Ok(WrittenHour {
-        hour,
-        bucket,
+    let handle = flush.commit(frozen).await?;
+    let series = u64::from(flush.meta.next_series_id).max(1);
+    Ok(WrittenHours {
+        hours: flush.hours,
+        target,
         order: flush.order,
         handle,
         outdated,
+        samples_per_series: flush.meta.float_samples / series,
         records: flush.writer.records_written,
         bytes: flush.writer.bytes_written,
         started,
@@ -95,28 +123,31 @@ pub(super) async fn write_hour(
 
 /// Waits until hours are durable in their buckets; then the head lets go of them. They are given in
 /// the order in which they were written. The caller holds the flush lock.
-pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: Vec<WrittenHour>) -> Result<()> {
+pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: &[WrittenHours]) -> Result<()> {
     let Some(last) = written.last() else {
         return Ok(());
     };
     make_durable(ingest, last.handle.clone()).await?;
     let now_ms = ingest.context.clock.now_ms();
-    for hour in &written {
-        ingest.buckets.cache().end_change(hour.bucket);
+    for written in written {
+        ingest.buckets.cache().end_change(written.target.bucket);
     }
     failpoint::pass("flush.committed");
-    for hour in &written {
-        ingest.buckets.insert(hour.bucket, &hour.outdated);
-        ingest.buckets.recent().note(hour.bucket, now_ms);
+    for written in written {
+        let bucket = written.target.bucket;
+        ingest.buckets.insert(bucket, &written.outdated);
+        let recent = ingest.buckets.recent();
+        recent.note(bucket, now_ms, written.target.is_late());
+        recent.note_samples(bucket, written.samples_per_series);
     }
     let head = Arc::clone(&ingest.head);
-    let frozen: Vec<(BucketStart, Arc<LabelOrder>)> = written
+    let frozen: Vec<(Arc<[BucketStart]>, Arc<LabelOrder>)> = written
         .iter()
-        .map(|written| (written.hour, Arc::clone(&written.order)))
+        .map(|written| (Arc::clone(&written.hours), Arc::clone(&written.order)))
         .collect();
     let drop_all = move || {
-        for (hour, order) in frozen {
-            head.drop_frozen(hour, order.series());
+        for (hours, order) in frozen {
+            head.drop_frozen(&hours, order.series());
         }
     };
     let dropped = ingest.context.pool.run(drop_all).await;
@@ -126,37 +157,38 @@ pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: Vec<WrittenHour>
             .journal
             .fail("dropping flushed hours from the head ended abnormally")
     })?;
-    for hour in &written {
-        ingest.buckets.cache().forget_head_hour(hour.hour);
+    for hour in written.iter().flat_map(|written| written.hours.iter()) {
+        ingest.buckets.cache().forget_head_hour(*hour);
     }
     failpoint::pass("flush.dropped");
-    report(ingest, &written);
+    report(ingest, written);
     Ok(())
 }
 
-fn report(ingest: &Ingest, written: &[WrittenHour]) {
+fn report(ingest: &Ingest, written: &[WrittenHours]) {
     let metrics = &ingest.context.metrics;
-    for hour in written {
-        let seconds = hour.started.elapsed().as_secs_f64();
+    for written in written {
+        let seconds = written.started.elapsed().as_secs_f64();
+        let (bucket, hours) = (written.target.bucket, written.hours.len() as u64);
         metrics.flush_seconds.observe(seconds);
-        metrics.flush_bytes.add(hour.bytes);
-        metrics.flush_records.add(hour.records);
-        metrics.flushed_hours.add(1);
+        metrics.flush_bytes.add(written.bytes);
+        metrics.flush_records.add(written.records);
+        metrics.flushed_hours.add(hours);
         debug!(
-            bucket = %hour.bucket,
-            hour = %hour.hour,
-            series = hour.order.series().len(),
-            records = hour.records,
-            bytes = hour.bytes,
+            %bucket,
+            hours,
+            series = written.order.series().len(),
+            records = written.records,
+            bytes = written.bytes,
             seconds,
-            "hour flushed"
+            "hours flushed"
         );
         ingest.flush_log.note(FlushedHours {
-            hours: 1,
-            first: hour.bucket,
-            last: hour.bucket,
-            records: hour.records,
-            bytes: hour.bytes,
+            hours,
+            first: bucket,
+            last: bucket,
+            records: written.records,
+            bytes: written.bytes,
             seconds,
         });
     }
@@ -181,22 +213,24 @@ async fn read_meta(ingest: &Ingest, bucket: Bucket) -> Result<bucket_meta::Bucke
     }
 }
 
-/// The flush of one hour.
-struct HourFlush<'i> {
+/// The flush of hours into one bucket.
+struct BucketFlush<'i> {
     ingest: &'i Arc<Ingest>,
-    place: FlushTarget,
+    target: FlushTarget,
+    /// Ascending.
+    hours: Arc<[BucketStart]>,
     writer: BatchWriter<'i>,
     meta: bucket_meta::BucketMeta,
     order: Arc<LabelOrder>,
 }
 
-impl HourFlush<'_> {
+impl BucketFlush<'_> {
     /// Writes forward index, dictionary (of an hour) and inverted index of new series; returns the
     /// id of each series in label order.
     async fn write_series(&mut self) -> Result<Arc<Vec<SeriesId>>> {
-        let tombstones = self.ingest.buckets.tombstones().of(self.place.bucket);
+        let tombstones = self.ingest.buckets.tombstones().of(self.target.bucket);
         let erased = tombstones.as_ref().map(|tombstones| &tombstones.erased);
-        let (bucket, order) = (self.place.bucket, &self.order);
+        let (bucket, order) = (self.target.bucket, &self.order);
         let assigned = assign_ids(self.ingest, bucket, &self.meta, erased, order).await?;
         self.meta.run_starts.extend(&assigned.run_starts);
         self.meta.next_series_id = assigned.next_id;
@@ -206,8 +240,8 @@ impl HourFlush<'_> {
         for slice in slices(fresh.len()) {
             let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
             let (ids, fresh) = (Arc::clone(&ids), Arc::clone(&fresh));
-            let hour = self.place.hour.start;
-            let prepare = move || forward_records(&head, hour, &order, &ids, &fresh[slice]);
+            let hours = Arc::clone(&self.hours);
+            let prepare = move || forward_records(&head, &hours, &order, &ids, &fresh[slice]);
             for (id, fingerprint, value) in self.ingest.context.pool.run(prepare).await? {
                 if has_dictionary(bucket) {
                     fingerprints.push((fingerprint, id));
@@ -247,7 +281,7 @@ impl HourFlush<'_> {
 
     /// Writes streams, starts, histograms and exemplars in key order.
     async fn write_samples(&mut self, ids: &Arc<Vec<SeriesId>>) -> Result<()> {
-        let bucket = self.place.bucket;
+        let bucket = self.target.bucket;
         let mut by_id: Vec<usize> = (0..ids.len()).collect();
         by_id.sort_unstable_by_key(|at| ids[*at]);
         let mut side_records = Vec::new();
@@ -258,7 +292,7 @@ impl HourFlush<'_> {
                 self.count(&assembled);
                 if !assembled.stream.is_empty() {
                     let stream = std::mem::take(&mut assembled.stream);
-                    let value = self.place.samples_value(stream);
+                    let value = self.target.samples_value(stream);
                     self.writer.add(key::time_series(bucket, id), value);
                 }
                 if let Some(starts) = assembled.starts_value() {
@@ -283,6 +317,22 @@ impl HourFlush<'_> {
         Ok(())
     }
 
+    /// Writes the same as columns, of a bucket in which nothing is yet.
+    async fn write_columns(&mut self, ids: &Arc<Vec<SeriesId>>, samples: u64) -> Result<()> {
+        let mut columns = ColumnsWriter {
+            ingest: self.ingest,
+            bucket: self.target.bucket,
+            hours: &self.hours,
+            order: &self.order,
+            ids,
+        };
+        columns
+            .write(&mut self.writer, &mut self.meta, samples)
+            .await?;
+        failpoint::pass("flush.samples");
+        Ok(())
+    }
+
     /// Writes a full batch and passes the fail point behind it.
     async fn write_if_full(&mut self, fail_point: &'static str) -> Result<()> {
         if self.writer.write_if_full().await? {
@@ -293,15 +343,14 @@ impl HourFlush<'_> {
 
     async fn assemble(&self, slice: Vec<usize>) -> Result<Vec<(usize, SeriesValues)>> {
         let (head, order) = (Arc::clone(&self.ingest.head), Arc::clone(&self.order));
-        let hour = self.place.hour.start;
+        let hours = Arc::clone(&self.hours);
         let work = move || {
             let series = slice.iter().map(|at| order.series()[*at]);
-            let assembled = head.each_frozen(hour, series, |series, part| (series, assemble(part)));
-            let mut assembled = assembled.into_iter().peekable();
+            let mut frozen = head.frozen(&hours, series).into_iter().peekable();
             // Series without a frozen part are left out, so each is matched by what it is.
             let of_place = |at: usize| {
-                let found = assembled.next_if(|(series, _)| *series == order.series()[at]);
-                found.map(|(_, assembled)| (at, assembled))
+                let (_, parts) = frozen.next_if(|(series, _)| *series == order.series()[at])?;
+                Some((at, assemble(&parts)?))
             };
             slice.iter().copied().filter_map(of_place).collect()
         };
@@ -314,14 +363,14 @@ impl HourFlush<'_> {
         let view = self.ingest.context.engine.live_view();
         if self.meta.has_histograms
             && let Some(stored) = view
-                .get(&key::histogram_series(self.place.bucket, id))
+                .get(&key::histogram_series(self.target.bucket, id))
                 .await?
         {
-            assembled.beat_stored_histograms(&self.place.stored_histograms(&stored));
+            assembled.beat_stored_histograms(&self.target.stored_histograms(&stored));
         }
         if self.meta.has_start_timestamps
             && let Some(stored) = view
-                .get(&key::time_series_starts(self.place.bucket, id))
+                .get(&key::time_series_starts(self.target.bucket, id))
                 .await?
         {
             assembled.beat_stored_starts(&stored);
@@ -338,49 +387,55 @@ impl HourFlush<'_> {
         meta.max_timestamp_ms = meta.max_timestamp_ms.max(assembled.last_ms);
     }
 
-    /// Says, in the batch of the commit, that windows of the hour are out of date.
+    /// Says, in the batch of the commit, that windows of the hours are out of date.
     async fn outdate_windows(&mut self) -> Result<Vec<OutdatedWindows>> {
-        let hour = self.place.hour.start;
-        let around: Vec<Bucket> = {
+        let mut around: BTreeMap<Bucket, Vec<BucketStart>> = BTreeMap::new();
+        {
             let levels = self.ingest.buckets.levels();
-            let around = levels.rolled_around(hour);
             // What is all that is left is not out of date: ingest refuses samples of its time.
             let is_remade =
                 |bucket: &Bucket| levels.facts(*bucket).is_some_and(|f| !f.sources_gone);
-            around.filter(is_remade).collect()
-        };
-        let mut outdated = Vec::with_capacity(around.len());
-        for bucket in around {
-            let mut meta = read_meta(self.ingest, bucket).await?;
-            if let Err(at) = meta.dirty_hours.binary_search(&hour.minutes()) {
-                meta.dirty_hours.insert(at, hour.minutes());
+            for hour in self.hours.iter() {
+                for bucket in levels.rolled_around(*hour).filter(is_remade) {
+                    around.entry(bucket).or_default().push(*hour);
+                }
             }
+        }
+        let mut outdated = Vec::with_capacity(around.len());
+        for (bucket, hours) in around {
+            let mut meta = read_meta(self.ingest, bucket).await?;
+            let mut dirty: BTreeSet<BucketStart> =
+                meta.dirty_hours.iter().copied().map(BucketStart).collect();
+            dirty.extend(hours);
+            meta.dirty_hours = dirty.iter().map(|hour| hour.minutes()).collect();
             let value = bucket_meta::encode(&meta).into();
             self.writer.put(key::bucket_meta(bucket), value);
-            let hours = meta.dirty_hours.into_iter().map(BucketStart);
-            outdated.push((bucket, hours.collect()));
+            outdated.push((bucket, dirty));
         }
         Ok(outdated)
     }
 
     /// The last batch: once it is durable the bucket is listed and holds everything up to the
-    /// cursor.
-    async fn commit(&mut self, cursor: u64) -> Result<WriteHandle> {
+    /// cursors.
+    async fn commit(&mut self, frozen: &[(BucketStart, &FrozenHour)]) -> Result<WriteHandle> {
         failpoint::pass("flush.before_commit");
         // These flags steer what the next flush looks up, so they count what this one wrote.
         self.meta.has_histograms = self.meta.histogram_samples > 0;
         self.meta.has_start_timestamps |= self.writer.wrote_starts;
-        self.place.note_late(&mut self.meta);
+        self.target.note_late(&self.hours, &mut self.meta);
         let mark = self.ingest.head.watermark();
-        let (writer, place) = (&mut self.writer, self.place);
+        let (writer, target) = (&mut self.writer, self.target);
         let meta = bucket_meta::encode(&self.meta).into();
-        if !place.listed {
-            let listed = bucket_list::encode(&BTreeSet::from([place.bucket]));
+        if !target.listed {
+            let listed = bucket_list::encode(&BTreeSet::from([target.bucket]));
             writer.merge(key::bucket_list(), listed);
         }
-        writer.put(key::bucket_meta(place.bucket), meta);
+        writer.put(key::bucket_meta(target.bucket), meta);
         // By hour, wherever its samples lie: a replay knows hours only.
-        writer.put(key::flush_cursor(place.hour), flush_cursor::encode(cursor));
+        for (hour, frozen) in frozen {
+            let cursor = flush_cursor::encode(frozen.cursor);
+            writer.put(key::flush_cursor(Bucket::hour(*hour)), cursor);
+        }
         writer.put(key::journal_watermark(), watermark::encode(mark));
         let written = writer.write().await?;
         Ok(written.expect("the batch holds a cursor at least"))
@@ -396,7 +451,7 @@ fn slices(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
 /// Forward records of new series (given by their place in label order), with their fingerprints.
 fn forward_records(
     head: &Head,
-    hour: BucketStart,
+    hours: &[BucketStart],
     order: &LabelOrder,
     ids: &[SeriesId],
     fresh: &[usize],
@@ -414,7 +469,7 @@ fn forward_records(
         let unit = known.map_or("", |m| m.unit.as_str());
         let meta = known.map(|known| {
             let histogram = known.metric_type == MetricType::Histogram;
-            let exponential = histogram && has_exponential(head, hour, order.series()[*at]);
+            let exponential = histogram && has_exponential(head, hours, order.series()[*at]);
             MetricMeta::of(known, exponential)
         });
         let meta = meta.unwrap_or_default();
@@ -427,12 +482,14 @@ fn forward_records(
 }
 
 /// Whether a series has native histograms with exponential buckets in what is being flushed.
-fn has_exponential(head: &Head, hour: BucketStart, series: SeriesRef) -> bool {
-    let found = head.each_frozen(hour, std::iter::once(series), |_, part| {
-        let mut histograms = part.histograms.iter().flat_map(|entry| &entry.value);
-        histograms.any(|histogram| histogram.schema != CUSTOM_BUCKETS_SCHEMA)
-    });
-    found.contains(&true)
+fn has_exponential(head: &Head, hours: &[BucketStart], series: SeriesRef) -> bool {
+    let found = head.frozen(hours, std::iter::once(series));
+    let parts = found.iter().flat_map(|(_, parts)| parts);
+    let mut entries = parts.flat_map(|part| &part.histograms);
+    entries.any(|entry| {
+        let histogram = entry.value.as_ref();
+        histogram.is_some_and(|histogram| histogram.schema != CUSTOM_BUCKETS_SCHEMA)
+    })
 }
 
 /// `Labels::fingerprint` of stored labels: they are hashed as they are stored, without the count.

@@ -1,8 +1,9 @@
 //! The flush: hours of the head become buckets.
 //!
 //! ```text
-//! freeze ─► wait until journalled ─► hour by hour, oldest first: order by labels ─► ids ─► series
-//!    records ─► index ─► samples ─► commit: bucket listed, cursor moved ─► durable ─► head lets go
+//! freeze ─► wait until journalled ─► bucket by bucket, oldest first: order by labels ─► ids
+//!    ─► series records ─► index ─► samples ─► commit: bucket listed, cursors moved ─► durable
+//!    ─► head lets go
 //! ```
 //!
 //! Holds always:
@@ -19,6 +20,8 @@
 //! - An hour is written to the listed bucket that covers it, whatever its size; the list is read
 //!   under the flush lock, so a bucket that a coarser one took the place of is never written to
 //!   again.
+//! - Hours of one bucket are written together, with one commit. What is long over is written as
+//!   columns into one coarse bucket (`place`).
 //! - Hours are flushed in rounds, those of now first: whoever waits for the flush lock waits for a
 //!   round, however many hours are open. In a round they are written oldest first and made durable
 //!   together.
@@ -30,6 +33,7 @@
 mod assemble;
 mod batch_writer;
 mod catalog;
+mod columns;
 mod hold;
 mod hour;
 mod ids;
@@ -43,7 +47,7 @@ use std::sync::Arc;
 
 use icecore_model::BucketStart;
 use icecore_records::epoch_summary::FlushUnit;
-use icecore_records::{Bucket, flush_cursor, key, watermark};
+use icecore_records::{Bucket, flush_cursor, key, maintenance_job, watermark};
 use tracing::warn;
 
 pub(crate) use catalog::{flush_catalog, load_metadata};
@@ -51,6 +55,7 @@ pub(crate) use catalog::{flush_catalog, load_metadata};
 pub(crate) use hold::HoldGuard;
 pub(crate) use hold::{FlushHold, holds};
 pub(crate) use log::FlushLog;
+pub(crate) use place::window_of;
 pub use quarantine::QuarantinedHour;
 pub(crate) use quarantine::{Quarantine, Retry, time_of};
 pub(crate) use totals::{flush_totals, load_totals};
@@ -61,16 +66,16 @@ use crate::failpoint;
 use crate::ingest::Ingest;
 use crate::ingest::head::{LiveHours, SeriesRef};
 use batch_writer::{BatchWriter, Mode};
-use hour::{WrittenHour, finish_hours, write_hour};
-use place::{Backfill, FlushTarget};
+use hour::{WrittenHours, finish_hours, write_hours};
+use place::{HourWeight, Placement, Portion};
 
-/// Hours of one round. A freeze walks over all series, so that fewer would cost more; many more
-/// would let others wait for seconds.
+/// Hours of one round, to which the rest of the last window comes. A freeze walks over all series,
+/// so that fewer would cost more; many more would let others wait for seconds.
 const ROUND_HOURS: usize = 256;
 
 /// What is made durable together: a sync of the WAL for each hour would be most of the work of a
 /// backfill. The bytes are those that a flush holds in the WAL's memory anyway.
-const GROUP_HOURS: usize = 64;
+const GROUP_HOURS: usize = 512;
 const GROUP_BYTES: u64 = 4 << 20;
 
 /// Hours that are frozen and not yet in their buckets. Between two flushes that is what a failed
@@ -82,6 +87,7 @@ pub(crate) struct FrozenHour {
     series: Vec<SeriesRef>,
     /// Everything up to this sequence number is in it or in the bucket.
     cursor: u64,
+    samples: u64,
 }
 
 /// Flushes the given hours, as far as the head has something in them. Hours that a failed flush
@@ -119,16 +125,23 @@ pub(crate) async fn flush_round(
     to_the_end(async move { flush_these(&ingest, hours, retry).await }).await
 }
 
-/// Takes the hours of the next round out: those around now, then the oldest.
+/// Takes the hours of the next round out: those around now, then the oldest, in whole windows.
 pub(crate) fn take_round(hours: &mut BTreeSet<BucketStart>, now_ms: i64) -> BTreeSet<BucketStart> {
     if hours.len() <= ROUND_HOURS {
         return std::mem::take(hours);
     }
     let live = LiveHours::at(now_ms);
     let of_now: BTreeSet<BucketStart> = hours.range(live.range()).copied().collect();
-    let oldest = hours.iter().copied().filter(|hour| !of_now.contains(hour));
-    let rest = ROUND_HOURS.saturating_sub(of_now.len());
-    let round: BTreeSet<BucketStart> = of_now.iter().copied().chain(oldest.take(rest)).collect();
+    let mut round = of_now.clone();
+    let mut window = None;
+    for hour in hours.iter().copied().filter(|hour| !of_now.contains(hour)) {
+        let of_hour = Some(window_of(hour, now_ms));
+        if round.len() >= ROUND_HOURS && window != of_hour {
+            break;
+        }
+        window = of_hour;
+        round.insert(hour);
+    }
     hours.retain(|hour| !round.contains(hour));
     round
 }
@@ -168,14 +181,22 @@ async fn freeze(
 ) -> Result<()> {
     let (cursor, freeze) = ingest.head.begin_freeze(&hours);
     ingest.context.pauses.pass("flush.freezing").await;
-    let head = Arc::clone(&ingest.head);
-    let found = ingest.context.pool.run(move || head.freeze(&freeze)).await;
+    let (head, walk) = (Arc::clone(&ingest.head), Arc::clone(&freeze));
+    let found = ingest.context.pool.run(move || head.freeze(&walk)).await;
     // Some series are frozen and no list says which. A start has everything again from the journal.
     let mut found =
         found.inspect_err(|_| ingest.journal.fail("freezing hours ended abnormally"))?;
     for hour in hours {
         let series = found.remove(&hour).unwrap_or_default();
-        frozen.insert(hour, FrozenHour { series, cursor });
+        let samples = freeze.samples(hour);
+        frozen.insert(
+            hour,
+            FrozenHour {
+                series,
+                cursor,
+                samples,
+            },
+        );
     }
     Ok(())
 }
@@ -192,38 +213,55 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
     };
     ingest.journal.wait_durable(last_seq).await?;
     failpoint::pass("flush.frozen");
-    let backfill = Backfill::of(hours.iter().copied(), now_ms);
-    // As the store has it: a flush that did not come to its end may have listed buckets that memory
-    // does not know of. What lies there is joined, never replaced.
-    let mut listed = raw_of(&stored_list(&ingest.context.engine.live_view()).await?);
     let mut result = Ok(());
-    let mut group = Group::default();
+    let mut weights: BTreeMap<BucketStart, HourWeight> = BTreeMap::new();
     for hour in hours {
-        let Some(FrozenHour { series, cursor }) = frozen.get(&hour) else {
+        let Some(FrozenHour {
+            series,
+            cursor,
+            samples,
+        }) = frozen.get(&hour)
+        else {
             continue;
         };
-        if series.is_empty() {
-            match move_cursor(ingest, hour, *cursor).await {
-                Ok(()) => {
-                    ingest.head.flushed(FlushUnit::Hour(hour), *cursor);
-                    frozen.remove(&hour);
-                    ingest.quarantine.release(hour);
-                }
-                Err(cause) if result.is_ok() => result = Err(cause),
-                Err(cause) => warn!(%hour, %cause, "cannot move another cursor"),
-            }
+        if !series.is_empty() {
+            let weight = HourWeight {
+                series: series.len() as u64,
+                samples: *samples,
+            };
+            weights.insert(hour, weight);
             continue;
         }
-        let place = FlushTarget::of(hour, &listed, backfill);
-        match write_hour(ingest, hour, place, series, *cursor).await {
-            Ok(written) => {
-                listed.insert(place.bucket);
-                group.add(hour, written);
+        match move_cursor(ingest, hour, *cursor).await {
+            Ok(()) => {
+                ingest.head.flushed(FlushUnit::Hour(hour), *cursor);
+                frozen.remove(&hour);
+                ingest.quarantine.release(hour);
             }
-            Err(cause) => match ingest.quarantine.take(hour, cause, now_ms) {
+            Err(cause) if result.is_ok() => result = Err(cause),
+            Err(cause) => warn!(%hour, %cause, "cannot move another cursor"),
+        }
+    }
+    let portions = portions(ingest, &weights, now_ms).await?;
+    let mut group = Group::default();
+    for Portion { target, hours } in portions {
+        let of_hour = |hour: &BucketStart| Some((*hour, frozen.get(hour)?));
+        let frozen_hours: Vec<(BucketStart, &FrozenHour)> =
+            hours.iter().filter_map(of_hour).collect();
+        let written = match target {
+            Some(target) => write_hours(ingest, target, &frozen_hours).await,
+            None => Err(Error::Unavailable(
+                "the records of an older bucket of the hour are not dropped yet".into(),
+            )),
+        };
+        match written {
+            Ok(written) => group.add(written),
+            Err(cause) => match ingest.quarantine.take(&hours, cause, now_ms) {
                 Ok(()) => {}
                 Err(cause) if result.is_ok() => result = Err(cause),
-                Err(cause) => warn!(%hour, %cause, "cannot flush another hour"),
+                Err(cause) => {
+                    warn!(first = %hours[0], hours = hours.len(), %cause, "cannot flush more hours");
+                }
             },
         }
         if group.is_full() {
@@ -233,32 +271,55 @@ async fn flush_frozen(ingest: &Arc<Ingest>, frozen: &mut FrozenHours, retry: Ret
     group.finish(ingest, frozen).await.and(result)
 }
 
-/// Hours that are written and made durable together.
+/// Where hours go.
+async fn portions(
+    ingest: &Ingest,
+    hours: &BTreeMap<BucketStart, HourWeight>,
+    now_ms: i64,
+) -> Result<Vec<Portion>> {
+    let view = ingest.context.engine.live_view();
+    // As the store has it: a flush that did not come to its end may have listed buckets that memory
+    // does not know of. What lies there is joined, never replaced.
+    let listed = raw_of(&stored_list(&view).await?);
+    let mut taken: BTreeSet<Bucket> = ingest.buckets.retired().keys().copied().collect();
+    // What an interrupted job has written is dropped when another one begins.
+    let job = view.get(&key::maintenance_job()).await?;
+    let job = job.and_then(|job| maintenance_job::decode(&job).ok());
+    taken.extend(job.map(|job| job.target));
+    let placement = Placement {
+        listed: &listed,
+        taken: &taken,
+        now_ms,
+    };
+    Ok(placement.portions(hours))
+}
+
+/// What is written and made durable together.
 #[derive(Default)]
 struct Group {
-    hours: Vec<BucketStart>,
-    written: Vec<WrittenHour>,
+    written: Vec<WrittenHours>,
+    hours: usize,
     bytes: u64,
 }
 
 impl Group {
-    fn add(&mut self, hour: BucketStart, written: WrittenHour) {
+    fn add(&mut self, written: WrittenHours) {
         self.bytes += written.bytes;
-        self.hours.push(hour);
+        self.hours += written.hours.len();
         self.written.push(written);
     }
 
     fn is_full(&self) -> bool {
-        self.hours.len() >= GROUP_HOURS || self.bytes >= GROUP_BYTES
+        self.hours >= GROUP_HOURS || self.bytes >= GROUP_BYTES
     }
 
     async fn finish(self, ingest: &Arc<Ingest>, frozen: &mut FrozenHours) -> Result<()> {
-        finish_hours(ingest, self.written).await?;
-        for hour in self.hours {
-            if let Some(FrozenHour { cursor, .. }) = frozen.remove(&hour) {
-                ingest.head.flushed(FlushUnit::Hour(hour), cursor);
+        finish_hours(ingest, &self.written).await?;
+        for hour in self.written.iter().flat_map(|w| w.hours.iter()) {
+            if let Some(FrozenHour { cursor, .. }) = frozen.remove(hour) {
+                ingest.head.flushed(FlushUnit::Hour(*hour), cursor);
             }
-            ingest.quarantine.release(hour);
+            ingest.quarantine.release(*hour);
         }
         Ok(())
     }

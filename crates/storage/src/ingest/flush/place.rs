@@ -1,17 +1,23 @@
-//! Where an hour is written, and in which form.
+//! Where hours are written, which of them together, and in which form.
+//!
+//! ```text
+//! a bucket covers the hour  ─► that one: an hour joins its streams, a coarser bucket gets a part
+//! nothing is in the window  ─► one bucket for what is long over, as columns: the older the larger
+//! else                      ─► the bucket of the hour
+//! ```
 //!
 //! Holds always:
-//! - The list decides: the listed bucket that covers the hour, else the bucket of the hour itself.
-//!   A coarser bucket leaves the list only together with the coming of one that covers it, so an
-//!   hour never goes back to a bucket that was retired.
-//! - A coarse bucket gets late samples: streams behind its columns, and a note which hours they are
-//!   of.
-//! - Of a wide backfill a window that is long over, and of which nothing is listed, becomes one
-//!   bucket of the largest size at once. Each bucket is several files and entries of the manifest,
-//!   however small, so a bucket per hour of years would be more than the store can carry. All of
-//!   its samples are late ones, which a fold turns into columns.
+//! - The list decides: the listed bucket that covers the hour, else one that overlaps with none.
+//! - A bucket that was retired, or that a job has begun to build, is not written to.
+//! - A coarse bucket that is listed gets late samples: streams behind its columns, and a note which
+//!   hours they are of.
+//! - What is long over, and of which nothing is listed, becomes one bucket at once. Each bucket is
+//!   several files and entries of the manifest, however small, so a bucket per hour of years would
+//!   be more than the store can carry. Where series have many samples it is a smaller one, because
+//!   records are read whole.
+//! - Hours with the same target are written together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use icecore_model::{BucketSize, BucketStart, HOUR_MS};
@@ -20,63 +26,129 @@ use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series};
 
 use crate::buckets::{ladder, list};
 
-/// How long a window must have been over before a backfill makes one bucket of it. What comes late
-/// in the usual way is later by hours at most.
-const OVER_MS: i64 = 24 * HOUR_MS;
-
-/// Hours that are flushed together before they count as a wide backfill.
-const WIDE_HOURS: usize = 32;
-
-/// Hours that are flushed together, as far as that decides where they go.
+/// What an hour has, as far as that decides where it goes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Backfill {
-    /// Windows that ended before this become one bucket; `None`: no window does.
-    before_ms: Option<i64>,
+pub(super) struct HourWeight {
+    pub(super) series: u64,
+    pub(super) samples: u64,
 }
 
-impl Backfill {
-    pub(super) fn of(hours: impl Iterator<Item = BucketStart>, now_ms: i64) -> Self {
-        let before_ms = now_ms.saturating_sub(OVER_MS);
-        let old = hours.filter(|hour| hour.end_ms(BucketSize::HOUR) <= before_ms);
-        Self {
-            before_ms: (old.count() >= WIDE_HOURS).then_some(before_ms),
+/// Hours that are written to one bucket, with one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Portion {
+    /// `None`: there is no bucket that could be written to now.
+    pub(super) target: Option<FlushTarget>,
+    /// Ascending.
+    pub(super) hours: Vec<BucketStart>,
+}
+
+/// What decides where hours go.
+pub(super) struct Placement<'l> {
+    /// The listed raw buckets.
+    pub(super) listed: &'l BTreeSet<Bucket>,
+    /// Buckets that are not listed and must not be written to.
+    pub(super) taken: &'l BTreeSet<Bucket>,
+    pub(super) now_ms: i64,
+}
+
+impl Placement<'_> {
+    /// Which hours are written together, and where, oldest first.
+    pub(super) fn portions(&self, hours: &BTreeMap<BucketStart, HourWeight>) -> Vec<Portion> {
+        let mut portions: Vec<Portion> = Vec::new();
+        for hour in hours.keys().copied() {
+            let target = self.target(hour, hours);
+            match portions.last_mut() {
+                Some(last) if last.target == target && target.is_some() => last.hours.push(hour),
+                _ => portions.push(Portion {
+                    target,
+                    hours: vec![hour],
+                }),
+            }
         }
+        portions
     }
 
-    /// The window of an hour, if it is to become one bucket.
-    fn window(self, hour: Bucket, listed: &BTreeSet<Bucket>) -> Option<Bucket> {
-        let size = ladder::largest();
+    fn target(
+        &self,
+        start: BucketStart,
+        hours: &BTreeMap<BucketStart, HourWeight>,
+    ) -> Option<FlushTarget> {
+        let hour = Bucket::hour(start);
+        if let Some(bucket) = list::largest_covering(self.listed, hour) {
+            return Some(FlushTarget {
+                bucket,
+                listed: true,
+            });
+        }
+        let is_free =
+            |bucket: &Bucket| !self.taken.contains(bucket) && self.is_empty_window(*bucket);
+        let windows = windows_by_age(start, self.now_ms);
+        let mut made = windows.filter(|window| is_free(window) && is_narrow(*window, hours));
+        let bucket = made.next().or_else(|| Some(hour).filter(is_free))?;
+        Some(FlushTarget {
+            bucket,
+            listed: false,
+        })
+    }
+
+    fn is_empty_window(&self, window: Bucket) -> bool {
+        list::inside(self.listed, window).is_empty()
+    }
+}
+
+/// The windows around an hour that are over for long enough to become one bucket, the largest
+/// first.
+fn windows_by_age(hour: BucketStart, now_ms: i64) -> impl Iterator<Item = Bucket> {
+    ladder::backfilled().filter_map(move |(size, closed_ms)| {
         let start = size.bucket_of(hour.start_ms())?;
         let window = Bucket { size, start };
-        let over = self.before_ms.is_some_and(|ms| window.end_ms() <= ms);
-        (over && list::inside(listed, window).is_empty()).then_some(window)
+        (window.end_ms() <= now_ms.saturating_sub(closed_ms)).then_some(window)
+    })
+}
+
+/// The bucket that an hour belongs to by its age alone: hours of one are best flushed together.
+pub(crate) fn window_of(hour: BucketStart, now_ms: i64) -> Bucket {
+    let largest = windows_by_age(hour, now_ms).next();
+    largest.unwrap_or(Bucket::hour(hour))
+}
+
+/// Whether records of a window would be narrow, were all of its hours as those that are there. A
+/// bucket of the smallest size that lasts is always made.
+fn is_narrow(window: Bucket, hours: &BTreeMap<BucketStart, HourWeight>) -> bool {
+    if window.size <= ladder::lasting() {
+        return true;
     }
+    let mut all = HourWeight::default();
+    for weight in hours.range(window.hours()).map(|(_, weight)| weight) {
+        all.series += weight.series;
+        all.samples += weight.samples;
+    }
+    let window_hours = (window.size.duration_ms() / HOUR_MS) as u64;
+    let most = ladder::RECORD_SAMPLES_MAX.saturating_mul(all.series);
+    all.samples.saturating_mul(window_hours) <= most
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlushTarget {
-    /// The hour as a bucket: cursors are kept by hour.
-    pub(super) hour: Bucket,
-    /// Where its records go.
+    /// Where records go.
     pub(super) bucket: Bucket,
     /// Whether that bucket is listed: then records join what is there.
     pub(super) listed: bool,
 }
 
 impl FlushTarget {
-    pub(super) fn of(hour: BucketStart, listed: &BTreeSet<Bucket>, backfill: Backfill) -> Self {
-        let hour = Bucket::hour(hour);
-        let covering = list::largest_covering(listed, hour);
-        let made = || backfill.window(hour, listed).unwrap_or(hour);
-        Self {
-            hour,
-            bucket: covering.unwrap_or_else(made),
-            listed: covering.is_some(),
-        }
-    }
-
     fn is_coarse(self) -> bool {
         self.bucket.size > BucketSize::HOUR
+    }
+
+    /// Whether samples are written as columns: of a coarse bucket that is new.
+    pub(super) fn is_columns(self) -> bool {
+        self.is_coarse() && !self.listed
+    }
+
+    /// Whether samples come after the columns of a bucket.
+    pub(super) fn is_late(self) -> bool {
+        self.is_coarse() && self.listed
     }
 
     /// The value for a Gorilla stream.
@@ -97,83 +169,18 @@ impl FlushTarget {
         histogram_series::decode_coarse(stored).unwrap_or_default()
     }
 
-    /// Notes that the hour got samples after its bucket was built.
-    pub(super) fn note_late(self, meta: &mut BucketMeta) {
-        let hour = self.hour.start.minutes();
-        if let (true, Err(at)) = (self.is_coarse(), meta.dirty_hours.binary_search(&hour)) {
-            meta.dirty_hours.insert(at, hour);
+    /// Notes the hours that got samples after their bucket was built.
+    pub(super) fn note_late(self, hours: &[BucketStart], meta: &mut BucketMeta) {
+        if !self.is_late() {
+            return;
+        }
+        for hour in hours {
+            if let Err(at) = meta.dirty_hours.binary_search(&hour.minutes()) {
+                meta.dirty_hours.insert(at, hour.minutes());
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use icecore_model::MINUTE_MS;
-
-    fn bucket(exponent: u8, start: u32) -> Bucket {
-        Bucket {
-            size: BucketSize::from_exponent(exponent).unwrap(),
-            start: BucketStart(start),
-        }
-    }
-
-    #[test]
-    fn the_list_decides() {
-        let listed = BTreeSet::from([bucket(1, 0), bucket(3, 240), bucket(5, 960)]);
-        let check = |hour: u32, expected: Bucket, is_listed: bool| {
-            let place = FlushTarget::of(BucketStart(hour), &listed, Backfill::default());
-            assert_eq!((place.bucket, place.listed), (expected, is_listed));
-            assert_eq!(place.hour, bucket(1, hour));
-        };
-        check(0, bucket(1, 0), true);
-        check(60, bucket(1, 60), false);
-        check(240, bucket(3, 240), true);
-        check(420, bucket(3, 240), true);
-        check(480, bucket(1, 480), false);
-        check(960, bucket(5, 960), true);
-        check(1860, bucket(5, 960), true);
-        check(1920, bucket(1, 1920), false);
-    }
-
-    #[test]
-    fn late_hours_are_noted_once_and_in_order() {
-        let listed = BTreeSet::from([bucket(5, 960)]);
-        let mut meta = BucketMeta::default();
-        for hour in [1080, 960, 1080] {
-            FlushTarget::of(BucketStart(hour), &listed, Backfill::default()).note_late(&mut meta);
-        }
-        assert_eq!(meta.dirty_hours, [960, 1080]);
-        FlushTarget::of(BucketStart(0), &listed, Backfill::default()).note_late(&mut meta);
-        assert_eq!(
-            meta.dirty_hours,
-            [960, 1080],
-            "an hour bucket is never dirty"
-        );
-    }
-
-    #[test]
-    fn a_wide_backfill_makes_windows_of_what_nothing_is_listed_of() {
-        let hours = |from: u32, count: u32| (0..count).map(move |i| BucketStart(from + i * 60));
-        let now_ms = 960 * 1000 * MINUTE_MS;
-        let wide = Backfill::of(hours(960, 64), now_ms);
-        let listed = BTreeSet::from([bucket(1, 960 * 2 + 60), bucket(3, 960 * 3 + 240)]);
-        let check = |backfill: Backfill, hour: u32, expected: Bucket| {
-            let place = FlushTarget::of(BucketStart(hour), &listed, backfill);
-            assert_eq!((place.bucket, place.listed), (expected, false));
-        };
-        check(wide, 960, bucket(5, 960));
-        check(wide, 1860, bucket(5, 960));
-        // Something of the window is a bucket already, of an hour or of four.
-        check(wide, 960 * 2, bucket(1, 960 * 2));
-        check(wide, 960 * 3, bucket(1, 960 * 3));
-        check(wide, 960 * 4, bucket(5, 960 * 4));
-        // The window is not long over.
-        let day_ago = ((now_ms - OVER_MS) / MINUTE_MS) as u32 / 60 * 60;
-        check(wide, day_ago, bucket(1, day_ago));
-        let narrow = Backfill::of(hours(960, 31), now_ms);
-        check(narrow, 960, bucket(1, 960));
-        let recent = Backfill::of(hours(day_ago, 64), now_ms);
-        check(recent, 960, bucket(1, 960));
-    }
-}
+mod tests;

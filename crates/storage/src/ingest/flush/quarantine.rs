@@ -105,25 +105,33 @@ impl Quarantine {
         !hours.get(&hour).is_some_and(waits)
     }
 
-    /// Sets an hour aside, if it failed for a reason of its own; otherwise gives the cause back.
-    pub(super) fn take(&self, hour: BucketStart, cause: Error, now_ms: i64) -> Result<(), Error> {
+    /// Sets hours aside that were written together, if they failed for a reason of their own;
+    /// otherwise gives the cause back.
+    pub(super) fn take(
+        &self,
+        hours: &[BucketStart],
+        cause: Error,
+        now_ms: i64,
+    ) -> Result<(), Error> {
         if !is_its_own(&cause) {
             return Err(cause);
         }
-        let mut hours = self.0.write();
-        let entry = hours.entry(hour).or_insert(Entry {
-            cause: String::new(),
-            since_ms: now_ms,
-            attempts: 0,
-            next_try_ms: now_ms,
-        });
-        let wait = TRY_AGAIN.saturating_mul(1 << entry.attempts.min(16));
-        let wait = wait.min(TRY_AGAIN_MAX);
-        entry.attempts += 1;
-        entry.next_try_ms = now_ms + wait.as_millis() as i64;
-        entry.cause = cause.to_string();
-        let (start, attempts) = (time_of(hour), entry.attempts);
-        warn!(hour = start, attempts, wait_s = wait.as_secs(), %cause, "cannot flush hour: quarantined");
+        let mut entries = self.0.write();
+        for hour in hours {
+            let entry = entries.entry(*hour).or_insert(Entry {
+                cause: String::new(),
+                since_ms: now_ms,
+                attempts: 0,
+                next_try_ms: now_ms,
+            });
+            let wait = TRY_AGAIN.saturating_mul(1 << entry.attempts.min(16));
+            let wait = wait.min(TRY_AGAIN_MAX);
+            entry.attempts += 1;
+            entry.next_try_ms = now_ms + wait.as_millis() as i64;
+            entry.cause = cause.to_string();
+            let (start, attempts) = (time_of(*hour), entry.attempts);
+            warn!(hour = start, attempts, wait_s = wait.as_secs(), %cause, "cannot flush hour: quarantined");
+        }
         Ok(())
     }
 

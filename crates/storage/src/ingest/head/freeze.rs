@@ -61,7 +61,16 @@ pub(crate) struct Freeze {
     /// Counts from one.
     number: u64,
     hours: BTreeSet<BucketStart>,
+    /// How many samples the hours got since they were frozen last.
+    samples: BTreeMap<BucketStart, u64>,
     found: Mutex<BTreeMap<BucketStart, Vec<SeriesRef>>>,
+}
+
+impl Freeze {
+    /// How many samples an hour got since it was frozen last.
+    pub(crate) fn samples(&self, hour: BucketStart) -> u64 {
+        self.samples.get(&hour).copied().unwrap_or(0)
+    }
 }
 
 impl Head {
@@ -69,14 +78,17 @@ impl Head {
     /// whose samples are frozen. One freeze at a time: the caller holds the flush lock.
     pub(crate) fn begin_freeze(&self, hours: &BTreeSet<BucketStart>) -> (u64, Arc<Freeze>) {
         let mut sequencer = self.sequencer.lock();
+        let mut samples = BTreeMap::new();
         for hour in hours {
-            sequencer.open_hours.remove(hour);
+            let open = sequencer.open_hours.remove(hour);
+            samples.extend(open.map(|open| (*hour, open.samples)));
         }
         sequencer.frozen_hours.extend(hours);
         sequencer.freezes += 1;
         let freeze = Arc::new(Freeze {
             number: sequencer.freezes,
             hours: hours.clone(),
+            samples,
             found: Mutex::default(),
         });
         sequencer.freeze = Some(Arc::clone(&freeze));
@@ -101,11 +113,10 @@ impl Head {
             return;
         }
         page.frozen_by = freeze.number;
-        let wanted = |hour: BucketStart| freeze.hours.contains(&hour);
         let (mut change, mut frozen) = (0, Vec::new());
         let mut found: Vec<(BucketStart, SeriesRef)> = Vec::new();
         for (i, slot) in page.slots.iter_mut().enumerate() {
-            change += slot.freeze(&wanted, &mut frozen);
+            change += slot.freeze(&freeze.hours, &mut frozen);
             let series = SeriesRef(first + i as u32);
             found.extend(frozen.drain(..).map(|hour| (hour, series)));
         }

@@ -51,9 +51,10 @@ pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
 use label_order::Ranked;
 pub(crate) use label_table::SeriesLabels;
+pub(crate) use order::OpenUnits;
 pub(crate) use registry::{PAGE_SERIES, SERIES_REFS_MAX, SeriesRef};
 pub(crate) use replay::{ReplayedBlock, ReplayedSeries, UNDEFINED};
-pub(crate) use sequencer::{LiveHours, NotAdmitted, OpenHour, Sequencer};
+pub(crate) use sequencer::{LiveHours, NotAdmitted, Sequencer};
 pub(crate) use slot::{HourPart, Slot, overlay};
 pub(crate) use totals::{Totals, unix_seconds};
 
@@ -358,29 +359,31 @@ impl Head {
         }
     }
 
-    /// Visits the frozen part of an hour, series by series in the given order.
-    pub(crate) fn each_frozen<T>(
+    /// Copies the frozen parts of some hours, which are given in order, series by series in the
+    /// given order. Series without any are left out.
+    pub(crate) fn frozen(
         &self,
-        hour: BucketStart,
+        hours: &[BucketStart],
         series: impl Iterator<Item = SeriesRef>,
-        mut visit: impl FnMut(SeriesRef, &HourPart) -> T,
-    ) -> Vec<T> {
-        let mut visited = Vec::new();
-        for r in series {
-            let slots = self.page(r.0 as usize / PAGE_SERIES).lock();
-            if let Some(part) = slots[r.0 as usize % PAGE_SERIES].frozen(hour) {
-                visited.push(visit(r, &part));
-            }
-        }
-        visited
+    ) -> Vec<(SeriesRef, Vec<HourPart>)> {
+        let parts_of = |series: SeriesRef| {
+            let slots = self.page(series.0 as usize / PAGE_SERIES).lock();
+            let parts = slots[series.0 as usize % PAGE_SERIES].frozen(hours);
+            (!parts.is_empty()).then_some((series, parts))
+        };
+        series.filter_map(parts_of).collect()
     }
 
-    /// Forgets an hour that is now in its bucket.
-    pub(crate) fn drop_frozen(&self, hour: BucketStart, series: &[SeriesRef]) {
+    /// Forgets hours that are now in their bucket.
+    pub(crate) fn drop_frozen(&self, hours: &[BucketStart], series: &[SeriesRef]) {
         let mut change = 0;
         for r in series {
             let mut slots = self.page(r.0 as usize / PAGE_SERIES).lock();
-            change += slots[r.0 as usize % PAGE_SERIES].drop_frozen(hour);
+            let slot = &mut slots[r.0 as usize % PAGE_SERIES];
+            change += hours
+                .iter()
+                .map(|hour| slot.drop_frozen(*hour))
+                .sum::<isize>();
         }
         self.sample_bytes.fetch_add(change, Relaxed);
     }

@@ -13,8 +13,7 @@
 //!   backfill has a thousand hours of a series open: no append looks through all of them.
 //! - A histogram entry decides its timestamp: `Some` hides a float, `None` lets the float count.
 
-use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -308,11 +307,12 @@ impl Slot {
     /// Marks everything of the given hours as being flushed. Returns the hours that had something.
     pub(crate) fn freeze(
         &mut self,
-        hours: &dyn Fn(BucketStart) -> bool,
+        hours: &BTreeSet<BucketStart>,
         frozen: &mut Vec<BucketStart>,
     ) -> HeapChange {
         let mut change = 0;
-        if !self.open.is_empty() && !self.marks.has(OPEN_FROZEN) && hours(self.open_hour) {
+        if !self.open.is_empty() && !self.marks.has(OPEN_FROZEN) && hours.contains(&self.open_hour)
+        {
             if self.has_part(self.open_hour) {
                 change += self.seal_open();
             } else {
@@ -320,8 +320,17 @@ impl Slot {
                 frozen.push(self.open_hour);
             }
         }
-        for part in self.parts.iter_mut().flat_map(|parts| parts.iter_mut()) {
-            if !part.frozen && hours(part.hour) {
+        let (Some(first), Some(last)) = (hours.first(), hours.last()) else {
+            return change;
+        };
+        let Some(parts) = &mut self.parts else {
+            return change;
+        };
+        // A backfill has thousands of other hours.
+        let from = find(parts, *first, true).unwrap_or_else(|at| at);
+        let within = parts.range_mut(from..);
+        for part in within.take_while(|part| part.hour <= *last) {
+            if !part.frozen && hours.contains(&part.hour) {
                 part.frozen = true;
                 frozen.push(part.hour);
             }
@@ -329,14 +338,24 @@ impl Slot {
         change
     }
 
-    /// The part of an hour that is being flushed.
-    pub(crate) fn frozen(&self, hour: BucketStart) -> Option<Cow<'_, HourPart>> {
-        if self.marks.has(OPEN_FROZEN) && self.open_hour == hour {
-            return Some(Cow::Owned(self.open_as_part()));
+    /// Copies the parts of some hours, given in order, that are being flushed; oldest first.
+    pub(crate) fn frozen(&self, hours: &[BucketStart]) -> Vec<HourPart> {
+        let mut found = Vec::new();
+        let (Some(first), Some(last)) = (hours.first(), hours.last()) else {
+            return found;
+        };
+        let wanted = |hour: BucketStart| hours.binary_search(&hour).is_ok();
+        if let Some(parts) = &self.parts {
+            let from = find(parts, *first, true).unwrap_or_else(|at| at);
+            let within = parts.range(from..).take_while(|part| part.hour <= *last);
+            let frozen = within.filter(|part| part.frozen && wanted(part.hour));
+            found.extend(frozen.cloned());
         }
-        let parts = self.parts.as_ref()?;
-        let at = find(parts, hour, true).ok()?;
-        parts.get(at).map(Cow::Borrowed)
+        if self.marks.has(OPEN_FROZEN) && wanted(self.open_hour) {
+            let at = found.partition_point(|part: &HourPart| part.hour < self.open_hour);
+            found.insert(at, self.open_as_part());
+        }
+        found
     }
 
     /// Forgets the part of an hour that was flushed.

@@ -51,7 +51,7 @@ fn flush(head: &Head) {
     let open = head.sequencer.lock().open_hours.keys().copied().collect();
     let (_, freeze) = head.begin_freeze(&open);
     for (hour, series) in head.freeze(&freeze) {
-        head.drop_frozen(hour, &series);
+        head.drop_frozen(&[hour], &series);
     }
 }
 

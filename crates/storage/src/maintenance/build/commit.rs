@@ -80,6 +80,12 @@ pub(super) async fn commit(
     put_list(&mut batch, &listed, &replaced, now_ms);
     let written = writer.write(batch).await;
     committed(maintenance, written, target, &replaced, now_ms).await?;
+    let counts = &writer.job.counts;
+    let samples_per_series = counts.floats / counts.series.max(1);
+    maintenance
+        .buckets
+        .recent()
+        .note_samples(writer.job.target, samples_per_series);
     writer.make_durable().await?;
     failpoint::pass("coarsen.committed");
     Ok(())

@@ -280,26 +280,31 @@ async fn clear_dirty(
     Ok(true)
 }
 
-/// Finds out which coarse buckets hold late samples, as their metas say.
+/// Finds out which coarse buckets hold late samples, and how many their series have, as their metas
+/// say.
 pub(crate) async fn load_dirty(maintenance: &Maintenance) -> Result<()> {
     let listed = maintenance.buckets.listed().clone();
     let view = maintenance.context.engine.live_view();
     let coarse = listed
         .iter()
         .filter(|bucket| bucket.size > BucketSize::HOUR);
-    let reads = coarse.map(|bucket| note_if_dirty(maintenance, &view, *bucket));
+    let reads = coarse.map(|bucket| note_meta(maintenance, &view, *bucket));
     join_bounded(reads.collect(), CONCURRENT_METAS)
         .await
         .map(drop)
 }
 
-async fn note_if_dirty(maintenance: &Maintenance, view: &View, bucket: Bucket) -> Result<()> {
+async fn note_meta(maintenance: &Maintenance, view: &View, bucket: Bucket) -> Result<()> {
     // One that cannot be read is left alone: flushes into it, and `icecore check`, say so.
     if let Some(value) = view.get(&key::bucket_meta(bucket)).await?
         && let Ok(meta) = bucket_meta::decode(&value)
-        && !meta.dirty_hours.is_empty()
     {
-        maintenance.buckets.recent().note_dirty(bucket);
+        let recent = maintenance.buckets.recent();
+        if !meta.dirty_hours.is_empty() {
+            recent.note_dirty(bucket);
+        }
+        let series = u64::from(meta.next_series_id).max(1);
+        recent.note_samples(bucket, meta.float_samples / series);
     }
     Ok(())
 }

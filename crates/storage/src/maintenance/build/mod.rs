@@ -32,7 +32,6 @@ mod samples;
 mod series;
 mod series_map;
 mod sources;
-mod time_columns;
 mod verify;
 mod windows;
 mod writer;

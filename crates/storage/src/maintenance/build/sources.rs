@@ -69,7 +69,7 @@ pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
     if !ladder::is_target(target.size)
         || target.size.bucket_of(target.start_ms()) != Some(target.start)
     {
-        return refuse("it is not a window of 2, 4, 8 or 16 hours");
+        return refuse("it is not a window of 2, 4, 8, 16, 64 or 256 hours");
     }
     let mut sorted = sources.to_vec();
     sorted.sort_unstable_by_key(|source| (source.start, source.size));

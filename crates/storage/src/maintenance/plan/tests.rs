@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use icecore_model::BucketStart;
+use icecore_model::{BucketSize, BucketStart};
 use proptest::prelude::*;
 
 use super::*;
@@ -37,6 +37,7 @@ fn next(situation: &PlanInput<'_>) -> Option<CoarsenPlan> {
 struct World {
     buckets: BTreeSet<Bucket>,
     written_ms: BTreeMap<Bucket, i64>,
+    samples: BTreeMap<Bucket, u64>,
     busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
     delay_ms: i64,
@@ -48,6 +49,7 @@ impl World {
         Self {
             buckets,
             written_ms: BTreeMap::new(),
+            samples: BTreeMap::new(),
             busy_hours: BTreeSet::new(),
             now_ms: (now_hours * HOUR_MS as f64) as i64,
             delay_ms: HOUR_MS / 2,
@@ -64,6 +66,7 @@ impl World {
         PlanInput {
             buckets: &self.buckets,
             written_ms: &self.written_ms,
+            samples: &self.samples,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
             delay_ms: self.delay_ms,
@@ -77,6 +80,9 @@ impl World {
         while let Some(piece) = next(&self.situation()) {
             assert!(targets.len() < 10_000, "plans do not end");
             assert!(!self.buckets.contains(&piece.target), "built twice");
+            let samples = piece.sources.iter().filter_map(|s| self.samples.get(s));
+            let samples = samples.sum();
+            self.samples.insert(piece.target, samples);
             for source in &piece.sources {
                 assert!(self.buckets.remove(source), "{source} is not listed");
                 assert!(covers(piece.target, *source) && source.size < piece.target.size);
@@ -183,7 +189,8 @@ fn buckets_that_overlap_wait_until_they_are_mended() {
 /// Plans by looking at every bucket for every window.
 fn looking_at_everything(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
     let mut all: Vec<CoarsenPlan> = Vec::new();
-    for (size, sources_min) in ladder::windows(situation.everything) {
+    for rung in ladder::windows(situation.everything) {
+        let size = rung.size;
         let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
         for source in situation.buckets.iter().filter(|b| b.size < size) {
             let start = size.bucket_of(source.start_ms()).unwrap();
@@ -204,8 +211,12 @@ fn looking_at_everything(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
         };
         for (target, mut sources) in windows {
             sources.sort_by_key(|source| source.start);
-            let ready = sources.len() >= sources_min
+            let samples = |b: &Bucket| situation.samples.get(b).copied().unwrap_or(0);
+            let samples: u64 = sources.iter().map(samples).sum();
+            let ready = sources.len() >= rung.sources_min
                 && target.end_ms() <= quiet_since
+                && target.end_ms() + rung.closed_ms <= situation.now_ms
+                && (size <= bucket(16, 0).size || samples <= ladder::RECORD_SAMPLES_MAX)
                 && !busy(&target)
                 && (situation.everything || !sources.iter().any(written))
                 && !situation.buckets.iter().any(|b| covers(*b, target))
@@ -226,16 +237,49 @@ fn ten_years_of_hours_are_planned_in_no_time() {
     let started = Instant::now();
     let pieces = waiting(&world.situation());
     let took = started.elapsed();
-    assert_eq!(pieces.len(), 87_600 / 16);
+    // Half a year ago ends what becomes 256 h, a month ago what becomes 64 h.
+    let of_size = |hours: u32| {
+        let size = bucket(hours, 0).size;
+        pieces
+            .iter()
+            .filter(|piece| piece.target.size == size)
+            .count()
+    };
+    let sizes = [256, 64, 16, 4].map(of_size);
+    assert_eq!(sizes, [325, 59, 39, 0]);
     assert!(took.as_millis() < 500, "{took:?}");
-    // The same when most of it is done and some hours were written again.
+    // The same when all of it is done and some hours were written again.
     let mut world = World::at(87_700.0, hours(87_584..87_600));
     world.buckets.extend((0..5474).map(|n| bucket(16, n * 16)));
     let started = Instant::now();
-    assert_eq!(waiting(&world.situation()).len(), 1);
+    assert_eq!(waiting(&world.situation()).len(), 325 + 59 + 1);
     assert!(list::overlaps(&world.buckets).is_empty());
     let took = started.elapsed();
     assert!(took.as_millis() < 100, "{took:?}");
+}
+
+#[test]
+fn old_windows_become_larger_where_records_stay_narrow() {
+    let listed: BTreeSet<Bucket> = (0..16).map(|n| bucket(16, n * 16)).collect();
+    let check = |days: f64, samples: u64, expected: &[u32]| {
+        let mut world = World::at(256.0 + days * 24.0, listed.clone());
+        world.samples = listed.iter().map(|bucket| (*bucket, samples)).collect();
+        world.work_off();
+        let hours = |b: &Bucket| (b.size.duration_ms() / HOUR_MS) as u32;
+        assert_eq!(
+            world.buckets.iter().map(hours).collect::<Vec<_>>(),
+            expected
+        );
+    };
+    // At 15 s, at 5 s and at 1 s.
+    check(30.0, 3840, &[64; 4]);
+    check(29.9, 3840, &[16, 16, 16, 16, 64, 64, 64]);
+    check(180.0, 3840, &[256]);
+    check(180.0, 11_520, &[64; 4]);
+    check(180.0, 57_600, &[16; 16]);
+    // One bucket alone stays what it is.
+    let mut world = World::at(100_000.0, [bucket(16, 32)].into());
+    assert_eq!(world.work_off(), []);
 }
 
 /// Any list of buckets that do not overlap: each 16 h window is split at random.
@@ -266,6 +310,25 @@ fn split(
             split(start + hours / 2, hours / 2, choices, listed);
         }
     }
+}
+
+/// The same for windows of 256 h.
+fn wide_lists() -> impl Strategy<Value = BTreeSet<Bucket>> {
+    let window = prop::collection::vec(prop::bool::weighted(0.3), 600);
+    prop::collection::vec(window, 1..3).prop_map(|windows| {
+        let mut listed = BTreeSet::new();
+        for (i, choices) in windows.iter().enumerate() {
+            split(
+                i as u32 * 256,
+                256,
+                &mut choices.iter().copied(),
+                &mut listed,
+            );
+        }
+        // These sizes are for windows of rolled-up samples.
+        listed.retain(|bucket| ladder::is_raw(bucket.size));
+        listed
+    })
 }
 
 fn covered(buckets: &BTreeSet<Bucket>) -> BTreeSet<i64> {
@@ -311,5 +374,45 @@ proptest! {
         world.written_ms.clear();
         world.work_off();
         prop_assert!(world.buckets.iter().all(|b| b.size.exponent() == 5));
+    }
+
+    #[test]
+    fn old_data_is_in_few_buckets_that_never_overlap(
+        buckets in wide_lists(),
+        now_hours in 0.0..9000.0f64,
+        busy in prop::collection::btree_set(0u32..512, 0..2),
+        dense in prop::collection::btree_set(0u32..512, 0..20),
+        everything: bool,
+    ) {
+        let mut world = World::at(now_hours, buckets.clone());
+        world.everything = everything;
+        world.busy_hours = busy.iter().map(|hour| BucketStart(hour * HOUR)).collect();
+        let dense = dense.iter().map(|hour| (bucket(16, hour / 16 * 16), 40_000));
+        world.samples = dense.collect();
+        let expected = waiting(&world.situation());
+        prop_assert_eq!(&expected, &looking_at_everything(&world.situation()));
+        let targets = world.work_off();
+        prop_assert!(covered(&world.buckets).is_superset(&covered(&buckets)));
+        let hours: usize = world
+            .buckets
+            .iter()
+            .map(|bucket| (bucket.size.duration_ms() / HOUR_MS) as usize)
+            .sum();
+        prop_assert_eq!(hours, covered(&world.buckets).len(), "buckets overlap");
+        for target in &targets {
+            prop_assert!(ladder::is_raw(target.size));
+            prop_assert!(!world.busy_hours.iter().any(|hour| holds(*target, *hour)));
+            let age_hours = (world.now_ms - target.end_ms()) / HOUR_MS;
+            prop_assert!(target.size.exponent() < 7 || age_hours >= 30 * 24);
+            prop_assert!(target.size.exponent() < 9 || age_hours >= 180 * 24);
+        }
+        world.now_ms += 9000 * HOUR_MS;
+        world.busy_hours.clear();
+        world.samples.clear();
+        world.work_off();
+        for window in 0..2 {
+            let of_window = |b: &&Bucket| covers(bucket(256, window * 256), **b);
+            prop_assert!(world.buckets.iter().filter(of_window).count() <= 1);
+        }
     }
 }

@@ -88,8 +88,8 @@ async fn what_this_program_does_not_know_stays() {
     let world = World::new();
     let db = world.open().await;
     let start = 60u32.to_be_bytes();
-    // Another version, no record type, an annotation, an event, a bucket of 256 h.
-    let unknown: Vec<Bytes> = [[2, 0x51], [1, 0x01], [1, 0xD1], [1, 0xE0], [1, 0x59]]
+    // Another version, no record type, an annotation, an event, a bucket of 8 192 h.
+    let unknown: Vec<Bytes> = [[2, 0x51], [1, 0x01], [1, 0xD1], [1, 0xE0], [1, 0x5E]]
         .into_iter()
         .map(|begin| [&begin[..], &start, b"rest"].concat().into())
         .collect();

@@ -17,13 +17,18 @@ fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
         .collect()
 }
 
-/// Writes and flushes them as if they had come hour by hour: many that are flushed together would
-/// be large buckets at once.
-async fn write_hours(db: &Database, hours: std::ops::Range<i64>) {
+/// Writes and flushes them at their time: what is long over would be large buckets at once.
+async fn write_hours(world: &World, db: &Database, hours: std::ops::Range<i64>) {
+    let now_ms = world.clock.now_ms();
     for first in hours.clone().step_by(16) {
+        let then_ms = WINDOW.start_ms() + (first + 16) * HOUR;
+        world
+            .clock
+            .advance(then_ms.min(now_ms) - world.clock.now_ms());
         write(db, &samples(first..hours.end.min(first + 16))).await;
         db.flush_buckets().await.unwrap();
     }
+    world.clock.advance(now_ms - world.clock.now_ms());
 }
 
 /// A bucket of any window, by hours after the begin of the usual one.
@@ -49,7 +54,7 @@ fn everything_that_is_closed_becomes_coarse() {
     let db = &process.db;
     // Three windows of 16 hours, and an open one of which six hours have ended: the clock stands at
     // T0 + 24 h, which is hour 38 of the first window.
-    process.run(write_hours(db, -20..39));
+    process.run(write_hours(&world, db, -20..39));
     let report = process.run(db.run_maintenance()).unwrap();
     let expected = [
         bucket(1, 38),
@@ -181,7 +186,7 @@ fn what_cannot_be_done_does_not_stop_the_rest() {
     let process = world.start();
     let db = &process.db;
     let hours = -64..24;
-    process.run(write_hours(db, hours.clone()));
+    process.run(write_hours(&world, db, hours.clone()));
     damage(&process, &key::bucket_meta(bucket_at(1, -63)));
     let report = process.run(db.run_maintenance()).unwrap();
     assert_eq!(
@@ -218,7 +223,7 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
     world.options.maintenance.enabled = true;
     let process = world.start();
     let db = &process.db;
-    process.run(write_hours(db, -64..16));
+    process.run(write_hours(&world, db, -64..16));
     let meta = key::bucket_meta(bucket_at(1, -63));
     let good = damage(&process, &meta);
     world.clock.advance(1_800_000);
@@ -253,7 +258,7 @@ fn a_deletion_goes_before_the_next_job() {
     let process = world.start();
     let db = process.db.clone();
     process.run(async {
-        write_hours(&db, -16 * 40..16).await;
+        write_hours(&world, &db, -16 * 40..16).await;
         let run = tokio::spawn({
             let db = db.clone();
             async move { db.run_maintenance().await }

@@ -32,6 +32,7 @@ impl Run {
     pub(crate) fn new(settings: &Settings) -> Self {
         let mut world = World::new();
         settings.apply(&mut world.options);
+        world.clock.advance(settings.age_days * 24 * HOUR);
         let process = Some(world.start());
         Self {
             world,

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     batch_records: usize,
     batch_series: usize,
     chunk_cache_bytes: usize,
+    /// How long ago everything is that is written: flushes go to hours, or to coarse buckets.
+    pub(crate) age_days: i64,
 }
 
 impl Settings {
@@ -84,15 +86,27 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
         select(vec![4096, 1, 7]),
         select(vec![1024, 1, 2]),
         select(vec![128 << 20, 0, 6_000]),
+        select(vec![0, 0, 3, 50, 300]),
     )
         .prop_map(
-            |(epoch_bytes_max, flush_bytes, idle_s, batch_records, batch_series, cache)| Settings {
+            |(
                 epoch_bytes_max,
                 flush_bytes,
                 idle_s,
                 batch_records,
                 batch_series,
-                chunk_cache_bytes: cache,
+                cache,
+                age_days,
+            )| {
+                Settings {
+                    epoch_bytes_max,
+                    flush_bytes,
+                    idle_s,
+                    batch_records,
+                    batch_series,
+                    chunk_cache_bytes: cache,
+                    age_days,
+                }
             },
         )
 }
@@ -132,11 +146,13 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Hours around `T0` lie in two windows of 4 h and of 16 h.
 fn coarsen() -> impl Strategy<Value = Step> {
     let writes_max = prop_oneof![3 => Just(None), 1 => (0u64..12).prop_map(Some)];
-    (2..=5u8, 0..4i64, writes_max).prop_map(|(exponent, hour, writes_max)| Step::Coarsen {
-        exponent,
-        hour,
-        writes_max,
-    })
+    (select(vec![2u8, 3, 4, 5, 7, 9]), 0..4i64, writes_max).prop_map(
+        |(exponent, hour, writes_max)| Step::Coarsen {
+            exponent,
+            hour,
+            writes_max,
+        },
+    )
 }
 
 fn request(entries_max: usize) -> impl Strategy<Value = Vec<Entry>> {

@@ -1,10 +1,12 @@
 //! A flush cut off after any of its puts, then repeated, ends in the same records byte for byte.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::{BucketSize, BucketStart};
+use icecore_model::{BucketSize, BucketStart, Matcher};
 use icecore_records::ParsedKey;
+use icecore_storage::Deletion;
 use icecore_storage::testing::Hooks;
 use slatedb::object_store::memory::InMemory;
 
@@ -91,6 +93,16 @@ const PUTS_MIN: usize = 3;
 
 /// Cuts the flush of what the journal holds after each number of puts, until one is not cut.
 fn check_every_cut(journalled: &InMemory) -> InMemory {
+    check_every_cut_later(journalled, 0)
+}
+
+/// The same some days later.
+fn check_every_cut_later(journalled: &InMemory, days: i64) -> InMemory {
+    let world_of_small_steps = |store: InMemory| {
+        let world = world_of_small_steps(store);
+        world.clock.advance(days * 24 * HOUR);
+        world
+    };
     let world = world_of_small_steps(journalled.fork());
     let process = world.start();
     process.run(process.db.flush_buckets()).unwrap();
@@ -193,6 +205,64 @@ fn what_a_cut_flush_left_is_found_after_the_flush_of_another_hour() {
         process.run(process.db.flush_buckets()).unwrap();
         let found = process.run(read(&process.db, everything()));
         assert_eq!(found, expected, "cut after {cuts} puts");
+        if whole {
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts >= PUTS_MIN, "only {cuts} places to cut");
+}
+
+/// What is of long ago becomes a coarse bucket at once, or comes to one late.
+#[test]
+fn a_flush_of_long_ago_can_be_cut_anywhere() {
+    for (days, exponent) in [(3, 5), (50, 7), (300, 9)] {
+        let journalled = store_with_journal(&InMemory::new(), first_requests());
+        let flushed = check_every_cut_later(&journalled, days);
+        let journalled = store_with_journal(&flushed, late_requests());
+        let flushed = check_every_cut_later(&journalled, days);
+        let process = World::over(Arc::new(flushed)).start();
+        let listed = process.db.listed();
+        let size = BucketSize::from_exponent(exponent).unwrap();
+        assert!(
+            listed.iter().all(|bucket| bucket.size == size),
+            "{listed:?}"
+        );
+        let windows = [0, 1].map(|hour| size.bucket_of(T0 + hour * HOUR));
+        assert_eq!(listed.len(), BTreeSet::from(windows).len());
+    }
+}
+
+/// What a cut flush left of a coarse bucket is gone when the bucket is made.
+#[test]
+fn what_a_cut_flush_left_of_a_coarse_bucket_does_not_come_back() {
+    let mut cuts = 0;
+    loop {
+        let journalled = store_with_journal(&InMemory::new(), first_requests());
+        let world = world_of_small_steps(journalled);
+        world.clock.advance(300 * 24 * HOUR);
+        let process = world.start();
+        process.faults.power_off_after(cuts);
+        let flushed = process.run(process.db.flush_buckets());
+        let whole = flushed.is_ok() && !process.faults.is_off();
+        process.crash();
+        let process = world.start();
+        let mut expected = process.run(read(&process.db, everything()));
+        let first_hour = Deletion {
+            selectors: vec![vec![Matcher::equal("__name__", "m")]],
+            start_ms: T0,
+            end_ms: T0 + HOUR - 1,
+        };
+        process.run(process.db.delete_series(first_hour)).unwrap();
+        process.run(process.db.clean_tombstones()).unwrap();
+        for samples in expected.values_mut() {
+            samples.retain(|time, _| *time >= T0 + HOUR);
+        }
+        expected.retain(|_, samples| !samples.is_empty());
+        let found = process.run(read(&process.db, everything()));
+        assert_eq!(found, expected, "cut after {cuts} puts");
+        process.close();
+        world.check();
         if whole {
             break;
         }

@@ -66,13 +66,19 @@ fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
                         .map(|(hour, _)| *hour)
                         .collect();
                     let mut found = Vec::new();
-                    heap += slot.freeze(&|hour| wanted.contains(&hour), &mut found);
+                    heap += slot.freeze(&wanted, &mut found);
                     for hour in &found {
                         let (frozen, growing) = model.0.get_mut(hour).unwrap();
                         assert!(!growing.is_empty());
                         *frozen = Some(std::mem::take(growing));
                     }
                     found.sort_unstable();
+                    // Together they are found as they are one by one, oldest first.
+                    let all: Vec<BucketStart> = model.0.keys().copied().collect();
+                    let together = slot.frozen(&all);
+                    let together: Vec<BucketStart> = together.iter().map(|p| p.hour).collect();
+                    let alone = |hour: &&BucketStart| !slot.frozen(&[**hour]).is_empty();
+                    assert!(all.iter().filter(alone).eq(together.iter()));
                     let held = wanted.iter().filter(|hour| model.0[hour].0.is_some());
                     assert!(held.eq(found.iter()), "each that has something, once");
                 }
@@ -84,9 +90,9 @@ fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
                         .map(|(hour, _)| *hour)
                         .collect();
                     for hour in frozen {
-                        assert!(slot.frozen(hour).is_some());
+                        assert_eq!(slot.frozen(&[hour]).len(), 1);
                         heap += slot.drop_frozen(hour);
-                        assert!(slot.frozen(hour).is_none());
+                        assert!(slot.frozen(&[hour]).is_empty());
                         model.0.get_mut(&hour).unwrap().0 = None;
                     }
                 }
@@ -111,7 +117,8 @@ fn any_order_of_hours_freezes_and_flushes_holds_what_was_written() {
             for hour in model.0.keys() {
                 heap += slot.drop_frozen(*hour);
             }
-            heap += slot.freeze(&|_| true, &mut Vec::new());
+            let all = model.0.keys().copied().collect();
+            heap += slot.freeze(&all, &mut Vec::new());
         }
         assert!(slot.is_empty(), "seed {seed}");
         assert_eq!(slot.open.heap_bytes() as isize - empty, heap, "seed {seed}");

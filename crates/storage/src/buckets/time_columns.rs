@@ -36,7 +36,7 @@ const ONCE_MAX: usize = 1 << 18;
 const COLUMNS_BYTES_MAX: usize = 96 << 20;
 
 /// What a list of timestamps is recognised by; `None` where it is not worth sharing.
-pub(super) fn shareable(timestamps: &[i64]) -> Option<u128> {
+pub(crate) fn shareable(timestamps: &[i64]) -> Option<u128> {
     let worth_it = timestamps.len() >= SHARED_LEN_MIN && !is_regular(timestamps);
     worth_it.then(|| hash(timestamps))
 }
@@ -48,7 +48,7 @@ fn hash(timestamps: &[i64]) -> u128 {
 
 /// Where the timestamps of a series go.
 #[derive(Clone, Debug)]
-pub(super) enum TimesPlacement {
+pub(crate) enum TimesPlacement {
     Own,
     /// Into this column, which is to be written with the series.
     New(u32, Bytes, Arc<TimeList>),
@@ -63,7 +63,7 @@ enum Seen {
 }
 
 /// The lists that were seen, and the columns.
-pub(super) struct ColumnTable {
+pub(crate) struct ColumnTable {
     target: Bucket,
     seen: HashMap<u128, Seen>,
     /// Those seen once, oldest first; some of them are columns by now.
@@ -75,7 +75,7 @@ pub(super) struct ColumnTable {
 }
 
 impl ColumnTable {
-    pub(super) fn new(target: Bucket) -> Self {
+    pub(crate) fn new(target: Bucket) -> Self {
         Self {
             target,
             seen: HashMap::new(),
@@ -93,7 +93,7 @@ impl ColumnTable {
     }
 
     /// Decides about the next list, which [`shareable`] gave this hash.
-    pub(super) fn place(&mut self, hash: u128, timestamps: &[i64]) -> Result<TimesPlacement> {
+    pub(crate) fn place(&mut self, hash: u128, timestamps: &[i64]) -> Result<TimesPlacement> {
         match self.seen.get(&hash) {
             Some(Seen::Column(column)) => {
                 let list = &self.columns[*column as usize];
@@ -138,10 +138,10 @@ impl ColumnTable {
 }
 
 /// The columns that an interrupted job has written, with their hashes.
-pub(super) struct WrittenColumns(HashMap<u32, (u128, Arc<TimeList>)>);
+pub(crate) struct WrittenColumns(HashMap<u32, (u128, Arc<TimeList>)>);
 
 impl WrittenColumns {
-    pub(super) async fn read(view: &View, target: Bucket) -> Result<Self> {
+    pub(crate) async fn read(view: &View, target: Bucket) -> Result<Self> {
         let found = stored::all_columns(view, target).await?;
         let mut columns = HashMap::with_capacity(found.len());
         for (column, list) in found {
@@ -154,7 +154,7 @@ impl WrittenColumns {
 
     /// Decides once more about a record that is already written. Fails where another decision was
     /// made then: the job has to start over.
-    pub(super) fn replay(&self, table: &mut ColumnTable, id: u32, value: &Bytes) -> Result<()> {
+    pub(crate) fn replay(&self, table: &mut ColumnTable, id: u32, value: &Bytes) -> Result<()> {
         let target = table.target;
         let error = |cause: &str| {
             Error::Corrupt(format!("series {id} of the unfinished bucket {target}: {cause}").into())
