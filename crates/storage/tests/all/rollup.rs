@@ -29,7 +29,9 @@ pub(crate) fn policy(days: [i64; 3]) -> RetentionPolicy {
     policy_of(levels.map(|(level, days)| (level, days, ColumnSet::default_of(level))))
 }
 
-fn policy_of(levels: impl IntoIterator<Item = (Resolution, i64, ColumnSet)>) -> RetentionPolicy {
+pub(crate) fn policy_of(
+    levels: impl IntoIterator<Item = (Resolution, i64, ColumnSet)>,
+) -> RetentionPolicy {
     let level = |(resolution, days, columns)| Level {
         resolution,
         retain: Retention::For(days * DAY),
@@ -102,12 +104,21 @@ pub(crate) async fn select(
     choice: RollupChoice,
 ) -> Vec<SeriesSamples> {
     let fields = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
+    select_rolled(db, everything().matchers, range, (choice, fields)).await
+}
+
+pub(crate) async fn select_rolled(
+    db: &Database,
+    matchers: Vec<Matcher>,
+    range: (i64, i64),
+    (choice, fields): (RollupChoice, WindowFields),
+) -> Vec<SeriesSamples> {
     let selection = Selection {
         hints: SelectHints {
             rolled: RolledTime::Windows(choice, fields),
             ..SelectHints::default()
         },
-        ..selection(everything().matchers, range.0, range.1)
+        ..selection(matchers, range.0, range.1)
     };
     let mut stream = db.select(selection).await.unwrap();
     let mut all = Vec::new();
