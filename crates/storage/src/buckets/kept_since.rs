@@ -10,7 +10,7 @@ use icecore_model::rollup::Resolution;
 /// is left out of answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptSince {
-    /// Levels that are not kept forever. What is older is left out where a coarser level has it.
+    /// The levels of the policy. What is older is left out where a coarser level has it.
     pub(crate) levels: BTreeMap<Resolution, i64>,
     /// What is older is kept nowhere.
     pub(crate) all_ms: i64,
@@ -37,8 +37,8 @@ impl KeptSince {
             let since_ms = retain_ms.map(|retain_ms| this_hour_ms.saturating_sub(retain_ms));
             // The coarsest is the last.
             kept_since.all_ms = since_ms.unwrap_or(i64::MIN);
-            let known = since_ms.map(|since_ms| (level.resolution, since_ms));
-            kept_since.levels.extend(known);
+            let since_ms = kept_since.all_ms;
+            kept_since.levels.insert(level.resolution, since_ms);
         }
         kept_since
     }
@@ -48,5 +48,15 @@ impl KeptSince {
         self.levels
             .get(&resolution)
             .is_some_and(|since_ms| end_ms <= *since_ms)
+    }
+
+    /// Whether a level that lies between two others is kept for some of the time up to `end_ms`.
+    pub(crate) fn is_kept_between(
+        &self,
+        (finer, coarser): (Resolution, Resolution),
+        end_ms: i64,
+    ) -> bool {
+        let mut between = self.levels.range(finer..coarser);
+        between.any(|(level, since_ms)| *level > finer && end_ms > *since_ms)
     }
 }

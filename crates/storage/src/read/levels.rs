@@ -3,7 +3,8 @@
 //! Holds always:
 //! - A level counts for an hour when it has a bucket there in which the hour is up to date. Raw
 //!   counts where there is a raw bucket, or something in the head. A level of which something is
-//!   gone does not count, and one that is older than it is kept only where no coarser one counts.
+//!   gone does not count, and one that is older than it is kept only where no coarser one counts
+//!   that is as fine as the policy says.
 //! - Where several count, the coarsest that the selection prefers is read, if it has what is needed
 //!   of windows, else the finest. A level that the selection excludes is never read.
 //! - Borders lie on the borders of hours, or of the widest windows where those are wider: no window
@@ -172,8 +173,10 @@ impl Cover<'_> {
         let raw = has_raw.then_some((Resolution::RAW, true));
         let existing = raw.into_iter().chain(rolled);
         let mut existing: Vec<_> = existing.filter(|(r, _)| is_whole(*r)).collect();
-        while let [(finest, _), _, ..] = existing[..]
+        // What waits to be culled still stands in for a level that is not made yet, or made again.
+        while let [(finest, _), (next, _), ..] = existing[..]
             && self.kept_since.is_older(finest, end_ms)
+            && !self.kept_since.is_kept_between((finest, next), end_ms)
         {
             existing.remove(0);
         }
