@@ -17,6 +17,8 @@ mod layout;
 mod model;
 
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use icecore_model::retention::{ColumnSet, RetentionPolicy};
@@ -27,7 +29,7 @@ use icecore_storage::{Clock, Database, Deletion};
 
 use crate::faults::Dice;
 use crate::process::{Process, World};
-use crate::rollup::{DAY, FIVE, HOURLY, RAW, START, policy, policy_of, world};
+use crate::rollup::{DAY, FIVE, HOURLY, RAW, START, policy, policy_of, set_clock, world};
 use crate::rollup_histograms::Value;
 use crate::support::{HOUR, raw};
 use answers::{Compared, Question};
@@ -36,7 +38,18 @@ use model::{Kind, Model, Promises, Series, Shape};
 /// Samples of one request at most.
 const REQUEST_MAX: usize = 20_000;
 
+/// Together about 60 s on two cores.
+const SEEDS: u64 = 3;
+const RUNS_AT_ONCE: usize = 3;
+
+/// From one put at which a run is killed to the next.
+const STRIDE: usize = 7;
+
+/// Fewest puts of a run that has something of everything to do.
+const PUTS_MIN: usize = 50;
+
 /// What is simulated.
+#[derive(Clone)]
 struct Scale {
     days: i64,
     /// `(series, ms from sample to sample)`; floats and then native histograms.
@@ -74,7 +87,7 @@ impl Scale {
             None,
         ];
         Self {
-            days: 100,
+            days: 60,
             floats: vec![(18, 300_000), (2, 60_000)],
             histograms: (4, 300_000),
             policies,
@@ -204,6 +217,25 @@ impl Year {
         }
     }
 
+    /// The same with a store of its own, in a process of its own.
+    fn fork(&self) -> Self {
+        let mut world = World::over(Arc::new(self.world.memory().fork()));
+        world.options = self.world.options.clone();
+        set_clock(&world, self.now_ms());
+        let mut fork = Self {
+            world,
+            process: None,
+            model: self.model.clone(),
+            policy: self.policy.clone(),
+            dice: self.dice.clone(),
+            scale: self.scale.clone(),
+            counts: Counts::default(),
+            started_ms: self.now_ms(),
+        };
+        fork.start();
+        fork
+    }
+
     /// Whether the clock of retention, which is behind after a restart, is right again.
     fn has_caught_up(&self) -> bool {
         self.now_ms() - self.started_ms >= DAY
@@ -224,6 +256,11 @@ impl Year {
         // As often after one put as after a hundred.
         let power = self.dice.below(5) as u32;
         let puts = self.dice.below(4u64.pow(power)) as usize;
+        self.do_until_put(puts, work)
+    }
+
+    /// The same with the number of puts after which the power goes off.
+    fn do_until_put(&mut self, puts: usize, work: impl AsyncFnOnce(&Database)) -> bool {
         let process = self.process.take().unwrap();
         process.faults.power_off_after(puts);
         let done = process.run(async {
@@ -244,13 +281,18 @@ impl Year {
         done
     }
 
+    /// Time passes, and what belongs to it is written.
+    fn live(&mut self, hours: i64) {
+        self.world.clock.advance(hours * HOUR);
+        self.hold_policy();
+        self.write_regular();
+    }
+
     fn step(&mut self) {
         self.counts.steps += 1;
         let (from, to) = self.scale.step_hours;
         let hours = from + self.dice.below(to - from);
-        self.world.clock.advance(hours as i64 * HOUR);
-        self.hold_policy();
-        self.write_regular();
+        self.live(hours as i64);
         if self.chance(60) {
             for _ in 0..=self.dice.below(6) {
                 self.write_late();
@@ -568,18 +610,91 @@ fn simulate(scale: Scale, seed: u64) {
 
 #[test]
 fn a_year_passes() {
-    let is_full = std::env::var("ICECORE_YEAR").is_ok_and(|scale| scale == "full");
-    let seeds = match number("ICECORE_YEAR_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ICECORE_YEAR_SEEDS").unwrap_or(1),
+    let seeds: Vec<u64> = match number("ICECORE_YEAR_SEED") {
+        Some(seed) => vec![seed],
+        None if is_full() => vec![0],
+        None => (0..number("ICECORE_YEAR_SEEDS").unwrap_or(SEEDS)).collect(),
     };
-    for seed in seeds {
-        let scale = if is_full {
+    // Much of a run is waiting for the compactor, so several share the cores.
+    each_at_once(seeds, |seed| {
+        let scale = if is_full() {
             Scale::full()
         } else {
             Scale::small()
         };
         let passed = std::panic::catch_unwind(|| simulate(scale, seed));
         assert!(passed.is_ok(), "ICECORE_YEAR_SEED={seed} fails");
+    });
+}
+
+/// A run with something to do for every job is killed at its first put, its second, and so on: all
+/// questions get the same answers, and the next run does the rest.
+#[test]
+fn a_run_may_be_killed_at_every_put() {
+    let mut year = Year::new(
+        Scale {
+            floats: vec![(4, 300_000)],
+            histograms: (3, 600_000),
+            ..Scale::small()
+        },
+        7,
+    );
+    year.live(11 * 24);
+    year.maintain();
+    year.live(6 * 24);
+    for _ in 0..20 {
+        year.write_late();
     }
+    year.delete();
+    year.delete();
+    year.live(2 * 24);
+    year.process.take().unwrap().crash();
+    let year = &year;
+    // Every put in the full version.
+    let stride = if is_full() { 1 } else { STRIDE };
+    let puts = std::sync::atomic::AtomicUsize::new(0);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    each_at_once((0..RUNS_AT_ONCE as u64).collect(), |worker| {
+        while !is_over.load(Relaxed) {
+            let puts = puts.fetch_add(stride, Relaxed) + worker as usize % stride;
+            let mut fork = year.fork();
+            // The clock of retention has to catch up.
+            fork.world.clock.advance(DAY);
+            fork.hold_policy();
+            let whole = fork.do_until_put(puts, async |db| {
+                let _ = db.run_maintenance().await;
+            });
+            is_over.fetch_or(whole, Relaxed);
+            for _ in 0..4 {
+                fork.ask(&format!("killed at put {puts}"));
+            }
+            if puts % (4 * stride) < stride {
+                fork.world.clock.advance(DAY);
+                fork.hold_policy();
+                fork.maintain();
+                fork.check_store();
+            }
+        }
+    });
+    let puts = puts.load(Relaxed);
+    assert!(puts > PUTS_MIN, "only {puts} puts");
+    eprintln!("a run was killed at about {puts} puts, in strides of {stride}");
+}
+
+fn is_full() -> bool {
+    std::env::var("ICECORE_YEAR").is_ok_and(|scale| scale == "full")
+}
+
+/// Does something with each of them, a few at a time.
+fn each_at_once(all: Vec<u64>, work: impl Fn(u64) + Sync) {
+    let left = Mutex::new(all);
+    std::thread::scope(|scope| {
+        for _ in 0..RUNS_AT_ONCE {
+            scope.spawn(|| {
+                while let Some(next) = { left.lock().unwrap().pop() } {
+                    work(next);
+                }
+            });
+        }
+    });
 }

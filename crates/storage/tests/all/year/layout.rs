@@ -31,7 +31,9 @@ pub(super) fn check(db: &Database, policy: Option<&RetentionPolicy>, now_ms: i64
     };
     let listed = listed(db);
     let largest = listed.iter().map(|(_, bucket)| bucket.size.duration_ms());
-    let unit_ms = largest.max().unwrap_or(0).max(128 * HOUR);
+    // A third level of windows gets buckets of this size, and raw samples wait for them.
+    let third_ms = if policy.levels().len() > 3 { 1024 } else { 128 } * HOUR;
+    let unit_ms = largest.max().unwrap_or(0).max(third_ms);
     let status = db.maintenance_status();
     for (resolution, bucket) in listed {
         // A level that is not named goes with the next finer one.
@@ -48,7 +50,7 @@ pub(super) fn check(db: &Database, policy: Option<&RetentionPolicy>, now_ms: i64
         });
         assert!(
             bucket.end_ms() > kept_ms || is_kept_back,
-            "{resolution} {bucket} ended {} h ago and is kept for {} h: {:?}",
+            "{resolution} {bucket} ended {} h ago and is kept for {} h: {:?} {policy:?}",
             (now_ms - bucket.end_ms()) / HOUR,
             retain_ms / HOUR,
             status.kept_back
