@@ -144,6 +144,7 @@ struct Counts {
     refused: usize,
     deletions: usize,
     policies: usize,
+    jumps: usize,
     checks: usize,
     rolled_up: usize,
     culled: usize,
@@ -159,8 +160,10 @@ struct Year {
     dice: Dice,
     scale: Scale,
     counts: Counts,
-    /// When the process was started.
-    started_ms: i64,
+    /// How far the clock of the machine is ahead of the time.
+    ahead_ms: i64,
+    /// When the clock of retention is right, as far as that is known.
+    right_ms: i64,
 }
 
 impl Year {
@@ -180,14 +183,15 @@ impl Year {
             dice: Dice(seed),
             scale,
             counts: Counts::default(),
-            started_ms: START,
+            ahead_ms: 0,
+            right_ms: START,
         };
         year.start();
         year
     }
 
     fn now_ms(&self) -> i64 {
-        self.world.clock.now_ms()
+        self.world.clock.now_ms() - self.ahead_ms
     }
 
     fn process(&self) -> &Process {
@@ -204,7 +208,7 @@ impl Year {
 
     fn start(&mut self) {
         self.process = Some(self.world.start());
-        self.started_ms = self.now_ms();
+        self.right_ms = self.right_ms.max(self.now_ms() + DAY);
         self.counts.restarts += 1;
         self.hold_policy();
     }
@@ -213,7 +217,8 @@ impl Year {
     fn hold_policy(&mut self) {
         self.db().set_retention(self.policy.clone());
         if let Some(policy) = &self.policy {
-            self.model.promises.hold(policy, self.world.clock.now_ms());
+            let now_ms = self.world.clock.now_ms() - self.ahead_ms;
+            self.model.promises.hold(policy, now_ms);
         }
     }
 
@@ -230,7 +235,8 @@ impl Year {
             dice: self.dice.clone(),
             scale: self.scale.clone(),
             counts: Counts::default(),
-            started_ms: self.now_ms(),
+            ahead_ms: 0,
+            right_ms: self.now_ms(),
         };
         fork.start();
         fork
@@ -238,7 +244,7 @@ impl Year {
 
     /// Whether the clock of retention, which is behind after a restart, is right again.
     fn has_caught_up(&self) -> bool {
-        self.now_ms() - self.started_ms >= DAY
+        self.ahead_ms == 0 && self.now_ms() >= self.right_ms
     }
 
     fn restart(&mut self) {
@@ -306,6 +312,9 @@ impl Year {
         }
         if self.chance(15) {
             self.restart();
+        }
+        if self.chance(5) {
+            self.jump();
         }
         if self.chance(25) {
             let whole = self.do_until_killed(async |db| {
@@ -419,7 +428,7 @@ impl Year {
         }
     }
 
-    /// Whole hours of some series, so that it does not matter whether samples or windows go.
+    /// Some hours of some series, whole or not.
     fn delete(&mut self) {
         let (first, last) = (START / HOUR, self.model.written.end / HOUR);
         let hours = (last - first).max(1) as u64;
@@ -429,6 +438,11 @@ impl Year {
         if from >= to {
             return;
         }
+        let mut range = from * HOUR..to * HOUR;
+        if self.chance(40) {
+            range.start += self.dice.below(HOUR as u64 / 2) as i64;
+            range.end -= self.dice.below(HOUR as u64 / 2) as i64;
+        }
         let series = self.some_series();
         let names: Vec<&str> = series
             .iter()
@@ -437,8 +451,8 @@ impl Year {
         let matcher = Matcher::new(MatchOp::Regex, "series", names.join("|")).unwrap();
         let deletion = Deletion {
             selectors: vec![vec![matcher]],
-            start_ms: from * HOUR,
-            end_ms: to * HOUR - 1,
+            start_ms: range.start,
+            end_ms: range.end - 1,
         };
         if self.chance(30) {
             let sent = deletion.clone();
@@ -450,7 +464,7 @@ impl Year {
             .run(self.db().delete_series(deletion))
             .unwrap();
         for at in series {
-            self.model.series[at].delete(from * HOUR..to * HOUR);
+            self.model.series[at].delete(range.clone());
         }
         self.counts.deletions += 1;
         self.ask(&format!("hours {from} to {to} deleted"));
@@ -473,9 +487,48 @@ impl Year {
         self.ask("another policy");
     }
 
-    /// A run that comes to its end, and what it leaves.
+    /// Somebody sets the clock, and notices it a run later.
+    fn jump(&mut self) {
+        let days = 1 + self.dice.below(20) as i64;
+        let by_ms = if self.chance(50) {
+            days * DAY
+        } else {
+            -days * DAY
+        };
+        self.world.clock.jump(by_ms);
+        self.ahead_ms = by_ms;
+        self.counts.jumps += 1;
+        if self.chance(30) {
+            self.restart();
+        }
+        self.hold_policy();
+        self.maintain();
+        self.ask("the clock is wrong");
+        self.world.clock.jump(-by_ms);
+        self.ahead_ms = 0;
+        // It catches up ten times as fast as time passes.
+        self.right_ms = self.now_ms() + 3 * DAY;
+        self.hold_policy();
+    }
+
+    /// A run that comes to its end, and what it leaves. Meanwhile questions are asked.
     fn maintain(&mut self) {
-        let report = self.process().run(self.db().run_maintenance()).unwrap();
+        let count = self.dice.below(4);
+        let questions: Vec<Question> = (0..count).flat_map(|_| self.questions()).collect();
+        let (report, compared) = self.process().run(async {
+            let asking = async {
+                let mut all = Compared::default();
+                for question in &questions {
+                    let what = format!("in a run, hour {}", self.now_ms() / HOUR);
+                    all.add(answers::compare(self.db(), &self.model, question, &what).await);
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                all
+            };
+            tokio::join!(self.db().run_maintenance(), asking)
+        });
+        self.counts.compared.add(compared);
+        let report = report.unwrap();
         assert_eq!(report.skipped, [], "nothing fails");
         self.counts.runs += 1;
         self.counts.rolled_up += report.rolled_up;
@@ -492,30 +545,40 @@ impl Year {
     /// The store from outside, after a run.
     fn check_store(&mut self) {
         self.counts.checks += 1;
+        // Whoever read during the last one may have kept something.
+        let report = self.process().run(self.db().run_maintenance()).unwrap();
+        assert_eq!(report.skipped, []);
         layout::no_orphans(&self.world, self.process());
         self.world.check();
     }
 
-    /// Asks the questions of a step.
-    fn ask(&mut self, when: &str) {
+    /// One for samples, one for windows of 5 minutes and one for those of an hour.
+    fn questions(&mut self) -> Vec<Question> {
         let gone = self.model.promises.gone_ms();
         let first = gone.max(START).div_euclid(HOUR);
         let last = self.now_ms().div_euclid(HOUR) + 1;
-        for (step_ms, hours_max) in [(0, 100), (HOUR / 2, 200), (HOUR, 1500)] {
+        let lean = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
+        let steps = [(0, 100), (HOUR / 2, 200), (HOUR, 1500)];
+        let question = |(step_ms, hours_max)| {
             let from = first + self.dice.below((last - first).max(1) as u64) as i64;
             let to = (from + 1 + self.dice.below(hours_max) as i64).min(last);
-            let lean = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
-            let question = Question {
+            Question {
                 series: self.some_series(),
                 hours: (from, to.max(from + 1)),
                 step_ms,
                 fields: [lean, WindowFields::ALL][self.dice.below(2) as usize],
-            };
-            let what = format!("{when}, hour {}", self.now_ms() / HOUR);
+            }
+        };
+        steps.into_iter().map(question).collect()
+    }
+
+    /// Asks the questions of a step.
+    fn ask(&mut self, when: &str) {
+        let what = format!("{when}, hour {}", self.now_ms() / HOUR);
+        for question in self.questions() {
             let asking = answers::compare(self.db(), &self.model, &question, &what);
             let compared = self.process().run(asking);
-            self.counts.compared.samples += compared.samples;
-            self.counts.compared.windows += compared.windows;
+            self.counts.compared.add(compared);
         }
         if self.chance(10) {
             let series = self.some_series();

@@ -52,6 +52,13 @@ pub(super) struct Compared {
     pub(super) windows: usize,
 }
 
+impl Compared {
+    pub(super) fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.windows += other.windows;
+    }
+}
+
 /// Asks, and compares. `what` says when, for the report.
 pub(super) async fn compare(
     db: &Database,
@@ -79,7 +86,7 @@ pub(super) async fn compare(
         let context = format!("{what}, {name}, {question:?}, {levels:?}");
         if question.step_ms == 0 {
             check_promises(model, &levels, &samples, &context);
-            left.insert(name, left_of(&levels, &samples));
+            left.insert(name, left_of(series, &levels, &samples));
         }
         let Some(found) = found.get(name) else {
             let first = samples.first();
@@ -94,10 +101,10 @@ pub(super) async fn compare(
             .collect();
         assert_same(&raw, &expected, &context);
         compared.samples += raw.len();
-        compared.windows += compare_windows(found, &samples, from, &context);
+        compared.windows += compare_windows(found, (series, &samples), from, &context);
     }
     if question.step_ms == 0 {
-        compare_left(db, matchers, (from, end - 1), left, what).await;
+        compare_left(db, model, matchers, (from, end - 1), left, what).await;
     }
     compared
 }
@@ -182,10 +189,11 @@ fn told(columns: &WindowColumns) -> impl Iterator<Item = Told> {
 
 fn compare_windows(
     found: &SeriesSamples,
-    samples: &[(i64, Value)],
+    (series, samples): (&Series, &[(i64, Value)]),
     from: i64,
     context: &str,
 ) -> usize {
+    let is_sure = |start_ms: i64| start_ms >= from && !series.is_ragged(start_ms);
     let Some(rolled) = &found.rolled else {
         return 0;
     };
@@ -197,8 +205,9 @@ fn compare_windows(
         let inside = inside.map(|(time, value)| (*time, value));
         let (floats, histograms) = windows_of(inside, segment.resolution);
         let expected = WindowColumns::from_windows(&floats, columns.fields);
-        let expected: Vec<Told> = told(&expected).collect();
-        let windows = told(columns).filter(|window| window.start_ms >= from);
+        let expected = told(&expected).filter(|window| is_sure(window.start_ms));
+        let expected: Vec<Told> = expected.collect();
+        let windows = told(columns).filter(|window| is_sure(window.start_ms));
         let windows: Vec<Told> = windows.collect();
         let same = windows
             .iter()
@@ -214,8 +223,11 @@ fn compare_windows(
             expected.len(),
         );
         let of_histograms = rolled.histograms.get(at).map_or(&[][..], Vec::as_slice);
-        let first = of_histograms.partition_point(|window| window.start_ms < from);
-        let of_histograms = &of_histograms[first..];
+        let sure = |windows: &[HistogramWindow]| -> Vec<HistogramWindow> {
+            let sure = windows.iter().filter(|window| is_sure(window.start_ms));
+            sure.cloned().collect()
+        };
+        let (of_histograms, histograms) = (sure(of_histograms), sure(&histograms));
         let is_other = |(a, b): &(&HistogramWindow, &HistogramWindow)| a != b;
         let other = of_histograms.iter().zip(&histograms).find(is_other);
         assert!(
@@ -230,7 +242,7 @@ fn compare_windows(
 }
 
 /// The samples that are left of a series for those who know nothing of windows, markers left out.
-fn left_of(levels: &Levels, samples: &[(i64, Value)]) -> BTreeMap<i64, Value> {
+fn left_of(series: &Series, levels: &Levels, samples: &[(i64, Value)]) -> BTreeMap<i64, Value> {
     let mut left = BTreeMap::new();
     let mut at = 0;
     while at < samples.len() {
@@ -251,6 +263,7 @@ fn left_of(levels: &Levels, samples: &[(i64, Value)]) -> BTreeMap<i64, Value> {
         }
         at = end;
     }
+    left.retain(|time, _| !series.is_ragged(*time));
     left
 }
 
@@ -273,6 +286,7 @@ fn ends_of(
 
 async fn compare_left(
     db: &Database,
+    model: &Model,
     matchers: Vec<Matcher>,
     (from, last): (i64, i64),
     mut left: BTreeMap<&str, BTreeMap<i64, Value>>,
@@ -287,7 +301,8 @@ async fn compare_left(
                 found.keys().all(|time| (from..=last).contains(time)),
                 "{what}"
             );
-            found.retain(|_, value| !value.is_stale());
+            let known = model.series.iter().find(|s| s.shape.name == name).unwrap();
+            found.retain(|time, value| !value.is_stale() && !known.is_ragged(*time));
             let expected = left.remove(name).unwrap();
             assert_same(&found, &expected, &format!("{what}, {name}, exported"));
         }

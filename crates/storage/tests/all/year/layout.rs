@@ -14,7 +14,7 @@ use slatedb::object_store::ObjectStore;
 
 use super::model::Model;
 use crate::process::{Process, World};
-use crate::rollup::RAW;
+use crate::rollup::{FIVE, HOURLY, RAW};
 use crate::support::HOUR;
 
 /// The listed buckets with their levels.
@@ -31,8 +31,14 @@ pub(super) fn check(db: &Database, policy: Option<&RetentionPolicy>, now_ms: i64
     };
     let listed = listed(db);
     let largest = listed.iter().map(|(_, bucket)| bucket.size.duration_ms());
-    // A third level of windows gets buckets of this size, and raw samples wait for them.
-    let third_ms = if policy.levels().len() > 3 { 1024 } else { 128 } * HOUR;
+    // A third level of windows gets buckets of 1 024 hours, and raw samples wait for them; the other
+    // two keep the sizes that they got beside it.
+    let is_usual = |(resolution, bucket): &(Resolution, Bucket)| {
+        let usual = [(FIVE, 6), (HOURLY, 8)];
+        resolution.is_raw() || usual.contains(&(*resolution, bucket.size.exponent()))
+    };
+    let are_two = policy.levels().len() <= 3 && listed.iter().all(is_usual);
+    let third_ms = if are_two { 128 } else { 1024 } * HOUR;
     let unit_ms = largest.max().unwrap_or(0).max(third_ms);
     let status = db.maintenance_status();
     for (resolution, bucket) in listed {

@@ -1,7 +1,7 @@
 //! What a database that keeps everything would hold: samples that follow from their times, those
 //! that came late, and what was deleted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -84,6 +84,9 @@ pub(super) struct Series {
     pub(super) shape: Shape,
     late: BTreeMap<i64, Value>,
     deleted: Vec<Range<i64>>,
+    /// Hours of which some was deleted: of windows there more may be gone, because those go whole
+    /// where samples have gone before.
+    ragged: BTreeSet<i64>,
 }
 
 impl Series {
@@ -92,6 +95,7 @@ impl Series {
             shape,
             late: BTreeMap::new(),
             deleted: Vec::new(),
+            ragged: BTreeSet::new(),
         }
     }
 
@@ -102,7 +106,15 @@ impl Series {
 
     pub(super) fn delete(&mut self, range: Range<i64>) {
         self.late.retain(|time, _| !range.contains(time));
+        let ends = [range.start, range.end];
+        let inside = ends.into_iter().filter(|end| end.rem_euclid(HOUR) != 0);
+        self.ragged.extend(inside.map(|end| end.div_euclid(HOUR)));
         self.deleted.push(range);
+    }
+
+    /// Whether more than what was asked for may be gone from windows.
+    pub(super) fn is_ragged(&self, time: i64) -> bool {
+        self.ragged.contains(&time.div_euclid(HOUR))
     }
 
     /// What is written on time, in time order.
