@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
+use icecore_model::rollup::Resolution;
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::{Bucket, bucket_list, key};
 use slatedb::WriteBatch;
@@ -68,6 +69,12 @@ pub trait Hooks {
 
     /// The listed buckets of windows.
     fn rolled(&self) -> Vec<Bucket>;
+
+    /// The same by level.
+    fn rolled_levels(&self) -> Vec<(Resolution, Bucket)>;
+
+    /// How many files of records the manifest names.
+    fn referenced_files(&self) -> usize;
 
     /// Whoever comes to this place next waits there until the result is dropped.
     fn pause_at(&self, place: &'static str) -> Pause;
@@ -176,6 +183,18 @@ impl Hooks for Database {
     fn rolled(&self) -> Vec<Bucket> {
         let levels = self.buckets.levels();
         levels.rolled().values().flatten().copied().collect()
+    }
+
+    fn rolled_levels(&self) -> Vec<(Resolution, Bucket)> {
+        let levels = self.buckets.levels();
+        let all = levels.all_rolled();
+        all.map(|(bucket, facts)| (facts.resolution, bucket))
+            .collect()
+    }
+
+    fn referenced_files(&self) -> usize {
+        let manifest = self.context.engine.db().manifest();
+        manifest.all_sst_views().count()
     }
 
     fn pause_at(&self, place: &'static str) -> Pause {

@@ -11,7 +11,7 @@ use icecore_model::{HOUR_MS, Labels};
 /// by large units, and is left out of answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptSince {
-    /// Levels that are not kept forever. What is older is left out where a coarser level has it.
+    /// The levels of the policy. What is older is left out where a coarser level has it.
     pub(crate) levels: BTreeMap<Resolution, i64>,
     /// Levels that do not have these series at all.
     pub(crate) not_kept: BTreeSet<Resolution>,
@@ -44,8 +44,7 @@ impl KeptSince {
                 .map(|retain_ms| this_hour_ms.saturating_sub(retain_ms));
             // The coarsest is the last.
             kept_since.all_ms = since_ms.unwrap_or(i64::MIN);
-            let known = since_ms.map(|since_ms| (resolution, since_ms));
-            kept_since.levels.extend(known);
+            kept_since.levels.insert(resolution, kept_since.all_ms);
         }
         if policy
             .levels()
@@ -62,6 +61,16 @@ impl KeptSince {
         self.levels
             .get(&resolution)
             .is_some_and(|since_ms| end_ms <= *since_ms)
+    }
+
+    /// Whether a level that lies between two others is kept for some of the time up to `end_ms`.
+    pub(crate) fn is_kept_between(
+        &self,
+        (finer, coarser): (Resolution, Resolution),
+        end_ms: i64,
+    ) -> bool {
+        let mut between = self.levels.range(finer..coarser);
+        between.any(|(level, since_ms)| *level > finer && end_ms > *since_ms)
     }
 }
 
@@ -116,9 +125,12 @@ impl KeptClasses {
 
     /// The same of raw samples.
     pub(crate) fn raw_since_ms(&self) -> i64 {
-        let raw = |class: &KeptSince| class.levels.get(&Resolution::RAW).copied();
-        let since = self.of.iter().map(|class| raw(class).unwrap_or(i64::MIN));
-        since.min().unwrap_or(i64::MIN)
+        let raw = |class: &KeptSince| match class.levels.get(&Resolution::RAW) {
+            Some(since_ms) => *since_ms,
+            None if class.not_kept.contains(&Resolution::RAW) => i64::MAX,
+            None => i64::MIN,
+        };
+        self.of.iter().map(raw).min().unwrap_or(i64::MIN)
     }
 }
 

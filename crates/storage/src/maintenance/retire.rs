@@ -51,10 +51,11 @@ pub(crate) async fn drop_retired(maintenance: &Arc<Maintenance>, grace: Duration
 
 fn due(maintenance: &Maintenance, grace: Duration) -> Vec<Bucket> {
     let now_ms = maintenance.context.clock.now_ms();
-    let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+    let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
     let (retired, listed) = (maintenance.buckets.retired(), maintenance.buckets.levels());
     let is_due = |(bucket, at_ms): &(&Bucket, &i64)| {
-        now_ms.saturating_sub(**at_ms) >= grace_ms
+        // A clock that was ahead when they were retired must not keep them until it is that late.
+        now_ms.abs_diff(**at_ms) >= grace_ms
             && !listed.contains(**bucket)
             && !maintenance.buckets.leases().is_leased(**bucket)
     };

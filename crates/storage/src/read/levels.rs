@@ -3,8 +3,9 @@
 //! Holds always:
 //! - A level counts for an hour when it has a bucket there in which the hour is up to date. Raw
 //!   counts where there is a raw bucket, or something in the head. A level of which something is
-//!   gone does not count, one that is older than it is kept only where no coarser one counts, and
-//!   one that does not keep these series only where nothing else does.
+//!   gone does not count, one that is older than it is kept only where no coarser one counts that
+//!   is as fine as the policy says, and one that does not keep these series only where nothing else
+//!   does.
 //! - Where several count, the coarsest that the selection prefers is read, if it has what is needed
 //!   of windows, else the finest. A level that the selection excludes is never read.
 //! - Borders lie on the borders of hours, or of the widest windows where those are wider: no window
@@ -180,8 +181,10 @@ impl Cover<'_> {
             // On the way to a coarser level that is kept.
             existing = others;
         }
-        while let [(finest, _), _, ..] = existing[..]
+        // What waits to be culled still stands in for a level that is not made yet, or made again.
+        while let [(finest, _), (next, _), ..] = existing[..]
             && self.kept_since.is_older(finest, end_ms)
+            && !self.kept_since.is_kept_between((finest, next), end_ms)
         {
             existing.remove(0);
         }

@@ -73,7 +73,7 @@ pub(crate) fn settings(options: &StoreOptions, location: &StoreLocation) -> Resu
 pub(crate) fn compactor(options: &StoreOptions, location: &StoreLocation) -> CompactorOptions {
     CompactorOptions {
         poll_interval: poll_interval(location),
-        commit_compacted_interval: Duration::from_secs(1),
+        commit_compacted_interval: poll_interval(location).min(Duration::from_secs(1)),
         max_concurrent_compactions: JOBS_MAX,
         checkpoint_lifetime: checkpoint_lifetime(options),
         worker: Some(worker(options, location)),
@@ -215,7 +215,9 @@ pub(crate) fn retries(options: &StoreOptions) -> u32 {
 
 fn poll_interval(location: &StoreLocation) -> Duration {
     match location {
-        StoreLocation::Local(_) | StoreLocation::Memory => Duration::from_secs(1),
+        // Nobody else has it, and whoever tests with it does not want to wait.
+        StoreLocation::Memory => Duration::from_millis(50),
+        StoreLocation::Local(_) => Duration::from_secs(1),
         StoreLocation::Remote { .. } => Duration::from_secs(5),
     }
 }

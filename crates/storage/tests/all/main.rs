@@ -30,3 +30,4 @@ mod rollup_histograms;
 mod round_trip;
 mod snapshots;
 mod support;
+mod year;

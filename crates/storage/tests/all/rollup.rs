@@ -6,7 +6,7 @@ use icecore_model::rollup::{
     Resolution, RollupChoice, Window, WindowColumns, WindowFields, roll_up, roll_up_windows,
 };
 use icecore_model::{
-    Levels, Matcher, RolledTime, SelectHints, Selection, SeriesSamples, SeriesStream,
+    BucketStart, Levels, Matcher, RolledTime, SelectHints, Selection, SeriesSamples, SeriesStream,
 };
 use icecore_records::{Bucket, RecordType, key};
 use icecore_storage::testing::Hooks;
@@ -29,7 +29,9 @@ pub(crate) fn policy(days: [i64; 3]) -> RetentionPolicy {
     policy_of(levels.map(|(level, days)| (level, days, ColumnSet::default_of(level))))
 }
 
-fn policy_of(levels: impl IntoIterator<Item = (Resolution, i64, ColumnSet)>) -> RetentionPolicy {
+pub(crate) fn policy_of(
+    levels: impl IntoIterator<Item = (Resolution, i64, ColumnSet)>,
+) -> RetentionPolicy {
     let level = |(resolution, days, columns)| Level {
         resolution,
         retain: Retention::For(days * DAY),
@@ -102,12 +104,21 @@ pub(crate) async fn select(
     choice: RollupChoice,
 ) -> Vec<SeriesSamples> {
     let fields = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
+    select_rolled(db, everything().matchers, range, (choice, fields)).await
+}
+
+pub(crate) async fn select_rolled(
+    db: &Database,
+    matchers: Vec<Matcher>,
+    range: (i64, i64),
+    (choice, fields): (RollupChoice, WindowFields),
+) -> Vec<SeriesSamples> {
     let selection = Selection {
         hints: SelectHints {
             rolled: RolledTime::Windows(choice, fields),
             ..SelectHints::default()
         },
-        ..selection(everything().matchers, range.0, range.1)
+        ..selection(matchers, range.0, range.1)
     };
     let mut stream = db.select(selection).await.unwrap();
     let mut all = Vec::new();
@@ -704,6 +715,70 @@ fn a_clock_that_is_set_ahead_culls_nothing() {
     assert_eq!(process.run(read(&process.db, everything())), before);
     let fresh = process.run(write(&process.db, &[("gauge", START + 139 * HOUR, 1.0)]));
     assert_eq!(fresh.samples, 1);
+}
+
+#[test]
+fn what_was_retired_while_the_clock_was_ahead_is_dropped() {
+    let world = world(START + 20 * HOUR);
+    let process = world.start();
+    process.run(write_all(&process.db, &samples(0..16)));
+    world.clock.jump(100 * DAY);
+    let window = BucketStart(u32::try_from(START / 60_000).unwrap());
+    process
+        .run(process.db.coarsen_now(5, window, None))
+        .unwrap();
+    assert!(process.db.maintenance_status().retired > 0);
+    world.clock.jump(-100 * DAY);
+    maintain(&process);
+    assert_eq!(process.db.maintenance_status().retired, 0);
+}
+
+/// A level that has to be made again, and whose samples are older than they are kept.
+#[test]
+fn samples_stand_in_for_windows_that_are_made_again() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([6, 12, 40])));
+    let mut all = samples(0..140);
+    process.run(write_all(&process.db, &all));
+    maintain(&process);
+    // Raw samples of the first hours are too old, and wait for their unit.
+    set_clock(&world, START + 180 * HOUR);
+    let late = ("gauge", START + 5 * HOUR + 90_500, 77.0);
+    assert_eq!(process.run(write(&process.db, &[late])).samples, 1);
+    all.push(late);
+    all.sort_by_key(|sample| sample.1);
+    let db = process.db.clone();
+    let finest = RollupChoice {
+        step_ms: 0,
+        range_ms: 0,
+        ..hourly()
+    };
+    let range = (START, START + 32 * HOUR - 1);
+    process.run(async {
+        // What is out of date is retired; then it is made again.
+        let pause = db.pause_at("roll_up.planned");
+        let run = tokio::spawn({
+            let db = db.clone();
+            async move { db.run_maintenance().await }
+        });
+        pause.reached().await;
+        let is_made_again = db.rolled().iter().all(|b| b.start_ms() != START);
+        assert!(is_made_again, "{:?}", db.rolled());
+        let selected = select(&db, range, finest).await;
+        let gauge = selected
+            .iter()
+            .find(|s| s.labels.get("series") == Some("gauge"));
+        let times = gauge.unwrap().floats.timestamps.iter().copied();
+        let expected = of(&all, "gauge").map(|(time, _)| time);
+        let expected = expected.filter(|time| (range.0..=range.1).contains(time));
+        let read = times.filter(|time| (range.0..=range.1).contains(time));
+        assert_eq!(read.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        drop(pause);
+        run.await.unwrap().unwrap();
+    });
+    let selected = process.run(select(&process.db, range, hourly()));
+    check_windows(&selected, &all);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::support::{HOUR, everything, selection};
 const MINUTE: i64 = 60_000;
 
 #[derive(Clone, Debug)]
-enum Value {
+pub(crate) enum Value {
     Float(f64),
     Histogram(Arc<Histogram>),
 }
@@ -40,7 +40,7 @@ impl PartialEq for Value {
 }
 
 impl Value {
-    fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         match self {
             Self::Float(value) => is_stale_nan(*value),
             Self::Histogram(histogram) => histogram.is_stale(),
@@ -50,7 +50,7 @@ impl Value {
 
 type Samples = Vec<(&'static str, i64, Value)>;
 
-fn histogram(schema: i8, buckets: [i64; 3]) -> Histogram {
+pub(crate) fn histogram(schema: i8, buckets: [i64; 3]) -> Histogram {
     let [a, b, c] = buckets;
     let is_custom = schema == CUSTOM_BUCKETS_SCHEMA;
     Histogram {
@@ -123,35 +123,40 @@ async fn write_all(db: &Database, samples: &Samples) {
     db.flush_buckets().await.unwrap();
 }
 
-/// The windows of a series: those of an hour are made of those of 5 minutes.
+/// The windows of a series.
 fn expected(
     samples: &Samples,
     series: &str,
     resolution: Resolution,
 ) -> (Vec<Window>, Vec<HistogramWindow>) {
-    let of_series = || samples.iter().filter(|(name, ..)| *name == series);
-    let floats: Vec<(i64, f64)> = of_series()
-        .filter_map(|(_, time, value)| match value {
-            Value::Float(value) => Some((*time, *value)),
-            Value::Histogram(_) => None,
-        })
-        .collect();
-    let histograms: Vec<(i64, &Arc<Histogram>)> = of_series()
-        .filter_map(|(_, time, value)| match value {
-            Value::Float(_) => None,
-            Value::Histogram(histogram) => Some((*time, histogram)),
-        })
-        .collect();
-    let mut windows = roll_up(FIVE, floats.iter().copied());
-    let mut histogram_windows = roll_up_histograms(FIVE, histograms.iter().copied());
+    let of_series = samples.iter().filter(|(name, ..)| *name == series);
+    windows_of(of_series.map(|(_, time, value)| (*time, value)), resolution)
+}
+
+/// The windows of samples in time order: wide ones are made of those of 5 minutes.
+pub(crate) fn windows_of<'a>(
+    samples: impl Iterator<Item = (i64, &'a Value)>,
+    resolution: Resolution,
+) -> (Vec<Window>, Vec<HistogramWindow>) {
+    let mut floats: Vec<(i64, f64)> = Vec::new();
+    let mut histograms: Vec<(i64, &Arc<Histogram>)> = Vec::new();
+    for (time, value) in samples {
+        match value {
+            Value::Float(value) => floats.push((time, *value)),
+            Value::Histogram(histogram) => histograms.push((time, histogram)),
+        }
+    }
+    let fine = resolution.min(FIVE);
+    let mut windows = roll_up(fine, floats.iter().copied());
+    let mut histogram_windows = roll_up_histograms(fine, histograms.iter().copied());
     let float_times: Vec<i64> = floats.iter().map(|sample| sample.0).collect();
     let histogram_times: Vec<i64> = histograms.iter().map(|sample| sample.0).collect();
     unite_ends(
-        FIVE,
+        fine,
         (&mut windows, &float_times),
         (&mut histogram_windows, &histogram_times),
     );
-    if resolution == FIVE {
+    if resolution == fine {
         return (windows, histogram_windows);
     }
     let positions = last_positions(&windows);
