@@ -32,8 +32,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What was imported into `before-rollup`: 40 hours of a counter, a gauge and a native histogram, by
-/// the last version without rollup, coarsened.
+/// What was imported into `before-rollup`: 40 hours of a counter, a gauge and a native histogram,
+/// by the last version without rollup, coarsened.
 fn floats_before_rollup() -> BTreeMap<&'static str, Vec<(i64, f64)>> {
     let counter = (0..480).map(|i| (START + 7 + i * 300_000, (i % 111) as f64));
     let gauge = (0..480).map(|i| {
