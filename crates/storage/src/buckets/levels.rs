@@ -36,16 +36,13 @@ impl LevelSizes {
         self.0.get(&size).copied()
     }
 
-    /// The size that windows are rolled up into: the one that is in use, or the smallest that is
-    /// free and holds enough windows. `None` when all are taken.
+    /// The size that windows are rolled up into: the smallest that holds enough of them and that no
+    /// other resolution has. `None` when all are taken.
     pub(crate) fn target(&self, resolution: Resolution) -> Option<BucketSize> {
-        let used = self.0.iter().find(|(_, used)| **used == resolution);
-        if let Some((size, _)) = used {
-            return Some(*size);
-        }
         let fits = |size: &BucketSize| {
             let windows = size.duration_ms() / resolution.ms().max(1);
-            windows >= WINDOWS_MIN && !self.0.contains_key(size)
+            let user = self.0.get(size);
+            windows >= WINDOWS_MIN && user.is_none_or(|user| *user == resolution)
         };
         ladder::rolled_sizes().find(fits)
     }
