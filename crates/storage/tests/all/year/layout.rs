@@ -31,11 +31,7 @@ pub(super) fn check(db: &Database, policy: Option<&RetentionPolicy>, now_ms: i64
     };
     let listed = listed(db);
     let largest = listed.iter().map(|(_, bucket)| bucket.size.duration_ms());
-<<<<<<< HEAD
-    // A third level of windows gets buckets of 1 024 hours, and raw samples wait for them; the
-=======
     // A third level of windows gets buckets of 1 024 hours, and raw samples wait for them. The
->>>>>>> w-year
     // other two keep the sizes that they got beside it.
     let is_usual = |(resolution, bucket): &(Resolution, Bucket)| {
         let usual = [(FIVE, 6), (HOURLY, 8)];
