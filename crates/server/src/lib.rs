@@ -10,6 +10,7 @@
 
 mod admin;
 mod app;
+mod clock;
 mod config;
 mod listener;
 mod maintenance;
@@ -25,6 +26,7 @@ mod status;
 mod telemetry;
 mod write;
 
+pub use clock::{CLOCK_VARIABLE, process_clock};
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
     LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,

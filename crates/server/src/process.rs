@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use icecore_model::retention::RetentionPolicy;
-use icecore_storage::{Database, Environment, Error as StorageError, SystemClock};
+use icecore_storage::{Database, Environment, Error as StorageError};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use crate::app::App;
+use crate::clock::process_clock;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::listener::{ConnectionHandler, Listener, Protocols};
 use crate::reload::reload;
@@ -129,7 +130,11 @@ impl Process {
     /// Starts to listen. A default port that is in use is left alone, with a warning.
     pub async fn start(config: Config, environment: Environment) -> Result<Self, ServeError> {
         let clock = environment.clock.clone();
-        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let clock = clock.unwrap_or_else(process_clock);
+        let environment = Environment {
+            clock: Some(Arc::clone(&clock)),
+            ..environment
+        };
         let access = Access::open(web_config_of(&config))?;
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =

@@ -4,7 +4,8 @@
 
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use icecore_server::{Config, SETTINGS, write_maintenance_report, write_maintenance_status};
+use icecore_server::{Config, SETTINGS, process_clock};
+use icecore_server::{write_maintenance_report, write_maintenance_status};
 use icecore_storage::inspect::Inspector;
 use icecore_storage::{Database, Environment};
 use serde_json::Value;
@@ -65,7 +66,11 @@ impl StoppedDatabase {
         // Only the requested run, no automatic ones.
         options.maintenance.enabled = false;
         let location = options.store.location.clone();
-        let opened = Database::open(options, Environment::default()).await;
+        let environment = Environment {
+            clock: Some(process_clock()),
+            ..Environment::default()
+        };
+        let opened = Database::open(options, environment).await;
         let database = opened.with_context(|| format!("cannot open the database at {location}"))?;
         database.set_retention(config.retention.clone());
         Ok(Self(database))

@@ -1,9 +1,10 @@
 //! `icecore inspect` and `icecore check`: what they print, as text and JSON, and how they end.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use icecore_model::{RawLabels, Sample, SampleSink, push_raw_label};
-use icecore_storage::{Database, Environment, Options};
+use icecore_storage::{Database, Environment, ManualClock, Options};
 use serde_json::Value;
 
 use crate::{icecore, text};
@@ -16,9 +17,12 @@ fn make_database(directory: &Path) {
     options.store.location = directory.to_string_lossy().into();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let db = Database::open(options, Environment::default())
-            .await
-            .unwrap();
+        // Of older samples a coarse bucket would be made.
+        let environment = Environment {
+            clock: Some(Arc::new(ManualClock::at(T0 + 60_000))),
+            ..Environment::default()
+        };
+        let db = Database::open(options, environment).await.unwrap();
         db.write(|batch| {
             let mut labels = Vec::new();
             push_raw_label(&mut labels, "__name__", "up");

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
+use icecore_server::CLOCK_VARIABLE;
 use serde_json::Value as Json;
 
 use crate::ledger::Value;
@@ -15,8 +16,12 @@ const T0: i64 = 1_699_948_800_000;
 
 const HOUR_MS: i64 = 3_600_000;
 
+/// Of older samples coarse buckets are made at once.
+const NOW_MS: &str = "1700020800000";
+
 fn start(workplace: &Workplace) -> TestServer {
-    Serve::new(workplace.path("data"), workplace.path("log")).start()
+    let serve = Serve::new(workplace.path("data"), workplace.path("log"));
+    serve.env(CLOCK_VARIABLE, NOW_MS).start()
 }
 
 /// Writes six hours of one series.
@@ -45,7 +50,8 @@ fn of_server(served: &TestServer, arguments: &[&str]) -> Output {
 
 fn of_stopped(directory: &Path, arguments: &[&str]) -> Output {
     let storage = ["--storage", directory.to_str().expect("UTF-8")];
-    icecore(&[&["maintenance"], arguments, &storage].concat(), &[])
+    let now = [(CLOCK_VARIABLE, NOW_MS)];
+    icecore(&[&["maintenance"], arguments, &storage].concat(), &now)
 }
 
 #[track_caller]

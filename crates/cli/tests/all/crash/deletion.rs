@@ -8,6 +8,8 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
+use icecore_server::CLOCK_VARIABLE;
+
 use super::{SIGABRT, STOP_PATIENCE};
 use crate::export::select;
 use crate::http::escape;
@@ -46,6 +48,9 @@ fn dies_at(point: &str, passes: u32) {
     let data = workplace.path("data");
     let armed = Serve::new(&data, workplace.path("log-1"));
     let armed = armed.flags(["--maintenance.enabled=false"]);
+    // Of older samples one coarse bucket would be made.
+    let now_ms = (T0 + 20 * HOUR_MS).to_string();
+    let armed = armed.env(CLOCK_VARIABLE, &now_ms);
     let armed = armed.env("ICECORE_FAILPOINT", &format!("{point}:{passes}"));
     let mut served = armed.start();
     write(&served);
@@ -58,6 +63,7 @@ fn dies_at(point: &str, passes: u32) {
     check_is_clean(&data, &[]);
 
     let again = Serve::new(&data, workplace.path("log-2"));
+    let again = again.env(CLOCK_VARIABLE, &now_ms);
     let mut served = again.flags(["--maintenance.enabled=false"]).start();
     let found = everything(&served);
     for (name, answered) in [("doomed", whole), ("cut", range)] {

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
+use icecore_server::CLOCK_VARIABLE;
 use serde_json::{Value as Json, json};
 
 use super::{SIGABRT, SIGKILL, STOP_PATIENCE, is_of_maintenance, number_from, say, seed};
@@ -137,6 +138,9 @@ impl MaintenanceTest {
         self.starts += 1;
         let log = self.workplace.path(&format!("log-{}", self.starts));
         let serve = Serve::new(self.workplace.path("data"), log).flags(&self.settings);
+        // Soon after the next window: what is long over becomes a coarse bucket at once.
+        let now_ms = FIRST_WINDOW_MS + (self.windows + 1) * WINDOW_MS + HOUR_MS;
+        let serve = serve.env(CLOCK_VARIABLE, &now_ms.to_string());
         serve.env("ICECORE_FAILPOINT", fail_point).start()
     }
 
@@ -145,9 +149,7 @@ impl MaintenanceTest {
         assert!(read.is_some(), "{}", served.log());
     }
 
-    /// A window with a few hours, and late samples for all that were there before. The window is
-    /// flushed by itself: many hours of long ago that are flushed together become a large bucket at
-    /// once.
+    /// A window with a few hours, and late samples for all that were there before.
     fn add_window(&mut self, served: &TestServer) {
         let late = self.windows > 0;
         let start = FIRST_WINDOW_MS + self.windows * WINDOW_MS;
