@@ -155,9 +155,7 @@ impl Database {
         let buckets = Arc::new(Buckets::load(&context, cache).await?);
         let ingest = Arc::new(Ingest::open(&context, &buckets).await?);
         let reader = Arc::new(Reader::new(&context, &buckets, Some(ingest.head())));
-        let newest_ms = buckets.listed().iter().map(|bucket| bucket.end_ms()).max();
-        let retention = Retention::load(&context, newest_ms.unwrap_or(0)).await?;
-        let retention = Arc::new(retention);
+        let retention = Arc::new(Retention::load(&context).await?);
         let maintenance = Maintenance::new(&context, &buckets, &ingest, &reader, &retention);
         let maintenance = Arc::new(maintenance);
         // What is culled stays refused, also before somebody sets a policy.

@@ -40,13 +40,12 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// What a store remembers, whose newest bucket ends then. The policy is set by whoever opens
-    /// it.
-    pub(crate) async fn load(context: &Arc<Context>, newest_ms: i64) -> Result<Self> {
+    /// What a store remembers. The policy is set by whoever opens it.
+    pub(crate) async fn load(context: &Arc<Context>) -> Result<Self> {
         let state = stored_state(&context.engine.live_view()).await?;
         let remembered_ms = match state.clock_ms {
             0 => i64::MAX,
-            clock_ms => clock_ms.max(newest_ms),
+            clock_ms => clock_ms,
         };
         let clock = RetentionClock::starting(remembered_ms, context.clock.as_ref());
         Ok(Self {

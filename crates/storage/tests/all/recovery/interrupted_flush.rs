@@ -34,6 +34,8 @@ fn flushed_records(process: &Process) -> Vec<(Bytes, Bytes)> {
                 | ParsedKey::FlushCursor { .. }
                 | ParsedKey::CatalogCursor
                 | ParsedKey::EpochSummary { .. }
+                // It has the time of day.
+                | ParsedKey::RetentionState
                 | ParsedKey::JournalWatermark)
         )
     });
