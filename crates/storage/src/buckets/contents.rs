@@ -211,19 +211,16 @@ impl Contents {
         value: &Bytes,
         lost: &[(i64, i64)],
     ) -> Result<Option<Option<Bytes>>> {
-        let mut windows = stored::windows(self.bucket, id, value)?;
-        let all = windows.len();
-        windows.retain(|window| !is_lost(lost, window.start_ms));
-        if windows.len() == all {
-            return Ok(None);
-        }
-        if windows.is_empty() {
-            return Ok(Some(None));
-        }
-        let record = RollupRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
-        let (resolution, fields) = (record.resolution(), record.fields());
-        let value = encode::windows(self.bucket, id, resolution, fields, &windows)?;
-        Ok(Some(Some(value)))
+        let windows = stored::windows(self.bucket, id, value)?;
+        left_of(
+            windows,
+            |window| is_lost(lost, window.start_ms),
+            |windows| {
+                let record = RollupRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
+                let (resolution, fields) = (record.resolution(), record.fields());
+                encode::windows(self.bucket, id, resolution, fields, windows)
+            },
+        )
     }
 
     /// The same for windows of histograms.
@@ -233,18 +230,16 @@ impl Contents {
         value: &Bytes,
         lost: &[(i64, i64)],
     ) -> Result<Option<Option<Bytes>>> {
-        let mut windows = stored::histogram_windows(self.bucket, id, value)?;
-        let all = windows.len();
-        windows.retain(|window| !is_lost(lost, window.start_ms));
-        if windows.len() == all {
-            return Ok(None);
-        }
-        if windows.is_empty() {
-            return Ok(Some(None));
-        }
-        let record = HistogramRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
-        let value = encode::histogram_windows(self.bucket, id, record.resolution(), &windows)?;
-        Ok(Some(Some(value)))
+        let windows = stored::histogram_windows(self.bucket, id, value)?;
+        left_of(
+            windows,
+            |window| is_lost(lost, window.start_ms),
+            |windows| {
+                let record =
+                    HistogramRecord::parse(self.bucket, value).map_err(self.corrupt(id))?;
+                encode::histogram_windows(self.bucket, id, record.resolution(), windows)
+            },
+        )
     }
 
     fn floats(&self, id: SeriesId, value: &Bytes) -> Result<Floats> {
@@ -390,6 +385,22 @@ impl Contents {
             return Ok(None);
         }
         encode::histograms(self.bucket, id, &entries).map(Some)
+    }
+}
+
+/// What is left of windows, encoded; `None` when that is all, and nothing to write when there is
+/// none.
+fn left_of<W>(
+    mut windows: Vec<W>,
+    is_lost: impl Fn(&W) -> bool,
+    encode: impl FnOnce(&[W]) -> Result<Bytes>,
+) -> Result<Option<Option<Bytes>>> {
+    let all = windows.len();
+    windows.retain(|window| !is_lost(window));
+    match windows.len() {
+        left if left == all => Ok(None),
+        0 => Ok(Some(None)),
+        _ => Ok(Some(Some(encode(&windows)?))),
     }
 }
 

@@ -18,10 +18,11 @@ use bytes::Bytes;
 use icecore_model::Exemplar;
 use icecore_records::columns::Times;
 use icecore_records::{Bucket, HistogramEntry, SeriesId, exemplar_series, key};
+use rayon::prelude::*;
 
 use super::encode;
 use super::record_kind::RecordKind;
-use super::time_columns::{TimesPlacement, shareable};
+use super::time_columns::{ColumnTable, TimesPlacement, shareable};
 use crate::error::Result;
 use crate::stored::{Floats, SharedColumns, newest_wins};
 
@@ -187,6 +188,26 @@ impl MergedSeries {
         let first = firsts.into_iter().flatten().min()?;
         Some((first, lasts.into_iter().flatten().max()?))
     }
+}
+
+/// The records of series that follow each other in a bucket. The table decides, in their order,
+/// which timestamps they share.
+pub(crate) fn encode_all(
+    bucket: Bucket,
+    all: &[MergedSeries],
+    table: &mut ColumnTable,
+) -> Result<Vec<EncodedSeries>> {
+    let mut places = Vec::with_capacity(all.len());
+    for series in all {
+        places.push(match series.times_hash {
+            Some(hash) => table.place(hash, &series.floats.timestamps)?,
+            None => TimesPlacement::Own,
+        });
+    }
+    let pairs = all.par_iter().zip(&places);
+    pairs
+        .map(|(series, place)| encode_series(bucket, series, place))
+        .collect()
 }
 
 /// Encodes a series for the target and decodes it again.

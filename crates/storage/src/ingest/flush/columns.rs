@@ -20,8 +20,8 @@ use rayon::prelude::*;
 use super::assemble::merge;
 use super::batch_writer::BatchWriter;
 use super::hour::SLICE_SERIES;
-use crate::buckets::time_columns::{ColumnTable, TimesPlacement};
-use crate::buckets::united::{EncodedSeries, encode_series};
+use crate::buckets::time_columns::ColumnTable;
+use crate::buckets::united::{EncodedSeries, encode_all};
 use crate::error::Result;
 use crate::failpoint;
 use crate::ingest::Ingest;
@@ -90,17 +90,7 @@ impl ColumnsWriter<'_> {
                 slice.iter().copied().filter_map(of_place).collect();
             let united = parts.par_iter().map(|(id, parts)| merge(*id, parts));
             let united: Vec<_> = united.collect();
-            let mut places = Vec::with_capacity(united.len());
-            for series in &united {
-                places.push(match series.times_hash {
-                    Some(hash) => table.place(hash, &series.floats.timestamps)?,
-                    None => TimesPlacement::Own,
-                });
-            }
-            let pairs = united.par_iter().zip(&places);
-            let encoded = pairs.map(|(series, place)| encode_series(bucket, series, place));
-            let encoded = encoded.collect::<Result<Vec<_>>>()?;
-            Ok((encoded, table))
+            Ok((encode_all(bucket, &united, &mut table)?, table))
         };
         self.ingest.context.job_pool.run(work).await?
     }

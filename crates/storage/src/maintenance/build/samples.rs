@@ -19,9 +19,10 @@ use rayon::prelude::*;
 
 use super::super::pace::Watch;
 use super::batches::{Batch, Batches, SeriesRecords};
-use super::series::{EncodedSeries, encode_series, unite, weight};
+use super::series::{EncodedSeries, unite, weight};
 use super::writer::JobWriter;
-use crate::buckets::time_columns::{ColumnTable, TimesPlacement, WrittenColumns};
+use crate::buckets::time_columns::{ColumnTable, WrittenColumns};
+use crate::buckets::united::encode_all;
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
 use crate::slate::read_view::ScanKind;
@@ -97,16 +98,7 @@ pub(super) fn coarsen_batch(
         rest = behind;
         let united = slice.par_iter().map(|s| unite(sources, &batch.columns, s));
         let united = united.collect::<Result<Vec<_>>>()?;
-        let mut places = Vec::with_capacity(united.len());
-        for series in &united {
-            places.push(match series.times_hash {
-                Some(hash) => table.place(hash, &series.floats.timestamps)?,
-                None => TimesPlacement::Own,
-            });
-        }
-        let pairs = united.par_iter().zip(&places);
-        let made = pairs.map(|(series, place)| encode_series(target, series, place));
-        encoded.extend(made.collect::<Result<Vec<_>>>()?);
+        encoded.extend(encode_all(target, &united, &mut table)?);
     }
     Ok((encoded, table))
 }
