@@ -10,6 +10,7 @@
 //! - Timestamps are milliseconds since the UNIX epoch, UTC.
 //! - Nothing here knows bytes on disk, HTTP or an async runtime.
 
+mod catalog;
 mod clock;
 mod duration;
 mod exemplar;
@@ -22,6 +23,7 @@ mod matcher;
 mod memory;
 mod metadata;
 mod metrics;
+mod number_form;
 mod quote;
 mod raw_labels;
 pub mod retention;
@@ -34,6 +36,7 @@ mod time_column;
 pub mod varint;
 mod write;
 
+pub use catalog::{Catalog, CatalogChange, CatalogRecord};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use duration::{DurationError, MAX_DURATION_MS, format_duration_ms, parse_duration_ms};
 pub use exemplar::Exemplar;
@@ -52,6 +55,7 @@ pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 pub use metadata::{Metadata, MetricType, Temporality};
 pub use metrics::{Counter, DURATION_BOUNDS, Durations};
+pub use number_form::{FormRun, NumberForm, NumberForms};
 pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
 pub use sink::SampleSink;

@@ -1,9 +1,11 @@
 //! The write side: what a protocol decoder calls while it walks a request.
 
-use crate::{Exemplar, Histogram, Metadata, RawLabels, Sample};
+use crate::{CatalogChange, Exemplar, Histogram, Metadata, NumberForm, RawLabels, Sample};
 
 /// The reason given by a sink that keeps no running totals.
 const NO_TOTALS: &str = "delta points cannot be stored here: no running totals are kept";
+
+const NO_CATALOG: &str = "records of the catalog cannot be stored here";
 
 /// Takes the content of one request, series by series, without copying it into a request object.
 ///
@@ -20,6 +22,12 @@ pub trait SampleSink {
     fn series(&mut self, labels: RawLabels<'_>);
 
     fn sample(&mut self, sample: Sample);
+
+    /// A sample, and how its sender wrote the number. Sinks that keep no forms store a float.
+    fn number(&mut self, sample: Sample, form: NumberForm) {
+        let _ = form;
+        self.sample(sample);
+    }
 
     fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram);
 
@@ -45,6 +53,13 @@ pub trait SampleSink {
 
     /// Metadata of a metric family, independent of the series announced.
     fn metadata(&mut self, family: &str, metadata: Metadata);
+
+    /// A change of the catalog, independent of the series announced. It is stored with the rest of
+    /// the request.
+    fn catalog(&mut self, change: CatalogChange) {
+        let _ = change;
+        self.reject(NO_CATALOG.into());
+    }
 
     /// Something of the current series that the decoder rejects, for example a histogram that
     /// contradicts itself. The rest of the request is decoded.

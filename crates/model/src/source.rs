@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::rollup::{
     HistogramWindow, Resolution, RollupChoice, Segment, WindowColumns, WindowFields,
 };
-use crate::{Histogram, Labels, Matcher, MemoryBudget, OutOfMemory, TimeColumn};
+use crate::{Histogram, Labels, Matcher, MemoryBudget, NumberForms, OutOfMemory, TimeColumn};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -31,6 +31,8 @@ pub struct SelectHints {
     pub samples_limit: Option<usize>,
     /// Only label sets are wanted, not samples.
     pub labels_only: bool,
+    /// How samples were written is wanted, too.
+    pub forms: bool,
     /// The memory of the selection, besides its batches, is taken from this.
     pub memory: Option<Arc<MemoryBudget>>,
     pub rolled: RolledTime,
@@ -71,6 +73,8 @@ pub struct SeriesSamples {
     pub histograms: Vec<HistogramSample>,
     /// `(timestamp, start timestamp)` of the samples whose start is known, in time order.
     pub start_timestamps: Vec<(i64, i64)>,
+    /// How the float samples were written, if [`SelectHints::forms`] asks for it.
+    pub forms: NumberForms,
     /// What is left of time whose samples were rolled up.
     pub rolled: Option<RolledSamples>,
 }

@@ -73,6 +73,7 @@ fn counters(name: &str, count: usize, samples: usize) -> Vec<SeriesSamples> {
             },
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         });
     }

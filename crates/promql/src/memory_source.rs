@@ -119,6 +119,7 @@ fn columns(
         floats: FloatColumns { timestamps, values },
         histograms,
         start_timestamps,
+        forms: Default::default(),
         rolled: None,
     }
 }

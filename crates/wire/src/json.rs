@@ -12,21 +12,21 @@ use std::borrow::Cow;
 
 /// What is wrong with a text, and where.
 #[derive(Debug)]
-pub(crate) struct SyntaxError {
-    pub(crate) offset: usize,
-    pub(crate) reason: &'static str,
+pub struct SyntaxError {
+    pub offset: usize,
+    pub reason: &'static str,
 }
 
 type Result<T, E = SyntaxError> = std::result::Result<T, E>;
 
-pub(crate) struct JsonReader<'a> {
+pub struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     depth_left: usize,
 }
 
 impl<'a> JsonReader<'a> {
-    pub(crate) fn new(text: &'a str, depth_max: usize) -> Self {
+    pub fn new(text: &'a str, depth_max: usize) -> Self {
         Self {
             text,
             at: 0,
@@ -35,7 +35,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// An error at the current position.
-    pub(crate) fn error(&self, reason: &'static str) -> SyntaxError {
+    pub fn error(&self, reason: &'static str) -> SyntaxError {
         SyntaxError {
             offset: self.at,
             reason,
@@ -48,7 +48,7 @@ impl<'a> JsonReader<'a> {
 
     /// The next byte that is not blank.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Result<u8> {
+    pub fn peek(&mut self) -> Result<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(self.at) {
             self.at += 1;
@@ -58,11 +58,12 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Whether nothing but blanks is left.
-    pub(crate) fn is_at_end(&mut self) -> bool {
+    pub fn is_at_end(&mut self) -> bool {
         self.peek().is_err()
     }
 
-    fn word(&mut self, word: &str) -> Result<bool> {
+    /// Steps over a word, if it is next.
+    pub fn word(&mut self, word: &str) -> Result<bool> {
         self.peek()?;
         let found = self.rest().starts_with(word);
         if found {
@@ -72,11 +73,11 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Steps over `null`, if it is next.
-    pub(crate) fn null(&mut self) -> Result<bool> {
+    pub fn null(&mut self) -> Result<bool> {
         self.word("null")
     }
 
-    pub(crate) fn boolean(&mut self) -> Result<bool> {
+    pub fn boolean(&mut self) -> Result<bool> {
         if self.word("true")? {
             Ok(true)
         } else if self.word("false")? {
@@ -87,7 +88,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Each member of an object: `each` reads the value of the key it is given.
-    pub(crate) fn object<E: From<SyntaxError>>(
+    pub fn object<E: From<SyntaxError>>(
         &mut self,
         mut each: impl FnMut(&mut Self, &str) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -105,7 +106,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Each element of an array.
-    pub(crate) fn array<E: From<SyntaxError>>(
+    pub fn array<E: From<SyntaxError>>(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -158,7 +159,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// The text of a number; the caller parses it.
-    pub(crate) fn number(&mut self) -> Result<&'a str> {
+    pub fn number(&mut self) -> Result<&'a str> {
         self.peek()?;
         let rest = self.rest();
         let end = rest.bytes().position(|byte| !is_number_byte(byte));
@@ -170,7 +171,7 @@ impl<'a> JsonReader<'a> {
         Ok(rest.get(..length).unwrap_or_default())
     }
 
-    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
+    pub fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek()? != b'"' {
             return Err(self.error("expected a string"));
         }
@@ -248,7 +249,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Steps over any value.
-    pub(crate) fn skip(&mut self) -> Result<()> {
+    pub fn skip(&mut self) -> Result<()> {
         match self.peek()? {
             b'{' => self.object(|json, _| json.skip()),
             b'[' => self.array(Self::skip),
@@ -268,6 +269,6 @@ impl<'a> JsonReader<'a> {
 
 /// Whether a byte can be part of a number.
 #[inline]
-pub(crate) fn is_number_byte(byte: u8) -> bool {
+pub fn is_number_byte(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }

@@ -19,7 +19,7 @@
 
 mod error;
 pub mod exposition;
-mod json;
+pub mod json;
 pub mod native;
 pub mod otlp;
 pub mod prometheus;

@@ -274,6 +274,7 @@ pub(crate) fn exported() -> impl Strategy<Value = ExportedSeries> {
                         values,
                     },
                     histograms: histograms.collect(),
+                    forms: Default::default(),
                     rolled: None,
                     start_timestamps: known.collect(),
                 },

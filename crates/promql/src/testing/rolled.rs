@@ -150,6 +150,7 @@ impl RolledSource {
                 values: raw.iter().map(|(_, value)| *value).collect(),
             },
             histograms: raw_histograms,
+            forms: Default::default(),
             rolled: Some(RolledSamples {
                 levels: Arc::clone(levels),
                 windows,

@@ -77,6 +77,7 @@ impl Stream {
             },
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         }
     }

@@ -209,6 +209,7 @@ fn plain(
         },
         histograms: Vec::new(),
         start_timestamps: starts,
+        forms: Default::default(),
         rolled: None,
     };
     Ok((series, gathered))
@@ -248,6 +249,7 @@ fn overlapping(
         },
         histograms: std::mem::take(&mut gathered.histograms),
         start_timestamps: std::mem::take(&mut gathered.starts),
+        forms: Default::default(),
         rolled: None,
     };
     Ok((series, gathered))

@@ -172,6 +172,7 @@ mod tests {
             floats: FloatColumns::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         };
         splice(&mut series, &rolled, range_ms);

@@ -106,6 +106,7 @@ impl SelectStream {
             floats: Default::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         };
         let make = move || {

@@ -112,6 +112,7 @@ fn floats(name: &str, count: i64, value: impl Fn(i64) -> f64) -> ExportedSeries 
             },
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         },
         exemplars: Vec::new(),

@@ -194,6 +194,7 @@ impl Export {
             floats: FloatColumns::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         };
         left.into_iter().map(series).collect()

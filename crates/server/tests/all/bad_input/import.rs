@@ -45,6 +45,7 @@ fn native(all: &[Labels]) -> Vec<u8> {
             },
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: Default::default(),
             rolled: None,
         };
         encoder.series(&mut out, SeriesContent::new(&series, &[]));

@@ -21,6 +21,7 @@ fn series(floats: &[(i64, f64)], histograms: Vec<HistogramSample>) -> SeriesSamp
         },
         histograms,
         start_timestamps: Vec::new(),
+        forms: Default::default(),
         rolled: None,
     }
 }

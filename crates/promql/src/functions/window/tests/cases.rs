@@ -144,6 +144,7 @@ fn started(from_minute: i64, samples_and_starts: &[(f64, Option<i64>)]) -> Range
     let starts = points.filter_map(|(i, (_, start))| Some((minute(i), minute(i) + (*start)?)));
     range_series(SeriesSamples {
         start_timestamps: starts.collect(),
+        forms: Default::default(),
         rolled: None,
         ..samples("series", &floats)
     })

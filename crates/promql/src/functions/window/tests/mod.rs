@@ -56,6 +56,7 @@ fn samples(name: &str, floats: &[(i64, f64)]) -> SeriesSamples {
         },
         histograms: Vec::new(),
         start_timestamps: Vec::new(),
+        forms: Default::default(),
         rolled: None,
     }
 }

@@ -29,6 +29,7 @@ fn scraped(hosts: usize, per_host: usize, shared: bool) -> Vec<RangeSeries> {
                 },
                 histograms: Vec::new(),
                 start_timestamps: Vec::new(),
+                forms: Default::default(),
                 rolled: None,
             }));
         }

@@ -91,6 +91,7 @@ fn series_of(
         },
         histograms,
         start_timestamps: Vec::new(),
+        forms: Default::default(),
         rolled: None,
     }
 }

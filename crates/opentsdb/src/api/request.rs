@@ -1,0 +1,97 @@
+//! A request, as endpoints ask about it.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+
+use crate::error::Error;
+use crate::json::Json;
+
+/// A request for one path of the API.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    /// As sent, percent-encoded, without the query string.
+    pub path: String,
+    /// Decoded, in their order.
+    pub params: Vec<(String, String)>,
+    pub headers: HeaderMap,
+    /// Decompressed.
+    pub body: Bytes,
+    /// The address of the client, for `stats/query`.
+    pub remote: String,
+}
+
+impl Request {
+    /// A request for a path with its query string.
+    pub fn new(method: Method, target: &str, headers: HeaderMap, body: Bytes) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let params = form_urlencoded::parse(query.as_bytes()).into_owned();
+        Self {
+            method,
+            path: path.to_owned(),
+            params: params.collect(),
+            headers,
+            body,
+            remote: String::new(),
+        }
+    }
+
+    /// The last value of a parameter.
+    pub(crate) fn param(&self, name: &str) -> Option<&str> {
+        let found = self.params.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let named = self.params.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a parameter is there; whatever its value is.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.param(name).is_some()
+    }
+
+    /// A parameter that must be there and not empty.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
+        let value = self.param(name).filter(|value| !value.is_empty());
+        value.ok_or_else(|| Error::bad_request(format!("Missing parameter <code>{name}</code>")))
+    }
+
+    /// The verb, or the one that `method_override` names for clients that can only GET.
+    pub(crate) fn verb(&self) -> Result<Method, Error> {
+        let Some(name) = self.param("method_override") else {
+            return Ok(self.method.clone());
+        };
+        let refused = |message: &str| Error::new(StatusCode::METHOD_NOT_ALLOWED, message);
+        if name.is_empty() {
+            return Err(refused("Missing method override value"));
+        }
+        match name.to_ascii_lowercase().as_str() {
+            "get" => Ok(Method::GET),
+            "post" => Ok(Method::POST),
+            "put" => Ok(Method::PUT),
+            "delete" => Ok(Method::DELETE),
+            _ => Err(refused("Unknown or unsupported method override value")),
+        }
+    }
+
+    /// Whether there is something in the body besides nothing.
+    pub(crate) fn has_content(&self) -> bool {
+        !self.body.is_empty()
+    }
+
+    /// The body as text.
+    pub(crate) fn text(&self) -> Result<&str, Error> {
+        std::str::from_utf8(&self.body)
+            .map_err(|_| Error::bad_request("Unable to parse the given JSON"))
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Result<Json<'_>, Error> {
+        Json::parse(self.text()?).map_err(|e| {
+            Error::bad_request("Unable to parse the given JSON").with_details(e.reason)
+        })
+    }
+}

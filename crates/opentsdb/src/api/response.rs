@@ -1,0 +1,78 @@
+//! Answers: JSON, errors as JSON, wrapped for JSONP.
+
+use http::{HeaderName, StatusCode};
+
+use super::request::Request;
+use crate::error::Error;
+use crate::json::push_text;
+
+pub(crate) const JSON: &str = "application/json; charset=UTF-8";
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    pub status: StatusCode,
+    /// Empty where there is no body.
+    pub content_type: &'static str,
+    pub headers: Vec<(HeaderName, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub(crate) fn json(body: impl Into<Vec<u8>>) -> Self {
+        Self::new(StatusCode::OK, JSON, body.into())
+    }
+
+    pub(crate) fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self {
+            status,
+            content_type,
+            headers: Vec::new(),
+            body,
+        }
+    }
+
+    /// 204.
+    pub(crate) fn done() -> Self {
+        Self::new(StatusCode::NO_CONTENT, "", Vec::new())
+    }
+
+    /// 304: nothing was changed.
+    pub(crate) fn unchanged() -> Self {
+        Self::new(StatusCode::NOT_MODIFIED, "", Vec::new())
+    }
+
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(super) fn error(error: &Error) -> Self {
+        let mut body = format!(
+            "{{\"error\":{{\"code\":{},\"message\":",
+            error.status.as_u16()
+        );
+        push_text(&mut body, &error.message);
+        if !error.details.is_empty() {
+            body.push_str(",\"details\":");
+            push_text(&mut body, &error.details);
+        }
+        body.push_str("}}");
+        Self::json(body).with_status(error.status)
+    }
+
+    /// The body as an argument of the function that the request names.
+    pub(super) fn wrapped(mut self, request: &Request) -> Self {
+        let Some(function) = request.param("jsonp").filter(|name| !name.is_empty()) else {
+            return self;
+        };
+        if self.content_type == JSON {
+            let mut body = function.as_bytes().to_vec();
+            body.push(b'(');
+            body.append(&mut self.body);
+            body.push(b')');
+            self.body = body;
+        }
+        self
+    }
+}

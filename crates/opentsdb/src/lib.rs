@@ -1,0 +1,30 @@
+//! OpenTSDB 2.4 on the series that PromQL sees.
+//!
+//! ```text
+//! HTTP request ─► api ─► query, uid, annotation, tree, search …  ─► answer
+//! telnet line  ─► telnet ─► put ─► model::SampleStore (points, and the UIDs they need)
+//!                           query ◄─ model::SeriesSource, model::Catalog
+//! ```
+//!
+//! A metric with tags is the series whose `__name__` is the metric, and whose other labels are the
+//! tags. Names get identifiers (UIDs) when they are first written; the catalog keeps them.
+//!
+//! Holds always:
+//! - Answers are those of OpenTSDB 2.4.1, except for a list of deviations in `docs/opentsdb.md`.
+//! - A UID is durable before the points that need it are acknowledged, and never names two things.
+//! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
+
+pub mod api;
+mod catalog_key;
+mod config;
+mod error;
+mod java;
+mod json;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod tsd;
+mod uid;
+
+pub use config::{Config, Mode};
+pub use error::Error;
+pub use tsd::{Stores, Tsd};

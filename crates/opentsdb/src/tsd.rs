@@ -1,0 +1,42 @@
+//! What every request needs: settings, stores, UIDs, the clock.
+
+use std::sync::Arc;
+
+use icecore_model::{Catalog, Clock, SampleStore, SeriesSource, StoreError};
+
+use crate::config::Config;
+use crate::uid::Uids;
+
+/// Where points, series and records are kept.
+#[derive(Clone)]
+pub struct Stores {
+    pub points: Arc<dyn SampleStore>,
+    pub series: Arc<dyn SeriesSource>,
+    pub catalog: Arc<dyn Catalog>,
+}
+
+/// A time series daemon, as the original calls itself.
+pub struct Tsd {
+    pub(crate) config: Config,
+    pub(crate) stores: Stores,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) uids: Uids,
+}
+
+impl Tsd {
+    /// Reads all names.
+    pub async fn open(
+        config: Config,
+        stores: Stores,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let uids = Uids::new(config.uid_widths);
+        uids.load(stores.catalog.as_ref()).await?;
+        Ok(Self {
+            config,
+            stores,
+            clock,
+            uids,
+        })
+    }
+}
