@@ -15,11 +15,14 @@
 //! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
 
 pub mod api;
+mod catalog;
 mod catalog_key;
 mod config;
 mod error;
 mod java;
 mod json;
+mod json_object;
+mod meta;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tsd;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use icecore_model::{Catalog, Clock, SampleStore, SeriesSource, StoreError};
 
+use crate::catalog::Records;
 use crate::config::Config;
 use crate::uid::Uids;
 
@@ -21,6 +22,7 @@ pub struct Tsd {
     pub(crate) stores: Stores,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uids: Uids,
+    pub(crate) records: Records,
 }
 
 impl Tsd {
@@ -30,9 +32,11 @@ impl Tsd {
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let uids = Uids::new(config.uid_widths);
+        let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
+            records,
             config,
             stores,
             clock,

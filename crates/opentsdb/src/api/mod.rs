@@ -1,7 +1,9 @@
 //! The HTTP API: which endpoint answers which path.
 
+mod body;
 mod request;
 mod response;
+mod uid;
 
 pub use request::Request;
 pub use response::Response;
@@ -21,8 +23,8 @@ pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
 async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
-    let _ = tsd;
     match parts.as_slice() {
+        ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
 }

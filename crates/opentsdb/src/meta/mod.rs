@@ -1,0 +1,11 @@
+//! Meta data: what is known of names and series besides their samples.
+//!
+//! ```text
+//! uid/assign, uid/rename ─► names
+//! put ─► hook ─► UIDMeta, TSMeta, trees (for series that this process has not seen before)
+//! ```
+
+pub(crate) mod hook;
+mod names;
+
+pub(crate) use names::{assign, rename};
