@@ -23,8 +23,14 @@ mod java;
 mod json;
 mod json_object;
 mod meta;
+mod name;
+mod record_field;
+mod request;
+mod response;
+mod series;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod time;
 mod tsd;
 mod uid;
 

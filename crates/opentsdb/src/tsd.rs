@@ -1,12 +1,14 @@
 //! What every request needs: settings, stores, UIDs, the clock.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use icecore_model::{Catalog, Clock, SampleStore, SeriesSource, StoreError};
+use parking_lot::Mutex;
 
 use crate::catalog::Records;
 use crate::config::Config;
-use crate::uid::Uids;
+use crate::uid::{Uid, UidKind, Uids};
 
 /// Where points, series and records are kept.
 #[derive(Clone)]
@@ -23,6 +25,8 @@ pub struct Tsd {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uids: Uids,
     pub(crate) records: Records,
+    /// Names whose meta data was looked for: there is some.
+    pub(crate) described_names: Mutex<HashSet<(UidKind, Uid)>>,
 }
 
 impl Tsd {
@@ -37,6 +41,7 @@ impl Tsd {
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
             records,
+            described_names: Mutex::default(),
             config,
             stores,
             clock,

@@ -1,8 +1,8 @@
 //! What a body has to be.
 
-use super::request::Request;
 use crate::error::Error;
 use crate::json::Json;
+use crate::request::Request;
 
 /// The body as JSON; it must not be empty.
 pub(super) fn required_json(request: &Request) -> Result<Json<'_>, Error> {

@@ -1,17 +1,18 @@
 //! The HTTP API: which endpoint answers which path.
 
 mod body;
-mod request;
-mod response;
+mod fields;
+mod series_meta;
 mod uid;
-
-pub use request::Request;
-pub use response::Response;
+mod uid_meta;
 
 use http::StatusCode;
 
 use crate::error::Error;
 use crate::tsd::Tsd;
+
+pub use crate::request::Request;
+pub use crate::response::Response;
 
 /// Answers one request.
 pub async fn handle(tsd: &Tsd, request: &Request) -> Response {

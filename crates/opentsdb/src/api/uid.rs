@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use http::{Method, StatusCode};
 
 use super::body::{required_json, unparsable};
-use super::request::Request;
-use super::response::Response;
 use crate::error::Error;
 use crate::json_object::{ObjectWriter, push_map};
 use crate::meta;
+use crate::request::Request;
+use crate::response::Response;
 use crate::tsd::Tsd;
 use crate::uid::UidKind;
 
@@ -18,6 +18,8 @@ pub(super) async fn route(tsd: &Tsd, request: &Request, parts: &[&str]) -> Resul
     match parts {
         ["assign", ..] => assign(tsd, request).await,
         ["rename", ..] => rename(tsd, request).await,
+        ["uidmeta", ..] => super::uid_meta::handle(tsd, request).await,
+        ["tsmeta", ..] => super::series_meta::handle(tsd, request).await,
         _ => Err(Error::new(
             StatusCode::NOT_IMPLEMENTED,
             "Other UID endpoints have not been implemented yet",

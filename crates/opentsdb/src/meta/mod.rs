@@ -7,5 +7,9 @@
 
 pub(crate) mod hook;
 mod names;
+mod series_meta;
+mod uid_meta;
 
 pub(crate) use names::{assign, rename};
+pub(crate) use series_meta::{SeriesMeta, SeriesMetaEdit, SeriesPoints};
+pub(crate) use uid_meta::{UidMeta, UidMetaEdit};

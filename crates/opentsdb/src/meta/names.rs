@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
+use crate::name;
 use crate::tsd::Tsd;
-use crate::uid::{UidKind, signed_bytes, validate_name};
+use crate::uid::{UidKind, signed_bytes};
 
 /// What became of the names of one kind.
 #[derive(Debug, Default)]
@@ -44,7 +45,8 @@ fn assign_one(
     name: &str,
     changes: &mut Vec<icecore_model::CatalogChange>,
 ) -> Result<(UidKind, crate::uid::Uid), String> {
-    validate_name(kind, name, &tsd.config.allow_special_chars)?;
+    let valid = name::validate(kind, name, &tsd.config.allow_special_chars);
+    valid.map_err(|error| error.message)?;
     let mut kinds = UidKind::ALL.into_iter();
     let kind = kinds.find(|known| kind.eq_ignore_ascii_case(known.field_name()));
     let kind = kind.ok_or("Unknown type name")?;
@@ -65,8 +67,8 @@ pub(crate) async fn rename(
     new: &str,
 ) -> Result<Result<(), String>, Error> {
     let special = &tsd.config.allow_special_chars;
-    if let Err(reason) = validate_name(kind.field_name(), new, special) {
-        return Ok(Err(reason));
+    if let Err(error) = name::validate(kind.field_name(), new, special) {
+        return Ok(Err(error.message));
     }
     let changes = {
         let mut space = tsd.uids.write(kind);

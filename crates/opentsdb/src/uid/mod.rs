@@ -10,14 +10,12 @@
 //! - Until an id is known to be durable, every request that uses it stores it again, so that no
 //!   acknowledged point depends on a request that may be lost.
 
-mod name;
 mod space;
 mod tsuid;
 
 use icecore_model::{Catalog, CatalogChange, StoreError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-pub(crate) use name::validate_name;
 pub(crate) use space::UidSpace;
 pub(crate) use tsuid::{Tsuid, push_uid};
 
@@ -69,6 +67,12 @@ impl UidKind {
 pub(crate) struct Uid(pub(crate) u64);
 
 impl Uid {
+    /// From at most eight bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let fold = |id, byte: &u8| id << 8 | u64::from(*byte);
+        Self(bytes.iter().fold(0, fold))
+    }
+
     /// Upper-case hexadecimal of `width` bytes.
     pub(crate) fn to_hex(self, width: usize) -> String {
         let mut bytes = Vec::with_capacity(width);
@@ -146,6 +150,12 @@ impl Uids {
             }
         }
         self.write(kind).get_or_assign(name, changes)
+    }
+
+    /// Changes whenever a name was taken from an id, so that it may need another one.
+    pub(crate) fn renames(&self) -> u64 {
+        let of = |kind| self.read(kind).renames();
+        UidKind::ALL.into_iter().map(of).sum()
     }
 
     /// Ids of these changes are durable: requests need not store them again.

@@ -32,6 +32,8 @@ pub(crate) struct UidSpace {
     last: u64,
     /// Ids that may not be durable yet.
     pending: HashSet<Uid>,
+    /// How often a name was taken from an id: what is known of names may not hold any more.
+    renames: u64,
     /// Where random ids come from, instead of counting.
     random: Option<RandomState>,
 }
@@ -46,6 +48,7 @@ impl UidSpace {
             former: HashMap::new(),
             last: 0,
             pending: HashSet::new(),
+            renames: 0,
             random: is_random.then(RandomState::new),
         }
     }
@@ -97,6 +100,10 @@ impl UidSpace {
     /// How a name that samples are stored under is shown, if otherwise.
     pub(crate) fn current_name(&self, stored: &str) -> Option<&Arc<str>> {
         self.name(*self.former.get(stored)?)
+    }
+
+    pub(super) fn renames(&self) -> u64 {
+        self.renames
     }
 
     pub(super) fn is_pending(&self, uid: Uid) -> bool {
@@ -157,6 +164,7 @@ impl UidSpace {
             changes.push(self.former_change(&old, Some(uid)));
             self.former.insert(old, uid);
         }
+        self.renames += 1;
         self.insert(uid, name.into());
         changes.push(self.change(uid, name));
         changes
