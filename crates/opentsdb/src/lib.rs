@@ -14,6 +14,7 @@
 //! - A UID is durable before the points that need it are acknowledged, and never names two things.
 //! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
 
+mod annotation;
 pub mod api;
 mod catalog;
 mod catalog_key;

@@ -1,5 +1,6 @@
 //! The HTTP API: which endpoint answers which path.
 
+mod annotation;
 mod body;
 mod fields;
 mod series_meta;
@@ -25,6 +26,9 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
     match parts.as_slice() {
+        ["annotation"] => annotation::one(tsd, request).await,
+        ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
+        ["annotations", ..] => annotation::many(tsd, request).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
