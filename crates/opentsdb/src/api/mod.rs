@@ -3,7 +3,10 @@
 mod annotation;
 mod body;
 mod fields;
+mod last;
+mod search;
 mod series_meta;
+mod suggest;
 mod uid;
 mod uid_meta;
 
@@ -29,6 +32,9 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["annotation"] => annotation::one(tsd, request).await,
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
+        ["query", "last", ..] => last::handle(tsd, request).await,
+        ["search", rest @ ..] => search::route(tsd, request, rest).await,
+        ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
