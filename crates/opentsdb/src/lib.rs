@@ -32,6 +32,7 @@ mod series;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+mod tree;
 mod tsd;
 mod uid;
 

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::Records;
 use crate::config::Config;
+use crate::tree::Trees;
 use crate::uid::{Uid, UidKind, Uids};
 
 /// Where points, series and records are kept.
@@ -25,6 +26,7 @@ pub struct Tsd {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uids: Uids,
     pub(crate) records: Records,
+    pub(crate) trees: Trees,
     /// Names whose meta data was looked for: there is some.
     pub(crate) described_names: Mutex<HashSet<(UidKind, Uid)>>,
 }
@@ -38,9 +40,11 @@ impl Tsd {
     ) -> Result<Self, StoreError> {
         let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let trees = Trees::load(stores.catalog.as_ref()).await?;
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
             records,
+            trees,
             described_names: Mutex::default(),
             config,
             stores,
