@@ -18,8 +18,15 @@ pub mod api;
 mod catalog_key;
 mod config;
 mod error;
+mod hbase;
 mod java;
 mod json;
+mod name;
+mod put;
+mod request;
+mod response;
+mod series_cache;
+pub mod telnet;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tsd;

@@ -1,15 +1,13 @@
 //! The HTTP API: which endpoint answers which path.
 
-mod request;
-mod response;
-
-pub use request::Request;
-pub use response::Response;
-
 use http::StatusCode;
 
 use crate::error::Error;
+use crate::put;
 use crate::tsd::Tsd;
+
+pub use crate::request::Request;
+pub use crate::response::Response;
 
 /// Answers one request.
 pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
@@ -21,8 +19,8 @@ pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
 async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
-    let _ = tsd;
     match parts.as_slice() {
+        ["put", ..] => put::endpoint::put(tsd, request).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
 }
