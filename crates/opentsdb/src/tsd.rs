@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::Records;
 use crate::config::Config;
+use crate::series_cache::SeriesCache;
 use crate::tree::Trees;
 use crate::uid::{Uid, UidKind, Uids};
 
@@ -21,10 +22,11 @@ pub struct Stores {
 
 /// A time series daemon, as the original calls itself.
 pub struct Tsd {
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     pub(crate) stores: Stores,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) uids: Uids,
+    pub(crate) uids: Arc<Uids>,
+    pub(crate) series_cache: Arc<SeriesCache>,
     pub(crate) records: Records,
     pub(crate) trees: Trees,
     /// Names whose meta data was looked for: there is some.
@@ -43,13 +45,14 @@ impl Tsd {
         let trees = Trees::load(stores.catalog.as_ref()).await?;
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
+            config: Arc::new(config),
             records,
             trees,
             described_names: Mutex::default(),
-            config,
             stores,
             clock,
-            uids,
+            uids: Arc::new(uids),
+            series_cache: Arc::default(),
         })
     }
 }

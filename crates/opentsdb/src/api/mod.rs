@@ -13,6 +13,7 @@ mod uid_meta;
 use http::StatusCode;
 
 use crate::error::Error;
+use crate::put;
 use crate::tsd::Tsd;
 
 pub use crate::request::Request;
@@ -29,6 +30,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
     match parts.as_slice() {
+        ["put", ..] => put::endpoint::put(tsd, request).await,
         ["annotation"] => annotation::one(tsd, request).await,
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
