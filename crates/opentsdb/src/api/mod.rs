@@ -7,6 +7,8 @@ mod last;
 mod search;
 mod series_meta;
 mod suggest;
+mod tree;
+mod tree_rule;
 mod uid;
 mod uid_meta;
 
@@ -37,6 +39,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["query", "last", ..] => last::handle(tsd, request).await,
         ["search", rest @ ..] => search::route(tsd, request, rest).await,
         ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,
+        ["tree", rest @ ..] => tree::route(tsd, request, rest).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }

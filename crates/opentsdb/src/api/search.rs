@@ -7,8 +7,9 @@ use http::Method;
 use super::fields::Fields;
 use crate::catalog_key;
 use crate::error::Error;
+use crate::java::hash_map_order;
 use crate::json::Json;
-use crate::json_object::{ObjectWriter, push_array, push_map};
+use crate::json_object::{ObjectWriter, push_array};
 use crate::request::Request;
 use crate::response::Response;
 use crate::series::{self, SeriesFilter, SeriesName, parse_filter};
@@ -220,7 +221,12 @@ fn shown(tsd: &Tsd, lookup: &Lookup, found: &[(Tsuid, SeriesName)], elapsed_ms: 
         let mut result = ObjectWriter::new(out);
         result.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
         result.text("metric", &series.metric);
-        push_map(result.member("tags"), &series.tags);
+        let mut tags: Vec<_> = series.tags.iter().collect();
+        hash_map_order(&mut tags, |(key, _)| key);
+        let mut object = ObjectWriter::new(result.member("tags"));
+        for (key, value) in tags {
+            object.text(key, value);
+        }
     });
     answer.plain("startIndex", lookup.start_index);
     answer.plain("totalResults", found.len());

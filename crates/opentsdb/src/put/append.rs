@@ -8,6 +8,7 @@ use icecore_model::{AppendError, Commit, StoreError, WriteOutcome};
 
 use super::writer::{Learned, PointWriter};
 use crate::error::Error;
+use crate::meta::hook;
 use crate::series_cache::SeriesCache;
 use crate::tsd::Tsd;
 use crate::uid::{Tsuid, Uids};
@@ -59,6 +60,7 @@ where
         let message = "the store dropped a request that it accepted";
         Error::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })?;
+    hook::series_written(tsd, &learned.tsuids).await?;
     Ok(Appended {
         report,
         outcome: appended.outcome,

@@ -21,11 +21,11 @@ use std::sync::Arc;
 use icecore_model::{Catalog, StoreError};
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use branch::{Branch, BranchId, Leaf, ROOT};
-pub(crate) use builder::{Build, NamedMeta, TreeSeries, build};
-pub(crate) use definition::{Tree, TreeEdit};
+pub(crate) use branch::{Branch, BranchId, Leaf};
+pub(crate) use builder::{NamedMeta, TreeSeries, build};
+pub(crate) use definition::{RULES_MAX, Tree, TreeEdit};
 pub(crate) use growth::{NewLeaves, grow};
-pub(crate) use rule::{Rule, RuleEdit, RuleType};
+pub(crate) use rule::{RuleEdit, RuleType};
 
 use crate::catalog_key;
 
