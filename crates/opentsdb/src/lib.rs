@@ -20,11 +20,13 @@ mod config;
 mod error;
 mod java;
 mod json;
+mod query;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod time;
 mod tsd;
 mod uid;
 
 pub use config::{Config, Mode};
 pub use error::Error;
-pub use tsd::{Stores, Tsd};
+pub use tsd::{PointDeletion, Stores, Tsd};

@@ -9,6 +9,7 @@ pub use response::Response;
 use http::StatusCode;
 
 use crate::error::Error;
+use crate::query;
 use crate::tsd::Tsd;
 
 /// Answers one request.
@@ -21,8 +22,8 @@ pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
 async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
-    let _ = tsd;
     match parts.as_slice() {
+        ["query", ..] => query::query(tsd, request).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
 }
