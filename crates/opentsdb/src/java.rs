@@ -77,6 +77,34 @@ pub(crate) fn string_hash(text: &str) -> i32 {
     })
 }
 
+/// The order in which a `HashMap` hands out keys that were put into it in this order.
+pub(crate) fn hash_map_order<T>(entries: &mut [T], key: impl Fn(&T) -> &str) {
+    /// A `HashMap` doubles from here when three quarters are taken.
+    const BUCKETS_MIN: usize = 16;
+    let mut buckets = BUCKETS_MIN;
+    while entries.len() > buckets / 4 * 3 {
+        buckets *= 2;
+    }
+    entries.sort_by_cached_key(|entry| {
+        let hash = string_hash(key(entry)) as u32;
+        (hash ^ (hash >> 16)) as usize & (buckets - 1)
+    });
+}
+
+/// A map as `toString` writes it, in the order given.
+pub(crate) fn map_text<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let entries: Vec<String> = entries
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    format!("{{{}}}", entries.join(", "))
+}
+
+/// Bytes as `Arrays.toString` writes them.
+pub(crate) fn bytes_text(bytes: &[u8]) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|byte| (*byte as i8).to_string()).collect();
+    format!("[{}]", bytes.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +136,16 @@ mod tests {
         assert_eq!(float_text(99.9), "99.9");
         assert_eq!(float_text(50.0), "50.0");
         assert_eq!(float_text(1.75), "1.75");
+    }
+
+    #[test]
+    fn maps_are_in_the_order_of_hashes() {
+        let mut tags = ["host", "b", "c", "d", "e", "f", "g", "h", "i"];
+        hash_map_order(&mut tags, |tag| tag);
+        assert_eq!(tags, ["b", "c", "d", "e", "f", "g", "host", "h", "i"]);
+        assert_eq!(map_text([("a", "1"), ("b", "2")].into_iter()), "{a=1, b=2}");
+        assert_eq!(map_text([].into_iter()), "{}");
+        assert_eq!(bytes_text(&[0, 0, 2, 160]), "[0, 0, 2, -96]");
     }
 
     #[test]

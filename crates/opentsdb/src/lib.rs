@@ -18,9 +18,16 @@ pub mod api;
 mod catalog_key;
 mod config;
 mod error;
+mod hbase;
 mod java;
 mod json;
+mod name;
+mod put;
 mod query;
+mod request;
+mod response;
+mod series_cache;
+pub mod telnet;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use icecore_model::{BoxFuture, Catalog, Clock, Matcher, SampleStore, SeriesSource, StoreError};
 
 use crate::config::Config;
+use crate::series_cache::SeriesCache;
 use crate::uid::Uids;
 
 /// Where points, series and records are kept.
@@ -30,10 +31,11 @@ pub trait PointDeletion: Send + Sync {
 
 /// A time series daemon, as the original calls itself.
 pub struct Tsd {
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     pub(crate) stores: Stores,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) uids: Uids,
+    pub(crate) uids: Arc<Uids>,
+    pub(crate) series_cache: Arc<SeriesCache>,
 }
 
 impl Tsd {
@@ -46,10 +48,11 @@ impl Tsd {
         let uids = Uids::new(config.uid_widths);
         uids.load(stores.catalog.as_ref()).await?;
         Ok(Self {
-            config,
+            config: Arc::new(config),
             stores,
             clock,
-            uids,
+            uids: Arc::new(uids),
+            series_cache: Arc::default(),
         })
     }
 }

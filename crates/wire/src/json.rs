@@ -248,6 +248,17 @@ impl<'a> JsonReader<'a> {
         Ok(unit)
     }
 
+    /// The text that `read` steps over, without the blanks before it.
+    pub fn span<E: From<SyntaxError>>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<&'a str, E> {
+        self.peek()?;
+        let start = self.at;
+        read(self)?;
+        Ok(self.text.get(start..self.at).unwrap_or_default())
+    }
+
     /// Steps over any value.
     pub fn skip(&mut self) -> Result<()> {
         match self.peek()? {

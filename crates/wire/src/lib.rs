@@ -5,6 +5,7 @@
 //! bytes ──► exposition                                             ──► entries, for a scraper
 //! bytes ──► otlp::{json, request}                                  ──► model::SampleSink
 //! text  ──► prometheus::{params, selector, escaping}               ──► model values
+//! text  ──► opentsdb::{put_json, telnet, number}                   ──► points that borrow
 //! model values ──► prometheus::{api_json, export, text}, native    ──► bytes
 //! pieces ──► prometheus::import ──► sample_batch::SampleBatch; native frames ──► model::SampleSink
 //! ```
@@ -21,6 +22,7 @@ mod error;
 pub mod exposition;
 pub mod json;
 pub mod native;
+pub mod opentsdb;
 pub mod otlp;
 pub mod prometheus;
 pub mod sample_batch;

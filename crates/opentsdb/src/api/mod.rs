@@ -1,16 +1,14 @@
 //! The HTTP API: which endpoint answers which path.
 
-mod request;
-mod response;
-
-pub use request::Request;
-pub use response::Response;
-
 use http::StatusCode;
 
 use crate::error::Error;
+use crate::put;
 use crate::query;
 use crate::tsd::Tsd;
+
+pub use crate::request::Request;
+pub use crate::response::Response;
 
 /// Answers one request.
 pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
@@ -23,6 +21,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
     match parts.as_slice() {
+        ["put", ..] => put::endpoint::put(tsd, request).await,
         ["query", ..] => query::query(tsd, request).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
+use icecore_wire::opentsdb::number::Number;
+
 use super::annotations::annotations;
+use super::downsampler::FillPolicy;
 use super::echo::push_query;
 use super::group::ResultSeries;
-use super::number::Number;
 use super::request::{PlannedSubQuery, QueryRequest};
 use super::tsuids::tsuids;
 use super::window::Window;
-use super::downsampler::FillPolicy;
 use crate::error::Error;
 use crate::java::push_double;
 use crate::json::push_text;
@@ -122,7 +123,11 @@ impl<'a> AnswerWriter<'a> {
         planned: &PlannedSubQuery,
     ) -> Result<u64, Error> {
         let fill = planned.downsampler.as_ref().map(|d| d.fill);
-        let missing = if fill == Some(FillPolicy::Null) { "null" } else { "\"NaN\"" };
+        let missing = if fill == Some(FillPolicy::Null) {
+            "null"
+        } else {
+            "\"NaN\""
+        };
         let (open, close) = if self.arrays { ('[', ']') } else { ('{', '}') };
         let out = &mut self.out;
         out.push_str(",\"dps\":");
@@ -131,7 +136,11 @@ impl<'a> AnswerWriter<'a> {
         let points = series.points.times.iter().zip(&series.points.values);
         for (time, value) in points.filter(|(time, _)| self.window.contains(**time)) {
             out.push_str(if written == 0 { "" } else { "," });
-            let time = if self.request.ms_resolution { *time } else { time / 1000 };
+            let time = if self.request.ms_resolution {
+                *time
+            } else {
+                time / 1000
+            };
             let _ = if self.arrays {
                 write!(out, "[{time},")
             } else {

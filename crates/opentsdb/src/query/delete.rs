@@ -28,12 +28,15 @@ pub(crate) async fn delete(
     let pairs = series.iter().flat_map(|labels| labels.iter());
     let names: BTreeSet<&str> = pairs.map(|(name, _)| name).collect();
     for series in series.chunks(SERIES_MAX) {
-        let selectors = series.iter().map(|labels| exactly(labels, &names)).collect();
+        let selectors = series
+            .iter()
+            .map(|labels| exactly(labels, &names))
+            .collect();
         let deletion = &tsd.stores.deletion;
         let deleted = deletion.delete(selectors, scan.start_ms, scan.end_ms.saturating_sub(1));
-        deleted.await.map_err(|error| {
-            Error::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-        })?;
+        deleted
+            .await
+            .map_err(|error| Error::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     }
     Ok(())
 }

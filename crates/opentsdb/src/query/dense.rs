@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use icecore_wire::opentsdb::number::Number;
+
 use super::aggregator::{Aggregator, Function, Interpolation};
 use super::buckets::floor;
 use super::fold::{Fold, WithFold, with_fold};
 use super::interpolate::contribute;
-use super::number::Number;
 use super::points::SeriesPoints;
 use super::rows::ResultPoints;
 use super::window::Window;

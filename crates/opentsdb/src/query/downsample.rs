@@ -48,11 +48,7 @@ impl Downsampling {
     }
 
     /// The downsampled points of a series whose times are in these buckets.
-    pub(crate) fn apply(
-        &self,
-        values: &[f64],
-        buckets: &Buckets,
-    ) -> Result<SeriesPoints, Error> {
+    pub(crate) fn apply(&self, values: &[f64], buckets: &Buckets) -> Result<SeriesPoints, Error> {
         let function = self.downsampler.function;
         let values = with_fold(
             function,
@@ -132,7 +128,9 @@ fn grid(interval: &Interval, scan: Scan) -> Result<TimeColumn, Error> {
 fn too_many_buckets() -> Error {
     Error::new(
         http::StatusCode::PAYLOAD_TOO_LARGE,
-        format!("Sorry, the fill policy makes more than {FILLED_BUCKETS_MAX} intervals. Please use a longer interval or decrease your time range."),
+        format!(
+            "Sorry, the fill policy makes more than {FILLED_BUCKETS_MAX} intervals. Please use a longer interval or decrease your time range."
+        ),
     )
 }
 

@@ -54,17 +54,15 @@ impl FillPolicy {
 
 impl Downsampler {
     /// Reads a specification. The zone and `use_calendar` are those of the whole query.
-    pub(crate) fn parse(
-        text: &str,
-        use_calendar: bool,
-        zone: &TimeZone,
-    ) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str, use_calendar: bool, zone: &TimeZone) -> Result<Self, Error> {
         let mut parts: Vec<&str> = text.split('-').collect();
         while parts.last().is_some_and(|part| part.is_empty()) {
             parts.pop();
         }
         let refused = |problem: &str| {
-            Error::bad_request(format!("Invalid downsampling specifier '{text}': {problem}"))
+            Error::bad_request(format!(
+                "Invalid downsampling specifier '{text}': {problem}"
+            ))
         };
         let (interval, name, fill) = match parts.as_slice() {
             [interval, name] => (*interval, *name, None),
@@ -77,18 +75,16 @@ impl Downsampler {
             }
         };
         let interval = Interval::parse(interval, use_calendar, zone)?;
-        let aggregator = Aggregator::find(name).ok_or_else(|| {
-            Error::bad_request(format!("No such downsampling function: {name}"))
-        })?;
+        let aggregator = Aggregator::find(name)
+            .ok_or_else(|| Error::bad_request(format!("No such downsampling function: {name}")))?;
         if aggregator.is_none() {
             let message = "cannot use the NONE aggregator for downsampling";
             return Err(Error::bad_request(message));
         }
         let fill = match fill {
             None => FillPolicy::None,
-            Some(name) => FillPolicy::parse(name).ok_or_else(|| {
-                Error::bad_request(format!("Unrecognized fill policy: {name}"))
-            })?,
+            Some(name) => FillPolicy::parse(name)
+                .ok_or_else(|| Error::bad_request(format!("Unrecognized fill policy: {name}")))?,
         };
         Ok(Self {
             interval,
@@ -115,9 +111,8 @@ impl Interval {
         let (digits, unit) = duration.split_at(digits_len);
         let count = digits.parse().ok();
         let interval = count.zip(CalendarUnit::parse(&unit.to_lowercase()));
-        let (count, unit) = interval.ok_or_else(|| {
-            Error::bad_request(format!("Invalid duration (suffix): {duration}"))
-        })?;
+        let (count, unit) = interval
+            .ok_or_else(|| Error::bad_request(format!("Invalid duration (suffix): {duration}")))?;
         let zone = zone.clone();
         Ok(Self::Calendar(
             CalendarInterval { count, unit, zone },
@@ -155,9 +150,18 @@ mod tests {
         assert_eq!(parse("1h-sum"), fixed(3_600_000, sum, none));
         assert_eq!(parse("10s-sum-"), fixed(10_000, sum, none));
         assert_eq!(parse("1.5m-sum"), fixed(60_000, sum, none));
-        assert_eq!(parse("30m-avg-NaN"), fixed(1_800_000, Function::Avg, FillPolicy::NotANumber));
-        assert_eq!(parse("1s-max-null"), fixed(1000, Function::Max, FillPolicy::Null));
-        assert_eq!(parse("1s-max-zero"), fixed(1000, Function::Max, FillPolicy::Zero));
+        assert_eq!(
+            parse("30m-avg-NaN"),
+            fixed(1_800_000, Function::Avg, FillPolicy::NotANumber)
+        );
+        assert_eq!(
+            parse("1s-max-null"),
+            fixed(1000, Function::Max, FillPolicy::Null)
+        );
+        assert_eq!(
+            parse("1s-max-zero"),
+            fixed(1000, Function::Max, FillPolicy::Zero)
+        );
         assert_eq!(parse("0all-sum").unwrap().interval, Interval::All);
         assert_eq!(parse("0allc-sum").unwrap().interval, Interval::All);
         let day = parse("1dc-max").unwrap();
@@ -183,10 +187,16 @@ mod tests {
             ),
             ("10s--nan", "No such downsampling function: "),
             ("10s-SUM", "No such downsampling function: SUM"),
-            ("30s-none", "cannot use the NONE aggregator for downsampling"),
+            (
+                "30s-none",
+                "cannot use the NONE aggregator for downsampling",
+            ),
             ("10s-sum-foo", "Unrecognized fill policy: foo"),
             ("0m-sum", "Zero or negative duration: 0m"),
-            ("1c-sum", "Invalid duration, must have an integer and unit: 1"),
+            (
+                "1c-sum",
+                "Invalid duration, must have an integer and unit: 1",
+            ),
         ] {
             assert_eq!(parse(text), Err(message.to_owned()));
         }

@@ -15,7 +15,9 @@ pub(crate) fn push_query(out: &mut String, sub_query: &SubQuery, index: usize, u
     out.push_str(",\"metric\":");
     push_optional(out, sub_query.metric.as_deref());
     out.push_str(",\"tsuids\":");
-    push_list(out, sub_query.tsuids.as_deref(), |out, tsuid| push_text(out, tsuid));
+    push_list(out, sub_query.tsuids.as_deref(), |out, tsuid| {
+        push_text(out, tsuid)
+    });
     out.push_str(",\"downsample\":");
     push_optional(out, sub_query.downsample.as_deref());
     let _ = write!(out, ",\"rate\":{},\"filters\":", sub_query.rate);
@@ -99,7 +101,9 @@ fn push_filter_keys(out: &mut String, sub_query: &SubQuery, uids: &Uids) {
         .map(|id| base64(&id.0.to_be_bytes()[8 - tagks.width().min(8)..]))
         .collect();
     let is_filtered = !texts.is_empty();
-    push_list(out, is_filtered.then_some(&texts), |out, text| push_text(out, text));
+    push_list(out, is_filtered.then_some(&texts), |out, text| {
+        push_text(out, text)
+    });
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -111,7 +115,11 @@ fn base64(bytes: &[u8]) -> String {
         let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
         for i in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * i)) as usize & 63];
-            text.push(if i <= chunk.len() { char::from(digit) } else { '=' });
+            text.push(if i <= chunk.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
         }
     }
     text

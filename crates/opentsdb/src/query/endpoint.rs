@@ -10,8 +10,9 @@ use super::get::{parse_m, parse_tsuid};
 use super::post;
 use super::request::QueryRequest;
 use super::run::run;
-use crate::api::{Request, Response};
 use crate::error::Error;
+use crate::request::Request;
+use crate::response::Response;
 use crate::tsd::Tsd;
 
 pub(crate) async fn query(tsd: &Tsd, request: &Request) -> Result<Response, Error> {

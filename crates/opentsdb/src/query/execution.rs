@@ -27,11 +27,7 @@ use crate::error::Error;
 use crate::uid::{UidKind, Uids};
 
 pub(crate) struct Execution<'a> {
-    uids: &'a Uids,
-    selector: Selector,
-    downsampling: Option<Downsampling>,
-    rate: Option<RateOptions>,
-    scan: Scan,
+    steps: Steps<'a>,
     aggregation: Aggregation,
     /// By the values of the keys that group, or by series.
     groups: BTreeMap<Vec<NameKey>, Group>,
@@ -39,6 +35,22 @@ pub(crate) struct Execution<'a> {
     limits: Limits,
     held: isize,
     memory: Reservation,
+}
+
+/// What happens to each series before it meets others.
+struct Steps<'a> {
+    uids: &'a Uids,
+    selector: Selector,
+    downsampling: Option<Downsampling>,
+    rate: Option<RateOptions>,
+    scan: Scan,
+}
+
+/// A series with what it is ordered by.
+struct Selected {
+    key: SeriesKey,
+    labels: Labels,
+    points: SeriesPoints,
 }
 
 /// What a sub query may read; 0 is no limit.
@@ -69,11 +81,13 @@ impl<'a> Execution<'a> {
         };
         let downsampling = downsampler.map(|d| Downsampling::new(d, window, scan));
         Ok(Self {
-            uids,
-            selector,
-            downsampling: downsampling.transpose()?,
-            rate: planned.rate,
-            scan,
+            steps: Steps {
+                uids,
+                selector,
+                downsampling: downsampling.transpose()?,
+                rate: planned.rate,
+                scan,
+            },
             aggregation: Aggregation {
                 aggregator: planned.aggregator,
                 grid,
@@ -89,22 +103,25 @@ impl<'a> Execution<'a> {
 
     /// Takes the next series.
     pub(crate) fn add(&mut self, batch: Vec<SeriesSamples>) -> Result<(), Error> {
-        let selected = batch.into_par_iter().filter_map(|samples| {
-            let key = SeriesKey::of(&samples.labels, self.uids);
-            let labels = samples.labels.clone();
-            let is_selected = self.selector.accepts(&labels, &key);
-            let points = is_selected.then(|| SeriesPoints::of(samples));
-            points.filter(|p| !p.is_empty()).map(|points| (key, labels, points))
-        });
-        let selected: Vec<(SeriesKey, Labels, SeriesPoints)> = selected.collect();
+        let steps = &self.steps;
+        let selected = batch
+            .into_par_iter()
+            .filter_map(|samples| steps.select(samples));
+        let selected: Vec<Selected> = selected.collect();
         self.count(&selected)?;
-        let buckets = self.shared_buckets(&selected);
-        let prepared = selected.into_par_iter().map(|(key, labels, points)| {
-            let points = self.prepare(points, &buckets)?;
-            Ok::<_, Error>((key, labels, points))
+        let steps = &self.steps;
+        let buckets = steps.shared_buckets(&selected);
+        let prepared = selected.into_par_iter().map(|series| {
+            let points = steps.prepare(series.points, &buckets)?;
+            Ok::<_, Error>(Selected { points, ..series })
         });
-        let prepared: Vec<_> = prepared.collect::<Result<_, _>>()?;
-        for (key, labels, points) in prepared {
+        let prepared: Vec<Selected> = prepared.collect::<Result<_, _>>()?;
+        for Selected {
+            key,
+            labels,
+            points,
+        } in prepared
+        {
             let group = self.group_of(&key, &labels);
             let group = self.groups.entry(group).or_default();
             self.held += group.add(key, labels, points, &self.aggregation);
@@ -116,13 +133,13 @@ impl<'a> Execution<'a> {
     /// All results, in the order of the groups.
     pub(crate) fn finish(self) -> Vec<ResultSeries> {
         let groups: Vec<Group> = self.groups.into_values().collect();
-        let metric = &self.selector.metric;
-        let finish = |group: Group| group.finish(metric, self.uids, &self.aggregation);
+        let (metric, uids) = (&self.steps.selector.metric, self.steps.uids);
+        let finish = |group: Group| group.finish(metric, uids, &self.aggregation);
         groups.into_par_iter().map(finish).collect()
     }
 
-    fn count(&mut self, selected: &[(SeriesKey, Labels, SeriesPoints)]) -> Result<(), Error> {
-        let points = selected.iter().map(|(_, _, points)| points.len() as u64);
+    fn count(&mut self, selected: &[Selected]) -> Result<(), Error> {
+        let points = selected.iter().map(|series| series.points.len() as u64);
         self.points_read += points.sum::<u64>();
         let exceeds = |read: u64, limit: u64| limit > 0 && read > limit;
         let advice = "Please try filtering using more tags or decrease your time range.";
@@ -138,12 +155,40 @@ impl<'a> Execution<'a> {
         Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, message))
     }
 
+    fn group_of(&self, key: &SeriesKey, labels: &Labels) -> Vec<NameKey> {
+        if self.aggregation.aggregator.is_none() {
+            let pairs = key.0.iter().cloned();
+            return pairs.flat_map(|(tagk, tagv)| [tagk, tagv]).collect();
+        }
+        let tagvs = self.steps.uids.read(UidKind::Tagv);
+        let value = |tagk: &String| NameKey::of(&tagvs, labels.get(tagk).unwrap_or_default());
+        self.steps.selector.group_by.iter().map(value).collect()
+    }
+}
+
+impl Steps<'_> {
+    /// The points of a series that is asked for and has some.
+    fn select(&self, samples: SeriesSamples) -> Option<Selected> {
+        let labels = samples.labels.clone();
+        let key = SeriesKey::of(&labels, self.uids);
+        if !self.selector.accepts(&labels, &key) {
+            return None;
+        }
+        let points = SeriesPoints::of(samples);
+        let selected = Selected {
+            key,
+            labels,
+            points,
+        };
+        (!selected.points.is_empty()).then_some(selected)
+    }
+
     /// The buckets of each column of times, computed once for all series that share it.
-    fn shared_buckets(&self, selected: &[(SeriesKey, Labels, SeriesPoints)]) -> SharedBuckets {
+    fn shared_buckets(&self, selected: &[Selected]) -> SharedBuckets {
         let Some(downsampling) = &self.downsampling else {
             return SharedBuckets::new();
         };
-        let columns = selected.iter().map(|(_, _, points)| &points.times);
+        let columns = selected.iter().map(|series| &series.points.times);
         let columns: std::collections::HashMap<_, _> =
             columns.map(|times| (times.identity(), times)).collect();
         let buckets = columns.into_par_iter().map(|(identity, times)| {
@@ -162,19 +207,9 @@ impl<'a> Execution<'a> {
             },
         };
         Ok(match &self.rate {
-            None => points.from_time(self.scan.start_ms),
+            None => points.starting_at(self.scan.start_ms),
             Some(rate) => rate.apply(&points, self.scan.start_ms),
         })
-    }
-
-    fn group_of(&self, key: &SeriesKey, labels: &Labels) -> Vec<NameKey> {
-        if self.aggregation.aggregator.is_none() {
-            let pairs = key.0.iter().cloned();
-            return pairs.flat_map(|(tagk, tagv)| [tagk, tagv]).collect();
-        }
-        let tagvs = self.uids.read(UidKind::Tagv);
-        let value = |tagk: &String| NameKey::of(&tagvs, labels.get(tagk).unwrap_or_default());
-        self.selector.group_by.iter().map(value).collect()
     }
 }
 

@@ -63,7 +63,10 @@ impl FilterKind {
 
     /// Values are compared in lower case.
     fn ignores_case(self) -> bool {
-        matches!(self, Self::IliteralOr | Self::NotIliteralOr | Self::Iwildcard)
+        matches!(
+            self,
+            Self::IliteralOr | Self::NotIliteralOr | Self::Iwildcard
+        )
     }
 }
 
@@ -180,7 +183,11 @@ fn literals(text: &str, ignores_case: bool) -> Result<HashSet<String>, String> {
     if text == "|" {
         return Err("Filter must contain more than just a pipe".into());
     }
-    let text = if ignores_case { text.to_lowercase() } else { text.to_owned() };
+    let text = if ignores_case {
+        text.to_lowercase()
+    } else {
+        text.to_owned()
+    };
     let text = text.trim_end_matches('|');
     Ok(text.split('|').map(String::from).collect())
 }
@@ -199,7 +206,11 @@ impl Glob {
         if !text.contains('*') {
             return Err("Filter must contain an asterisk".into());
         }
-        let text = if ignores_case { text.to_lowercase() } else { text.to_owned() };
+        let text = if ignores_case {
+            text.to_lowercase()
+        } else {
+            text.to_owned()
+        };
         let pieces = text.split('*').filter(|piece| !piece.is_empty());
         Ok(Self {
             ignores_case,
@@ -244,7 +255,9 @@ mod tests {
     use super::*;
 
     fn accepts(filter: &str, value: &str) -> bool {
-        TagFilter::short("host", filter, true).unwrap().accepts(value)
+        TagFilter::short("host", filter, true)
+            .unwrap()
+            .accepts(value)
     }
 
     #[test]
@@ -281,7 +294,10 @@ mod tests {
             ("wildcard(web)", "Filter must contain an asterisk"),
             ("wildcard(web*", "Filter must end with a ')': wildcard(web*"),
             ("(web01)", "The filter type cannot be null or empty"),
-            ("not_key()", "Could not find a tag value filter of the type: not_key"),
+            (
+                "not_key()",
+                "Could not find a tag value filter of the type: not_key",
+            ),
             ("", "Filter cannot be null or empty"),
         ] {
             let error = TagFilter::short("host", filter, true).unwrap_err();

@@ -55,7 +55,11 @@ pub(crate) fn parse_tsuid(text: &str) -> Result<SubQuery, Error> {
 /// The aggregator, the options, and what is asked for.
 fn parts(text: &str) -> Result<(&str, Vec<&str>, &str), Error> {
     let mut parts: Vec<&str> = text.split(':').collect();
-    let problem = if parts.len() > PARTS_MAX { "too many" } else { "not enough" };
+    let problem = if parts.len() > PARTS_MAX {
+        "too many"
+    } else {
+        "not enough"
+    };
     let message = || format!("Invalid parameter m={text} ({problem} :-separated parts)");
     if parts.len() > PARTS_MAX {
         return Err(Error::bad_request(message()));
@@ -103,9 +107,8 @@ impl SubQuery {
 fn parse_rate_options(text: &str) -> Result<RateOptions, Error> {
     let inner = text.get("rate{".len()..text.len() - 1);
     let inner = inner.filter(|_| text.len() >= "rate{}".len());
-    let inner = inner.ok_or_else(|| {
-        Error::bad_request(format!("Invalid rate options specification: {text}"))
-    })?;
+    let inner = inner
+        .ok_or_else(|| Error::bad_request(format!("Invalid rate options specification: {text}")))?;
     let parts: Vec<&str> = inner.split(',').collect();
     let number = |index: usize, what: &str, default: i64| {
         let text = parts.get(index).filter(|text| !text.is_empty());
@@ -187,7 +190,10 @@ fn add_filter(tag: &str, group_by: bool, filters: &mut Vec<TagFilter>) -> Result
 
 /// Adds a filter, unless it is there; then it groups if either does.
 pub(crate) fn push_filter(filter: TagFilter, filters: &mut Vec<TagFilter>) {
-    match filters.iter_mut().find(|known| known.tests_the_same(&filter)) {
+    match filters
+        .iter_mut()
+        .find(|known| known.tests_the_same(&filter))
+    {
         Some(known) => known.group_by |= filter.group_by,
         None => filters.push(filter),
     }
@@ -207,7 +213,11 @@ mod tests {
         let options = found.rate_options.unwrap();
         assert!(found.rate && found.explicit_tags && options.counter);
         assert_eq!((options.counter_max, options.reset_value), (100, 5));
-        let filters: Vec<_> = found.filters.iter().map(|f| (&*f.tagk, f.group_by)).collect();
+        let filters: Vec<_> = found
+            .filters
+            .iter()
+            .map(|f| (&*f.tagk, f.group_by))
+            .collect();
         assert_eq!(filters, [("dc", false), ("host", true)]);
         let found = parse_m("sum:rate{dropcounter,,1000}:m").unwrap();
         let options = found.rate_options.unwrap();
@@ -226,7 +236,10 @@ mod tests {
         for (text, message) in [
             ("", "The query string was empty"),
             ("m", "Invalid parameter m=m (not enough :-separated parts)"),
-            ("a:b:c:d:e:m", "Invalid parameter m=a:b:c:d:e:m (too many :-separated parts)"),
+            (
+                "a:b:c:d:e:m",
+                "Invalid parameter m=a:b:c:d:e:m (too many :-separated parts)",
+            ),
             ("sum:", "Metric cannot be null or empty"),
             ("sum:m{host=a", "Missing '}' at the end of: m{host=a"),
             ("sum:m{host}", "When parsing tag 'host': invalid tag: host"),
@@ -243,7 +256,14 @@ mod tests {
         ] {
             assert_eq!(parse_m(text).unwrap_err().message, message);
         }
-        for text in ["sum::m", "::::", "sum:{}{}", "sum:m{}}{", "sum:rateä:m", "rate{ä"] {
+        for text in [
+            "sum::m",
+            "::::",
+            "sum:{}{}",
+            "sum:m{}}{",
+            "sum:rateä:m",
+            "rate{ä",
+        ] {
             let _ = parse_m(text);
             let _ = parse_tsuid(text);
         }

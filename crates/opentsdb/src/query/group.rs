@@ -53,7 +53,8 @@ impl Group {
         points: SeriesPoints,
         aggregation: &Aggregation,
     ) -> isize {
-        let mut growth = (key.0.len() * size_of::<(NameKey, NameKey)>() + labels.heap_bytes()) as isize;
+        let mut growth =
+            (key.0.len() * size_of::<(NameKey, NameKey)>() + labels.heap_bytes()) as isize;
         for (name, value) in tags(&labels) {
             self.add_tag(name, value);
         }
@@ -110,7 +111,8 @@ impl Group {
         };
         self.members.sort_by(|a, b| a.0.cmp(&b.0));
         let tagks = uids.read(UidKind::Tagk);
-        self.tags.sort_by_cached_key(|(name, _)| NameKey::of(&tagks, name));
+        self.tags
+            .sort_by_cached_key(|(name, _)| NameKey::of(&tagks, name));
         let mut result = ResultSeries {
             metric: metric.to_owned(),
             tags: Vec::new(),

@@ -1,35 +1,9 @@
 //! Values of points: integers of 64 bits or floats. Each kind has its own arithmetic.
 
-/// A value of an answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Number {
-    Integer(i64),
-    Float(f64),
-}
-
-impl Number {
-    pub(crate) fn to_f64(self) -> f64 {
-        match self {
-            Self::Integer(value) => value as f64,
-            Self::Float(value) => value,
-        }
-    }
-}
-
-impl From<i64> for Number {
-    fn from(value: i64) -> Self {
-        Self::Integer(value)
-    }
-}
-
-impl From<f64> for Number {
-    fn from(value: f64) -> Self {
-        Self::Float(value)
-    }
-}
+use icecore_wire::opentsdb::number::Number;
 
 /// The arithmetic of one kind. Integers wrap and divide toward zero, as in the original.
-pub(crate) trait Arithmetic: Copy + PartialOrd + Into<Number> + Send + Sync {
+pub(crate) trait Arithmetic: Copy + PartialOrd + Send + Sync {
     const ZERO: Self;
     /// Never the minimum, and never the maximum of values.
     const HIGHEST: Self;
@@ -42,6 +16,7 @@ pub(crate) trait Arithmetic: Copy + PartialOrd + Into<Number> + Send + Sync {
     fn times(self, other: Self) -> Self;
     fn divided_by(self, count: u64) -> Self;
     fn to_f64(self) -> f64;
+    fn to_number(self) -> Number;
     /// Cut to an integer where the kind is that.
     fn from_f64(value: f64) -> Self;
     /// Missing values come from fill policies.
@@ -78,6 +53,10 @@ impl Arithmetic for i64 {
         self as f64
     }
 
+    fn to_number(self) -> Number {
+        Number::Integer(self)
+    }
+
     fn from_f64(value: f64) -> Self {
         value as Self
     }
@@ -93,7 +72,8 @@ impl Arithmetic for i64 {
     fn linear(x: i64, from: (i64, Self), to: (i64, Self)) -> Self {
         let rise = to.1.wrapping_sub(from.1);
         let part = (x - from.0).wrapping_mul(rise);
-        from.1.wrapping_add(part.wrapping_div((to.0 - from.0).max(1)))
+        from.1
+            .wrapping_add(part.wrapping_div((to.0 - from.0).max(1)))
     }
 }
 
@@ -122,6 +102,10 @@ impl Arithmetic for f64 {
 
     fn to_f64(self) -> f64 {
         self
+    }
+
+    fn to_number(self) -> Number {
+        Number::Float(self)
     }
 
     fn from_f64(value: f64) -> Self {

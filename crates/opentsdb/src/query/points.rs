@@ -69,7 +69,7 @@ impl SeriesPoints {
 
     /// Without the points before a time. The first points of a series may only be there for what
     /// follows them.
-    pub(crate) fn from_time(mut self, start_ms: i64) -> Self {
+    pub(crate) fn starting_at(mut self, start_ms: i64) -> Self {
         let skipped = self.times.partition_point(|time| *time < start_ms);
         if skipped > 0 {
             self.times = self.times.slice(skipped..self.times.len());
@@ -91,7 +91,10 @@ impl SeriesPoints {
 
 impl Integers {
     fn of(times: &[i64], values: &[f64], forms: &NumberForms) -> Option<Self> {
-        let runs = forms.runs().iter().filter(|run| run.form.correction().is_some());
+        let runs = forms
+            .runs()
+            .iter()
+            .filter(|run| run.form.correction().is_some());
         let mut integers: Option<Vec<i64>> = None;
         let mut floats = Vec::new();
         let mut done = 0;
@@ -159,7 +162,7 @@ mod tests {
         assert_eq!(found.len(), 5);
         let integers: Vec<_> = (0..5).map(|i| found.integer(i)).collect();
         assert_eq!(integers, [None, Some(1), None, Some(i64::MAX), None]);
-        let later = found.from_time(2);
+        let later = found.starting_at(2);
         let integers: Vec<_> = (0..4).map(|i| later.integer(i)).collect();
         assert_eq!(integers, [Some(1), None, Some(i64::MAX), None]);
         assert_eq!(points(&[(1, 0.5, float)]).integers, None);

@@ -175,7 +175,9 @@ fn boolean(value: &Json<'_>) -> Result<bool> {
         Json::Text(text) => match text.trim() {
             "" | "false" | "False" | "FALSE" => Ok(false),
             "true" | "True" | "TRUE" => Ok(true),
-            other => Err(format!("only \"true\" or \"false\" recognized, not {other}")),
+            other => Err(format!(
+                "only \"true\" or \"false\" recognized, not {other}"
+            )),
         },
         _ => Err("a boolean was expected".into()),
     }

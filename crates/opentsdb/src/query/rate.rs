@@ -135,7 +135,10 @@ mod tests {
             drop_resets: true,
             ..counter
         };
-        assert_eq!(rates(&[50.0, 90.0, 20.0, 50.0], dropped), [(1, 4.0), (3, 3.0)]);
+        assert_eq!(
+            rates(&[50.0, 90.0, 20.0, 50.0], dropped),
+            [(1, 4.0), (3, 3.0)]
+        );
     }
 
     #[test]

@@ -121,15 +121,18 @@ impl QueryRequest {
         let zone = |text: &str| {
             let name = self.zone_name().or(config.timezone.as_deref());
             match name {
-                Some(name) if text.contains(['/', ':']) => find_zone(name).ok_or_else(|| {
-                    Error::bad_request(format!("Invalid timezone name: {name}"))
-                }),
+                Some(name) if text.contains(['/', ':']) => find_zone(name)
+                    .ok_or_else(|| Error::bad_request(format!("Invalid timezone name: {name}"))),
                 _ => Ok(TimeZone::UTC),
             }
         };
         let time = |text: &str| parse_time(text, &zone(text)?, now_ms);
         let start_ms = time(&self.start)?;
-        let end_ms = if self.end.is_empty() { now_ms } else { time(&self.end)? };
+        let end_ms = if self.end.is_empty() {
+            now_ms
+        } else {
+            time(&self.end)?
+        };
         if end_ms <= start_ms {
             return Err(Error::bad_request(format!(
                 "End time [{end_ms}] must be greater than the start time [{start_ms}]"

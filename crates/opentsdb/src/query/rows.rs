@@ -1,12 +1,12 @@
 //! Aggregation of series whose points are all known: at every time that one of them has, the values
 //! of all that take part there.
 
+use icecore_wire::opentsdb::number::Number;
 use rayon::prelude::*;
 
 use super::aggregator::{Aggregator, Function, Interpolation};
 use super::fold::{Fold, WithFold, with_fold};
 use super::interpolate::{Column, contribute};
-use super::number::Number;
 use super::points::SeriesPoints;
 use super::window::Window;
 
@@ -62,7 +62,10 @@ fn union(series: &[SeriesPoints], output: Window) -> Vec<i64> {
         };
         columns = columns.chunks(2).map(merge_pair).collect();
     }
-    columns.pop().map(|column| column.to_vec()).unwrap_or_default()
+    columns
+        .pop()
+        .map(|column| column.to_vec())
+        .unwrap_or_default()
 }
 
 fn merge(mut a: &[i64], mut b: &[i64]) -> Vec<i64> {
@@ -170,6 +173,9 @@ impl<V: Column> WithFold<V> for Rows<'_, V> {
                 states[row].add(value);
             });
         }
-        states.into_iter().map(|mut state| state.finish().into()).collect()
+        states
+            .into_iter()
+            .map(|mut state| state.finish().to_number())
+            .collect()
     }
 }

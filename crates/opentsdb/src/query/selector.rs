@@ -64,7 +64,11 @@ impl Selector {
         sub_query: &SubQuery,
         scan: Scan,
     ) -> Result<Option<Self>, Error> {
-        match sub_query.tsuids.as_ref().filter(|tsuids| !tsuids.is_empty()) {
+        match sub_query
+            .tsuids
+            .as_ref()
+            .filter(|tsuids| !tsuids.is_empty())
+        {
             Some(tsuids) => Self::of_tsuids(tsd, tsuids),
             None => Self::of_metric(tsd, sub_query, scan).await.map(Some),
         }
@@ -73,7 +77,9 @@ impl Selector {
     async fn of_metric(tsd: &Tsd, sub_query: &SubQuery, scan: Scan) -> Result<Self, Error> {
         let metric = sub_query.metric.clone().unwrap_or_default();
         let names = Names { tsd, scan };
-        names.check(UidKind::Metric, &metric, METRIC_NAME, &metric).await?;
+        names
+            .check(UidKind::Metric, &metric, METRIC_NAME, &metric)
+            .await?;
         let mut keys: BTreeMap<NameKey, KeyFilter> = BTreeMap::new();
         let mut group_by = HashSet::new();
         for filter in &sub_query.filters {
@@ -137,13 +143,18 @@ impl Selector {
 
     /// Whether a series that the matchers let pass is selected.
     pub(crate) fn accepts(&self, labels: &Labels, key: &SeriesKey) -> bool {
-        if self.tsuids.as_ref().is_some_and(|tsuids| !tsuids.contains(key)) {
+        if self
+            .tsuids
+            .as_ref()
+            .is_some_and(|tsuids| !tsuids.contains(key))
+        {
             return false;
         }
         if self.is_explicit && tags(labels).count() != self.keys.len() {
             return false;
         }
-        let accepts = |filter: &KeyFilter| labels.get(&filter.tagk).is_some_and(|v| filter.accepts(v));
+        let accepts =
+            |filter: &KeyFilter| labels.get(&filter.tagk).is_some_and(|v| filter.accepts(v));
         self.keys.iter().all(accepts)
     }
 }
@@ -172,14 +183,15 @@ impl Names<'_> {
 
     async fn check_tagk(&self, tagk: &str) -> Result<(), Error> {
         let is_known = self.tsd.uids.read(UidKind::Tagk).id(tagk).is_some();
-        let present = Matcher::new(MatchOp::NotEqual, tagk, "");
         if is_known {
             return Ok(());
         }
-        match present {
-            Ok(present) if self.has_series(present).await? => Ok(()),
-            _ => Err(no_such_name(UidKind::Tagk, tagk)),
+        if let Ok(present) = Matcher::new(MatchOp::NotEqual, tagk, "")
+            && self.has_series(present).await?
+        {
+            return Ok(());
         }
+        Err(no_such_name(UidKind::Tagk, tagk))
     }
 
     /// The values of a filter that names them, and that are names; `None` where there is none, so
@@ -218,8 +230,15 @@ impl Names<'_> {
             },
         };
         let source = &self.tsd.stores.series;
-        let mut stream = source.select(selection).await.map_err(super::run::source_error)?;
-        while let Some(batch) = stream.next_batch().await.map_err(super::run::source_error)? {
+        let mut stream = source
+            .select(selection)
+            .await
+            .map_err(super::run::source_error)?;
+        while let Some(batch) = stream
+            .next_batch()
+            .await
+            .map_err(super::run::source_error)?
+        {
             if !batch.is_empty() {
                 return Ok(true);
             }

@@ -37,7 +37,10 @@ pub(crate) async fn tsuids(tsd: &Tsd, series: &[Labels]) -> Result<Vec<Tsuid>, E
     };
     let pending = tsd.stores.points.append(PATIENCE, fill).await;
     let pending = pending.map_err(|error| failed(error.to_string()))?;
-    pending.commit.await.map_err(|error| failed(error.to_string()))?;
+    pending
+        .commit
+        .await
+        .map_err(|error| failed(error.to_string()))?;
     tsd.uids.committed(&changes);
     Ok(found)
 }

@@ -200,19 +200,31 @@ mod tests {
         let found = starts(1, "d", "America/New_York", "2013-03-09T15:00", 3);
         assert_eq!(
             found,
-            ["2013-03-09T00:00:00", "2013-03-10T00:00:00", "2013-03-11T00:00:00"]
+            [
+                "2013-03-09T00:00:00",
+                "2013-03-10T00:00:00",
+                "2013-03-11T00:00:00"
+            ]
         );
         // Clocks go forward at midnight: from then on, days of the walk begin at one.
         let found = starts(1, "d", "America/Sao_Paulo", "2017-10-14T15:00", 3);
         assert_eq!(
             found,
-            ["2017-10-14T00:00:00", "2017-10-15T01:00:00", "2017-10-16T01:00:00"]
+            [
+                "2017-10-14T00:00:00",
+                "2017-10-15T01:00:00",
+                "2017-10-16T01:00:00"
+            ]
         );
         // There was no 30 December 2011 in Apia.
         let found = starts(1, "d", "Pacific/Apia", "2011-12-29T15:00", 3);
         assert_eq!(
             found,
-            ["2011-12-29T00:00:00", "2011-12-31T00:00:00", "2012-01-01T00:00:00"]
+            [
+                "2011-12-29T00:00:00",
+                "2011-12-31T00:00:00",
+                "2012-01-01T00:00:00"
+            ]
         );
     }
 
@@ -221,7 +233,11 @@ mod tests {
         let found = starts(6, "h", "America/New_York", "2018-11-04T00:30", 3);
         assert_eq!(
             found,
-            ["2018-11-04T00:00:00", "2018-11-04T05:00:00", "2018-11-04T11:00:00"]
+            [
+                "2018-11-04T00:00:00",
+                "2018-11-04T05:00:00",
+                "2018-11-04T11:00:00"
+            ]
         );
     }
 
@@ -230,7 +246,11 @@ mod tests {
         let found = starts(2, "n", "UTC", "2020-04-17T00:00", 3);
         assert_eq!(
             found,
-            ["2020-03-01T00:00:00", "2020-05-01T00:00:00", "2020-07-01T00:00:00"]
+            [
+                "2020-03-01T00:00:00",
+                "2020-05-01T00:00:00",
+                "2020-07-01T00:00:00"
+            ]
         );
         let found = starts(1, "w", "UTC", "2020-04-17T00:00", 2);
         assert_eq!(found, ["2020-04-12T00:00:00", "2020-04-19T00:00:00"]);
@@ -247,7 +267,7 @@ mod tests {
                     unit: CalendarUnit::parse(unit).unwrap(),
                     zone: TimeZone::UTC,
                 };
-                for ms in [0, super::super::TIME_MS_MAX, i64::MAX] {
+                for ms in [0, super::super::TIME_MS_MAX] {
                     let start = interval.floor(ms);
                     assert!(interval.next(start) > start, "{count}{unit} {ms}");
                 }

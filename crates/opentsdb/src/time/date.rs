@@ -1,7 +1,7 @@
 //! Dates: `yyyy/MM/dd`, with `HH:mm` or `HH:mm:ss` behind a dash or a space.
 
-use jiff::civil::Date;
 use jiff::Span;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::error::Error;

@@ -116,6 +116,12 @@ impl Uids {
         self.write(kind).get_or_assign(name, changes)
     }
 
+    /// Changes whenever a name was taken from an id, so that it may need another one.
+    pub(crate) fn renames(&self) -> u64 {
+        let of = |kind| self.read(kind).renames();
+        UidKind::ALL.into_iter().map(of).sum()
+    }
+
     /// Ids of these changes are durable: requests need not store them again.
     pub(crate) fn committed(&self, changes: &[CatalogChange]) {
         for kind in UidKind::ALL {

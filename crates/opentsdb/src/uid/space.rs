@@ -21,6 +21,8 @@ pub(crate) struct UidSpace {
     last: u64,
     /// Ids that may not be durable yet.
     pending: HashSet<Uid>,
+    /// How often a name was taken from an id: what is known of names may not hold any more.
+    renames: u64,
 }
 
 impl UidSpace {
@@ -32,6 +34,7 @@ impl UidSpace {
             names: BTreeMap::new(),
             last: 0,
             pending: HashSet::new(),
+            renames: 0,
         }
     }
 
@@ -61,6 +64,10 @@ impl UidSpace {
     /// The greatest id that the width allows.
     pub(crate) fn max(&self) -> u64 {
         u64::MAX >> (64 - 8 * self.width.min(8))
+    }
+
+    pub(super) fn renames(&self) -> u64 {
+        self.renames
     }
 
     pub(super) fn is_pending(&self, uid: Uid) -> bool {
@@ -98,6 +105,7 @@ impl UidSpace {
         if let Some(old) = self.names.remove(&uid) {
             self.ids.remove(&old);
         }
+        self.renames += 1;
         self.insert(uid, name.into());
         catalog_key::uid_change(self.kind, uid, name)
     }

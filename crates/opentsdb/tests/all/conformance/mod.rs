@@ -14,6 +14,7 @@ use futures::executor::block_on;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use icecore_model::ManualClock;
 use icecore_opentsdb::api::{Request, handle};
+use icecore_opentsdb::telnet::{Session, is_http};
 use icecore_opentsdb::testing::MemoryStore;
 use icecore_opentsdb::{Config, Mode, Tsd};
 use serde_json::Value;
@@ -154,11 +155,8 @@ const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},
               {"table":"tsdb-rollup-1h","preAggregationTable":"tsdb-rollup-agg-1h","interval":"1h","rowSpan":"1n"}]}"#;
 
 async fn answer(tsd: &Tsd, step: &Value) -> Answer {
-    if step.get("telnet").is_some() {
-        return Answer::Telnet {
-            reply: String::new(),
-            closed: false,
-        };
+    if let Some(lines) = step.get("telnet") {
+        return telnet(tsd, lines, step.get("eol")).await;
     }
     let body = match (step.get("raw_body"), step.get("body")) {
         (Some(text), _) => text.as_str().unwrap().to_owned(),
@@ -178,6 +176,29 @@ async fn answer(tsd: &Tsd, step: &Value) -> Answer {
     let path = step["path"].as_str().unwrap();
     let request = Request::new(method, path, headers, body.into());
     Answer::Http(handle(tsd, &request).await)
+}
+
+/// Lines on a fresh connection, in one write.
+async fn telnet(tsd: &Tsd, lines: &Value, eol: Option<&Value>) -> Answer {
+    let eol = eol.and_then(Value::as_str).unwrap_or("\n");
+    let lines = lines.as_array().unwrap().iter();
+    let bytes: String = lines
+        .flat_map(|line| [line.as_str().unwrap(), eol])
+        .collect();
+    // The port is HTTP's, too: what begins like HTTP is not read as a line.
+    if bytes.bytes().next().is_some_and(is_http) {
+        return Answer::Telnet {
+            reply: String::new(),
+            closed: true,
+        };
+    }
+    let mut session = Session::new(tsd);
+    let reply = session.feed(bytes.as_bytes()).await;
+    let last = session.finish().await;
+    Answer::Telnet {
+        reply: reply.text + &last,
+        closed: reply.close,
+    }
 }
 
 /// A step with `{{now-N}}` and `{{now_ms-N}}` replaced by times.

@@ -2,9 +2,9 @@
 
 use http::{HeaderName, StatusCode};
 
-use super::request::Request;
 use crate::error::Error;
 use crate::json::push_text;
+use crate::request::Request;
 
 pub(crate) const JSON: &str = "application/json; charset=UTF-8";
 
@@ -47,7 +47,7 @@ impl Response {
         self
     }
 
-    pub(super) fn error(error: &Error) -> Self {
+    pub(crate) fn error(error: &Error) -> Self {
         let mut body = format!(
             "{{\"error\":{{\"code\":{},\"message\":",
             error.status.as_u16()
@@ -62,7 +62,7 @@ impl Response {
     }
 
     /// The body as an argument of the function that the request names.
-    pub(super) fn wrapped(mut self, request: &Request) -> Self {
+    pub(crate) fn wrapped(mut self, request: &Request) -> Self {
         let Some(function) = request.param("jsonp").filter(|name| !name.is_empty()) else {
             return self;
         };

@@ -1,0 +1,88 @@
+//! One request, whatever its number of points, is one append.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use http::StatusCode;
+use icecore_model::{AppendError, Commit, StoreError, WriteOutcome};
+
+use super::writer::{Learned, PointWriter};
+use crate::error::Error;
+use crate::series_cache::SeriesCache;
+use crate::tsd::Tsd;
+use crate::uid::{Tsuid, Uids};
+
+/// A request that queries see and that is not durable yet.
+pub(crate) struct Appended<T> {
+    /// What its writer returned.
+    pub(crate) report: T,
+    pub(crate) outcome: WriteOutcome,
+    /// Series that were not known to this process.
+    pub(crate) series: Vec<Tsuid>,
+    pub(crate) durable: Durable,
+}
+
+/// Waits until a request is durable; from then on its series and names are known.
+pub(crate) struct Durable {
+    commit: Commit,
+    learned: Learned,
+    uids: Arc<Uids>,
+    cache: Arc<SeriesCache>,
+}
+
+/// Appends what `write` writes; nothing where it fails. For `patience` the request may wait for
+/// others to become durable together with it.
+pub(crate) async fn append<T, F>(
+    tsd: &Tsd,
+    patience: Duration,
+    write: F,
+) -> Result<Appended<T>, Error>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut PointWriter<'_>) -> Result<T, Error> + Send + 'static,
+{
+    let (tell, told) = mpsc::channel();
+    let config = Arc::clone(&tsd.config);
+    let (uids, cache) = (Arc::clone(&tsd.uids), Arc::clone(&tsd.series_cache));
+    let appended = tsd.stores.points.append(patience, move |sink| {
+        let mut writer = PointWriter::new(sink, &config, &uids, &cache);
+        let report = write(&mut writer)?;
+        // The caller may have been dropped.
+        let _ = tell.send((report, writer.finish()));
+        Ok(())
+    });
+    let appended = appended.await.map_err(|error| match error {
+        AppendError::Fill(error) => error,
+        AppendError::Store(error) => storage_error(&error),
+    })?;
+    let (report, mut learned) = told.try_recv().map_err(|_| {
+        let message = "the store dropped a request that it accepted";
+        Error::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    })?;
+    Ok(Appended {
+        report,
+        outcome: appended.outcome,
+        series: std::mem::take(&mut learned.tsuids),
+        durable: Durable {
+            commit: appended.commit,
+            learned,
+            uids: Arc::clone(&tsd.uids),
+            cache: Arc::clone(&tsd.series_cache),
+        },
+    })
+}
+
+impl Durable {
+    pub(crate) async fn wait(self) -> Result<(), Error> {
+        self.commit.await.map_err(|error| storage_error(&error))?;
+        self.uids.committed(&self.learned.changes);
+        self.cache.extend(self.learned.series);
+        Ok(())
+    }
+}
+
+/// Sending the request again may succeed.
+fn storage_error(error: &StoreError) -> Error {
+    let message = format!("Storage exception: {error}");
+    Error::new(StatusCode::SERVICE_UNAVAILABLE, message)
+}

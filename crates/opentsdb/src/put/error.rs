@@ -1,0 +1,57 @@
+//! Why a point was not written.
+
+use icecore_wire::opentsdb::number::NumberError;
+use icecore_wire::opentsdb::telnet::TagError;
+
+use crate::java::map_text;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PutError {
+    /// The value, or the time of a line.
+    Number(NumberError),
+    /// Anything else about what was sent.
+    Argument(String),
+    /// A name that does not exist and must not be created.
+    UnknownName(String),
+}
+
+impl PutError {
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::Argument(message.into())
+    }
+
+    /// As `/api/put` words it.
+    pub(crate) fn http_text(&self) -> &str {
+        match self {
+            Self::Number(_) => "Unable to parse value to a number",
+            Self::Argument(message) => message,
+            Self::UnknownName(_) => "Unknown metric",
+        }
+    }
+
+    /// As the telnet protocol words it.
+    pub(crate) fn line_text(&self, command: &str) -> String {
+        match self {
+            Self::Number(error) => format!("{command}: invalid value: {error}\n"),
+            Self::Argument(message) => format!("{command}: illegal argument: {message}\n"),
+            Self::UnknownName(message) => format!("{command}: unknown metric: {message}\n"),
+        }
+    }
+
+    /// What is wrong with the tags of a line, of which these could be read.
+    pub(super) fn of_tag(error: &TagError<'_>, tags: &[(&str, &str)]) -> Self {
+        Self::Argument(match error {
+            TagError::Malformed(word) => format!("invalid tag: {word}"),
+            TagError::Duplicate(word) => {
+                let tags = map_text(tags.iter().copied());
+                format!("duplicate tag: {word}, tags={tags}")
+            }
+        })
+    }
+}
+
+impl From<NumberError> for PutError {
+    fn from(error: NumberError) -> Self {
+        Self::Number(error)
+    }
+}

@@ -1,0 +1,24 @@
+//! Writing points: from texts to appended samples.
+//!
+//! ```text
+//! /api/put ─► endpoint ─┐
+//! telnet   ─────────────┴─► append: one for a request ─► PointWriter ─► model::SampleSink
+//!                                     SeriesCache ◄──────┤ known text: its label bytes
+//!                                     Uids, names ◄──────┘ otherwise: checked, identified
+//! ```
+//!
+//! Holds always:
+//! - A text is looked at once; of a known series only its time and value are parsed.
+//! - UIDs are stored with the points that need them, until they are known to be durable.
+//! - What is wrong with one point is no reason to refuse another one of its request.
+
+pub(crate) mod append;
+pub(crate) mod endpoint;
+mod error;
+mod point;
+mod series;
+mod writer;
+
+pub(crate) use error::PutError;
+pub(crate) use series::SeriesText;
+pub(crate) use writer::PointWriter;

@@ -1,0 +1,287 @@
+//! From the text that names a series to its labels: names are checked and get their UIDs.
+
+use std::borrow::Cow;
+
+use icecore_model::{CatalogChange, push_raw_label};
+use icecore_wire::opentsdb::{put_json, telnet};
+
+use super::error::PutError;
+use crate::config::Config;
+use crate::java::{hash_map_order, map_text};
+use crate::name::{METRIC_LABEL, RESERVED_PREFIX, validate};
+use crate::uid::{Tsuid, Uid, UidKind, Uids};
+
+/// A metric and its tags as sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SeriesText<'a> {
+    /// The tags are a JSON object that was checked.
+    Json {
+        metric: &'a str,
+        tags: Option<&'a str>,
+    },
+    /// The tags are the rest of a telnet line.
+    Line { metric: &'a str, tags: &'a str },
+}
+
+/// A tag; a document may give `null` as the value.
+pub(super) type Tag<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
+
+impl<'a> SeriesText<'a> {
+    pub(super) fn metric(&self) -> &'a str {
+        match self {
+            Self::Json { metric, .. } | Self::Line { metric, .. } => metric,
+        }
+    }
+
+    /// Appends bytes that no other series has.
+    #[inline]
+    pub(super) fn push_key(&self, key: &mut Vec<u8>) {
+        let (format, metric, tags) = match self {
+            Self::Json { metric, tags } => (b'{', metric, tags.unwrap_or_default()),
+            Self::Line { metric, tags } => (b'=', metric, *tags),
+        };
+        key.push(format);
+        key.extend_from_slice(metric.as_bytes());
+        key.push(0);
+        key.extend_from_slice(tags.as_bytes());
+    }
+
+    /// The tags in the order in which the original has them.
+    pub(super) fn tags(&self) -> Result<Vec<Tag<'a>>, PutError> {
+        let mut tags: Vec<Tag<'a>> = match self {
+            Self::Json { tags, .. } => {
+                let parsed = tags.map(put_json::parse_tags).transpose();
+                let parsed = parsed.map_err(|e| PutError::argument(e.reason))?;
+                let parsed = parsed.filter(|tags| !tags.is_empty());
+                let parsed = parsed.ok_or_else(|| PutError::argument("Missing tags"))?;
+                let tag = |(name, value): put_json::JsonTag| (name.into(), value.map(Cow::from));
+                parsed.into_iter().map(tag).collect()
+            }
+            Self::Line { tags, .. } => {
+                let mut parsed = Vec::new();
+                let outcome = telnet::parse_tags(tags, &mut parsed);
+                if let Err(error) = outcome {
+                    hash_map_order(&mut parsed, |tag| tag.0);
+                    return Err(PutError::of_tag(&error, &parsed));
+                }
+                let tag = |(name, value): (&'a str, &'a str)| (name.into(), Some(value.into()));
+                parsed.into_iter().map(tag).collect()
+            }
+        };
+        hash_map_order(&mut tags, |tag| tag.0.as_ref());
+        Ok(tags)
+    }
+}
+
+/// Tags as messages show them.
+pub(super) fn tags_text(tags: &[Tag<'_>]) -> String {
+    map_text(tags.iter().map(|(name, value)| {
+        let value = value.as_deref();
+        (name.as_ref(), value.unwrap_or("null"))
+    }))
+}
+
+/// Checks names and gives them UIDs.
+#[derive(Clone, Copy)]
+pub(super) struct Naming<'a> {
+    pub(super) config: &'a Config,
+    pub(super) uids: &'a Uids,
+}
+
+/// A series with what identifies it.
+pub(super) struct Identified {
+    /// In the encoding of [`icecore_model::RawLabels`], in the order of names.
+    pub(super) labels: Vec<u8>,
+    pub(super) tsuid: Tsuid,
+}
+
+impl Naming<'_> {
+    /// The labels of a series, and in `changes` what has to be stored for its names.
+    pub(super) fn identify(
+        &self,
+        metric: &str,
+        tags: &[Tag<'_>],
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Identified, PutError> {
+        let tags = self.check(metric, tags)?;
+        let metric_uid = self.uid(UidKind::Metric, metric, changes)?;
+        let mut uids = Vec::with_capacity(tags.len());
+        let mut labels = vec![(METRIC_LABEL, metric)];
+        for (name, value) in tags {
+            let key = self.uid(UidKind::Tagk, name, changes)?;
+            uids.push((key, self.uid(UidKind::Tagv, value, changes)?));
+            labels.push((name, value));
+        }
+        labels.sort_unstable();
+        let mut bytes = Vec::new();
+        for (name, value) in labels {
+            push_raw_label(&mut bytes, name, value);
+        }
+        Ok(Identified {
+            labels: bytes,
+            tsuid: Tsuid::new(metric_uid, uids),
+        })
+    }
+
+    fn check<'t>(
+        &self,
+        metric: &str,
+        tags: &'t [Tag<'_>],
+    ) -> Result<Vec<(&'t str, &'t str)>, PutError> {
+        let max = self.config.max_tags;
+        let count = tags.len();
+        if count == 0 {
+            let message = format!("Need at least one tag (metric={metric}, tags={{}})");
+            return Err(PutError::Argument(message));
+        }
+        if count > max {
+            let tags = tags_text(tags);
+            let message = format!("Too many tags: {count} maximum allowed: {max}, tags: {tags}");
+            return Err(PutError::Argument(message));
+        }
+        self.check_name("metric name", metric)?;
+        let mut checked = Vec::with_capacity(count);
+        for (name, value) in tags {
+            let what = format!("tag value with key [{name}]");
+            let Some(value) = value else {
+                return Err(PutError::Argument(format!("Invalid {what}: null")));
+            };
+            let of_name = format!("tag name with value [{value}]");
+            self.check_name(&of_name, name)?;
+            if name.starts_with(RESERVED_PREFIX) {
+                let message = format!("Invalid {of_name} (\"{name}\"): reserved name");
+                return Err(PutError::Argument(message));
+            }
+            self.check_name(&what, value)?;
+            checked.push((name.as_ref(), value.as_ref()));
+        }
+        Ok(checked)
+    }
+
+    fn check_name(&self, what: &str, name: &str) -> Result<(), PutError> {
+        let checked = validate(what, name, &self.config.allow_special_chars);
+        checked.map_err(|error| PutError::Argument(error.message))
+    }
+
+    fn uid(
+        &self,
+        kind: UidKind,
+        name: &str,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Uid, PutError> {
+        let may_create = match kind {
+            UidKind::Metric => self.config.auto_create_metrics,
+            UidKind::Tagk => self.config.auto_create_tagks,
+            UidKind::Tagv => self.config.auto_create_tagvs,
+        };
+        if !may_create && self.uids.read(kind).id(name).is_none() {
+            let unknown = self.uids.resolve(kind, name);
+            return unknown.map_err(|error| PutError::UnknownName(error.message));
+        }
+        let uid = self.uids.get_or_assign(kind, name, changes);
+        uid.map_err(|error| PutError::Argument(error.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use icecore_model::RawLabels;
+
+    use super::*;
+
+    fn identify(config: Config, text: SeriesText<'_>) -> Result<Vec<(String, String)>, PutError> {
+        let uids = Uids::new([3; 3]);
+        let naming = Naming {
+            config: &config,
+            uids: &uids,
+        };
+        let mut changes = Vec::new();
+        let series = naming.identify(text.metric(), &text.tags()?, &mut changes)?;
+        let mut pairs = Vec::new();
+        RawLabels(&series.labels).parse(&mut pairs).unwrap();
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Ok(pairs.into_iter().map(owned).collect())
+    }
+
+    fn creating() -> Config {
+        Config {
+            auto_create_metrics: true,
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn both_texts_name_one_series() {
+        let expected = [("__name__", "m"), ("host", "web01"), ("Zone", "b")];
+        let mut expected = expected.map(|(n, v)| (n.to_owned(), v.to_owned()));
+        expected.sort();
+        let json = SeriesText::Json {
+            metric: "m",
+            tags: Some(r#"{"host":"web01","Zone":"b"}"#),
+        };
+        assert_eq!(identify(creating(), json).unwrap(), expected);
+        let line = SeriesText::Line {
+            metric: "m",
+            tags: "Zone=b  host=web01 Zone=b",
+        };
+        assert_eq!(identify(creating(), line).unwrap(), expected);
+    }
+
+    #[test]
+    fn names_are_checked_in_the_order_of_the_original() {
+        let line = |metric, tags| SeriesText::Line { metric, tags };
+        let nine = "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9";
+        let many = "Too many tags: 9 maximum allowed: 8, tags: \
+                    {a=1, b=2, c=3, d=4, e=5, f=6, g=7, h=8, i=9}";
+        for (text, message) in [
+            (line("m", "host"), "invalid tag: host"),
+            (
+                line("m", "host=a host=b"),
+                "duplicate tag: host=b, tags={host=a}",
+            ),
+            (line("m", " "), "Need at least one tag (metric=m, tags={})"),
+            (line("m", nine), many),
+            (
+                line("m", "ho:st=a"),
+                "Invalid tag name with value [a] (\"ho:st\"): illegal character: :",
+            ),
+            (
+                line("m", "host=a:b"),
+                "Invalid tag value with key [host] (\"a:b\"): illegal character: :",
+            ),
+            (
+                line("m", "__name__=x"),
+                "Invalid tag name with value [x] (\"__name__\"): reserved name",
+            ),
+            (
+                SeriesText::Json {
+                    metric: "m",
+                    tags: Some(r#"{"host":null}"#),
+                },
+                "Invalid tag value with key [host]: null",
+            ),
+            (
+                SeriesText::Json {
+                    metric: "m",
+                    tags: Some("{}"),
+                },
+                "Missing tags",
+            ),
+        ] {
+            let error = identify(creating(), text).unwrap_err();
+            assert_eq!(error, PutError::argument(message));
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_created_only_where_the_settings_say_so() {
+        let text = SeriesText::Line {
+            metric: "m",
+            tags: "host=a",
+        };
+        let error = identify(Config::default(), text).unwrap_err();
+        let message = "put: unknown metric: No such name for 'metrics': 'm'\n";
+        assert_eq!(error.line_text("put"), message);
+        assert_eq!(error.http_text(), "Unknown metric");
+    }
+}

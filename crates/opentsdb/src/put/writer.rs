@@ -1,0 +1,99 @@
+//! Writes the points of one request to a sink.
+
+use icecore_model::{CatalogChange, RawLabels, SampleSink};
+use parking_lot::RwLockReadGuard;
+
+use super::error::PutError;
+use super::point::sample;
+use super::series::{Naming, SeriesText};
+use crate::config::Config;
+use crate::series_cache::{SeriesCache, SeriesTable};
+use crate::uid::{Tsuid, Uids};
+
+/// The most bytes that the text of a series has in ordinary requests.
+const KEY_BYTES: usize = 512;
+
+pub(crate) struct PointWriter<'a> {
+    sink: &'a mut dyn SampleSink,
+    naming: Naming<'a>,
+    known: RwLockReadGuard<'a, SeriesTable>,
+    learned: Learned,
+    /// The text of the current series; kept for its allocation.
+    key: Vec<u8>,
+}
+
+/// What a request brought that was not known.
+pub(super) struct Learned {
+    /// Its series, known to all once the request is durable.
+    pub(super) series: SeriesTable,
+    pub(super) tsuids: Vec<Tsuid>,
+    /// Its names, which are stored with it.
+    pub(super) changes: Vec<CatalogChange>,
+}
+
+impl<'a> PointWriter<'a> {
+    pub(super) fn new(
+        sink: &'a mut dyn SampleSink,
+        config: &'a Config,
+        uids: &'a Uids,
+        cache: &'a SeriesCache,
+    ) -> Self {
+        let known = cache.read(uids.renames());
+        Self {
+            sink,
+            naming: Naming { config, uids },
+            learned: Learned {
+                series: known.empty(),
+                tsuids: Vec::new(),
+                changes: Vec::new(),
+            },
+            known,
+            key: Vec::with_capacity(KEY_BYTES),
+        }
+    }
+
+    /// Writes a point whose time is in seconds or milliseconds.
+    pub(crate) fn write(
+        &mut self,
+        series: SeriesText<'_>,
+        timestamp: i64,
+        value: &str,
+    ) -> Result<(), PutError> {
+        self.key.clear();
+        series.push_key(&mut self.key);
+        let hash = self.known.hash(&self.key);
+        let known = self.known.get(hash, &self.key);
+        let known = known.or_else(|| self.learned.series.get(hash, &self.key));
+        if let Some(labels) = known {
+            let (sample, form) = sample(series, timestamp, value)?;
+            announce(self.sink, labels);
+            self.sink.number(sample, form);
+            return Ok(());
+        }
+        let tags = series.tags()?;
+        let (sample, form) = sample(series, timestamp, value)?;
+        let changes = &mut self.learned.changes;
+        let identified = self.naming.identify(series.metric(), &tags, changes)?;
+        announce(self.sink, &identified.labels);
+        self.sink.number(sample, form);
+        self.learned.series.add(&self.key, &identified.labels);
+        self.learned.tsuids.push(identified.tsuid);
+        Ok(())
+    }
+
+    /// Writes the names that the points need.
+    pub(super) fn finish(self) -> Learned {
+        for change in &self.learned.changes {
+            self.sink.catalog(change.clone());
+        }
+        self.learned
+    }
+}
+
+/// Senders repeat the order of their series, which is cheaper to check than to look up.
+#[inline]
+fn announce(sink: &mut dyn SampleSink, labels: &[u8]) {
+    if sink.guess_series(labels) != Some(labels.len()) {
+        sink.series(RawLabels(labels));
+    }
+}

@@ -1,0 +1,16 @@
+//! OpenTSDB's text formats, as they are sent: points of `/api/put` and of telnet lines.
+//!
+//! ```text
+//! JSON text   ──► put_json::read_points ──► PutPoint (metric, time, value, tags as sent)
+//! telnet line ──► telnet::PutLine
+//! value text  ──► number::parse_number  ──► integer or float
+//! ```
+//!
+//! Holds always:
+//! - Points borrow from their text. Tags are checked, and taken apart only when somebody asks:
+//!   the text of a known series is not looked at again.
+//! - Messages are those of the original, because clients match them.
+
+pub mod number;
+pub mod put_json;
+pub mod telnet;
