@@ -80,8 +80,7 @@ impl Arithmetic for i64 {
 impl Arithmetic for f64 {
     const ZERO: Self = 0.0;
     const HIGHEST: Self = Self::MAX;
-    /// The least positive double: the original's mistake for the least double.
-    const LOWEST: Self = 4.9e-324;
+    const LOWEST: Self = Self::MIN;
     const IS_ESTIMATED: bool = false;
 
     fn plus(self, other: Self) -> Self {
