@@ -27,6 +27,7 @@ mod json_object;
 mod meta;
 mod name;
 mod put;
+mod query;
 mod record_field;
 mod request;
 mod response;
@@ -42,4 +43,4 @@ mod uid;
 
 pub use config::{Config, Mode};
 pub use error::Error;
-pub use tsd::{Stores, Tsd};
+pub use tsd::{PointDeletion, Stores, Tsd};

@@ -16,6 +16,7 @@ use http::StatusCode;
 
 use crate::error::Error;
 use crate::put;
+use crate::query;
 use crate::tsd::Tsd;
 
 pub use crate::request::Request;
@@ -41,6 +42,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,
         ["tree", rest @ ..] => tree::route(tsd, request, rest).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
+        ["query", ..] => query::query(tsd, request).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
 }
