@@ -11,5 +11,5 @@ mod series_meta;
 mod uid_meta;
 
 pub(crate) use names::{assign, rename};
-pub(crate) use series_meta::{SeriesMeta, SeriesMetaEdit, SeriesPoints};
+pub(crate) use series_meta::{SeriesMeta, SeriesMetaEdit};
 pub(crate) use uid_meta::{UidMeta, UidMetaEdit};

@@ -6,4 +6,5 @@
     reason = "how many recorded answers agree should be seen"
 )]
 
+mod catalog;
 mod conformance;
