@@ -154,3 +154,94 @@ fn decode(tsuid: Option<Tsuid>, (key, value): &CatalogRecord) -> Result<Annotati
     let note = note.ok_or_else(|| catalog_key::unreadable("an annotation", key));
     note.map_err(catalog::failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+
+    use super::*;
+    use crate::testing::MemoryStore;
+
+    const WIDTHS: [usize; 3] = [3; 3];
+
+    fn records() -> Records {
+        let stores = MemoryStore::stores();
+        Records::new(stores.points, stores.catalog)
+    }
+
+    fn store(records: &Records, tsuid: Option<&Tsuid>, start: i64, end: i64) {
+        let note = Annotation {
+            end_time: end,
+            ..Annotation::new(tsuid.cloned(), start)
+        };
+        block_on(put(records, &note, WIDTHS)).unwrap();
+    }
+
+    fn starts(notes: &[Annotation]) -> Vec<i64> {
+        notes.iter().map(|note| note.start_time).collect()
+    }
+
+    #[test]
+    fn a_window_has_the_annotations_of_a_metric_that_start_in_it() {
+        let records = records();
+        let series = |metric, value| Tsuid::new(Uid(metric), vec![(Uid(1), Uid(value))]);
+        let (a, b) = (series(1, 1), series(1, 2));
+        for start in [
+            1_570_000_210,
+            1_570_000_250,
+            1_570_000_205_500,
+            1_570_000_500,
+        ] {
+            store(&records, Some(&a), start, 0);
+        }
+        store(&records, Some(&b), 1_570_000_300, 0);
+        store(&records, Some(&series(2, 1)), 1_570_000_220, 0);
+        let found = |from_s: i64, to_s: i64| {
+            let window = (from_s * 1000, to_s * 1000);
+            let found = block_on(in_window(&records, Uid(1), window, WIDTHS)).unwrap();
+            let of = |tsuid| {
+                found
+                    .get(tsuid)
+                    .map(|notes| starts(notes))
+                    .unwrap_or_default()
+            };
+            (of(&a), of(&b))
+        };
+        // Those in milliseconds come last, as numbers do.
+        let of_a = vec![1_570_000_210, 1_570_000_250, 1_570_000_205_500];
+        assert_eq!(
+            found(1_570_000_190, 1_570_000_300),
+            (of_a, vec![1_570_000_300])
+        );
+        assert_eq!(found(1_570_000_301, 1_570_000_499), (vec![], vec![]));
+        let window = (1_570_000_205_500, 1_570_000_210_000);
+        let deleted = delete_range(&records, Some(&a), window, WIDTHS);
+        assert_eq!(block_on(deleted).unwrap(), 2);
+        assert_eq!(
+            found(1_570_000_190, 1_570_000_299),
+            (vec![1_570_000_250], vec![])
+        );
+    }
+
+    #[test]
+    fn global_annotations_are_those_of_the_hour_that_do_not_end_later() {
+        let records = records();
+        store(&records, None, 1_570_000_220, 0);
+        store(&records, None, 1_570_000_230, 1_570_000_700);
+        store(&records, None, 1_570_000_600, 0);
+        let shown = |from, to| {
+            let notes = block_on(globals_in_window(&records, from, to)).unwrap();
+            notes.map(|notes| starts(&notes))
+        };
+        assert_eq!(
+            shown(1_570_000_190, 1_570_000_300),
+            Some(vec![1_570_000_220])
+        );
+        let all = vec![1_570_000_220, 1_570_000_230, 1_570_000_600];
+        assert_eq!(shown(1_570_000_190, 1_570_000_800), Some(all));
+        assert_eq!(shown(1_570_000_400, 1_570_000_550), Some(vec![]));
+        assert_eq!(shown(1_570_030_200, 1_570_039_200), None);
+        let listed = block_on(globals(&records, 1_570_000_400, 1_570_000_550)).unwrap();
+        assert_eq!(starts(&listed), [1_570_000_600]);
+    }
+}
