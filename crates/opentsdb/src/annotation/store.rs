@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use icecore_model::CatalogRecord;
+use icecore_model::{CatalogChange, CatalogRecord};
 
 use super::{Annotation, to_ms};
 use crate::catalog::{self, Records};
@@ -27,36 +27,25 @@ pub(crate) async fn get(
         .transpose()
 }
 
-/// Stores an annotation.
-pub(crate) async fn put(
-    records: &Records,
-    note: &Annotation,
-    widths: [usize; 3],
-) -> Result<(), Error> {
+/// The change that stores an annotation.
+pub(crate) fn stored(note: &Annotation, widths: [usize; 3]) -> CatalogChange {
     let key = key(note.tsuid.as_ref(), note.start_time, widths);
-    records
-        .write(vec![catalog::stored(key, &note.encode())])
-        .await
+    catalog::stored(key, &note.encode())
 }
 
-pub(crate) async fn delete(
-    records: &Records,
-    tsuid: Option<&Tsuid>,
-    start_time: i64,
-    widths: [usize; 3],
-) -> Result<(), Error> {
-    let key = key(tsuid, start_time, widths);
-    records.write(vec![catalog::removed(key)]).await
+/// The change that removes one.
+pub(crate) fn removed(tsuid: Option<&Tsuid>, start_time: i64, widths: [usize; 3]) -> CatalogChange {
+    catalog::removed(key(tsuid, start_time, widths))
 }
 
-/// Deletes those of a series, or global ones, that start from `start_ms` to `end_ms`, both
-/// included. The result is how many there were.
-pub(crate) async fn delete_range(
+/// The changes that remove those of a series, or global ones, that start from `start_ms` to
+/// `end_ms`, both included.
+pub(crate) async fn removed_range(
     records: &Records,
     tsuid: Option<&Tsuid>,
     (start_ms, end_ms): (i64, i64),
     widths: [usize; 3],
-) -> Result<u64, Error> {
+) -> Result<Vec<CatalogChange>, Error> {
     let (start, end) = (key_time(start_ms), key_time(end_ms));
     let keys = match tsuid {
         None => catalog_key::global_annotations(start, end),
@@ -69,10 +58,7 @@ pub(crate) async fn delete_range(
         tsuid.is_none() || catalog_key::parse_annotation(key) == tsuid
     };
     let found = found.into_iter().filter(of_series);
-    let changes: Vec<_> = found.map(|(key, _)| catalog::removed(key)).collect();
-    let count = changes.len() as u64;
-    records.write(changes).await?;
-    Ok(count)
+    Ok(found.map(|(key, _)| catalog::removed(key)).collect())
 }
 
 /// The annotations of the series of a metric that start from `start_ms` to `end_ms`, both
@@ -169,12 +155,16 @@ mod tests {
         Records::new(stores.points, stores.catalog)
     }
 
+    fn write(records: &Records, changes: Vec<CatalogChange>) {
+        block_on(async { records.lock().await.write(changes).await }).unwrap();
+    }
+
     fn store(records: &Records, tsuid: Option<&Tsuid>, start: i64, end: i64) {
         let note = Annotation {
             end_time: end,
             ..Annotation::new(tsuid.cloned(), start)
         };
-        block_on(put(records, &note, WIDTHS)).unwrap();
+        write(records, vec![stored(&note, WIDTHS)]);
     }
 
     fn starts(notes: &[Annotation]) -> Vec<i64> {
@@ -215,8 +205,9 @@ mod tests {
         );
         assert_eq!(found(1_570_000_301, 1_570_000_499), (vec![], vec![]));
         let window = (1_570_000_205_500, 1_570_000_210_000);
-        let deleted = delete_range(&records, Some(&a), window, WIDTHS);
-        assert_eq!(block_on(deleted).unwrap(), 2);
+        let deleted = block_on(removed_range(&records, Some(&a), window, WIDTHS)).unwrap();
+        assert_eq!(deleted.len(), 2);
+        write(&records, deleted);
         assert_eq!(
             found(1_570_000_190, 1_570_000_299),
             (vec![1_570_000_250], vec![])

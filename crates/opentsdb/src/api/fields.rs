@@ -57,7 +57,9 @@ impl<'a> Fields<'a> {
     ) -> Result<Option<T>, Error> {
         let text = self.text(member, parameter)?;
         let number = text.map(|text| {
-            let number = text.parse();
+            // A fraction is cut where an integer is wanted.
+            let whole = text.split_once('.').map(|(whole, _)| whole);
+            let number = text.parse().or_else(|e| whole.map_or(Err(e), str::parse));
             number.map_err(|_| unparsable(format!("{member} is no number: {text}")))
         });
         number.transpose()

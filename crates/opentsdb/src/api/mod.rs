@@ -34,8 +34,8 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let parts: Vec<&str> = endpoint.split('/').collect();
     match parts.as_slice() {
         ["put", ..] => put::endpoint::put(tsd, request).await,
-        ["annotation"] => annotation::one(tsd, request).await,
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
+        ["annotation", ..] => annotation::one(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
         ["query", "last", ..] => last::handle(tsd, request).await,
         ["search", rest @ ..] => search::route(tsd, request, rest).await,

@@ -87,7 +87,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         return Ok(Response::unchanged());
     }
     let by_name = fields.filled("tsuid", "tsuid")?.is_none();
-    let guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let meta = SeriesMeta::get(&tsd.records, &tsuid, widths).await?;
     let mut meta = match meta {
         Some(meta) => meta,
@@ -103,8 +103,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         }
     };
     meta.edit(edit, replaces);
-    tsd.records.write(vec![meta.stored(widths)]).await?;
-    drop(guard);
+    records.write(vec![meta.stored(widths)]).await?;
     let mut out = String::new();
     push_meta(tsd, &meta, &mut out).await?;
     Ok(Response::json(out))
@@ -140,9 +139,9 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         return Err(error.with_details("Missing UID"));
     };
     let tsuid = parse_tsuid(tsd, &tsuid)?;
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let removed = SeriesMeta::removed(&tsuid, tsd.config.uid_widths);
-    tsd.records.write(vec![removed]).await?;
+    records.write(vec![removed]).await?;
     Ok(Response::done())
 }
 

@@ -74,8 +74,7 @@ impl SeriesName {
         Some(Tsuid::new(metric, tags.collect::<Option<_>>()?))
     }
 
-    /// The TSUID; names that have no id get one, and `changes` what has to be stored for it.
-    pub(crate) fn assigned_tsuid(
+    fn assigned_tsuid(
         &self,
         uids: &Uids,
         changes: &mut Vec<CatalogChange>,
@@ -101,9 +100,18 @@ impl SeriesName {
     }
 }
 
-/// Stores what [`SeriesName::assigned_tsuid`] left to be stored.
-pub(crate) async fn store_assigned(tsd: &Tsd, changes: Vec<CatalogChange>) -> Result<(), Error> {
-    tsd.records.write(changes.clone()).await?;
+/// The TSUIDs of series. Names that have no id, because Prometheus clients wrote them, get one.
+pub(crate) async fn assigned_tsuids<'a>(
+    tsd: &Tsd,
+    series: impl IntoIterator<Item = &'a SeriesName>,
+) -> Result<Vec<Tsuid>, Error> {
+    let records = tsd.records.lock().await;
+    let mut changes = Vec::new();
+    let tsuids = series
+        .into_iter()
+        .map(|series| series.assigned_tsuid(&tsd.uids, &mut changes));
+    let tsuids = tsuids.collect::<Result<_, _>>()?;
+    records.write(changes.clone()).await?;
     tsd.uids.committed(&changes);
-    Ok(())
+    Ok(tsuids)
 }
