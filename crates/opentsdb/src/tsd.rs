@@ -5,6 +5,8 @@ use std::sync::Arc;
 use icecore_model::{Catalog, Clock, SampleStore, SeriesSource, StoreError};
 
 use crate::config::Config;
+use crate::counters::Counters;
+use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
 use crate::uid::Uids;
 
@@ -23,15 +25,25 @@ pub struct Tsd {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uids: Arc<Uids>,
     pub(crate) series_cache: Arc<SeriesCache>,
+    pub(crate) counters: Arc<Counters>,
+    /// What may be written by `/api/rollup`.
+    pub(crate) rollups: Option<Arc<RollupConfig>>,
 }
 
 impl Tsd {
-    /// Reads all names.
+    /// Reads all names. Fails where the configuration of rollups cannot be read, too.
     pub async fn open(
         config: Config,
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
+        let rollups = config
+            .rollups
+            .as_deref()
+            .map(RollupConfig::parse)
+            .transpose();
+        let rollups =
+            rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
         let uids = Uids::new(config.uid_widths);
         uids.load(stores.catalog.as_ref()).await?;
         Ok(Self {
@@ -40,6 +52,8 @@ impl Tsd {
             clock,
             uids: Arc::new(uids),
             series_cache: Arc::default(),
+            counters: Arc::default(),
+            rollups: rollups.map(Arc::new),
         })
     }
 }

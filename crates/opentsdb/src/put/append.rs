@@ -44,8 +44,9 @@ where
     let (tell, told) = mpsc::channel();
     let config = Arc::clone(&tsd.config);
     let (uids, cache) = (Arc::clone(&tsd.uids), Arc::clone(&tsd.series_cache));
+    let rollups = tsd.rollups.clone();
     let appended = tsd.stores.points.append(patience, move |sink| {
-        let mut writer = PointWriter::new(sink, &config, &uids, &cache);
+        let mut writer = PointWriter::new(sink, &config, &uids, &cache, rollups.as_deref());
         let report = write(&mut writer)?;
         // The caller may have been dropped.
         let _ = tell.send((report, writer.finish()));

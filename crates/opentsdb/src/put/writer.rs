@@ -7,6 +7,7 @@ use super::error::PutError;
 use super::point::sample;
 use super::series::{Naming, SeriesText};
 use crate::config::Config;
+use crate::rollup::RollupConfig;
 use crate::series_cache::{SeriesCache, SeriesTable};
 use crate::uid::{Tsuid, Uids};
 
@@ -14,10 +15,11 @@ use crate::uid::{Tsuid, Uids};
 const KEY_BYTES: usize = 512;
 
 pub(crate) struct PointWriter<'a> {
-    sink: &'a mut dyn SampleSink,
-    naming: Naming<'a>,
+    pub(super) sink: &'a mut dyn SampleSink,
+    pub(super) naming: Naming<'a>,
+    pub(super) rollups: Option<&'a RollupConfig>,
     known: RwLockReadGuard<'a, SeriesTable>,
-    learned: Learned,
+    pub(super) learned: Learned,
     /// The text of the current series; kept for its allocation.
     key: Vec<u8>,
 }
@@ -37,11 +39,13 @@ impl<'a> PointWriter<'a> {
         config: &'a Config,
         uids: &'a Uids,
         cache: &'a SeriesCache,
+        rollups: Option<&'a RollupConfig>,
     ) -> Self {
         let known = cache.read(uids.renames());
         Self {
             sink,
             naming: Naming { config, uids },
+            rollups,
             learned: Learned {
                 series: known.empty(),
                 tsuids: Vec::new(),
@@ -73,12 +77,18 @@ impl<'a> PointWriter<'a> {
         let tags = series.tags()?;
         let (sample, form) = sample(series, timestamp, value)?;
         let changes = &mut self.learned.changes;
-        let identified = self.naming.identify(series.metric(), &tags, changes)?;
+        let identified = self
+            .naming
+            .identify(series.metric(), &tags, None, changes)?;
         announce(self.sink, &identified.labels);
         self.sink.number(sample, form);
         self.learned.series.add(&self.key, &identified.labels);
         self.learned.tsuids.push(identified.tsuid);
         Ok(())
+    }
+
+    pub(crate) fn naming_config(&self) -> &Config {
+        self.naming.config
     }
 
     /// Writes the names that the points need.
@@ -92,7 +102,7 @@ impl<'a> PointWriter<'a> {
 
 /// Senders repeat the order of their series, which is cheaper to check than to look up.
 #[inline]
-fn announce(sink: &mut dyn SampleSink, labels: &[u8]) {
+pub(super) fn announce(sink: &mut dyn SampleSink, labels: &[u8]) {
     if sink.guess_series(labels) != Some(labels.len()) {
         sink.series(RawLabels(labels));
     }
