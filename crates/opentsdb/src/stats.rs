@@ -8,7 +8,7 @@ use crate::uid::UidKind;
 
 /// Statistics of parts that the original has and this does not: nothing happens there. Dashboards
 /// that graph them find them.
-const ABSENT: [&str; 40] = [
+const ABSENT: [&str; 42] = [
     "compaction.count type=trivial",
     "compaction.count type=complex",
     "compaction.duplicates type=identical",
@@ -48,6 +48,8 @@ const ABSENT: [&str; 40] = [
     "http.query.unauthorized",
     "jvm.ramfree",
     "jvm.ramused",
+    "jvm.thread.count",
+    "jvm.thread.states state=runnable",
     "rpc.forbidden",
 ];
 

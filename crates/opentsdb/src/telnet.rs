@@ -159,6 +159,7 @@ impl<'a> Session<'a> {
                     _ => write_point(writer, arguments),
                 };
                 if let Err(error) = written {
+                    writer.refuse(&error);
                     replies.push((number, error.line_text(command)));
                 }
             }

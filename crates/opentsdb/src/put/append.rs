@@ -44,18 +44,23 @@ where
     let (tell, told) = mpsc::channel();
     let config = Arc::clone(&tsd.config);
     let (uids, cache) = (Arc::clone(&tsd.uids), Arc::clone(&tsd.series_cache));
-    let rollups = tsd.rollups.clone();
+    let (rollups, counters) = (tsd.rollups.clone(), Arc::clone(&tsd.counters));
     let appended = tsd.stores.points.append(patience, move |sink| {
         let mut writer = PointWriter::new(sink, &config, &uids, &cache, rollups.as_deref());
         let report = write(&mut writer)?;
         // The caller may have been dropped.
-        let _ = tell.send((report, writer.finish()));
+        let _ = tell.send((report, writer.finish(&counters)));
         Ok(())
     });
     let appended = appended.await.map_err(|error| match error {
         AppendError::Fill(error) => error,
-        AppendError::Store(error) => storage_error(&error),
+        AppendError::Store(error) => {
+            tsd.counters.storage_errors.add(1);
+            storage_error(&error)
+        }
     })?;
+    let stored = appended.outcome.samples + appended.outcome.histograms;
+    tsd.counters.points_added.add(stored);
     let (report, mut learned) = told.try_recv().map_err(|_| {
         let message = "the store dropped a request that it accepted";
         Error::new(StatusCode::INTERNAL_SERVER_ERROR, message)

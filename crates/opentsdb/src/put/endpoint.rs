@@ -43,6 +43,7 @@ fn write_document(
     }
     for point in &points {
         if let Err(error) = write_point(writer, point.as_ref()) {
+            writer.refuse(&error);
             report.fail(&error.http_text(), || match point {
                 Some(point) => datapoint_json(point),
                 None => "null".into(),

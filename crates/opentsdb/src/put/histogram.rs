@@ -189,6 +189,7 @@ impl PointWriter<'_> {
         timestamp: i64,
         histogram: &SimpleHistogram,
     ) -> Result<(), PutError> {
+        self.tally.histograms += 1;
         let tags = series.tags()?;
         let changes = &mut self.learned.changes;
         let metric = series.metric();

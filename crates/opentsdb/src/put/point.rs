@@ -70,7 +70,7 @@ pub(super) fn bad_timestamp(series: SeriesText<'_>, timestamp: i64, number: Numb
         }
         _ => value::encode(number),
     };
-    let (bytes, flags) = (bytes_text(&encoded.bytes), encoded.flags);
+    let (bytes, flags) = (bytes_text(&encoded.bytes), encoded.flags.0);
     let kind = if timestamp < 0 { "negative " } else { "bad" };
     let metric = series.metric();
     PutError::Argument(format!(

@@ -112,6 +112,7 @@ impl PointWriter<'_> {
         timestamp: i64,
         value: &str,
     ) -> Result<(), PutError> {
+        self.tally.rollups += 1;
         let mut tags = series.tags()?;
         let (mut sample, form) = sample(series, timestamp, value)?;
         let Some(rollups) = self.rollups else {

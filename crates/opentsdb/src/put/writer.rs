@@ -7,6 +7,7 @@ use super::error::PutError;
 use super::point::sample;
 use super::series::{Naming, SeriesText};
 use crate::config::Config;
+use crate::counters::Counters;
 use crate::rollup::RollupConfig;
 use crate::series_cache::{SeriesCache, SeriesTable};
 use crate::uid::{Tsuid, Uids};
@@ -22,6 +23,29 @@ pub(crate) struct PointWriter<'a> {
     pub(super) learned: Learned,
     /// The text of the current series; kept for its allocation.
     key: Vec<u8>,
+    pub(super) tally: Tally,
+}
+
+/// What a request did, for statistics.
+#[derive(Default)]
+pub(super) struct Tally {
+    points: u64,
+    pub(super) rollups: u64,
+    pub(super) histograms: u64,
+    invalid_values: u64,
+    illegal_arguments: u64,
+    unknown_metrics: u64,
+}
+
+impl Tally {
+    fn add_to(&self, counters: &Counters) {
+        counters.points_received.add(self.points);
+        counters.rollups_received.add(self.rollups);
+        counters.histograms_received.add(self.histograms);
+        counters.invalid_values.add(self.invalid_values);
+        counters.illegal_arguments.add(self.illegal_arguments);
+        counters.unknown_metrics.add(self.unknown_metrics);
+    }
 }
 
 /// What a request brought that was not known.
@@ -53,6 +77,7 @@ impl<'a> PointWriter<'a> {
             },
             known,
             key: Vec::with_capacity(KEY_BYTES),
+            tally: Tally::default(),
         }
     }
 
@@ -63,6 +88,7 @@ impl<'a> PointWriter<'a> {
         timestamp: i64,
         value: &str,
     ) -> Result<(), PutError> {
+        self.tally.points += 1;
         self.key.clear();
         series.push_key(&mut self.key);
         let hash = self.known.hash(&self.key);
@@ -91,8 +117,19 @@ impl<'a> PointWriter<'a> {
         self.naming.config
     }
 
-    /// Writes the names that the points need.
-    pub(super) fn finish(self) -> Learned {
+    /// Counts a point that is refused.
+    pub(crate) fn refuse(&mut self, error: &PutError) {
+        let counter = match error {
+            PutError::Number(_) => &mut self.tally.invalid_values,
+            PutError::UnknownName(_) => &mut self.tally.unknown_metrics,
+            _ => &mut self.tally.illegal_arguments,
+        };
+        *counter += 1;
+    }
+
+    /// Writes the names that the points need, and counts what was done.
+    pub(super) fn finish(self, counters: &Counters) -> Learned {
+        self.tally.add_to(counters);
         for change in &self.learned.changes {
             self.sink.catalog(change.clone());
         }

@@ -18,7 +18,7 @@ use icecore_model::{Catalog, CatalogChange, StoreError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use space::UidSpace;
-pub(crate) use tsuid::Tsuid;
+pub(crate) use tsuid::{Tsuid, push_uid};
 
 use crate::catalog_key;
 use crate::error::Error;
