@@ -32,6 +32,11 @@ pub struct Tsd {
 }
 
 impl Tsd {
+    /// Whether queries may delete what they find.
+    pub fn allows_deletion(&self) -> bool {
+        self.config.allow_delete
+    }
+
     /// Reads all names.
     pub async fn open(
         config: Config,

@@ -3,9 +3,12 @@
 mod annotation;
 mod body;
 mod fields;
+mod purpose;
 mod series_meta;
 mod uid;
 mod uid_meta;
+
+pub use purpose::{Purpose, purpose};
 
 use http::StatusCode;
 
@@ -21,6 +24,11 @@ pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
     let answer = route(tsd, request).await;
     let response = answer.unwrap_or_else(|error| Response::error(&error));
     response.wrapped(request)
+}
+
+/// The answer to a request that was refused before it came here.
+pub fn error(error: &Error) -> Response {
+    Response::error(error)
 }
 
 async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
