@@ -15,7 +15,9 @@
 //! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
 
 mod aggregator_names;
+mod annotation;
 pub mod api;
+mod catalog;
 mod catalog_key;
 mod config;
 mod counters;
@@ -24,16 +26,21 @@ mod hbase;
 mod histogram;
 mod java;
 mod json;
+mod json_object;
+mod meta;
 mod name;
 mod put;
+mod record_field;
 mod request;
 mod response;
 mod rollup;
+mod series;
 mod series_cache;
 mod stats;
 pub mod telnet;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod time;
 mod tsd;
 mod uid;
 mod version;

@@ -19,6 +19,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Decompressed.
     pub body: Bytes,
+    /// Whether its sender may delete what a query finds, if the settings allow it at all.
+    pub may_delete: bool,
     /// The address of the client, for `stats/query`.
     pub remote: String,
 }
@@ -35,6 +37,7 @@ impl Request {
             params: params.collect(),
             headers,
             body,
+            may_delete: true,
             remote: String::new(),
         }
     }

@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
         replies
     }
 
-    async fn confirm(&self, durable: Durable) -> String {
+    async fn confirm(&mut self, durable: Durable) -> String {
         match durable.wait().await {
             Ok(()) => String::new(),
             Err(error) => storage_error(&self.tsd.config, &error),

@@ -1,14 +1,17 @@
 //! What every request needs: settings, stores, UIDs, the clock.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use icecore_model::{Catalog, Clock, SampleStore, SeriesSource, StoreError};
+use parking_lot::Mutex;
 
+use crate::catalog::Records;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
-use crate::uid::Uids;
+use crate::uid::{Uid, UidKind, Uids};
 
 /// Where points, series and records are kept.
 #[derive(Clone)]
@@ -28,9 +31,17 @@ pub struct Tsd {
     pub(crate) counters: Arc<Counters>,
     /// What may be written by `/api/rollup`.
     pub(crate) rollups: Option<Arc<RollupConfig>>,
+    pub(crate) records: Records,
+    /// Names whose meta data was looked for: there is some.
+    pub(crate) described_names: Mutex<HashSet<(UidKind, Uid)>>,
 }
 
 impl Tsd {
+    /// Whether queries may delete what they find.
+    pub fn allows_deletion(&self) -> bool {
+        self.config.allow_delete
+    }
+
     /// Reads all names. Fails where the configuration of rollups cannot be read, too.
     pub async fn open(
         config: Config,
@@ -44,10 +55,13 @@ impl Tsd {
             .transpose();
         let rollups =
             rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
-        let uids = Uids::new(config.uid_widths);
+        let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
             config: Arc::new(config),
+            records,
+            described_names: Mutex::default(),
             stores,
             clock,
             uids: Arc::new(uids),

@@ -1,8 +1,17 @@
 //! The HTTP API: which endpoint answers which path.
 
 mod admin;
+mod annotation;
+mod body;
 mod cors;
+mod fields;
 mod pages;
+mod purpose;
+mod series_meta;
+mod uid;
+mod uid_meta;
+
+pub use purpose::{Purpose, purpose};
 
 use cors::Cors;
 use http::{Method, StatusCode};
@@ -90,6 +99,11 @@ fn is_served(mode: Mode, parts: &[&str]) -> bool {
     }
 }
 
+/// The answer to a request that was refused before it came here.
+pub fn error(error: &Error) -> Response {
+    Response::error(error)
+}
+
 async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
@@ -119,6 +133,10 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["put", ..] => put::endpoint::put(tsd, request).await,
         ["rollup", ..] => put::rollup::endpoint(tsd, request).await,
         ["histogram", ..] => put::histogram::endpoint(tsd, request).await,
+        ["annotation"] => annotation::one(tsd, request).await,
+        ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
+        ["annotations", ..] => annotation::many(tsd, request).await,
+        ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         _ => Err(unknown(&parts)),
     }
 }
