@@ -112,7 +112,9 @@ impl NumberForms {
 
     /// The form of the sample at a time.
     pub fn at(&self, timestamp_ms: i64) -> NumberForm {
-        let next = self.runs.partition_point(|run| run.first_ms <= timestamp_ms);
+        let next = self
+            .runs
+            .partition_point(|run| run.first_ms <= timestamp_ms);
         let run = next.checked_sub(1).and_then(|i| self.runs.get(i));
         run.filter(|run| timestamp_ms <= run.last_ms)
             .map_or(NumberForm::FLOAT, |run| run.form)
@@ -140,7 +142,13 @@ mod tests {
     fn forms_are_runs_of_time() {
         let integer = NumberForm::of_integer(1).1;
         let float = NumberForm::FLOAT;
-        let samples = [(1, integer), (2, integer), (5, float), (7, integer), (9, integer)];
+        let samples = [
+            (1, integer),
+            (2, integer),
+            (5, float),
+            (7, integer),
+            (9, integer),
+        ];
         let forms = NumberForms::of(samples);
         assert_eq!(forms.runs().len(), 2);
         for (timestamp_ms, form) in samples {

@@ -14,18 +14,24 @@
 //! - A UID is durable before the points that need it are acknowledged, and never names two things.
 //! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
 
+mod annotation;
 pub mod api;
+mod catalog;
 mod catalog_key;
 mod config;
 mod error;
 mod hbase;
 mod java;
 mod json;
+mod json_object;
+mod meta;
 mod name;
 mod put;
 mod query;
+mod record_field;
 mod request;
 mod response;
+mod series;
 mod series_cache;
 pub mod telnet;
 #[cfg(feature = "testing")]

@@ -1,12 +1,15 @@
 //! What every request needs: settings, stores, UIDs, the clock.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use icecore_model::{BoxFuture, Catalog, Clock, Matcher, SampleStore, SeriesSource, StoreError};
+use parking_lot::Mutex;
 
+use crate::catalog::Records;
 use crate::config::Config;
 use crate::series_cache::SeriesCache;
-use crate::uid::Uids;
+use crate::uid::{Uid, UidKind, Uids};
 
 /// Where points, series and records are kept.
 #[derive(Clone)]
@@ -36,6 +39,9 @@ pub struct Tsd {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uids: Arc<Uids>,
     pub(crate) series_cache: Arc<SeriesCache>,
+    pub(crate) records: Records,
+    /// Names whose meta data was looked for: there is some.
+    pub(crate) described_names: Mutex<HashSet<(UidKind, Uid)>>,
 }
 
 impl Tsd {
@@ -45,10 +51,13 @@ impl Tsd {
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let uids = Uids::new(config.uid_widths);
+        let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
             config: Arc::new(config),
+            records,
+            described_names: Mutex::default(),
             stores,
             clock,
             uids: Arc::new(uids),

@@ -134,6 +134,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Text after a varint length.
+    /// Bytes behind their number.
+    pub(crate) fn counted_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let len = self.count(1)?;
+        self.bytes(len)
+    }
+
     pub(crate) fn text(&mut self) -> Result<&'a str, DecodeError> {
         let len = self.count(1)?;
         self.utf8(len)
@@ -151,9 +157,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+pub(crate) fn push_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    push_varint(buffer, bytes.len() as u64);
+    buffer.extend_from_slice(bytes);
+}
+
 pub(crate) fn push_text(buffer: &mut Vec<u8>, text: &str) {
-    push_varint(buffer, text.len() as u64);
-    buffer.extend_from_slice(text.as_bytes());
+    push_bytes(buffer, text.as_bytes());
 }
 
 #[cfg(test)]

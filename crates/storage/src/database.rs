@@ -5,6 +5,7 @@
 //! - What `write` returned success for is in every later selection of this process.
 //! - One writer per store: when another one takes over, this one stops acknowledging for good.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -12,8 +13,9 @@ use std::time::Duration;
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_model::{
-    BoxFuture, BucketSize, Clock, Exemplar, Fill, Labels, Metadata, PendingWrite, SampleStore,
-    Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock, WriteOutcome,
+    BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Exemplar, Fill, Labels, Metadata,
+    PendingWrite, SampleStore, Selection, SeriesSource, SeriesStream, SourceError, StoreError,
+    SystemClock, WriteOutcome,
 };
 use icecore_records::key;
 use parking_lot::Mutex;
@@ -527,6 +529,20 @@ impl SampleStore for Database {
             let (outcome, commit) = self.append(patience, |batch| fill(batch)).await?;
             let commit = Box::pin(async move { Ok(commit.wait().await?) });
             Ok(PendingWrite { outcome, commit })
+        })
+    }
+}
+
+impl Catalog for Database {
+    fn range(
+        &self,
+        keys: Range<Vec<u8>>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<CatalogRecord>, StoreError>> {
+        Box::pin(async move {
+            let view = self.context.engine.live_view();
+            let records = read::catalog_records(self.ingest.head(), &view, keys, limit).await;
+            Ok(records?)
         })
     }
 }

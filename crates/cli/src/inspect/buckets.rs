@@ -134,9 +134,11 @@ fn print(location: &str, overview: &Overview, output: &mut Output) -> anyhow::Re
         "\nWatermark: next sequence {next_sequence}, next epoch {next_epoch}"
     ))?;
     let cursor = number(overview.catalog_cursor);
-    let (metadata, unknown) = (overview.metadata, overview.unknown_records);
+    let (metadata, records) = (overview.metadata, overview.catalog_records);
+    let unknown = overview.unknown_records;
     output.line(&format!(
-        "Catalog: metadata of {metadata} metrics, cursor {cursor}; unknown records: {unknown}"
+        "Catalog: metadata of {metadata} metrics, {records} other records, cursor {cursor}; \
+         unknown records: {unknown}"
     ))?;
     let files = overview.file_bytes.iter();
     let files: Vec<String> = files
@@ -167,7 +169,11 @@ fn to_json(location: String, overview: &Overview) -> Value {
             "nextSequence": overview.next_sequence,
             "nextEpoch": overview.next_epoch,
         },
-        "catalog": { "metadata": overview.metadata, "cursor": overview.catalog_cursor },
+        "catalog": {
+            "metadata": overview.metadata,
+            "records": overview.catalog_records,
+            "cursor": overview.catalog_cursor,
+        },
         "unknownRecords": overview.unknown_records,
         "problems": overview.problems,
         "fileBytes": file_bytes(&overview.file_bytes),

@@ -1,28 +1,46 @@
 //! Columns of windows: one bucket after the other, without some of them.
 
 use super::{WindowColumns, WindowFields};
+use crate::TimeColumn;
 
 impl WindowColumns {
-    /// Appends windows that lie after these. What only one of both has is left out.
-    pub fn append(&mut self, after: Self) {
-        if self.is_empty() {
-            *self = after;
-            return;
+    /// Windows of parts that follow each other in time. What only some of the parts have is left
+    /// out. Starts that equal `like` share its memory: series are mostly kept alike.
+    pub fn concat(parts: Vec<Self>, like: &TimeColumn) -> Self {
+        let mut parts = parts.into_iter().filter(|part| !part.is_empty());
+        let Some(mut all) = parts.next() else {
+            return Self::default();
+        };
+        let rest: Vec<Self> = parts.collect();
+        if rest.is_empty() {
+            return all;
         }
-        if after.is_empty() {
-            return;
+        let common =
+            |fields: WindowFields, part: &Self| fields.without(fields.without(part.fields));
+        all.fields = rest.iter().fold(all.fields, common);
+        let windows = all.len() + rest.iter().map(Self::len).sum::<usize>();
+        let mut starts = Vec::with_capacity(windows);
+        starts.extend_from_slice(&all.starts);
+        for part in rest {
+            starts.extend_from_slice(&part.starts);
+            all.extend(part, windows);
         }
-        let fields = self.fields.without(self.fields.without(after.fields));
-        self.fields = fields;
-        self.starts = self
-            .starts
-            .iter()
-            .chain(after.starts.iter())
-            .copied()
-            .collect();
+        all.starts = if starts[..] == like[..] {
+            like.clone()
+        } else {
+            starts.into()
+        };
+        all
+    }
+
+    /// Appends all columns but the starts. There will be so many windows.
+    fn extend(&mut self, after: Self, windows: usize) {
+        let join = Join {
+            fields: self.fields,
+            windows,
+        };
         self.edges.extend(after.edges);
         self.ends_stale.extend(after.ends_stale);
-        let join = Join(fields);
         join.columns(WindowFields::COUNTS, &mut self.numbers, after.numbers);
         join.columns(WindowFields::COUNTS, &mut self.nans, after.nans);
         join.columns(WindowFields::FIRST, &mut self.first_ms, after.first_ms);
@@ -84,12 +102,16 @@ fn retain<T>(column: &mut Vec<T>, kept: &[bool]) {
     column.retain(|_| kept.next() == Some(&true));
 }
 
-/// The fields that both have.
-struct Join(WindowFields);
+/// How columns are joined: which all parts have, and how long they become.
+struct Join {
+    fields: WindowFields,
+    windows: usize,
+}
 
 impl Join {
     fn columns<T>(&self, field: WindowFields, column: &mut Vec<T>, after: Vec<T>) {
-        if self.0.contains(field) {
+        if self.fields.contains(field) {
+            column.reserve_exact(self.windows.saturating_sub(column.len()));
             column.extend(after);
         } else {
             column.clear();
@@ -104,7 +126,7 @@ mod tests {
     use crate::HOUR_MS;
 
     #[test]
-    fn appended_columns_are_those_of_all_windows() {
+    fn joined_columns_are_those_of_all_windows() {
         let samples = (0..400).map(|i| (i * 60_000, (i % 7) as f64));
         let windows = roll_up(Resolution::HOUR, samples);
         let lean = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
@@ -113,16 +135,29 @@ mod tests {
             (WindowFields::ALL, lean),
         ] {
             let (first, rest) = windows.split_at(3);
-            let mut joined = WindowColumns::from_windows(first, left);
-            joined.append(WindowColumns::from_windows(rest, right));
+            let (middle, last) = rest.split_at(1);
+            let parts = |first, rest| {
+                vec![
+                    WindowColumns::from_windows(first, left),
+                    WindowColumns::default(),
+                    WindowColumns::from_windows(middle, left),
+                    WindowColumns::from_windows(rest, right),
+                ]
+            };
+            let joined = WindowColumns::concat(parts(first, last), &TimeColumn::default());
             assert_eq!(joined, WindowColumns::from_windows(&windows, right));
             assert_eq!(joined.starts[6], 6 * HOUR_MS);
+            let again = WindowColumns::concat(parts(first, last), &joined.starts);
+            assert_eq!(again, joined);
+            assert_eq!(again.starts.identity(), joined.starts.identity());
+            let fewer = WindowColumns::concat(parts(&first[1..], last), &joined.starts);
+            assert_eq!(fewer, WindowColumns::from_windows(&windows[1..], right));
         }
         let all = WindowColumns::from_windows(&windows, lean);
-        let mut joined = WindowColumns::default();
-        joined.append(all.clone());
-        joined.append(WindowColumns::default());
-        assert_eq!(joined, all);
+        let parts = vec![all.clone(), WindowColumns::default()];
+        assert_eq!(WindowColumns::concat(parts, &TimeColumn::default()), all);
+        let nothing = WindowColumns::concat(Vec::new(), &all.starts);
+        assert!(nothing.is_empty());
     }
 
     #[test]

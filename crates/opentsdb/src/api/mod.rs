@@ -1,5 +1,12 @@
 //! The HTTP API: which endpoint answers which path.
 
+mod annotation;
+mod body;
+mod fields;
+mod series_meta;
+mod uid;
+mod uid_meta;
+
 use http::StatusCode;
 
 use crate::error::Error;
@@ -23,6 +30,10 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     match parts.as_slice() {
         ["put", ..] => put::endpoint::put(tsd, request).await,
         ["query", ..] => query::query(tsd, request).await,
+        ["annotation"] => annotation::one(tsd, request).await,
+        ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
+        ["annotations", ..] => annotation::many(tsd, request).await,
+        ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         _ => Err(Error::not_found("Endpoint not found")),
     }
 }

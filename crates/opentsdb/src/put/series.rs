@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn identify(config: Config, text: SeriesText<'_>) -> Result<Vec<(String, String)>, PutError> {
-        let uids = Uids::new([3; 3]);
+        let uids = Uids::new([3; 3], false);
         let naming = Naming {
             config: &config,
             uids: &uids,

@@ -1,17 +1,12 @@
 //! The TSUIDs of series. Those that others have written get UIDs when they have to be shown.
 
-use std::time::Duration;
-
-use http::StatusCode;
-use icecore_model::{Labels, SampleSink};
+use icecore_model::Labels;
 
 use super::series_key::tags;
 use crate::error::Error;
+use crate::series::store_assigned;
 use crate::tsd::Tsd;
 use crate::uid::{Tsuid, UidKind};
-
-/// How long the store may take to accept new UIDs.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One for each series.
 pub(crate) async fn tsuids(tsd: &Tsd, series: &[Labels]) -> Result<Vec<Tsuid>, Error> {
@@ -26,21 +21,8 @@ pub(crate) async fn tsuids(tsd: &Tsd, series: &[Labels]) -> Result<Vec<Tsuid>, E
         }
         found.push(Tsuid::new(metric, pairs));
     }
-    if changes.is_empty() {
-        return Ok(found);
+    if !changes.is_empty() {
+        store_assigned(tsd, changes).await?;
     }
-    let failed = |message: String| Error::new(StatusCode::INTERNAL_SERVER_ERROR, message);
-    let assigned = changes.clone();
-    let fill = move |sink: &mut dyn SampleSink| {
-        assigned.into_iter().for_each(|change| sink.catalog(change));
-        Ok::<_, std::convert::Infallible>(())
-    };
-    let pending = tsd.stores.points.append(PATIENCE, fill).await;
-    let pending = pending.map_err(|error| failed(error.to_string()))?;
-    pending
-        .commit
-        .await
-        .map_err(|error| failed(error.to_string()))?;
-    tsd.uids.committed(&changes);
     Ok(found)
 }

@@ -13,12 +13,11 @@
 mod space;
 mod tsuid;
 
-use http::StatusCode;
 use icecore_model::{Catalog, CatalogChange, StoreError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use space::UidSpace;
-pub(crate) use tsuid::Tsuid;
+pub(crate) use tsuid::{Tsuid, push_uid};
 
 use crate::catalog_key;
 use crate::error::Error;
@@ -43,6 +42,16 @@ impl UidKind {
         }
     }
 
+    /// The kind that meta data calls so, in any case.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "metric" | "metrics" => Some(Self::Metric),
+            "tagk" => Some(Self::Tagk),
+            "tagv" => Some(Self::Tagv),
+            _ => None,
+        }
+    }
+
     /// As meta data and `uid/assign` name it, in lower case.
     pub(crate) fn field_name(self) -> &'static str {
         match self {
@@ -57,6 +66,21 @@ impl UidKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Uid(pub(crate) u64);
 
+impl Uid {
+    /// From at most eight bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let fold = |id, byte: &u8| id << 8 | u64::from(*byte);
+        Self(bytes.iter().fold(0, fold))
+    }
+
+    /// Upper-case hexadecimal of `width` bytes.
+    pub(crate) fn to_hex(self, width: usize) -> String {
+        let mut bytes = Vec::with_capacity(width);
+        push_uid(&mut bytes, self, width);
+        hex::encode_upper(bytes)
+    }
+}
+
 /// All names with their identifiers.
 #[derive(Debug)]
 pub(crate) struct Uids {
@@ -64,21 +88,33 @@ pub(crate) struct Uids {
 }
 
 impl Uids {
-    pub(crate) fn new(widths: [usize; 3]) -> Self {
+    pub(crate) fn new(widths: [usize; 3], random_metrics: bool) -> Self {
         let spaces = UidKind::ALL.map(|kind| {
             let width = widths[kind as usize];
-            RwLock::new(UidSpace::new(kind, width))
+            let is_random = random_metrics && kind == UidKind::Metric;
+            RwLock::new(UidSpace::new(kind, width, is_random))
         });
         Self { spaces }
+    }
+
+    /// Bytes of an id of each kind.
+    pub(crate) fn widths(&self) -> [usize; 3] {
+        UidKind::ALL.map(|kind| self.read(kind).width())
     }
 
     /// Reads all names from the catalog.
     pub(crate) async fn load(&self, catalog: &dyn Catalog) -> Result<(), StoreError> {
         for kind in UidKind::ALL {
-            let records = catalog.range(catalog_key::uids(kind), usize::MAX).await?;
+            let uids = catalog_key::uids(kind as u8);
+            let former = catalog_key::former_names(kind as u8);
+            let uids = catalog.range(uids, usize::MAX).await?;
+            let former = catalog.range(former, usize::MAX).await?;
             let mut space = self.write(kind);
-            for (key, value) in records {
+            for (key, value) in uids {
                 space.load(&key, &value)?;
+            }
+            for (key, value) in former {
+                space.load_former(&key, &value)?;
             }
         }
         Ok(())
@@ -125,7 +161,7 @@ impl Uids {
     /// Ids of these changes are durable: requests need not store them again.
     pub(crate) fn committed(&self, changes: &[CatalogChange]) {
         for kind in UidKind::ALL {
-            let keys = catalog_key::uids(kind);
+            let keys = catalog_key::uids(kind as u8);
             let of_kind = |change: &&CatalogChange| keys.contains(&change.key);
             let mut of_kind = changes.iter().filter(of_kind).peekable();
             if of_kind.peek().is_some() {
@@ -142,8 +178,24 @@ pub(crate) fn no_such_name(kind: UidKind, name: &str) -> Error {
     Error::bad_request(message.clone()).with_details(message)
 }
 
+/// What is said of an id that has no name.
+pub(crate) fn no_such_id(kind: UidKind, uid: Uid, width: usize) -> String {
+    let id = signed_bytes(uid, width);
+    format!("No such unique ID for '{}': {id}", kind.table_name())
+}
+
+/// The bytes of an id as Java prints them.
+pub(crate) fn signed_bytes(uid: Uid, width: usize) -> String {
+    let mut bytes = Vec::new();
+    push_uid(&mut bytes, uid, width);
+    let bytes: Vec<i8> = bytes.into_iter().map(u8::cast_signed).collect();
+    format!("{bytes:?}")
+}
+
 /// What is said when no id is left.
-fn exhausted(kind: UidKind) -> Error {
-    let message = format!("All Unique IDs for {} are assigned", kind.table_name());
-    Error::new(StatusCode::BAD_REQUEST, message)
+fn exhausted(kind: UidKind, width: usize) -> Error {
+    let kind = kind.table_name();
+    Error::bad_request(format!(
+        "All Unique IDs for {kind} on {width} bytes are already assigned!"
+    ))
 }

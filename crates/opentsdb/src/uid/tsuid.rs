@@ -40,11 +40,11 @@ impl Tsuid {
         while !rest.is_empty() {
             let (key, behind) = rest.split_at_checked(tagk)?;
             let (value, behind) = behind.split_at_checked(tagv)?;
-            tags.push((uid(key), uid(value)));
+            tags.push((Uid::from_bytes(key), Uid::from_bytes(value)));
             rest = behind;
         }
         Some(Self {
-            metric: uid(id),
+            metric: Uid::from_bytes(id),
             tags,
         })
     }
@@ -59,13 +59,6 @@ impl Tsuid {
 pub(crate) fn push_uid(bytes: &mut Vec<u8>, uid: Uid, width: usize) {
     let id = uid.0.to_be_bytes();
     bytes.extend_from_slice(&id[id.len() - width.min(id.len())..]);
-}
-
-fn uid(bytes: &[u8]) -> Uid {
-    let id = bytes
-        .iter()
-        .fold(0u64, |id, byte| id << 8 | u64::from(*byte));
-    Uid(id)
 }
 
 #[cfg(test)]

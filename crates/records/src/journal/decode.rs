@@ -1,6 +1,6 @@
 //! Reads one block back, for replay and for readers that follow the journal.
 
-use icecore_model::{Exemplar, Histogram, Labels, Metadata};
+use icecore_model::{CatalogChange, Exemplar, Histogram, Labels, Metadata};
 
 use super::compression::read_section;
 use super::{RECORD, floats, kind};
@@ -32,6 +32,8 @@ pub enum Section {
         floats: usize,
         histograms: usize,
     },
+    /// Records of the catalog, in the order of their changes.
+    Catalog(Vec<CatalogChange>),
     /// Written by a newer program. It must be reported: it is data that is not read.
     Unknown {
         kind: u8,
@@ -120,6 +122,7 @@ fn join(last: Option<&mut Section>, next: Section) -> Option<Section> {
         (Some(Section::Exemplars(all)), Section::Exemplars(more)) => all.extend(more),
         (Some(Section::Metadata(all)), Section::Metadata(more)) => all.extend(more),
         (Some(Section::StartTimestamps(all)), Section::StartTimestamps(more)) => all.extend(more),
+        (Some(Section::Catalog(all)), Section::Catalog(more)) => all.extend(more),
         (_, next) => return Some(next),
     }
     None
@@ -157,6 +160,7 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
                 histograms: histograms as usize,
             }
         }
+        kind::CATALOG => Section::Catalog(all(raw, read_change)?),
         kind => Section::Unknown { kind },
     })
 }
@@ -179,6 +183,23 @@ fn read_histogram(reader: &mut Reader<'_>) -> Result<(u32, i64, Histogram), Deco
     let histogram = histogram::read(reader, None)?;
     let histogram = histogram.ok_or_else(|| reader.error("entry without a histogram"))?;
     Ok((series_ref, timestamp, histogram))
+}
+
+fn read_change(reader: &mut Reader<'_>) -> Result<CatalogChange, DecodeError> {
+    let key = reader.counted_bytes()?.to_vec();
+    let is_written = match reader.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(reader.error("a catalog record is neither written nor removed")),
+    };
+    let value = reader.counted_bytes()?.to_vec();
+    if !is_written && !value.is_empty() {
+        return Err(reader.error("a removed catalog record has a value"));
+    }
+    Ok(CatalogChange {
+        key,
+        value: is_written.then_some(value),
+    })
 }
 
 fn read_exemplar(reader: &mut Reader<'_>) -> Result<(u32, Exemplar), DecodeError> {

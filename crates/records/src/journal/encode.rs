@@ -6,13 +6,13 @@
 //!   block: `totals` counts them from there.
 
 use icecore_model::varint::{push_varint, push_zigzag};
-use icecore_model::{Exemplar, Histogram, Metadata};
+use icecore_model::{CatalogChange, Exemplar, Histogram, Metadata};
 
 use super::compression::{Codec, Compression};
 use super::floats::{FloatColumnsWriter, MAX_SAMPLE_LEN};
 use super::{MAX_BLOCK_BYTES, MAX_SECTION_BYTES, kind};
 use crate::forward_index::push_bindings;
-use crate::reader::push_text;
+use crate::reader::{push_bytes, push_text};
 use crate::{histogram, metadata};
 
 /// Sections are cut here: well before the limit, because a reader holds one in memory as a whole.
@@ -27,6 +27,7 @@ pub struct BlockEncoder {
     metadata: Entries,
     start_timestamps: Entries,
     totals: Entries,
+    catalog: Entries,
     raw_floats: Entries,
     compression: Compression,
     section_bytes: usize,
@@ -88,6 +89,7 @@ impl BlockEncoder {
             metadata: Entries::default(),
             start_timestamps: Entries::default(),
             totals: Entries::default(),
+            catalog: Entries::default(),
             raw_floats: Entries::default(),
             compression: Compression::default(),
             section_bytes,
@@ -169,6 +171,14 @@ impl BlockEncoder {
         });
     }
 
+    pub fn catalog(&mut self, change: &CatalogChange) {
+        self.catalog.push(self.section_bytes, |entry| {
+            push_bytes(entry, &change.key);
+            entry.push(change.value.is_some().into());
+            push_bytes(entry, change.value.as_deref().unwrap_or_default());
+        });
+    }
+
     /// Marks the last so many floats and histograms of the block as running totals of deltas.
     pub fn totals(&mut self, floats: usize, histograms: usize) {
         self.totals.clear();
@@ -189,6 +199,7 @@ impl BlockEncoder {
             && self.metadata.is_empty()
             && self.start_timestamps.is_empty()
             && self.totals.is_empty()
+            && self.catalog.is_empty()
     }
 
     /// The block; afterwards the encoder is empty.
@@ -207,6 +218,7 @@ impl BlockEncoder {
                 &mut self.start_timestamps,
             ),
             (kind::TOTALS, Codec::Lz4, &mut self.totals),
+            (kind::CATALOG, Codec::Lz4, &mut self.catalog),
         ];
         for (kind, codec, entries) in kinds {
             if entries.is_empty() {

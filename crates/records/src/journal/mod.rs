@@ -57,6 +57,7 @@ mod kind {
     pub(super) const START_TIMESTAMPS: u8 = 6;
     // 7 and 8 are reserved for deletions and events.
     pub(super) const TOTALS: u8 = 9;
+    pub(super) const CATALOG: u8 = 10;
 }
 
 /// Puts blocks into one record.

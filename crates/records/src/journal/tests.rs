@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use icecore_model::{
-    CounterResetHint, Exemplar, Histogram, HistogramCounts, Labels, Metadata, MetricType,
-    STALE_NAN_BITS, Span,
+    CatalogChange, CounterResetHint, Exemplar, Histogram, HistogramCounts, Labels, Metadata,
+    MetricType, STALE_NAN_BITS, Span,
 };
 use proptest::prelude::*;
 
@@ -31,6 +31,7 @@ fn full_block() -> Vec<u8> {
     encoder.metadata("http_requests", &metadata());
     encoder.start_timestamp(4, 10, 3);
     encoder.totals(2, 1);
+    changes().iter().for_each(|change| encoder.catalog(change));
     let block = encoder.finish();
     assert!(encoder.is_empty());
     assert!(
@@ -76,6 +77,18 @@ fn exemplar() -> Exemplar {
     }
 }
 
+fn changes() -> [CatalogChange; 3] {
+    let change = |key: &[u8], value: Option<&[u8]>| CatalogChange {
+        key: key.to_vec(),
+        value: value.map(<[u8]>::to_vec),
+    };
+    [
+        change(&[0x10, 1], Some(b"a name")),
+        change(&[0x10, 2], Some(b"")),
+        change(&[0x11], None),
+    ]
+}
+
 fn metadata() -> Metadata {
     Metadata {
         metric_type: MetricType::Counter,
@@ -89,7 +102,7 @@ fn metadata() -> Metadata {
 fn all_sections_come_back() {
     let block = full_block();
     let sections = decode_block(&block).unwrap();
-    assert_eq!(sections.len(), 7);
+    assert_eq!(sections.len(), 8);
     for section in sections {
         match section {
             Section::Definitions(all) => {
@@ -113,6 +126,7 @@ fn all_sections_come_back() {
             Section::Metadata(all) => assert_eq!(all, [("http_requests".into(), metadata())]),
             Section::StartTimestamps(all) => assert_eq!(all, [(4, 10, 3)]),
             Section::Totals { floats, histograms } => assert_eq!((floats, histograms), (2, 1)),
+            Section::Catalog(all) => assert_eq!(all, changes()),
             Section::Unknown { kind } => panic!("unknown section {kind}"),
         }
     }
@@ -161,7 +175,7 @@ fn truncated_blocks_lose_whole_sections_or_fail() {
             whole_prefixes += 1;
         }
     }
-    assert_eq!(whole_prefixes, 7, "only the ends of sections are accepted");
+    assert_eq!(whole_prefixes, 8, "only the ends of sections are accepted");
 }
 
 #[test]

@@ -47,6 +47,9 @@ const EPOCH_SUMMARY_KIND: u8 = 9;
 const RETENTION_STATE_KIND: u8 = 10;
 const METRIC_METADATA_KIND: u8 = 1;
 
+/// Catalog keys that begin with this byte or a greater one are those of [`catalog_record`].
+const CATALOG_RECORD_KINDS: u8 = 0x10;
+
 /// A label name in a key ends with this byte; escaping keeps it out of the name itself.
 const TERMINATOR: u8 = 0;
 const ESCAPE: u8 = 1;
@@ -217,6 +220,15 @@ pub fn metric_metadata(family: &str) -> Bytes {
     key.extend_from_slice(&[VERSION, tag(RecordType::Catalog), METRIC_METADATA_KIND]);
     key.extend_from_slice(family.as_bytes());
     key.into()
+}
+
+/// A record that another part of the program keeps in the catalog, under a key of its own. Keys are
+/// ordered as they are. `None` when the key begins as one of ours does.
+pub fn catalog_record(key: &[u8]) -> Option<Bytes> {
+    let is_theirs = key
+        .first()
+        .is_some_and(|kind| *kind >= CATALOG_RECORD_KINDS);
+    is_theirs.then(|| global(RecordType::Catalog, key))
 }
 
 /// All records of one type of one bucket: the six bytes that name its segment.

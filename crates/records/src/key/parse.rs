@@ -5,10 +5,10 @@ use std::fmt;
 use icecore_model::{BucketSize, BucketStart};
 
 use super::{
-    CATALOG_CURSOR_KIND, DELTA_TOTALS_KIND, EPOCH_SUMMARY_KIND, ESCAPE, FLUSH_CURSOR_KIND,
-    JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND,
-    RETENTION_STATE_KIND, RETIRED_BUCKET_KIND, ROLLUP_HISTOGRAMS_SUFFIX, STARTS_SUFFIX, TERMINATOR,
-    TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
+    CATALOG_CURSOR_KIND, CATALOG_RECORD_KINDS, DELTA_TOTALS_KIND, EPOCH_SUMMARY_KIND, ESCAPE,
+    FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND,
+    RESTORE_MARK_KIND, RETENTION_STATE_KIND, RETIRED_BUCKET_KIND, ROLLUP_HISTOGRAMS_SUFFIX,
+    STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -89,6 +89,10 @@ pub enum ParsedKey {
     RetentionState,
     EpochSummary {
         epoch: u32,
+    },
+    /// A record of another part of the program.
+    CatalogRecord {
+        key: Vec<u8>,
     },
     MetricMetadata {
         family: String,
@@ -239,8 +243,16 @@ fn parse_global_key(
             }
             _ => return Ok(None),
         },
-        RecordType::Catalog if reader.u8()? == METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
-            family: text(reader)?,
+        RecordType::Catalog => match reader.u8()? {
+            METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
+                family: text(reader)?,
+            },
+            kind if kind >= CATALOG_RECORD_KINDS => {
+                let mut key = vec![kind];
+                key.extend_from_slice(reader.rest());
+                ParsedKey::CatalogRecord { key }
+            }
+            _ => return Ok(None),
         },
         _ => return Ok(None),
     };
@@ -338,6 +350,10 @@ impl fmt::Display for ParsedKey {
             Self::RestoreMark => f.write_str("Maintenance restore mark"),
             Self::RetentionState => f.write_str("Maintenance state of retention"),
             Self::EpochSummary { epoch } => write!(f, "Maintenance summary of epoch {epoch}"),
+            Self::CatalogRecord { key } => {
+                f.write_str("Catalog record ")?;
+                key.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
             Self::MetricMetadata { family } => write!(f, "Catalog metadata {family:?}"),
             Self::Unknown { version, tag } => {
                 write!(f, "unknown (version {version}, tag {tag:#04x})")

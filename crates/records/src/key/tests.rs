@@ -283,7 +283,7 @@ fn keys_of_other_programs_are_unknown_not_errors() {
     assert!(unknown(&[2, 0x51, 1, 2, 3]), "other version");
     assert!(unknown(&[1, 0x00]), "reserved type");
     assert!(unknown(&[1, 0xb0, 99]), "other maintenance kind");
-    assert!(unknown(&[1, 0xc0, 99, 1]), "other catalog kind");
+    assert!(unknown(&[1, 0xc0, 9, 1]), "other catalog kind");
     assert!(
         unknown(&[1, 0x51, 0, 0, 0, 0, 0, 0, 0, 1, 2]),
         "other suffix of a series"

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use icecore_model::{BucketStart, Labels, Metadata, MetricType};
+use icecore_model::{BucketStart, CatalogChange, Labels, Metadata, MetricType};
 use icecore_records::journal::Section;
 use icecore_records::watermark::{self, Watermark};
 use icecore_records::{
@@ -39,6 +39,18 @@ fn journal_record() -> Vec<u8> {
     };
     encoder.metadata("http_requests", &said);
     encoder.start_timestamp(3, 1_700_000_000_000, 1_699_990_000_000);
+    journal::encode_record(&[encoder.finish()])
+}
+
+/// Catalog records of a request.
+fn journal_catalog() -> Vec<u8> {
+    let mut encoder = journal::BlockEncoder::new();
+    let change = |key: &[u8], value: Option<&[u8]>| CatalogChange {
+        key: key.to_vec(),
+        value: value.map(<[u8]>::to_vec),
+    };
+    encoder.catalog(&change(&[0x10, 0, 7], Some(b"host")));
+    encoder.catalog(&change(&[0x11, 1], None));
     journal::encode_record(&[encoder.finish()])
 }
 
@@ -133,6 +145,11 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "key metric metadata",
             key::metric_metadata("up").into(),
             "01c0017570",
+        ),
+        (
+            "key catalog record",
+            key::catalog_record(&[0x10, 0, 7]).unwrap().into(),
+            "01c0100007",
         ),
         (
             "value BucketList",
@@ -232,6 +249,11 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              0206010000030003403280180204020604002d2d03c8a1abfef962000000000000f83f010008\
              0074726163655f6964100030616637363531393136636434336464050018180d687474705f72\
              65717565737473020242790548656c642e06000b0b0380a0abfef962ffd9c409",
+        ),
+        (
+            "value Journal with catalog records",
+            journal_catalog(),
+            "0180cfb817f10c50cf01130a000f0f031000070104686f73740211010000",
         ),
         (
             "fingerprint",

@@ -10,6 +10,9 @@ use super::head::{AppendTime, BatchBuffers, LiveHours, NotAdmitted, WriteBatch};
 use super::journal::Durable;
 use crate::error::{Error, Result, WriteError};
 
+/// Changes of the catalog that may be in memory.
+const CATALOG_BYTES_MAX: usize = 256 << 20;
+
 /// Buffers that are kept; more requests at once allocate their own.
 const SCRATCH_MAX: usize = 16;
 
@@ -100,6 +103,15 @@ impl Ingest {
                     hours => format!("flushing, and {hours} hours cannot be flushed"),
                 }
             ).into()));
+        }
+        if self.head.catalog.read().bytes() > CATALOG_BYTES_MAX {
+            self.nudge.notify_one();
+            return Err(Error::Unavailable(
+                format!(
+                    "more than {CATALOG_BYTES_MAX} bytes of catalog records wait to be flushed: try again"
+                )
+                .into(),
+            ));
         }
         let max = self.context.options.journal.queue_bytes_max;
         if self.journal.queued_bytes() > max {

@@ -29,6 +29,9 @@ const FLUSHED_EPOCH_SHARE: usize = 4;
 /// next process has it again: a stop ends, however many hours are open.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
+/// Changes of the catalog that are flushed although more are coming.
+const CATALOG_FLUSH_BYTES: usize = 8 << 20;
+
 /// How long hours of long ago wait at most for a store that has enough to do, and how often it is
 /// asked.
 const STORE_PATIENCE: Duration = Duration::from_secs(10);
@@ -192,7 +195,8 @@ fn due(ingest: &Ingest) -> Due {
         hours: BTreeSet::new(),
         catalog: open
             .catalog
-            .is_some_and(|open| is_quiet(open.last_write_ms)),
+            .is_some_and(|open| is_quiet(open.last_write_ms))
+            || ingest.head.catalog.read().bytes() > CATALOG_FLUSH_BYTES,
         totals: false,
     };
     for window in windows.values() {

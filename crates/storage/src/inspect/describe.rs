@@ -217,6 +217,11 @@ impl Reading<'_> {
                 self.view.fact("next_sequence", mark.next_seq);
                 self.view.fact("next_epoch", mark.next_epoch);
             }
+            ParsedKey::CatalogRecord { .. } => {
+                self.view.fact("bytes", value.len());
+                self.view
+                    .fact("text", String::from_utf8_lossy(value).into_owned());
+            }
             ParsedKey::MetricMetadata { .. } => {
                 let found = metadata::decode(value)?;
                 self.view.fact("type", found.metric_type.to_string());
@@ -344,7 +349,7 @@ impl Reading<'_> {
 
     fn journal(&mut self, first_seq: u64, value: &[u8]) -> Result<(), DecodeError> {
         let blocks = journal::decode_record(value)?;
-        let mut counts: [(&'static str, u64); 8] = [
+        let mut counts: [(&'static str, u64); 9] = [
             ("definitions", 0),
             ("floats", 0),
             ("histograms", 0),
@@ -353,6 +358,7 @@ impl Reading<'_> {
             ("starts", 0),
             ("unknown", 0),
             ("totals", 0),
+            ("catalog", 0),
         ];
         for (i, block) in blocks.iter().enumerate() {
             for section in journal::decode_block(block)? {
@@ -414,6 +420,11 @@ impl Reading<'_> {
             Section::Totals { floats, histograms } => self.lines([at(format!(
                 "the last {floats} floats and {histograms} histograms"
             ))]),
+            Section::Catalog(changes) => self.lines(changes.iter().map(|change| {
+                let bytes = change.value.as_ref().map(Vec::len);
+                let bytes = bytes.map_or("removed".into(), |bytes| format!("{bytes} bytes"));
+                at(format!("{}: {bytes}", hex::encode(&change.key)))
+            })),
             Section::Unknown { kind } => self.lines([at(format!("kind {kind}"))]),
         }
     }
@@ -437,6 +448,7 @@ fn section_size(section: &Section) -> (usize, usize) {
         Section::StartTimestamps(entries) => (5, entries.len()),
         Section::Unknown { .. } => (6, 1),
         Section::Totals { floats, histograms } => (7, floats.saturating_add(*histograms)),
+        Section::Catalog(changes) => (8, changes.len()),
     }
 }
 

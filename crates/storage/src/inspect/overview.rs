@@ -39,6 +39,8 @@ pub struct Overview {
     pub next_epoch: Option<u32>,
     /// Metric families with metadata.
     pub metadata: u64,
+    /// Records of the catalog besides metadata.
+    pub catalog_records: u64,
     pub catalog_cursor: Option<u64>,
     /// Records of types that this program does not know.
     pub unknown_records: u64,
@@ -234,6 +236,7 @@ impl Survey {
                 epoch_summary::decode(&record.value)?;
             }
             ParsedKey::MetricMetadata { .. } => self.overview.metadata += 1,
+            ParsedKey::CatalogRecord { .. } => self.overview.catalog_records += 1,
             _ => self.overview.unknown_records += 1,
         }
         Ok(())

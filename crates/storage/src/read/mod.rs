@@ -15,6 +15,7 @@
 //! - Label sets are resolved once per selection and shared across buckets.
 
 mod assemble;
+mod catalog;
 mod chunks;
 mod coarse;
 mod columns;
@@ -32,6 +33,7 @@ mod statistics;
 mod unite;
 mod windows;
 
+pub(crate) use catalog::catalog_records;
 pub use exemplars::ExemplarQuery;
 pub(crate) use exemplars::exemplars;
 pub use labels::{LabelQuery, SeriesList};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::rollup::{HistogramWindow, Segment, WindowColumns, WindowFields};
-use icecore_model::{FloatColumns, Levels, RolledSamples, RolledTime, SeriesSamples};
+use icecore_model::{FloatColumns, Levels, RolledSamples, RolledTime, SeriesSamples, TimeColumn};
 use icecore_records::key;
 use icecore_records::rollup_series::Decoder;
 use rayon::prelude::*;
@@ -55,10 +55,10 @@ pub(super) async fn complete(
     let complete = move || {
         let of_batch = resolved.series[batch].par_iter().zip(series);
         of_batch
-            .map_init(Decoder::default, |decoder, (places, series)| {
+            .map_init(WindowAssembler::default, |assembler, (places, series)| {
                 let (levels, since_ms) = resolved.levels.of(&series.labels);
                 let (fields, stored) = (fields(rolled), (&*resolved, &*records));
-                let windows = windows_of(stored, levels, places, fields, decoder)?;
+                let windows = assembler.windows_of(stored, levels, places, fields)?;
                 let series = since(series, since_ms);
                 Ok(with_windows(levels, series, windows, (rolled, range_ms)))
             })
@@ -117,62 +117,78 @@ async fn read_records(
 /// The byte behind a series' key under which its windows of histograms lie.
 const HISTOGRAMS_SUFFIX: u8 = 1;
 
-fn windows_of(
-    (resolved, records): (&Resolution, &WindowRecords),
-    levels: &Levels,
-    series: &ResolvedSeries,
-    fields: WindowFields,
-    decoder: &mut Decoder,
-) -> Result<SeriesWindows> {
-    let rolled = levels.segments.iter();
-    let mut rolled = rolled
-        .filter(|segment| !segment.resolution.is_raw())
-        .map(|segment| (segment, WindowColumns::default(), Vec::new()))
-        .collect::<Vec<_>>();
-    for place in series.stored.start as usize..series.stored.end as usize {
-        let (of_floats, of_histograms) =
-            (records.floats.get(&place), records.histograms.get(&place));
-        if of_floats.is_none() && of_histograms.is_none() {
-            continue;
-        }
-        let at = resolved.stored[place];
-        let (from, meta) = &resolved.buckets[at.bucket as usize];
-        // A deletion takes whole windows.
-        let lost = from.lost_by(at.id);
-        let is_left = |start_ms: i64| !is_lost(&lost, start_ms);
-        for (segment, floats, histograms) in &mut rolled {
-            let same_level = segment.resolution.ms() == i64::from(meta.resolution_ms);
-            let start_ms = segment.start_ms.max(from.bucket.start_ms());
-            let end_ms = segment.end_ms.min(from.bucket.end_ms());
-            if !same_level || start_ms >= end_ms {
+/// Puts the windows of a series together. Kept from series to series, because they mostly have
+/// windows at the same times.
+#[derive(Default)]
+struct WindowAssembler {
+    decoder: Decoder,
+    /// Where the windows of the last series began, by rolled segment.
+    starts: Vec<TimeColumn>,
+}
+
+impl WindowAssembler {
+    fn windows_of(
+        &mut self,
+        (resolved, records): (&Resolution, &WindowRecords),
+        levels: &Levels,
+        series: &ResolvedSeries,
+        fields: WindowFields,
+    ) -> Result<SeriesWindows> {
+        let rolled = levels.segments.iter();
+        let mut rolled = rolled
+            .filter(|segment| !segment.resolution.is_raw())
+            .map(|segment| (segment, Vec::new(), Vec::new()))
+            .collect::<Vec<_>>();
+        self.starts.resize(rolled.len(), TimeColumn::default());
+        let decoder = &mut self.decoder;
+        for place in series.stored.start as usize..series.stored.end as usize {
+            let (of_floats, of_histograms) =
+                (records.floats.get(&place), records.histograms.get(&place));
+            if of_floats.is_none() && of_histograms.is_none() {
                 continue;
             }
-            let (bucket, id, range) = (from.bucket, at.id, start_ms..end_ms);
-            if let Some(value) = of_floats {
-                let range = range.clone();
-                let mut found = stored::window_columns(bucket, id, value, fields, range, decoder)?;
-                if !lost.is_empty() {
-                    found.retain(is_left);
+            let at = resolved.stored[place];
+            let (from, meta) = &resolved.buckets[at.bucket as usize];
+            // A deletion takes whole windows.
+            let lost = from.lost_by(at.id);
+            let is_left = |start_ms: i64| !is_lost(&lost, start_ms);
+            for (segment, floats, histograms) in &mut rolled {
+                let same_level = segment.resolution.ms() == i64::from(meta.resolution_ms);
+                let start_ms = segment.start_ms.max(from.bucket.start_ms());
+                let end_ms = segment.end_ms.min(from.bucket.end_ms());
+                if !same_level || start_ms >= end_ms {
+                    continue;
                 }
-                floats.append(found);
-            }
-            if let Some(value) = of_histograms {
-                let fields = fields.of_histograms();
-                let mut found = stored::histogram_windows_in(bucket, id, value, fields, range)?;
-                found.retain(|window| is_left(window.start_ms));
-                histograms.append(&mut found);
+                let (bucket, id, range) = (from.bucket, at.id, start_ms..end_ms);
+                if let Some(value) = of_floats {
+                    let range = range.clone();
+                    let mut found =
+                        stored::window_columns(bucket, id, value, fields, range, decoder)?;
+                    if !lost.is_empty() {
+                        found.retain(is_left);
+                    }
+                    floats.push(found);
+                }
+                if let Some(value) = of_histograms {
+                    let fields = fields.of_histograms();
+                    let mut found = stored::histogram_windows_in(bucket, id, value, fields, range)?;
+                    found.retain(|window| is_left(window.start_ms));
+                    histograms.append(&mut found);
+                }
             }
         }
+        let (mut floats, mut histograms) = (Vec::new(), Vec::new());
+        for ((_, parts, of_histograms), starts) in rolled.into_iter().zip(&mut self.starts) {
+            let of_floats = WindowColumns::concat(parts, starts);
+            starts.clone_from(&of_floats.starts);
+            floats.push(of_floats);
+            histograms.push(of_histograms);
+        }
+        if histograms.iter().all(Vec::is_empty) {
+            histograms.clear();
+        }
+        Ok(SeriesWindows { floats, histograms })
     }
-    let (mut floats, mut histograms) = (Vec::new(), Vec::new());
-    for (_, of_floats, of_histograms) in rolled {
-        floats.push(of_floats);
-        histograms.push(of_histograms);
-    }
-    if histograms.iter().all(Vec::is_empty) {
-        histograms.clear();
-    }
-    Ok(SeriesWindows { floats, histograms })
 }
 
 fn with_windows(

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod backfill;
+mod catalog;
 mod chunk_cache;
 mod coarse_reading;
 mod coarsen;

@@ -1,7 +1,9 @@
-//! Metric metadata: kept in memory, journalled when it changes, written to the catalog by a flush.
+//! The catalog: metric metadata, which is kept in memory as a whole, and records of other parts of
+//! the program. Changes are journalled and written by a flush.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
 use slatedb::WriteBatch;
@@ -10,13 +12,13 @@ use tracing::warn;
 use super::to_the_end;
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
-use crate::ingest::head::MetadataMap;
+use crate::ingest::head::{MetadataMap, PendingRecord};
 use crate::slate::read_view::{ScanKind, View};
 
-/// Metadata per batch.
+/// Records per batch.
 const BATCH_RECORDS: usize = 1024;
 
-/// Writes the metadata of all metrics, if some of it is only in the journal.
+/// Writes what is only in the journal.
 pub(crate) async fn flush_catalog(ingest: &Arc<Ingest>) -> Result<()> {
     let ingest = Arc::clone(ingest);
     to_the_end(async move { flush_changes(&ingest).await }).await
@@ -37,25 +39,53 @@ async fn flush_changes(ingest: &Ingest) -> Result<()> {
 }
 
 async fn write_catalog(ingest: &Ingest, cursor: u64) -> Result<()> {
-    let known: Vec<_> = {
+    let (changes, with_metadata) = ingest.head.catalog.write().all();
+    let written = write_changes(ingest, cursor, &changes, with_metadata).await;
+    let mut catalog = ingest.head.catalog.write();
+    match written {
+        Ok(()) => catalog.written(&changes),
+        Err(_) => catalog.not_written(with_metadata),
+    }
+    written
+}
+
+async fn write_changes(
+    ingest: &Ingest,
+    cursor: u64,
+    changes: &[(Vec<u8>, PendingRecord)],
+    with_metadata: bool,
+) -> Result<()> {
+    let mut records: Vec<(Bytes, Option<Vec<u8>>)> = Vec::new();
+    if with_metadata {
         let known = ingest.head.metadata.read();
-        known
-            .iter()
-            .map(|(family, m)| (key::metric_metadata(family), metadata::encode(m)))
-            .collect()
-    };
+        let known = known.iter();
+        let encoded = known.map(|(family, m)| {
+            let value = metadata::encode(m);
+            (key::metric_metadata(family), Some(value))
+        });
+        records.extend(encoded);
+    }
+    // Keys that are not theirs are refused before anything is appended.
+    let changes = changes.iter().filter_map(|(key, change)| {
+        let key = key::catalog_record(key)?;
+        Some((key, change.value.clone()))
+    });
+    records.extend(changes);
     let mark = ingest.head.watermark();
     // Only what the journal holds durably: the catalog must not know of requests that never were.
     ingest.journal.wait_durable(mark.next_seq - 1).await?;
     let db = ingest.context.engine.db();
-    for records in known.chunks(BATCH_RECORDS) {
+    for records in records.chunks(BATCH_RECORDS) {
         let mut batch = WriteBatch::new();
         for (key, value) in records {
-            batch.put(key, value);
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
         }
         db.write(batch)
             .await
-            .map_err(Error::store("writing metadata"))?;
+            .map_err(Error::store("writing the catalog"))?;
     }
     let mut batch = WriteBatch::new();
     batch.put_bytes(key::catalog_cursor(), flush_cursor::encode(cursor));
@@ -63,11 +93,11 @@ async fn write_catalog(ingest: &Ingest, cursor: u64) -> Result<()> {
     let handle = db
         .write(batch)
         .await
-        .map_err(Error::store("writing metadata"))?;
+        .map_err(Error::store("writing the catalog"))?;
     handle
         .await_durable()
         .await
-        .map_err(Error::store("writing metadata"))
+        .map_err(Error::store("writing the catalog"))
 }
 
 /// Reads the catalog's metadata at start-up.

@@ -102,7 +102,10 @@ impl Head {
         drop(pages);
         self.sample_bytes.fetch_add(heap, Relaxed);
         self.update_metadata(batch);
-        touched.catalog = batch.metadata.len() as u64;
+        self.catalog
+            .write()
+            .append(&batch.catalog, sequencer.next_seq);
+        touched.catalog = (batch.metadata.len() + batch.catalog.len()) as u64;
         touched.totals = (batch.total_floats + batch.total_histograms) as u64;
         appended.seq = sequencer.advance(&touched, time.now_ms);
         Ok(appended)
@@ -135,6 +138,9 @@ impl Head {
         }
         for (family, metadata) in &batch.metadata {
             encoder.metadata(family, metadata);
+        }
+        for change in &batch.catalog {
+            encoder.catalog(change);
         }
         encoder.totals(batch.total_floats, batch.total_histograms);
         encoder.finish()
@@ -264,6 +270,9 @@ impl Head {
             known.insert(family.clone(), metadata.clone());
             true
         });
+        if !batch.metadata.is_empty() {
+            self.catalog.write().metadata_changed();
+        }
         for _ in 0..full {
             let reason = "metadata of more metrics than limits.metadata_max".to_string();
             batch.reject(reason, true);

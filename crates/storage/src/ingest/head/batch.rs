@@ -8,10 +8,10 @@
 //!   append.
 
 use icecore_model::{
-    BucketSize, BucketStart, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS, METRIC_NAME, Metadata,
-    RawLabels, Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
+    BucketSize, BucketStart, CatalogChange, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS,
+    METRIC_NAME, Metadata, RawLabels, Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
 };
-use icecore_records::{forward_index, journal};
+use icecore_records::{forward_index, journal, key};
 use std::collections::{HashMap, HashSet};
 
 use super::Head;
@@ -41,6 +41,10 @@ const _: () =
 /// Bytes of a float and its start in the journal, at most.
 const JOURNAL_FLOAT_BYTES: usize = 30 + 25;
 
+/// Bytes of a record of the catalog.
+const CATALOG_KEY_BYTES_MAX: usize = 32 << 10;
+const CATALOG_VALUE_BYTES_MAX: usize = 4 << 20;
+
 /// Different reasons that one answer spells out; further ones are only counted.
 const REASONS_MAX: usize = 8;
 
@@ -64,6 +68,7 @@ pub(crate) struct BatchBuffers {
     pub(super) total_histograms: usize,
     pub(super) exemplars: Vec<(u32, Exemplar)>,
     pub(super) metadata: Vec<(String, Metadata)>,
+    pub(super) catalog: Vec<CatalogChange>,
     pub(super) new_series: Vec<NewSeries>,
     /// Why some of them were refused, if any were.
     pub(super) series_refusal: Option<String>,
@@ -121,6 +126,7 @@ impl BatchBuffers {
         self.total_histograms = 0;
         self.exemplars.clear();
         self.metadata.clear();
+        self.catalog.clear();
         self.new_series.clear();
         self.series_refusal = None;
         self.label_bytes.clear();
@@ -146,7 +152,7 @@ impl BatchBuffers {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0 && self.metadata.is_empty()
+        self.len() == 0 && self.metadata.is_empty() && self.catalog.is_empty()
     }
 
     /// Hours that the request touches, each once.
@@ -480,6 +486,23 @@ impl SampleSink for WriteBatch<'_> {
                 start_ms,
                 histogram,
             });
+        }
+    }
+
+    fn catalog(&mut self, change: CatalogChange) {
+        let value_bytes = change.value.as_ref().map_or(0, Vec::len);
+        if key::catalog_record(&change.key).is_none() {
+            return self.refuse("a catalog record whose key is not its writer's".into());
+        }
+        if change.key.len() > CATALOG_KEY_BYTES_MAX || value_bytes > CATALOG_VALUE_BYTES_MAX {
+            return self.refuse(format!(
+                "a catalog record with a key of more than {CATALOG_KEY_BYTES_MAX} bytes, \
+                 or more than {CATALOG_VALUE_BYTES_MAX}"
+            ));
+        }
+        match self.spend(change.key.len() + value_bytes) {
+            Ok(()) => self.buffers.catalog.push(change),
+            Err(reason) => self.refuse(reason),
         }
     }
 

@@ -19,6 +19,7 @@
 mod accumulate;
 mod append;
 mod batch;
+mod catalog;
 mod cursor;
 mod floor;
 mod freeze;
@@ -46,6 +47,7 @@ use roaring::RoaringBitmap;
 pub(crate) use append::{AppendTime, MetadataMap};
 pub(crate) use batch::BatchBuffers;
 pub use batch::WriteBatch;
+pub(crate) use catalog::{CatalogChanges, PendingRecord};
 pub(crate) use floor::TimeFloor;
 pub(crate) use index::Index;
 pub(crate) use label_order::LabelOrder;
@@ -81,6 +83,7 @@ pub(crate) struct Head {
     /// Which hours take no samples.
     floor: RwLock<TimeFloor>,
     pub(crate) metadata: RwLock<MetadataMap>,
+    pub(crate) catalog: RwLock<CatalogChanges>,
     /// Running totals of deltas. Locked behind the sequencer.
     pub(crate) totals: Mutex<Totals>,
     /// Heap of samples, which flushes give back.
@@ -141,6 +144,7 @@ impl Head {
             sequencer: Mutex::new(sequencer),
             floor: RwLock::default(),
             metadata: RwLock::default(),
+            catalog: RwLock::default(),
             sample_bytes: AtomicIsize::new(0),
             index_bytes: AtomicUsize::new(0),
             series: AtomicUsize::new(0),

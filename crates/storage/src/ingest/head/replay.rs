@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashMap;
-use icecore_model::{BucketStart, Exemplar, Histogram, Metadata, push_raw_label};
+use icecore_model::{BucketStart, CatalogChange, Exemplar, Histogram, Metadata, push_raw_label};
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 use icecore_records::epoch_summary::FlushUnit;
 
@@ -30,6 +30,7 @@ pub(crate) struct ReplayedBlock {
     pub(crate) starts: Vec<(u32, i64, i64)>,
     pub(crate) exemplars: Vec<(u32, Exemplar)>,
     pub(crate) metadata: Vec<(String, Metadata)>,
+    pub(crate) catalog: Vec<CatalogChange>,
     /// How many of the last floats and histograms are running totals.
     pub(crate) totals: (usize, usize),
 }
@@ -109,9 +110,15 @@ impl Head {
         heap += self.replay_exemplars(block.exemplars, &mut wanted, &mut touched);
         self.sample_bytes.fetch_add(heap, Relaxed);
         let samples = touched.hours.samples();
-        if !block.metadata.is_empty() && !covered(FlushUnit::Catalog) {
-            touched.catalog = block.metadata.len() as u64;
-            self.metadata.write().extend(block.metadata);
+        let changes = block.metadata.len() + block.catalog.len();
+        if changes > 0 && !covered(FlushUnit::Catalog) {
+            touched.catalog = changes as u64;
+            let mut catalog = self.catalog.write();
+            catalog.append(&block.catalog, seq);
+            if !block.metadata.is_empty() {
+                catalog.metadata_changed();
+                self.metadata.write().extend(block.metadata);
+            }
         }
         if !totals.is_empty() && !covered(FlushUnit::Totals) {
             touched.totals = totals.len() as u64;

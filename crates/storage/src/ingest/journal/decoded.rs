@@ -73,6 +73,7 @@ fn decode_block(head: &Head, block: &[u8]) -> Result<DecodedBlock, DecodeError> 
             Section::Exemplars(entries) => join(&mut content.exemplars, entries),
             Section::StartTimestamps(entries) => join(&mut content.starts, entries),
             Section::Metadata(entries) => join(&mut content.metadata, entries),
+            Section::Catalog(entries) => join(&mut content.catalog, entries),
             Section::Totals { floats, histograms } => content.totals = (floats, histograms),
             // Definitions went another way; what is unknown is not ours to lose.
             Section::Definitions(_) | Section::Unknown { .. } => decoded.unknown += 1,

@@ -83,6 +83,11 @@ impl GlobalCheck {
             ParsedKey::JournalWatermark => {
                 watermark::decode(&record.value).map(|mark| self.watermark = Some(mark))
             }
+            // What they mean is known to those who wrote them.
+            ParsedKey::CatalogRecord { .. } => {
+                self.findings.counts.catalog_records += 1;
+                Ok(())
+            }
             ParsedKey::MetricMetadata { .. } => {
                 self.findings.counts.metadata += 1;
                 metadata::decode(&record.value).map(drop)

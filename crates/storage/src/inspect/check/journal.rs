@@ -251,6 +251,7 @@ fn each_entry(section: &Section, mut take: impl FnMut(u32, i64)) {
         Section::StartTimestamps(entries) => entries.iter().for_each(|(r, t, _)| take(*r, *t)),
         Section::Definitions(_)
         | Section::Metadata(_)
+        | Section::Catalog(_)
         | Section::Totals { .. }
         | Section::Unknown { .. } => {}
     }

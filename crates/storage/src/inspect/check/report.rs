@@ -129,6 +129,8 @@ pub struct CheckCounts {
     pub journal_definitions: u64,
     pub cursors: u64,
     pub metadata: u64,
+    /// Records of the catalog besides metadata.
+    pub catalog_records: u64,
     /// Records of buckets that larger ones have replaced; they wait to be dropped.
     pub retired_records: u64,
     /// Records of buckets that a job is making, or has left behind.
@@ -164,6 +166,7 @@ impl CheckCounts {
             journal_definitions,
             cursors,
             metadata,
+            catalog_records,
             retired_records,
             unfinished_records,
         } = other;
@@ -184,6 +187,7 @@ impl CheckCounts {
         self.journal_definitions += journal_definitions;
         self.cursors += cursors;
         self.metadata += metadata;
+        self.catalog_records += catalog_records;
         self.retired_records += retired_records;
         self.unfinished_records += unfinished_records;
     }
