@@ -30,6 +30,7 @@ mod json_object;
 mod meta;
 mod name;
 mod put;
+mod query;
 mod record_field;
 mod request;
 mod response;
@@ -47,4 +48,4 @@ mod version;
 
 pub use config::{Config, ConfigFile, ConfigNote, Mode};
 pub use error::Error;
-pub use tsd::{Stores, Tsd};
+pub use tsd::{PointDeletion, Stores, Tsd};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use icecore_model::{Catalog, Clock, SampleStore, SeriesSource, StoreError};
+use icecore_model::{BoxFuture, Catalog, Clock, Matcher, SampleStore, SeriesSource, StoreError};
 use parking_lot::Mutex;
 
 use crate::catalog::Records;
@@ -19,6 +19,19 @@ pub struct Stores {
     pub points: Arc<dyn SampleStore>,
     pub series: Arc<dyn SeriesSource>,
     pub catalog: Arc<dyn Catalog>,
+    pub deletion: Arc<dyn PointDeletion>,
+}
+
+/// Deletes points.
+pub trait PointDeletion: Send + Sync {
+    /// Deletes points from `start_ms` to `end_ms`, both included, of the series that match any of
+    /// the selectors. Queries that begin later do not see them.
+    fn delete(
+        &self,
+        selectors: Vec<Vec<Matcher>>,
+        start_ms: i64,
+        end_ms: i64,
+    ) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
 /// A time series daemon, as the original calls itself.

@@ -19,6 +19,7 @@ use http::{Method, StatusCode};
 use crate::config::Mode;
 use crate::error::Error;
 use crate::put;
+use crate::query;
 use crate::tsd::Tsd;
 
 pub use crate::request::Request;
@@ -133,6 +134,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["put", ..] => put::endpoint::put(tsd, request).await,
         ["rollup", ..] => put::rollup::endpoint(tsd, request).await,
         ["histogram", ..] => put::histogram::endpoint(tsd, request).await,
+        ["query", ..] => query::query(tsd, request).await,
         ["annotation"] => annotation::one(tsd, request).await,
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
