@@ -42,6 +42,7 @@ pub mod telnet;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+mod tree;
 mod tsd;
 mod uid;
 mod version;

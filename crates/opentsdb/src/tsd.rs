@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
+use crate::tree::Trees;
 use crate::uid::{Uid, UidKind, Uids};
 
 /// Where points, series and records are kept.
@@ -45,6 +46,7 @@ pub struct Tsd {
     /// What may be written by `/api/rollup`.
     pub(crate) rollups: Option<Arc<RollupConfig>>,
     pub(crate) records: Records,
+    pub(crate) trees: Trees,
     /// Names whose meta data was looked for: there is some.
     pub(crate) described_names: Mutex<HashSet<(UidKind, Uid)>>,
 }
@@ -70,10 +72,12 @@ impl Tsd {
             rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
         let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let trees = Trees::load(stores.catalog.as_ref()).await?;
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
             config: Arc::new(config),
             records,
+            trees,
             described_names: Mutex::default(),
             stores,
             clock,

@@ -5,9 +5,14 @@ mod annotation;
 mod body;
 mod cors;
 mod fields;
+mod last;
 mod pages;
 mod purpose;
+mod search;
 mod series_meta;
+mod suggest;
+mod tree;
+mod tree_rule;
 mod uid;
 mod uid_meta;
 
@@ -134,11 +139,15 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["put", ..] => put::endpoint::put(tsd, request).await,
         ["rollup", ..] => put::rollup::endpoint(tsd, request).await,
         ["histogram", ..] => put::histogram::endpoint(tsd, request).await,
-        ["query", ..] => query::query(tsd, request).await,
         ["annotation"] => annotation::one(tsd, request).await,
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
+        ["query", "last", ..] => last::handle(tsd, request).await,
+        ["search", rest @ ..] => search::route(tsd, request, rest).await,
+        ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,
+        ["tree", rest @ ..] => tree::route(tsd, request, rest).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
+        ["query", ..] => query::query(tsd, request).await,
         _ => Err(unknown(&parts)),
     }
 }
