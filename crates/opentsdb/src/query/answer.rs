@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use icecore_wire::opentsdb::number::Number;
 
-use super::annotations::annotations;
+use super::annotations::push_list;
 use super::downsampler::FillPolicy;
 use super::echo::push_query;
 use super::group::ResultSeries;
 use super::request::{PlannedSubQuery, QueryRequest};
 use super::tsuids::tsuids;
 use super::window::Window;
+use crate::annotation::Annotation;
 use crate::error::Error;
 use crate::java::push_double;
 use crate::json::push_text;
@@ -23,7 +24,7 @@ pub(crate) struct AnswerWriter<'a> {
     window: Window,
     /// Points are lists of two instead of members of an object.
     arrays: bool,
-    globals: Option<String>,
+    globals: Option<Vec<Annotation>>,
     out: String,
     points_written: u64,
 }
@@ -34,7 +35,7 @@ impl<'a> AnswerWriter<'a> {
         request: &'a QueryRequest,
         window: Window,
         arrays: bool,
-        globals: Option<String>,
+        globals: Option<Vec<Annotation>>,
     ) -> Self {
         Self {
             tsd,
@@ -79,13 +80,14 @@ impl<'a> AnswerWriter<'a> {
             push_texts(out, &texts);
             out.push(']');
         }
-        if !self.request.no_annotations {
-            if let Some(list) = annotations(self.tsd, &series.members, self.window).await? {
-                let _ = write!(out, ",\"annotations\":{list}");
-            }
-            if let Some(list) = &self.globals {
-                let _ = write!(out, ",\"globalAnnotations\":{list}");
-            }
+        let widths = self.tsd.config.uid_widths;
+        if let Some(notes) = &series.annotations {
+            out.push_str(",\"annotations\":");
+            push_list(out, notes, widths);
+        }
+        if let Some(notes) = &self.globals {
+            out.push_str(",\"globalAnnotations\":");
+            push_list(out, notes, widths);
         }
         let written = self.push_points(series, planned)?;
         if self.request.show_stats {

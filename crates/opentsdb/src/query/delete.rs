@@ -5,26 +5,16 @@ use std::collections::BTreeSet;
 use http::StatusCode;
 use icecore_model::{Labels, Matcher};
 
-use super::group::ResultSeries;
-use super::request::PlannedSubQuery;
-use super::window::Window;
+use super::window::Scan;
 use crate::error::Error;
 use crate::tsd::Tsd;
 
 /// Series that are deleted at once.
 const SERIES_MAX: usize = 256;
 
-/// Deletes the points of the series behind results. Whole hours go, as in the original, also where
-/// the window begins or ends within one.
-pub(crate) async fn delete(
-    tsd: &Tsd,
-    sub_query: &PlannedSubQuery,
-    window: Window,
-    results: &[ResultSeries],
-) -> Result<(), Error> {
-    let interval = sub_query.downsampler.as_ref().map(|d| &d.interval);
-    let scan = window.scan(interval);
-    let series: Vec<&Labels> = results.iter().flat_map(|r| &r.members).collect();
+/// Deletes points of series. Whole hours go, as in the original, also where the window begins or
+/// ends within one.
+pub(crate) async fn delete(tsd: &Tsd, series: &[Labels], scan: Scan) -> Result<(), Error> {
     let pairs = series.iter().flat_map(|labels| labels.iter());
     let names: BTreeSet<&str> = pairs.map(|(name, _)| name).collect();
     for series in series.chunks(SERIES_MAX) {

@@ -4,12 +4,11 @@ use http::Method;
 
 use super::annotations::global_annotations;
 use super::answer::AnswerWriter;
-use super::delete::delete;
 use super::execution::Limits;
 use super::get::{parse_m, parse_tsuid};
 use super::post;
 use super::request::QueryRequest;
-use super::run::run;
+use super::run::{RunOptions, run};
 use crate::error::Error;
 use crate::request::Request;
 use crate::response::Response;
@@ -77,9 +76,13 @@ async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String,
     let started_ms = tsd.clock.elapsed_ms();
     let planned = asked.plan(&tsd.config, tsd.clock.now_ms())?;
     let limit = |limit: u64, is_lifted: bool| if is_lifted { 0 } else { limit };
-    let limits = Limits {
-        points: limit(tsd.config.query_points_max, asked.override_data_point_limit),
-        bytes: limit(tsd.config.query_bytes_max, asked.override_byte_limit),
+    let options = RunOptions {
+        limits: Limits {
+            points: limit(tsd.config.query_points_max, asked.override_data_point_limit),
+            bytes: limit(tsd.config.query_bytes_max, asked.override_byte_limit),
+        },
+        annotations: !asked.no_annotations,
+        delete: asked.delete,
     };
     let globals = if asked.global_annotations && !asked.no_annotations {
         global_annotations(tsd, planned.window).await?
@@ -88,12 +91,9 @@ async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String,
     };
     let mut writer = AnswerWriter::new(tsd, asked, planned.window, arrays, globals);
     for (index, sub_query) in planned.sub_queries.iter().enumerate() {
-        let results = run(tsd, sub_query, planned.window, limits).await?;
+        let results = run(tsd, sub_query, planned.window, options).await?;
         for series in &results {
             writer.push(series, sub_query, index).await?;
-        }
-        if asked.delete {
-            delete(tsd, sub_query, planned.window, &results).await?;
         }
     }
     Ok(writer.finish(tsd.clock.elapsed_ms() - started_ms))

@@ -13,12 +13,14 @@ use http::StatusCode;
 use icecore_model::{Labels, MemoryBudget, OutOfMemory, Reservation, SeriesSamples};
 use rayon::prelude::*;
 
+use super::annotations::AnnotatedSeries;
 use super::dense::Grid;
 use super::downsample::{Downsampling, SharedBuckets};
 use super::downsampler::Interval;
 use super::group::{Aggregation, Group, ResultSeries};
 use super::points::SeriesPoints;
 use super::rate::RateOptions;
+use super::renamed::{Parts, current_labels, has_renames};
 use super::request::PlannedSubQuery;
 use super::selector::Selector;
 use super::series_key::{NameKey, SeriesKey};
@@ -31,6 +33,11 @@ pub(crate) struct Execution<'a> {
     aggregation: Aggregation,
     /// By the values of the keys that group, or by series.
     groups: BTreeMap<Vec<NameKey>, Group>,
+    /// All series, where some are stored in parts.
+    parts: Option<Parts>,
+    annotated: Vec<AnnotatedSeries>,
+    /// The labels under which series are stored, where they are asked for.
+    stored: Option<Vec<Labels>>,
     points_read: u64,
     limits: Limits,
     held: isize,
@@ -47,10 +54,22 @@ struct Steps<'a> {
 }
 
 /// A series with what it is ordered by.
-struct Selected {
-    key: SeriesKey,
-    labels: Labels,
-    points: SeriesPoints,
+pub(super) struct Selected {
+    pub(super) key: SeriesKey,
+    pub(super) labels: Labels,
+    pub(super) points: SeriesPoints,
+}
+
+/// What an execution needs besides the sub query.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) uids: &'a Uids,
+    pub(crate) window: Window,
+    pub(crate) scan: Scan,
+    pub(crate) limits: Limits,
+    pub(crate) memory: &'a Arc<MemoryBudget>,
+    pub(crate) annotated: Vec<AnnotatedSeries>,
+    /// Whether it is to be remembered how series are stored.
+    pub(crate) keeps_stored: bool,
 }
 
 /// What a sub query may read; 0 is no limit.
@@ -65,13 +84,13 @@ const POINT_BYTES: u64 = 16;
 
 impl<'a> Execution<'a> {
     pub(crate) fn new(
-        uids: &'a Uids,
         selector: Selector,
         planned: &PlannedSubQuery,
-        (window, scan): (Window, Scan),
-        limits: Limits,
-        memory: &Arc<MemoryBudget>,
+        around: Surroundings<'a>,
     ) -> Result<Self, Error> {
+        let Surroundings {
+            uids, window, scan, ..
+        } = around;
         let downsampler = planned.downsampler.clone();
         let grid = match downsampler.as_ref().map(|d| &d.interval) {
             Some(Interval::Fixed(length)) if planned.aggregator.is_commutative() => {
@@ -94,21 +113,41 @@ impl<'a> Execution<'a> {
                 output: window,
             },
             groups: BTreeMap::new(),
+            parts: has_renames(uids).then(Parts::default),
+            annotated: around.annotated,
+            stored: around.keeps_stored.then(Vec::new),
             points_read: 0,
-            limits,
+            limits: around.limits,
             held: 0,
-            memory: memory.reserve(0).map_err(out_of_memory)?,
+            memory: around.memory.reserve(0).map_err(out_of_memory)?,
         })
     }
 
     /// Takes the next series.
     pub(crate) fn add(&mut self, batch: Vec<SeriesSamples>) -> Result<(), Error> {
-        let steps = &self.steps;
-        let selected = batch
-            .into_par_iter()
-            .filter_map(|samples| steps.select(samples));
-        let selected: Vec<Selected> = selected.collect();
+        let (steps, is_renamed) = (&self.steps, self.parts.is_some());
+        let selected = batch.into_par_iter().filter_map(|samples| {
+            let stored = samples.labels.clone();
+            let selected = steps.select(samples, is_renamed)?;
+            Some((stored, selected))
+        });
+        let (stored, selected): (Vec<Labels>, Vec<Selected>) = selected.unzip();
+        if let Some(known) = &mut self.stored {
+            known.extend(stored);
+        }
         self.count(&selected)?;
+        match &mut self.parts {
+            None => self.add_series(selected),
+            Some(parts) => {
+                let bytes = selected.iter().map(|series| series.points.heap_bytes());
+                self.held += bytes.sum::<usize>() as isize;
+                selected.into_iter().for_each(|part| parts.add(part));
+                self.reserve()
+            }
+        }
+    }
+
+    fn add_series(&mut self, selected: Vec<Selected>) -> Result<(), Error> {
         let steps = &self.steps;
         let buckets = steps.shared_buckets(&selected);
         let prepared = selected.into_par_iter().map(|series| {
@@ -126,16 +165,30 @@ impl<'a> Execution<'a> {
             let group = self.groups.entry(group).or_default();
             self.held += group.add(key, labels, points, &self.aggregation);
         }
+        self.reserve()
+    }
+
+    fn reserve(&mut self) -> Result<(), Error> {
         let held = usize::try_from(self.held).unwrap_or(0);
         self.memory.set(held).map_err(out_of_memory)
     }
 
-    /// All results, in the order of the groups.
-    pub(crate) fn finish(self) -> Vec<ResultSeries> {
+    /// All results, in the order of the groups, and under which labels their series are stored.
+    pub(crate) fn finish(mut self) -> Result<(Vec<ResultSeries>, Vec<Labels>), Error> {
+        if let Some(parts) = self.parts.take() {
+            self.add_series(parts.into_series())?;
+        }
+        for series in std::mem::take(&mut self.annotated) {
+            if self.steps.selector.accepts(&series.labels, &series.key) {
+                let group = self.group_of(&series.key, &series.labels);
+                self.groups.entry(group).or_default().annotate(series.notes);
+            }
+        }
         let groups: Vec<Group> = self.groups.into_values().collect();
         let (metric, uids) = (&self.steps.selector.metric, self.steps.uids);
         let finish = |group: Group| group.finish(metric, uids, &self.aggregation);
-        groups.into_par_iter().map(finish).collect()
+        let results = groups.into_par_iter().map(finish).collect();
+        Ok((results, self.stored.unwrap_or_default()))
     }
 
     fn count(&mut self, selected: &[Selected]) -> Result<(), Error> {
@@ -168,8 +221,11 @@ impl<'a> Execution<'a> {
 
 impl Steps<'_> {
     /// The points of a series that is asked for and has some.
-    fn select(&self, samples: SeriesSamples) -> Option<Selected> {
-        let labels = samples.labels.clone();
+    fn select(&self, samples: SeriesSamples, is_renamed: bool) -> Option<Selected> {
+        let mut labels = samples.labels.clone();
+        if is_renamed {
+            labels = current_labels(&labels, self.uids);
+        }
         let key = SeriesKey::of(&labels, self.uids);
         if !self.selector.accepts(&labels, &key) {
             return None;

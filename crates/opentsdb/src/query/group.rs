@@ -3,11 +3,13 @@
 use icecore_model::Labels;
 
 use super::aggregator::Aggregator;
+use super::annotations::in_window;
 use super::dense::{Grid, ROW_BYTES, RunningAggregate, running_aggregate};
 use super::points::SeriesPoints;
 use super::rows::{ResultPoints, aggregate};
 use super::series_key::{NameKey, SeriesKey, tags};
 use super::window::Window;
+use crate::annotation::Annotation;
 use crate::uid::{UidKind, Uids};
 
 /// One series of an answer.
@@ -21,6 +23,8 @@ pub(crate) struct ResultSeries {
     /// The series behind it, in the order of their UIDs.
     pub(crate) members: Vec<Labels>,
     pub(crate) points: ResultPoints,
+    /// Annotations within the window; `None` where no member has any near it.
+    pub(crate) annotations: Option<Vec<Annotation>>,
 }
 
 /// Members of a group, and what is known of their aggregate.
@@ -33,6 +37,7 @@ pub(crate) struct Group {
     kept: Vec<SeriesPoints>,
     kept_points: usize,
     running: Option<Box<dyn RunningAggregate>>,
+    notes: Vec<Annotation>,
 }
 
 /// How groups aggregate.
@@ -67,6 +72,11 @@ impl Group {
         self.kept_points += points.len();
         self.kept.push(points);
         growth + self.run(aggregation)
+    }
+
+    /// Adds the annotations of a member, or of a series that has nothing else.
+    pub(crate) fn annotate(&mut self, notes: Vec<Annotation>) {
+        self.notes.extend(notes);
     }
 
     fn add_tag(&mut self, name: &str, value: &str) {
@@ -113,8 +123,12 @@ impl Group {
         let tagks = uids.read(UidKind::Tagk);
         self.tags
             .sort_by_cached_key(|(name, _)| NameKey::of(&tagks, name));
+        // A result of annotations alone has no metric.
+        let metric = if self.members.is_empty() { "" } else { metric };
+        let annotations = (!self.notes.is_empty()).then_some(self.notes);
         let mut result = ResultSeries {
             metric: metric.to_owned(),
+            annotations: annotations.map(|notes| in_window(notes, aggregation.output)),
             tags: Vec::new(),
             aggregate_tags: Vec::new(),
             members: self.members.into_iter().map(|(_, labels)| labels).collect(),

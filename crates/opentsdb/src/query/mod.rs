@@ -36,6 +36,7 @@ mod percentile;
 mod points;
 mod post;
 mod rate;
+mod renamed;
 mod request;
 mod rows;
 mod run;

@@ -1,5 +1,7 @@
 //! The points of one series, as they go through downsampling, rate and aggregation.
 
+use std::collections::BTreeMap;
+
 use icecore_model::{NumberForms, SeriesSamples, TimeColumn, is_stale_nan};
 
 /// Points in time order, as columns.
@@ -79,6 +81,30 @@ impl SeriesPoints {
             }
         }
         self
+    }
+
+    /// Adds the points of another part of the series; at equal times that part counts.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let points = |points: &Self| {
+            let all = points.times.iter().zip(&points.values).enumerate();
+            let point =
+                |(i, (time, value)): (usize, (&i64, &f64))| (*time, (*value, points.integer(i)));
+            all.map(point).collect::<Vec<_>>()
+        };
+        let mut merged: BTreeMap<i64, (f64, Option<i64>)> = points(self).into_iter().collect();
+        merged.extend(points(other));
+        let values = merged.values();
+        let is_integer = |(_, integer): &&(f64, Option<i64>)| integer.is_some();
+        self.integers = values.clone().any(|v| is_integer(&v)).then(|| Integers {
+            values: values.clone().map(|v| v.1.unwrap_or(0)).collect(),
+            floats: (0..)
+                .zip(values.clone())
+                .filter(|(_, v)| v.1.is_none())
+                .map(|(i, _)| i)
+                .collect(),
+        });
+        self.values = values.map(|v| v.0).collect();
+        self.times = merged.into_keys().collect();
     }
 
     /// Approximate bytes held.
@@ -166,5 +192,11 @@ mod tests {
         let integers: Vec<_> = (0..4).map(|i| later.integer(i)).collect();
         assert_eq!(integers, [Some(1), None, Some(i64::MAX), None]);
         assert_eq!(points(&[(1, 0.5, float)]).integers, None);
+        let mut merged = points(&[(1, 0.5, float), (3, 1.0, small)]);
+        merged.merge(&points(&[(2, 7.0, small), (3, 2.5, float)]));
+        assert_eq!(&*merged.times, [1, 2, 3]);
+        assert_eq!(merged.values, [0.5, 7.0, 2.5]);
+        let integers: Vec<_> = (0..3).map(|i| merged.integer(i)).collect();
+        assert_eq!(integers, [None, Some(7), None]);
     }
 }

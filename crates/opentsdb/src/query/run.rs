@@ -3,7 +3,9 @@
 use http::StatusCode;
 use icecore_model::{MemoryBudget, SelectHints, Selection, SourceError};
 
-use super::execution::{Execution, Limits};
+use super::annotations::annotated_series;
+use super::delete::delete;
+use super::execution::{Execution, Limits, Surroundings};
 use super::group::ResultSeries;
 use super::request::PlannedSubQuery;
 use super::selector::Selector;
@@ -14,12 +16,22 @@ use crate::tsd::Tsd;
 /// Memory of one sub query, besides the batch that is worked on.
 const MEMORY_MAX: usize = 1 << 30;
 
+/// What is done besides answering.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunOptions {
+    pub(crate) limits: Limits,
+    /// Annotations of series are part of the results.
+    pub(crate) annotations: bool,
+    /// What was read is deleted.
+    pub(crate) delete: bool,
+}
+
 /// The results of a sub query.
 pub(crate) async fn run(
     tsd: &Tsd,
     planned: &PlannedSubQuery,
     window: Window,
-    limits: Limits,
+    options: RunOptions,
 ) -> Result<Vec<ResultSeries>, Error> {
     let interval = planned.downsampler.as_ref().map(|d| &d.interval);
     let scan = window.scan(interval);
@@ -47,14 +59,29 @@ pub(crate) async fn run(
             ..SelectHints::default()
         },
     };
-    let scan = (window, scan);
-    let mut execution = Execution::new(&tsd.uids, selector, planned, scan, limits, &memory)?;
+    let annotated = if options.annotations {
+        annotated_series(tsd, &selector.metric, scan).await?
+    } else {
+        Vec::new()
+    };
+    let surroundings = Surroundings {
+        uids: &tsd.uids,
+        window,
+        scan,
+        limits: options.limits,
+        memory: &memory,
+        annotated,
+        keeps_stored: options.delete,
+    };
+    let mut execution = Execution::new(selector, planned, surroundings)?;
     let source = &tsd.stores.series;
     let mut stream = source.select(selection).await.map_err(source_error)?;
     while let Some(batch) = stream.next_batch().await.map_err(source_error)? {
         execution.add(batch)?;
     }
-    Ok(execution.finish())
+    let (results, stored) = execution.finish()?;
+    delete(tsd, &stored, scan).await?;
+    Ok(results)
 }
 
 /// What is said where series cannot be read.

@@ -9,8 +9,10 @@ use super::request::SubQuery;
 use super::series_key::{NameKey, SeriesKey, tags};
 use super::window::Scan;
 use crate::error::Error;
+use crate::name::RESERVED_PREFIX;
+use crate::series::stored_as;
 use crate::tsd::Tsd;
-use crate::uid::{Tsuid, UidKind, no_such_name};
+use crate::uid::{Tsuid, UidKind, Uids, no_such_name};
 
 /// Selects series.
 pub(crate) struct Selector {
@@ -41,19 +43,30 @@ impl KeyFilter {
         is_named && self.others.iter().all(|filter| filter.accepts(value))
     }
 
-    /// What the store is asked.
-    fn matcher(&self) -> Matcher {
-        let present = || Matcher::new(MatchOp::NotEqual, self.tagk.as_str(), "");
+    /// What the store is asked: nothing where the key is stored under several names.
+    fn matcher(&self, uids: &Uids) -> Option<Matcher> {
+        if !uids.read(UidKind::Tagk).former_names(&self.tagk).is_empty() {
+            return None;
+        }
+        let tagk = self.tagk.as_str();
+        let present = || Matcher::new(MatchOp::NotEqual, tagk, "");
         let matcher = match &self.literals {
             None => present(),
             Some(literals) => {
-                let literals: Vec<String> = literals.iter().map(|l| regex::escape(l)).collect();
+                let tagvs = uids.read(UidKind::Tagv);
+                let stored = |value: &String| {
+                    let former = tagvs.former_names(value).into_iter();
+                    let former = former.map(|name| regex::escape(&name));
+                    std::iter::once(regex::escape(value))
+                        .chain(former)
+                        .collect::<Vec<_>>()
+                };
+                let values: Vec<String> = literals.iter().flat_map(stored).collect();
                 // Values are checked here again, so that too many of them are no problem.
-                Matcher::new(MatchOp::Regex, self.tagk.as_str(), literals.join("|"))
-                    .or_else(|_| present())
+                Matcher::new(MatchOp::Regex, tagk, values.join("|")).or_else(|_| present())
             }
         };
-        matcher.unwrap_or_else(|_| Matcher::equal(self.tagk.as_str(), ""))
+        matcher.ok()
     }
 }
 
@@ -77,9 +90,7 @@ impl Selector {
     async fn of_metric(tsd: &Tsd, sub_query: &SubQuery, scan: Scan) -> Result<Self, Error> {
         let metric = sub_query.metric.clone().unwrap_or_default();
         let names = Names { tsd, scan };
-        names
-            .check(UidKind::Metric, &metric, METRIC_NAME, &metric)
-            .await?;
+        names.check(UidKind::Metric, &metric, METRIC_NAME).await?;
         let mut keys: BTreeMap<NameKey, KeyFilter> = BTreeMap::new();
         let mut group_by = HashSet::new();
         for filter in &sub_query.filters {
@@ -99,8 +110,9 @@ impl Selector {
         let keys: Vec<KeyFilter> = keys.into_values().collect();
         let groups = keys.iter().map(|key| key.tagk.clone());
         let group_by = groups.filter(|tagk| group_by.contains(tagk)).collect();
-        let mut matchers = vec![Matcher::equal(METRIC_NAME, metric.as_str())];
-        matchers.extend(keys.iter().map(KeyFilter::matcher));
+        let metric_matcher = stored_as(&tsd.uids, UidKind::Metric, METRIC_NAME, &metric);
+        let mut matchers: Vec<Matcher> = metric_matcher.into_iter().collect();
+        matchers.extend(keys.iter().filter_map(|key| key.matcher(&tsd.uids)));
         Ok(Self {
             metric,
             matchers,
@@ -127,12 +139,13 @@ impl Selector {
             metric = Some(tsuid.metric);
             series.insert(SeriesKey::from(&tsuid));
         }
-        let metrics = tsd.uids.read(UidKind::Metric);
-        let Some(metric) = metric.and_then(|metric| metrics.name(metric).cloned()) else {
+        let name = |metric| tsd.uids.read(UidKind::Metric).name(metric).cloned();
+        let Some(metric) = metric.and_then(name) else {
             return Ok(None);
         };
+        let matcher = stored_as(&tsd.uids, UidKind::Metric, METRIC_NAME, &metric);
         Ok(Some(Self {
-            matchers: vec![Matcher::equal(METRIC_NAME, &*metric)],
+            matchers: matcher.into_iter().collect(),
             metric: metric.to_string(),
             keys: Vec::new(),
             is_explicit: false,
@@ -143,6 +156,9 @@ impl Selector {
 
     /// Whether a series that the matchers let pass is selected.
     pub(crate) fn accepts(&self, labels: &Labels, key: &SeriesKey) -> bool {
+        if labels.metric_name() != self.metric || is_reserved(labels) {
+            return false;
+        }
         if self
             .tsuids
             .as_ref()
@@ -159,6 +175,11 @@ impl Selector {
     }
 }
 
+/// Whether labels are those of something that is no ordinary point.
+fn is_reserved(labels: &Labels) -> bool {
+    tags(labels).any(|(name, _)| name.starts_with(RESERVED_PREFIX))
+}
+
 /// Names that queries have to know. One without a UID is known if series have it that somebody else
 /// has written.
 struct Names<'a> {
@@ -167,23 +188,24 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    async fn check(
-        &self,
-        kind: UidKind,
-        name: &str,
-        label: &str,
-        value: &str,
-    ) -> Result<(), Error> {
-        let is_known = self.tsd.uids.read(kind).id(name).is_some();
-        if is_known || self.has_series(Matcher::equal(label, value)).await? {
+    async fn check(&self, kind: UidKind, name: &str, label: &str) -> Result<(), Error> {
+        if self.has_id(kind, name)? || self.has_series(Matcher::equal(label, name)).await? {
             return Ok(());
         }
         Err(no_such_name(kind, name))
     }
 
+    /// A name that was taken from an id is not known any more, whatever is stored under it.
+    fn has_id(&self, kind: UidKind, name: &str) -> Result<bool, Error> {
+        let space = self.tsd.uids.read(kind);
+        if space.current_name(name).is_some() {
+            return Err(no_such_name(kind, name));
+        }
+        Ok(space.id(name).is_some())
+    }
+
     async fn check_tagk(&self, tagk: &str) -> Result<(), Error> {
-        let is_known = self.tsd.uids.read(UidKind::Tagk).id(tagk).is_some();
-        if is_known {
+        if self.has_id(UidKind::Tagk, tagk)? {
             return Ok(());
         }
         if let Ok(present) = Matcher::new(MatchOp::NotEqual, tagk, "")
@@ -204,7 +226,7 @@ impl Names<'_> {
         literals.sort_unstable();
         let mut known = Vec::new();
         for value in literals {
-            match self.check(UidKind::Tagv, value, &filter.tagk, value).await {
+            match self.check(UidKind::Tagv, value, &filter.tagk).await {
                 Ok(()) => known.push(value.clone()),
                 Err(_) if self.tsd.config.skip_unresolved_tagvs => {}
                 Err(error) => return Err(error),

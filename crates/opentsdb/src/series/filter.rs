@@ -63,7 +63,7 @@ impl SeriesFilter {
 }
 
 /// The condition that a label is a name, or one that the same id had before.
-fn stored_as(uids: &Uids, kind: UidKind, label: &str, name: &str) -> Option<Matcher> {
+pub(crate) fn stored_as(uids: &Uids, kind: UidKind, label: &str, name: &str) -> Option<Matcher> {
     let former = uids.read(kind).former_names(name);
     if former.is_empty() {
         return Some(Matcher::equal(label, name));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use icecore_model::{CatalogChange, Labels, METRIC_NAME};
 
-pub(crate) use filter::{SeriesFilter, check_names, parse_filter};
+pub(crate) use filter::{SeriesFilter, check_names, parse_filter, stored_as};
 pub(crate) use read::{LastPoint, SeriesPoints, count_points, find, last_points};
 
 use crate::error::Error;
@@ -103,8 +103,15 @@ impl SeriesName {
 /// The TSUIDs of series. Names that have no id, because Prometheus clients wrote them, get one.
 pub(crate) async fn assigned_tsuids<'a>(
     tsd: &Tsd,
-    series: impl IntoIterator<Item = &'a SeriesName>,
+    series: impl IntoIterator<Item = &'a SeriesName> + Clone,
 ) -> Result<Vec<Tsuid>, Error> {
+    let known = series
+        .clone()
+        .into_iter()
+        .map(|series| series.tsuid(&tsd.uids));
+    if let Some(tsuids) = known.collect() {
+        return Ok(tsuids);
+    }
     let records = tsd.records.lock().await;
     let mut changes = Vec::new();
     let tsuids = series
