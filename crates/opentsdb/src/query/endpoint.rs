@@ -44,7 +44,8 @@ fn deletion_not_enabled() -> Error {
 
 fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
     if !request.has_content() {
-        return Err(Error::bad_request("Missing request content"));
+        return Err(Error::bad_request("Missing message content")
+            .with_details("Supply valid JSON formatted data in the body of your request"));
     }
     post::parse(&request.json()?)
 }

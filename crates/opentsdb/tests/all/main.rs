@@ -8,3 +8,4 @@
 
 mod catalog;
 mod conformance;
+mod model;
