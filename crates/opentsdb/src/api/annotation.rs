@@ -154,6 +154,9 @@ fn seconds(tsd: &Tsd, text: &str) -> Result<i64, Error> {
 
 /// `/api/annotations`: global ones.
 pub(super) async fn many(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
+    if request.verb()? != Method::GET {
+        return Err(Error::method_not_allowed(&request.method));
+    }
     let start = request
         .param("start_time")
         .filter(|start| !start.is_empty());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use http::{HeaderMap, Method};
-use icecore_model::{ManualClock, RawLabels, Sample, push_raw_label};
+use icecore_model::{CatalogChange, ManualClock, RawLabels, Sample, push_raw_label};
 use icecore_opentsdb::api::{Request, handle};
 use icecore_opentsdb::testing::MemoryStore;
 use icecore_opentsdb::{Config, Stores, Tsd};
@@ -252,4 +252,41 @@ fn annotations_are_read_again() {
         "/api/annotation?start_time=1570000200&tsuid=000001000001000001",
     );
     assert_eq!(found["notes"], "n");
+}
+
+#[test]
+fn records_that_cannot_be_read_are_errors() {
+    let stores = MemoryStore::stores();
+    post(&open(&stores), "/api/tree", json!({"name": "t"}));
+    let note = json!({"startTime": 1_570_000_200, "notes": "n"});
+    post(&open(&stores), "/api/annotation", note);
+    let all = (vec![0], vec![u8::MAX]);
+    let records = block_on(stores.catalog.range(all.0..all.1, usize::MAX)).unwrap();
+    let damage = |of: fn(&[u8]) -> Vec<u8>, first: u8| {
+        let (key, value) = records.iter().find(|(key, _)| key[0] == first).unwrap();
+        let (key, value) = (key.clone(), Some(of(value)));
+        let append = stores.points.append(Duration::ZERO, |sink| {
+            sink.catalog(CatalogChange { key, value });
+            Ok::<(), ()>(())
+        });
+        block_on(append).unwrap();
+    };
+    let cut = |value: &[u8]| value[..value.len() - 1].to_vec();
+    damage(cut, 0x1B);
+    let target = "/api/annotation?start_time=1570000200";
+    let (status, error) = ask(&open(&stores), Method::GET, target, Value::Null);
+    assert_eq!(status, 500);
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("an annotation in the catalog cannot be read"),
+        "{message}"
+    );
+    damage(|value| [&[9], &value[1..]].concat(), 0x1C);
+    let clock = Arc::new(ManualClock::at(NOW_MS));
+    let opened = block_on(Tsd::open(Config::default(), stores, clock));
+    let message = opened.err().unwrap().to_string();
+    assert!(
+        message.starts_with("a tree in the catalog cannot be read"),
+        "{message}"
+    );
 }
