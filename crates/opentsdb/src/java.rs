@@ -13,6 +13,16 @@ pub(crate) fn double_text(value: f64) -> String {
     java_text(buffer.format_finite(value))
 }
 
+/// Appends the same.
+pub(crate) fn push_double(out: &mut String, value: f64) {
+    // Between these, the shortest digits have no exponent anywhere: they are Java's.
+    if (1e-3..1e7).contains(&value.abs()) {
+        out.push_str(zmij::Buffer::new().format_finite(value));
+    } else {
+        out.push_str(&double_text(value));
+    }
+}
+
 /// The same for a float of 32 bits, as `Float.toString` writes it.
 pub(crate) fn float_text(value: f32) -> String {
     if !value.is_finite() {
@@ -119,6 +129,9 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(double_text(value), text);
+            let mut out = String::new();
+            push_double(&mut out, value);
+            assert_eq!(out, text);
         }
         assert_eq!(float_text(99.9), "99.9");
         assert_eq!(float_text(50.0), "50.0");

@@ -12,6 +12,8 @@ pub struct Request {
     pub method: Method,
     /// As sent, percent-encoded, without the query string.
     pub path: String,
+    /// The query string as sent.
+    pub query: String,
     /// Decoded, in their order.
     pub params: Vec<(String, String)>,
     pub headers: HeaderMap,
@@ -31,6 +33,7 @@ impl Request {
         Self {
             method,
             path: path.to_owned(),
+            query: query.to_owned(),
             params: params.collect(),
             headers,
             body,

@@ -16,7 +16,6 @@ use icecore_model::{
     SourceError,
 };
 
-use crate::catalog;
 use crate::error::Error;
 use crate::java::double_text;
 use crate::name::RESERVED_PREFIX;
@@ -165,7 +164,7 @@ impl SeriesFilter {
 }
 
 /// The condition that a label is a name, or one that the same id had before.
-fn stored_as(uids: &Uids, kind: UidKind, label: &str, name: &str) -> Option<Matcher> {
+pub(crate) fn stored_as(uids: &Uids, kind: UidKind, label: &str, name: &str) -> Option<Matcher> {
     let former = uids.read(kind).former_names(name);
     if former.is_empty() {
         return Some(Matcher::equal(label, name));

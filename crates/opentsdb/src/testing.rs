@@ -13,7 +13,7 @@ use icecore_model::{
 };
 use parking_lot::Mutex;
 
-use crate::tsd::Stores;
+use crate::tsd::{PointDeletion, Stores};
 
 /// Points, series and records in maps.
 #[derive(Default)]
@@ -40,7 +40,8 @@ impl MemoryStore {
         Stores {
             points: store.clone(),
             series: store.clone(),
-            catalog: store,
+            catalog: store.clone(),
+            deletion: store,
         }
     }
 }
@@ -135,6 +136,26 @@ impl Catalog for MemoryStore {
         let records = records.map(|(key, value)| (key.clone(), value.clone()));
         let records = Ok(records.collect());
         Box::pin(async move { records })
+    }
+}
+
+impl PointDeletion for MemoryStore {
+    fn delete(
+        &self,
+        selectors: Vec<Vec<Matcher>>,
+        start_ms: i64,
+        end_ms: i64,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut content = self.content.lock();
+        for (labels, series) in &mut content.series {
+            let fits = |m: &Matcher| m.matches(labels.get(m.name()).unwrap_or_default());
+            if selectors.iter().any(|matchers| matchers.iter().all(fits)) {
+                let is_kept = |time: &i64| !(start_ms..=end_ms).contains(time);
+                series.floats.retain(|time, _| is_kept(time));
+                series.histograms.retain(|time, _| is_kept(time));
+            }
+        }
+        Box::pin(async { Ok(()) })
     }
 }
 

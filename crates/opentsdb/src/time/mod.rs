@@ -3,13 +3,12 @@
 mod calendar;
 mod date;
 mod duration;
-mod integer;
 
+use icecore_wire::opentsdb::number::parse_integer;
 use jiff::tz::TimeZone;
 
 pub(crate) use calendar::{CalendarInterval, CalendarUnit};
 pub(crate) use duration::parse_duration;
-pub(crate) use integer::parse_integer;
 
 use crate::error::Error;
 
@@ -23,7 +22,7 @@ pub(crate) const TIME_MS_MAX: i64 = 9_999_999_999_999;
 pub(crate) fn parse_time(text: &str, zone: &TimeZone, now_ms: i64) -> Result<i64, Error> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if let Some(digits) = text.strip_suffix("ms").filter(|digits| is_digits(digits)) {
-        return parse_integer(digits).map_err(|reason| invalid(text, &reason));
+        return parse_integer(digits).map_err(|reason| invalid(text, &reason.to_string()));
     }
     let lower = text.to_lowercase();
     if lower == "now" {
@@ -53,7 +52,7 @@ fn number(text: &str) -> Result<i64, Error> {
         }
         digits = format!("{seconds}{fraction}");
     }
-    let time = parse_integer(&digits).map_err(|reason| invalid(text, &reason))?;
+    let time = parse_integer(&digits).map_err(|reason| invalid(text, &reason.to_string()))?;
     if time < 0 {
         return Err(invalid(text, "Negative timestamps are not supported."));
     }

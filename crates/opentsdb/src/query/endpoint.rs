@@ -1,0 +1,100 @@
+//! `/api/query`: GET, POST and DELETE.
+
+use http::Method;
+
+use super::annotations::global_annotations;
+use super::answer::AnswerWriter;
+use super::execution::Limits;
+use super::get::{parse_m, parse_tsuid};
+use super::post;
+use super::request::QueryRequest;
+use super::run::{RunOptions, run};
+use crate::error::Error;
+use crate::request::Request;
+use crate::response::Response;
+use crate::tsd::Tsd;
+
+pub(crate) async fn query(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
+    let method = &request.method;
+    if ![Method::GET, Method::POST, Method::DELETE].contains(method) {
+        return Err(Error::method_not_allowed(method));
+    }
+    let verb = request.verb()?;
+    let allow_delete = tsd.config.allow_delete;
+    if *method == Method::DELETE && !allow_delete {
+        return Err(deletion_not_enabled());
+    }
+    let mut asked = if *method == Method::POST {
+        parse_post(request)?
+    } else {
+        parse_get(request)?
+    };
+    if asked.delete && !allow_delete {
+        return Err(deletion_not_enabled());
+    }
+    asked.delete |= verb == Method::DELETE && allow_delete;
+    let answer = answer(tsd, &asked, request.flag("arrays")).await?;
+    Ok(Response::json(answer))
+}
+
+fn deletion_not_enabled() -> Error {
+    Error::bad_request("Bad request")
+        .with_details("Deleting data is not enabled (tsd.http.query.allow_delete=false)")
+}
+
+fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
+    if !request.has_content() {
+        return Err(Error::bad_request("Missing request content"));
+    }
+    post::parse(&request.json()?)
+}
+
+fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
+    let start = request.required("start")?.to_owned();
+    let by_tsuid = request.all("tsuid").map(parse_tsuid);
+    let by_metric = request.all("m").map(parse_m);
+    let sub_queries = by_tsuid.chain(by_metric).collect::<Result<Vec<_>, _>>()?;
+    if sub_queries.is_empty() {
+        return Err(Error::bad_request("Missing sub queries"));
+    }
+    Ok(QueryRequest {
+        start,
+        end: request.param("end").unwrap_or_default().to_owned(),
+        sub_queries,
+        no_annotations: request.flag("no_annotations"),
+        global_annotations: request.flag("global_annotations"),
+        ms_resolution: request.flag("ms"),
+        show_tsuids: request.flag("show_tsuids"),
+        show_summary: request.flag("show_summary"),
+        show_stats: request.flag("show_stats"),
+        show_query: request.flag("show_query"),
+        ..QueryRequest::default()
+    })
+}
+
+async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String, Error> {
+    let started_ms = tsd.clock.elapsed_ms();
+    let planned = asked.plan(&tsd.config, tsd.clock.now_ms())?;
+    let limit = |limit: u64, is_lifted: bool| if is_lifted { 0 } else { limit };
+    let options = RunOptions {
+        limits: Limits {
+            points: limit(tsd.config.query_points_max, asked.override_data_point_limit),
+            bytes: limit(tsd.config.query_bytes_max, asked.override_byte_limit),
+        },
+        annotations: !asked.no_annotations,
+        delete: asked.delete,
+    };
+    let globals = if asked.global_annotations && !asked.no_annotations {
+        global_annotations(tsd, planned.window).await?
+    } else {
+        None
+    };
+    let mut writer = AnswerWriter::new(tsd, asked, planned.window, arrays, globals);
+    for (index, sub_query) in planned.sub_queries.iter().enumerate() {
+        let results = run(tsd, sub_query, planned.window, options).await?;
+        for series in &results {
+            writer.push(series, sub_query, index).await?;
+        }
+    }
+    Ok(writer.finish(tsd.clock.elapsed_ms() - started_ms))
+}

@@ -1,0 +1,274 @@
+//! A sub query at work: batches of series go in, results come out. Nothing here waits, so that it
+//! can run wherever there is a processor.
+//!
+//! ```text
+//! batch ─► points ─► downsampled ─► rated ─┬─► group: running aggregate (same rows for all)
+//!                (in parallel)             └─► group: points are kept ─► rows at the end
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+use icecore_model::{Labels, MemoryBudget, OutOfMemory, Reservation, SeriesSamples};
+use rayon::prelude::*;
+
+use super::annotations::AnnotatedSeries;
+use super::dense::Grid;
+use super::downsample::{Downsampling, SharedBuckets};
+use super::downsampler::Interval;
+use super::group::{Aggregation, Group, ResultSeries};
+use super::points::SeriesPoints;
+use super::rate::RateOptions;
+use super::renamed::{Parts, current_labels, has_renames};
+use super::request::PlannedSubQuery;
+use super::selector::Selector;
+use super::series_key::{NameKey, SeriesKey};
+use super::window::{Scan, Window};
+use crate::error::Error;
+use crate::uid::{UidKind, Uids};
+
+pub(crate) struct Execution<'a> {
+    steps: Steps<'a>,
+    aggregation: Aggregation,
+    /// By the values of the keys that group, or by series.
+    groups: BTreeMap<Vec<NameKey>, Group>,
+    /// All series, where some are stored in parts.
+    parts: Option<Parts>,
+    annotated: Vec<AnnotatedSeries>,
+    /// The labels under which series are stored, where they are asked for.
+    stored: Option<Vec<Labels>>,
+    points_read: u64,
+    limits: Limits,
+    held: isize,
+    memory: Reservation,
+}
+
+/// What happens to each series before it meets others.
+struct Steps<'a> {
+    uids: &'a Uids,
+    selector: Selector,
+    downsampling: Option<Downsampling>,
+    rate: Option<RateOptions>,
+    scan: Scan,
+}
+
+/// A series with what it is ordered by.
+pub(super) struct Selected {
+    pub(super) key: SeriesKey,
+    pub(super) labels: Labels,
+    pub(super) points: SeriesPoints,
+}
+
+/// What an execution needs besides the sub query.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) uids: &'a Uids,
+    pub(crate) window: Window,
+    pub(crate) scan: Scan,
+    pub(crate) limits: Limits,
+    pub(crate) memory: &'a Arc<MemoryBudget>,
+    pub(crate) annotated: Vec<AnnotatedSeries>,
+    /// Whether it is to be remembered how series are stored.
+    pub(crate) keeps_stored: bool,
+}
+
+/// What a sub query may read; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) points: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Bytes of a point for the limit: its time and its value.
+const POINT_BYTES: u64 = 16;
+
+impl<'a> Execution<'a> {
+    pub(crate) fn new(
+        selector: Selector,
+        planned: &PlannedSubQuery,
+        around: Surroundings<'a>,
+    ) -> Result<Self, Error> {
+        let Surroundings {
+            uids, window, scan, ..
+        } = around;
+        let downsampler = planned.downsampler.clone();
+        let grid = match downsampler.as_ref().map(|d| &d.interval) {
+            Some(Interval::Fixed(length)) if planned.aggregator.is_commutative() => {
+                Grid::new(*length, window)
+            }
+            _ => None,
+        };
+        let downsampling = downsampler.map(|d| Downsampling::new(d, window, scan));
+        Ok(Self {
+            steps: Steps {
+                uids,
+                selector,
+                downsampling: downsampling.transpose()?,
+                rate: planned.rate,
+                scan,
+            },
+            aggregation: Aggregation {
+                aggregator: planned.aggregator,
+                grid,
+                output: window,
+            },
+            groups: BTreeMap::new(),
+            parts: has_renames(uids).then(Parts::default),
+            annotated: around.annotated,
+            stored: around.keeps_stored.then(Vec::new),
+            points_read: 0,
+            limits: around.limits,
+            held: 0,
+            memory: around.memory.reserve(0).map_err(out_of_memory)?,
+        })
+    }
+
+    /// Takes the next series.
+    pub(crate) fn add(&mut self, batch: Vec<SeriesSamples>) -> Result<(), Error> {
+        let (steps, is_renamed) = (&self.steps, self.parts.is_some());
+        let selected = batch.into_par_iter().filter_map(|samples| {
+            let stored = samples.labels.clone();
+            let selected = steps.select(samples, is_renamed)?;
+            Some((stored, selected))
+        });
+        let (stored, selected): (Vec<Labels>, Vec<Selected>) = selected.unzip();
+        if let Some(known) = &mut self.stored {
+            known.extend(stored);
+        }
+        self.count(&selected)?;
+        match &mut self.parts {
+            None => self.add_series(selected),
+            Some(parts) => {
+                let bytes = selected.iter().map(|series| series.points.heap_bytes());
+                self.held += bytes.sum::<usize>() as isize;
+                selected.into_iter().for_each(|part| parts.add(part));
+                self.reserve()
+            }
+        }
+    }
+
+    fn add_series(&mut self, selected: Vec<Selected>) -> Result<(), Error> {
+        let steps = &self.steps;
+        let buckets = steps.shared_buckets(&selected);
+        let prepared = selected.into_par_iter().map(|series| {
+            let points = steps.prepare(series.points, &buckets)?;
+            Ok::<_, Error>(Selected { points, ..series })
+        });
+        let prepared: Vec<Selected> = prepared.collect::<Result<_, _>>()?;
+        for Selected {
+            key,
+            labels,
+            points,
+        } in prepared
+        {
+            let group = self.group_of(&key, &labels);
+            let group = self.groups.entry(group).or_default();
+            self.held += group.add(key, labels, points, &self.aggregation);
+        }
+        self.reserve()
+    }
+
+    fn reserve(&mut self) -> Result<(), Error> {
+        let held = usize::try_from(self.held).unwrap_or(0);
+        self.memory.set(held).map_err(out_of_memory)
+    }
+
+    /// All results, in the order of the groups, and under which labels their series are stored.
+    pub(crate) fn finish(mut self) -> Result<(Vec<ResultSeries>, Vec<Labels>), Error> {
+        if let Some(parts) = self.parts.take() {
+            self.add_series(parts.into_series())?;
+        }
+        for series in std::mem::take(&mut self.annotated) {
+            if self.steps.selector.accepts(&series.labels, &series.key) {
+                let group = self.group_of(&series.key, &series.labels);
+                self.groups.entry(group).or_default().annotate(series.notes);
+            }
+        }
+        let groups: Vec<Group> = self.groups.into_values().collect();
+        let (metric, uids) = (&self.steps.selector.metric, self.steps.uids);
+        let finish = |group: Group| group.finish(metric, uids, &self.aggregation);
+        let results = groups.into_par_iter().map(finish).collect();
+        Ok((results, self.stored.unwrap_or_default()))
+    }
+
+    fn count(&mut self, selected: &[Selected]) -> Result<(), Error> {
+        let points = selected.iter().map(|series| series.points.len() as u64);
+        self.points_read += points.sum::<u64>();
+        let exceeds = |read: u64, limit: u64| limit > 0 && read > limit;
+        let advice = "Please try filtering using more tags or decrease your time range.";
+        let problem = "Sorry, you have attempted to fetch more than our limit of";
+        let Limits { points, bytes } = self.limits;
+        let message = if exceeds(self.points_read, points) {
+            format!("{problem} {points} data points. {advice}")
+        } else if exceeds(self.points_read * POINT_BYTES, bytes) {
+            format!("{problem} {} MB. {advice}", bytes >> 20)
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, message))
+    }
+
+    fn group_of(&self, key: &SeriesKey, labels: &Labels) -> Vec<NameKey> {
+        if self.aggregation.aggregator.is_none() {
+            let pairs = key.0.iter().cloned();
+            return pairs.flat_map(|(tagk, tagv)| [tagk, tagv]).collect();
+        }
+        let tagvs = self.steps.uids.read(UidKind::Tagv);
+        let value = |tagk: &String| NameKey::of(&tagvs, labels.get(tagk).unwrap_or_default());
+        self.steps.selector.group_by.iter().map(value).collect()
+    }
+}
+
+impl Steps<'_> {
+    /// The points of a series that is asked for and has some.
+    fn select(&self, samples: SeriesSamples, is_renamed: bool) -> Option<Selected> {
+        let mut labels = samples.labels.clone();
+        if is_renamed {
+            labels = current_labels(&labels, self.uids);
+        }
+        let key = SeriesKey::of(&labels, self.uids);
+        if !self.selector.accepts(&labels, &key) {
+            return None;
+        }
+        let points = SeriesPoints::of(samples);
+        let selected = Selected {
+            key,
+            labels,
+            points,
+        };
+        (!selected.points.is_empty()).then_some(selected)
+    }
+
+    /// The buckets of each column of times, computed once for all series that share it.
+    fn shared_buckets(&self, selected: &[Selected]) -> SharedBuckets {
+        let Some(downsampling) = &self.downsampling else {
+            return SharedBuckets::new();
+        };
+        let columns = selected.iter().map(|series| &series.points.times);
+        let columns: std::collections::HashMap<_, _> =
+            columns.map(|times| (times.identity(), times)).collect();
+        let buckets = columns.into_par_iter().map(|(identity, times)| {
+            let buckets = downsampling.buckets(times);
+            (identity, Arc::new(buckets))
+        });
+        buckets.collect()
+    }
+
+    fn prepare(&self, points: SeriesPoints, shared: &SharedBuckets) -> Result<SeriesPoints, Error> {
+        let points = match &self.downsampling {
+            None => points,
+            Some(downsampling) => match shared.get(&points.times.identity()) {
+                Some(buckets) => downsampling.apply(&points.values, buckets)?,
+                None => downsampling.apply(&points.values, &downsampling.buckets(&points.times))?,
+            },
+        };
+        Ok(match &self.rate {
+            None => points.starting_at(self.scan.start_ms),
+            Some(rate) => rate.apply(&points, self.scan.start_ms),
+        })
+    }
+}
+
+pub(crate) fn out_of_memory(error: OutOfMemory) -> Error {
+    Error::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
+}

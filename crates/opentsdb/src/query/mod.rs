@@ -1,0 +1,48 @@
+//! `/api/query`: series by metric and tags, downsampled, as rates, aggregated.
+//!
+//! ```text
+//! GET m=, POST JSON ─► QueryRequest ─► PlannedQuery (aggregator, downsampler, window)
+//!                                          │ Selector: names, filters, groups
+//! SeriesSource ─► batches ─► Execution: downsample ─► rate ─► groups ─► ResultSeries ─► JSON
+//! ```
+//!
+//! Holds always:
+//! - Whole hours are read around the window; what lies outside of it takes part in downsampling,
+//!   rates and interpolation, but not in the answer.
+//! - A series takes part in its group from its first to its last point and nowhere else; rates take
+//!   part from the beginning.
+//! - Integers are computed as integers as long as all series have integers; downsampled values and
+//!   rates are floats.
+//! - Groups, and the series of a group, are in the order of UIDs.
+
+mod aggregator;
+mod annotations;
+mod answer;
+mod buckets;
+mod delete;
+mod dense;
+mod downsample;
+mod downsampler;
+mod echo;
+mod endpoint;
+mod execution;
+mod filter;
+mod fold;
+mod get;
+mod group;
+mod interpolate;
+mod number;
+mod percentile;
+mod points;
+mod post;
+mod rate;
+mod renamed;
+mod request;
+mod rows;
+mod run;
+mod selector;
+mod series_key;
+mod tsuids;
+mod window;
+
+pub(crate) use endpoint::query;

@@ -1,0 +1,270 @@
+//! Which series a sub query is about, and which of them belong together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
+
+use super::filter::TagFilter;
+use super::request::SubQuery;
+use super::series_key::{NameKey, SeriesKey, tags};
+use super::window::Scan;
+use crate::error::Error;
+use crate::name::RESERVED_PREFIX;
+use crate::series::stored_as;
+use crate::tsd::Tsd;
+use crate::uid::{Tsuid, UidKind, Uids, no_such_name};
+
+/// Selects series.
+pub(crate) struct Selector {
+    pub(crate) metric: String,
+    /// What the store can check. It may let more pass than is selected.
+    pub(crate) matchers: Vec<Matcher>,
+    keys: Vec<KeyFilter>,
+    /// Series have no other keys.
+    is_explicit: bool,
+    /// Only these series.
+    tsuids: Option<HashSet<SeriesKey>>,
+    /// Keys whose values make groups, in the order of their UIDs.
+    pub(crate) group_by: Vec<String>,
+}
+
+/// All filters of one tag key.
+#[derive(Default)]
+struct KeyFilter {
+    tagk: String,
+    /// Values of all filters that name values: the original unites them.
+    literals: Option<HashSet<String>>,
+    others: Vec<TagFilter>,
+}
+
+impl KeyFilter {
+    fn accepts(&self, value: &str) -> bool {
+        let is_named = self.literals.as_ref().is_none_or(|l| l.contains(value));
+        is_named && self.others.iter().all(|filter| filter.accepts(value))
+    }
+
+    /// What the store is asked: nothing where the key is stored under several names.
+    fn matcher(&self, uids: &Uids) -> Option<Matcher> {
+        if !uids.read(UidKind::Tagk).former_names(&self.tagk).is_empty() {
+            return None;
+        }
+        let tagk = self.tagk.as_str();
+        let present = || Matcher::new(MatchOp::NotEqual, tagk, "");
+        let matcher = match &self.literals {
+            None => present(),
+            Some(literals) => {
+                let tagvs = uids.read(UidKind::Tagv);
+                let stored = |value: &String| {
+                    let former = tagvs.former_names(value).into_iter();
+                    let former = former.map(|name| regex::escape(&name));
+                    std::iter::once(regex::escape(value))
+                        .chain(former)
+                        .collect::<Vec<_>>()
+                };
+                let values: Vec<String> = literals.iter().flat_map(stored).collect();
+                // Values are checked here again, so that too many of them are no problem.
+                Matcher::new(MatchOp::Regex, tagk, values.join("|")).or_else(|_| present())
+            }
+        };
+        matcher.ok()
+    }
+}
+
+impl Selector {
+    /// Looks up all names; `None` where no series can be meant.
+    pub(crate) async fn new(
+        tsd: &Tsd,
+        sub_query: &SubQuery,
+        scan: Scan,
+    ) -> Result<Option<Self>, Error> {
+        match sub_query
+            .tsuids
+            .as_ref()
+            .filter(|tsuids| !tsuids.is_empty())
+        {
+            Some(tsuids) => Self::of_tsuids(tsd, tsuids),
+            None => Self::of_metric(tsd, sub_query, scan).await.map(Some),
+        }
+    }
+
+    async fn of_metric(tsd: &Tsd, sub_query: &SubQuery, scan: Scan) -> Result<Self, Error> {
+        let metric = sub_query.metric.clone().unwrap_or_default();
+        let names = Names { tsd, scan };
+        names.check(UidKind::Metric, &metric, METRIC_NAME).await?;
+        let mut keys: BTreeMap<NameKey, KeyFilter> = BTreeMap::new();
+        let mut group_by = HashSet::new();
+        for filter in &sub_query.filters {
+            names.check_tagk(&filter.tagk).await?;
+            let known = names.known_literals(filter).await?;
+            let name = NameKey::of(&tsd.uids.read(UidKind::Tagk), &filter.tagk);
+            let of_key = keys.entry(name).or_default();
+            of_key.tagk.clone_from(&filter.tagk);
+            match known {
+                Some(known) => of_key.literals.get_or_insert_default().extend(known),
+                None => of_key.others.push(filter.clone()),
+            }
+            if filter.group_by {
+                group_by.insert(filter.tagk.clone());
+            }
+        }
+        let keys: Vec<KeyFilter> = keys.into_values().collect();
+        let groups = keys.iter().map(|key| key.tagk.clone());
+        let group_by = groups.filter(|tagk| group_by.contains(tagk)).collect();
+        let metric_matcher = stored_as(&tsd.uids, UidKind::Metric, METRIC_NAME, &metric);
+        let mut matchers: Vec<Matcher> = metric_matcher.into_iter().collect();
+        matchers.extend(keys.iter().filter_map(|key| key.matcher(&tsd.uids)));
+        Ok(Self {
+            metric,
+            matchers,
+            is_explicit: sub_query.explicit_tags && !keys.is_empty(),
+            keys,
+            tsuids: None,
+            group_by,
+        })
+    }
+
+    fn of_tsuids(tsd: &Tsd, texts: &[String]) -> Result<Option<Self>, Error> {
+        let mut series = HashSet::new();
+        let mut metric = None;
+        for text in texts {
+            let tsuid = Tsuid::from_hex(text, tsd.config.uid_widths)
+                .ok_or_else(|| Error::bad_request(format!("Invalid TSUID: {text}")))?;
+            if tsuid.tags.is_empty() {
+                return Err(Error::bad_request("UID was empty").with_details("UID was empty"));
+            }
+            if metric.is_some_and(|metric| metric != tsuid.metric) {
+                let message = "One or more TSUIDs did not share the same metric";
+                return Err(Error::bad_request(message));
+            }
+            metric = Some(tsuid.metric);
+            series.insert(SeriesKey::from(&tsuid));
+        }
+        let name = |metric| tsd.uids.read(UidKind::Metric).name(metric).cloned();
+        let Some(metric) = metric.and_then(name) else {
+            return Ok(None);
+        };
+        let matcher = stored_as(&tsd.uids, UidKind::Metric, METRIC_NAME, &metric);
+        Ok(Some(Self {
+            matchers: matcher.into_iter().collect(),
+            metric: metric.to_string(),
+            keys: Vec::new(),
+            is_explicit: false,
+            tsuids: Some(series),
+            group_by: Vec::new(),
+        }))
+    }
+
+    /// Whether a series that the matchers let pass is selected.
+    pub(crate) fn accepts(&self, labels: &Labels, key: &SeriesKey) -> bool {
+        if labels.metric_name() != self.metric || is_reserved(labels) {
+            return false;
+        }
+        if self
+            .tsuids
+            .as_ref()
+            .is_some_and(|tsuids| !tsuids.contains(key))
+        {
+            return false;
+        }
+        if self.is_explicit && tags(labels).count() != self.keys.len() {
+            return false;
+        }
+        let accepts =
+            |filter: &KeyFilter| labels.get(&filter.tagk).is_some_and(|v| filter.accepts(v));
+        self.keys.iter().all(accepts)
+    }
+}
+
+/// Whether labels are those of something that is no ordinary point.
+fn is_reserved(labels: &Labels) -> bool {
+    tags(labels).any(|(name, _)| name.starts_with(RESERVED_PREFIX))
+}
+
+/// Names that queries have to know. One without a UID is known if series have it that somebody else
+/// has written.
+struct Names<'a> {
+    tsd: &'a Tsd,
+    scan: Scan,
+}
+
+impl Names<'_> {
+    async fn check(&self, kind: UidKind, name: &str, label: &str) -> Result<(), Error> {
+        if self.has_id(kind, name)? || self.has_series(Matcher::equal(label, name)).await? {
+            return Ok(());
+        }
+        Err(no_such_name(kind, name))
+    }
+
+    /// A name that was taken from an id is not known any more, whatever is stored under it.
+    fn has_id(&self, kind: UidKind, name: &str) -> Result<bool, Error> {
+        let space = self.tsd.uids.read(kind);
+        if space.current_name(name).is_some() {
+            return Err(no_such_name(kind, name));
+        }
+        Ok(space.id(name).is_some())
+    }
+
+    async fn check_tagk(&self, tagk: &str) -> Result<(), Error> {
+        if self.has_id(UidKind::Tagk, tagk)? {
+            return Ok(());
+        }
+        if let Ok(present) = Matcher::new(MatchOp::NotEqual, tagk, "")
+            && self.has_series(present).await?
+        {
+            return Ok(());
+        }
+        Err(no_such_name(UidKind::Tagk, tagk))
+    }
+
+    /// The values of a filter that names them, and that are names; `None` where there is none, so
+    /// that the filter has to be applied as it is.
+    async fn known_literals(&self, filter: &TagFilter) -> Result<Option<Vec<String>>, Error> {
+        let Some(literals) = filter.literals() else {
+            return Ok(None);
+        };
+        let mut literals: Vec<&String> = literals.iter().collect();
+        literals.sort_unstable();
+        let mut known = Vec::new();
+        for value in literals {
+            match self.check(UidKind::Tagv, value, &filter.tagk).await {
+                Ok(()) => known.push(value.clone()),
+                Err(_) if self.tsd.config.skip_unresolved_tagvs => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((!known.is_empty()).then_some(known))
+    }
+
+    /// Whether some series in the time of the query matches.
+    async fn has_series(&self, matcher: Matcher) -> Result<bool, Error> {
+        // An empty value would match all series without the label.
+        if matcher.op() == MatchOp::Equal && matcher.matches("") {
+            return Ok(false);
+        }
+        let selection = Selection {
+            matchers: vec![matcher],
+            start_ms: self.scan.start_ms,
+            end_ms: self.scan.end_ms.saturating_sub(1),
+            hints: SelectHints {
+                series_limit: Some(1),
+                labels_only: true,
+                ..SelectHints::default()
+            },
+        };
+        let source = &self.tsd.stores.series;
+        let mut stream = source
+            .select(selection)
+            .await
+            .map_err(super::run::source_error)?;
+        while let Some(batch) = stream
+            .next_batch()
+            .await
+            .map_err(super::run::source_error)?
+        {
+            if !batch.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
