@@ -8,8 +8,10 @@
 
 mod native;
 mod payload;
+mod sum;
 
 pub(crate) use payload::PayloadError;
+pub(crate) use sum::HistogramSum;
 
 /// The class that the settings give an id to.
 pub(crate) const SIMPLE_CODEC: &str = "net.opentsdb.core.SimpleHistogramDecoder";

@@ -18,6 +18,7 @@
 mod aggregator;
 mod annotations;
 mod answer;
+mod average;
 mod buckets;
 mod delete;
 mod dense;
@@ -30,6 +31,7 @@ mod filter;
 mod fold;
 mod get;
 mod group;
+mod histogram;
 mod interpolate;
 mod number;
 mod percentile;
@@ -42,6 +44,7 @@ mod rows;
 mod run;
 mod selector;
 mod series_key;
+mod table;
 mod tsuids;
 mod window;
 

@@ -21,6 +21,12 @@ const DEVIATIONS: &[(&str, &str, &[usize], &str)] = &[
         "buckets that end before they begin, and negative counts, are refused and not stored",
     ),
     (
+        "histogram",
+        "histogram write validation",
+        &[49, 50],
+        "a histogram without buckets is refused; in the original it hides the one of its time",
+    ),
+    (
         "last",
         "last data point meta",
         &[6, 8, 10, 12, 13, 15, 16, 18, 22, 24, 72],
