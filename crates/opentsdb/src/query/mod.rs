@@ -30,6 +30,7 @@ mod execution;
 mod filter;
 mod fold;
 mod get;
+mod graph;
 mod group;
 mod histogram;
 mod interpolate;
@@ -49,3 +50,4 @@ mod tsuids;
 mod window;
 
 pub(crate) use endpoint::query;
+pub(crate) use graph::graph;

@@ -13,7 +13,7 @@ use super::histogram::HistogramExecution;
 use super::request::PlannedSubQuery;
 use super::selector::Selector;
 use super::table::{Attempt, RAW, Source, attempts};
-use super::window::Window;
+use super::window::{Scan, Window};
 use crate::error::Error;
 use crate::rollup::RollupKind;
 use crate::tsd::Tsd;
@@ -29,6 +29,8 @@ pub(crate) struct RunOptions {
     pub(crate) annotations: bool,
     /// What was read is deleted.
     pub(crate) delete: bool,
+    /// Results are not cut to the window.
+    pub(crate) whole_hours: bool,
 }
 
 /// The results of a sub query, from the first table that has any.
@@ -65,6 +67,14 @@ async fn run_attempt(
     let planned = &attempt.planned;
     let interval = planned.downsampler.as_ref().map(|d| &d.interval);
     let scan = window.scan(interval);
+    let window = if options.whole_hours {
+        Window {
+            start_ms: scan.start_ms,
+            end_ms: scan.end_ms.saturating_sub(1),
+        }
+    } else {
+        window
+    };
     let asked = &planned.asked;
     let Some(selector) = Selector::new(tsd, asked, scan).await? else {
         return Ok(Vec::new());
@@ -82,7 +92,7 @@ async fn run_attempt(
         },
     };
     if asked.is_histogram_query() {
-        return run_histograms(tsd, selector, planned, window, selection).await;
+        return run_histograms(tsd, selector, planned, (window, scan), selection).await;
     }
     let annotated = if options.annotations {
         annotated_series(tsd, &selector.metric, scan).await?
@@ -150,11 +160,9 @@ async fn run_histograms(
     tsd: &Tsd,
     selector: Selector,
     planned: &PlannedSubQuery,
-    window: Window,
+    (window, scan): (Window, Scan),
     selection: Selection,
 ) -> Result<Vec<ResultSeries>, Error> {
-    let interval = planned.downsampler.as_ref().map(|d| &d.interval);
-    let scan = window.scan(interval);
     let mut execution = HistogramExecution::new(&tsd.uids, selector, planned, window, scan);
     let source = &tsd.stores.series;
     let mut stream = source.select(selection).await.map_err(source_error)?;

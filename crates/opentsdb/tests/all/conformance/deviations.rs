@@ -33,6 +33,18 @@ const DEVIATIONS: &[(&str, &str, &[usize], &str)] = &[
         "the original looks into the hour of the last write alone, and misses a point that came late",
     ),
     (
+        "put",
+        "put point validation",
+        &[47],
+        "names with letters beyond ISO-8859-1 are kept as they are; the original cannot read them",
+    ),
+    (
+        "put",
+        "duplicate timestamps without fix_duplicates",
+        &[5, 8, 11, 19, 20],
+        "of two points at one time the last counts, however they were encoded",
+    ),
+    (
         "search",
         "search lookup meta",
         &[83],
