@@ -76,7 +76,7 @@ fn max_age_s(window: Window, now_ms: i64, is_relative: bool) -> i64 {
     } else if window.end_ms < now_ms - WRITTEN_MS && !is_relative {
         PAST_AGE_S
     } else {
-        (window.end_ms - window.start_ms) / 1000 >> 10
+        ((window.end_ms - window.start_ms) / 1000) >> 10
     }
 }
 
