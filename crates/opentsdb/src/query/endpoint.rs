@@ -44,12 +44,13 @@ fn deletion_not_enabled() -> Error {
 
 fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
     if !request.has_content() {
-        return Err(Error::bad_request("Missing request content"));
+        return Err(Error::bad_request("Missing message content")
+            .with_details("Supply valid JSON formatted data in the body of your request"));
     }
     post::parse(&request.json()?)
 }
 
-fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
+pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
     let start = request.required("start")?.to_owned();
     let by_tsuid = request.all("tsuid").map(parse_tsuid);
     let by_metric = request.all("m").map(parse_m);
@@ -83,6 +84,7 @@ async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String,
         },
         annotations: !asked.no_annotations,
         delete: asked.delete,
+        whole_hours: false,
     };
     let globals = if asked.global_annotations && !asked.no_annotations {
         global_annotations(tsd, planned.window).await?
