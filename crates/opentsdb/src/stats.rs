@@ -108,6 +108,7 @@ pub(crate) fn collect(tsd: &Tsd) -> Vec<Stat> {
         add("ids-used", used);
         add("ids-available", max.saturating_sub(used));
     }
+    stats.add("series.cache-size", tsd.series_cache.len() as u64);
     stats.add("uid.filter.rejected kind=raw", 0);
     ABSENT.iter().for_each(|absent| stats.add(absent, 0));
     stats.stats

@@ -133,6 +133,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         {
             Ok(pages::graph(request))
         }
+        ["", "q"] => query::graph(tsd, request).await,
         ["", "s", ..] => pages::file(),
         ["", "stats"] => admin::statistics_page(tsd, request),
         ["", "version"] => admin::version_page(request),

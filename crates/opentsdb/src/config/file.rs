@@ -108,9 +108,9 @@ impl ConfigFile {
             return outcome;
         }
         let begins = |prefix: &&str| key.starts_with(*prefix);
-        let list = if OF_THE_LISTENER.iter().any(|prefix| begins(&prefix)) {
+        let list = if OF_THE_LISTENER.iter().any(begins) {
             &mut self.listener
-        } else if NOT_NEEDED.iter().any(|prefix| begins(&prefix)) {
+        } else if NOT_NEEDED.iter().any(begins) {
             &mut self.not_needed
         } else {
             &mut self.unknown

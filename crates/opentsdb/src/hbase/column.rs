@@ -19,14 +19,14 @@ const MIXED_RESOLUTIONS: u8 = 1;
 
 /// A point of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct CellPoint {
-    pub(crate) offset: Offset,
-    pub(crate) number: Number,
+pub struct CellPoint {
+    pub offset: Offset,
+    pub number: Number,
 }
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Column {
+pub enum Column {
     /// One point, or several in the order of their times.
     Points(Vec<CellPoint>),
     /// Points in the order in which they were written: of two with one time the last counts.
@@ -38,7 +38,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    pub(crate) fn decode(qualifier: &[u8], value: &[u8]) -> Result<Self, LayoutError> {
+    pub fn decode(qualifier: &[u8], value: &[u8]) -> Result<Self, LayoutError> {
         match qualifier {
             [5, ..] if qualifier == APPENDED => decode_appended(value).map(Self::Appended),
             [ANNOTATION, offset @ ..] if is_special(qualifier) => {
@@ -56,7 +56,7 @@ impl Column {
     }
 
     /// The qualifier and the value.
-    pub(crate) fn encode(&self) -> (Vec<u8>, Vec<u8>) {
+    pub fn encode(&self) -> (Vec<u8>, Vec<u8>) {
         match self {
             Self::Points(points) => encode_points(points),
             Self::Appended(points) => {
@@ -79,7 +79,7 @@ impl Column {
     }
 
     /// Points in the order of their times, one for a time.
-    pub(crate) fn points(&self) -> Vec<CellPoint> {
+    pub fn points(&self) -> Vec<CellPoint> {
         let (Self::Points(points) | Self::Appended(points)) = self else {
             return Vec::new();
         };

@@ -17,16 +17,23 @@ mod names;
 mod qualifier;
 mod rollup;
 mod row_key;
-pub(crate) mod value;
+mod value;
 
 use thiserror::Error;
+
+pub use column::{CellPoint, Column};
+pub use names::{Cell, CellBuf, GREATEST_IDS_ROW, SeriesMetaCell, TreeCell, UidCell};
+pub use qualifier::{Offset, Qualifier};
+pub use rollup::{RollupCell, RollupFunction};
+pub use row_key::{KeyLayout, ROW_SECONDS, RowKey, Salt, row_base};
+pub use value::{Encoded, Flags, decode, encode, encode_double};
 
 /// Bytes that are not what their table says.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{what}: {}", hex::encode_upper(.bytes))]
-pub(crate) struct LayoutError {
-    pub(crate) what: &'static str,
-    pub(crate) bytes: Vec<u8>,
+pub struct LayoutError {
+    pub what: &'static str,
+    pub bytes: Vec<u8>,
 }
 
 impl LayoutError {

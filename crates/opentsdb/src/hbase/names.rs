@@ -4,7 +4,7 @@ use super::LayoutError;
 use crate::uid::{Tsuid, Uid, UidKind, push_uid};
 
 /// The row of the UID table with the greatest ids, and the length of its values.
-pub(crate) const GREATEST_IDS_ROW: [u8; 1] = [0];
+pub const GREATEST_IDS_ROW: [u8; 1] = [0];
 const COUNTER_BYTES: usize = 8;
 
 const FAMILY_ID: &[u8] = b"id";
@@ -31,20 +31,20 @@ const NOT_MATCHED: u8 = 2;
 
 /// A cell: its row, family, qualifier and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cell<'a> {
-    pub(crate) row: &'a [u8],
-    pub(crate) family: &'a [u8],
-    pub(crate) qualifier: &'a [u8],
-    pub(crate) value: &'a [u8],
+pub struct Cell<'a> {
+    pub row: &'a [u8],
+    pub family: &'a [u8],
+    pub qualifier: &'a [u8],
+    pub value: &'a [u8],
 }
 
 /// The same, owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CellBuf {
-    pub(crate) row: Vec<u8>,
-    pub(crate) family: Vec<u8>,
-    pub(crate) qualifier: Vec<u8>,
-    pub(crate) value: Vec<u8>,
+pub struct CellBuf {
+    pub row: Vec<u8>,
+    pub family: Vec<u8>,
+    pub qualifier: Vec<u8>,
+    pub value: Vec<u8>,
 }
 
 impl CellBuf {
@@ -57,7 +57,7 @@ impl CellBuf {
         }
     }
 
-    pub(crate) fn borrow(&self) -> Cell<'_> {
+    pub fn borrow(&self) -> Cell<'_> {
         Cell {
             row: &self.row,
             family: &self.family,
@@ -69,7 +69,7 @@ impl CellBuf {
 
 /// What a cell of the UID table says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum UidCell {
+pub enum UidCell {
     /// A name has an id.
     Id(UidKind, String, Uid),
     /// An id has a name.
@@ -81,7 +81,7 @@ pub(crate) enum UidCell {
 }
 
 impl UidCell {
-    pub(crate) fn decode(cell: Cell<'_>) -> Result<Self, LayoutError> {
+    pub fn decode(cell: Cell<'_>) -> Result<Self, LayoutError> {
         let wrong = || LayoutError::new("no cell of the UID table", cell.qualifier);
         let qualifier = std::str::from_utf8(cell.qualifier).map_err(|_| wrong())?;
         if cell.family == FAMILY_NAME
@@ -103,7 +103,7 @@ impl UidCell {
         }
     }
 
-    pub(crate) fn encode(&self, widths: [usize; 3]) -> CellBuf {
+    pub fn encode(&self, widths: [usize; 3]) -> CellBuf {
         let id = |kind: UidKind, uid: Uid| {
             let mut bytes = Vec::new();
             push_uid(&mut bytes, uid, widths[kind as usize]);
@@ -134,7 +134,7 @@ impl UidCell {
 
 /// What a cell of the meta table says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SeriesMetaCell {
+pub enum SeriesMetaCell {
     /// The JSON of what is known of a series.
     Meta(Tsuid, Vec<u8>),
     /// How many points it got; the cell's time is that of the last one.
@@ -142,7 +142,7 @@ pub(crate) enum SeriesMetaCell {
 }
 
 impl SeriesMetaCell {
-    pub(crate) fn decode(cell: Cell<'_>, widths: [usize; 3]) -> Result<Self, LayoutError> {
+    pub fn decode(cell: Cell<'_>, widths: [usize; 3]) -> Result<Self, LayoutError> {
         let tsuid = Tsuid::from_bytes(cell.row, widths).filter(|tsuid| !tsuid.tags.is_empty());
         let tsuid = tsuid.ok_or_else(|| LayoutError::new("no TSUID", cell.row))?;
         match cell.qualifier {
@@ -154,7 +154,7 @@ impl SeriesMetaCell {
         }
     }
 
-    pub(crate) fn encode(&self, widths: [usize; 3]) -> CellBuf {
+    pub fn encode(&self, widths: [usize; 3]) -> CellBuf {
         let (tsuid, qualifier, value) = match self {
             Self::Meta(tsuid, json) => (tsuid, SERIES_META, json.clone()),
             Self::Counter(tsuid, count) => (tsuid, SERIES_COUNTER, count.to_be_bytes().to_vec()),
@@ -165,7 +165,7 @@ impl SeriesMetaCell {
 
 /// What a cell of the tree table says about a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TreeCell {
+pub enum TreeCell {
     /// The JSON of its definition.
     Definition(Vec<u8>),
     /// The JSON of a rule, with its level and order.
@@ -182,7 +182,7 @@ pub(crate) enum TreeCell {
 
 impl TreeCell {
     /// The id of the tree, and what is said.
-    pub(crate) fn decode(cell: Cell<'_>) -> Result<(u16, Self), LayoutError> {
+    pub fn decode(cell: Cell<'_>) -> Result<(u16, Self), LayoutError> {
         let wrong = || LayoutError::new("no cell of the tree table", cell.row);
         let (id, path) = cell
             .row
@@ -228,7 +228,7 @@ impl TreeCell {
         Ok((id, decoded))
     }
 
-    pub(crate) fn encode(&self, tree: u16) -> CellBuf {
+    pub fn encode(&self, tree: u16) -> CellBuf {
         let row = |path: &[u32]| {
             let mut row = tree.to_be_bytes().to_vec();
             path.iter()

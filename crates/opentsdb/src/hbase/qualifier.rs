@@ -17,13 +17,13 @@ const MILLISECONDS_MAX: u32 = 3_599_999;
 
 /// The time of a cell behind the start of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Offset {
+pub enum Offset {
     Seconds(u32),
     Milliseconds(u32),
 }
 
 impl Offset {
-    pub(crate) fn milliseconds(self) -> u32 {
+    pub fn milliseconds(self) -> u32 {
         match self {
             Self::Seconds(offset) => offset * 1000,
             Self::Milliseconds(offset) => offset,
@@ -37,13 +37,13 @@ impl Offset {
 
 /// A point's place and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Qualifier {
-    pub(crate) offset: Offset,
-    pub(crate) flags: Flags,
+pub struct Qualifier {
+    pub offset: Offset,
+    pub flags: Flags,
 }
 
 impl Qualifier {
-    pub(crate) fn push(self, bytes: &mut Vec<u8>) {
+    pub fn push(self, bytes: &mut Vec<u8>) {
         let flags = self.flags.0;
         match self.offset {
             Offset::Seconds(offset) => {
@@ -59,7 +59,7 @@ impl Qualifier {
     }
 
     /// Steps over the first qualifier of several.
-    pub(crate) fn take(rest: &mut &[u8]) -> Result<Self, LayoutError> {
+    pub fn take(rest: &mut &[u8]) -> Result<Self, LayoutError> {
         let wrong = LayoutError::new("no qualifier of a point", rest);
         let parsed = match **rest {
             [a, b, c, d, ..] if a >> 4 == MILLISECONDS => {

@@ -18,7 +18,7 @@ const INTERVALS_MAX: u16 = 0xfff;
 
 /// Which function a cell has the result of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RollupFunction {
+pub enum RollupFunction {
     Id(u8),
     /// In lower case.
     Name(String),
@@ -26,15 +26,15 @@ pub(crate) enum RollupFunction {
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RollupCell {
-    pub(crate) function: RollupFunction,
+pub struct RollupCell {
+    pub function: RollupFunction,
     /// Counted from the start of the row.
-    pub(crate) interval: u16,
-    pub(crate) number: Number,
+    pub interval: u16,
+    pub number: Number,
 }
 
 impl RollupCell {
-    pub(crate) fn decode(qualifier: &[u8], value: &[u8]) -> Result<Self, LayoutError> {
+    pub fn decode(qualifier: &[u8], value: &[u8]) -> Result<Self, LayoutError> {
         let wrong = || LayoutError::new("no qualifier of a rollup", qualifier);
         let (function, place) = match qualifier {
             [id, a, b] => (RollupFunction::Id(id & ID_MASK), [*a, *b]),
@@ -57,7 +57,7 @@ impl RollupCell {
     }
 
     /// The qualifier and the value.
-    pub(crate) fn encode(&self) -> (Vec<u8>, Vec<u8>) {
+    pub fn encode(&self) -> (Vec<u8>, Vec<u8>) {
         let encoded = encode(self.number);
         let mut qualifier = match &self.function {
             RollupFunction::Id(id) => vec![id & ID_MASK],

@@ -7,13 +7,13 @@ use crate::uid::{Tsuid, Uid, UidKind, push_uid};
 const TIME_BYTES: usize = 4;
 
 /// Seconds of a row.
-pub(crate) const ROW_SECONDS: i64 = 3600;
+pub const ROW_SECONDS: i64 = 3600;
 
 const SALT_WIDTH_MAX: usize = 8;
 
 /// How rows are spread over servers: bytes before the key, and how many values they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Salt {
+pub struct Salt {
     /// 0 where there is none.
     width: usize,
     buckets: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Salt {
 
 impl Salt {
     /// `None` where they cannot be.
-    pub(crate) fn new(width: usize, buckets: u32) -> Option<Self> {
+    pub fn new(width: usize, buckets: u32) -> Option<Self> {
         let is_good = width <= SALT_WIDTH_MAX && (width == 0 || buckets > 0);
         is_good.then_some(Self { width, buckets })
     }
@@ -46,26 +46,26 @@ impl Salt {
 
 /// Which bytes of a key are what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyLayout {
-    pub(crate) widths: [usize; 3],
-    pub(crate) salt: Salt,
+pub struct KeyLayout {
+    pub widths: [usize; 3],
+    pub salt: Salt,
 }
 
 /// A row of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RowKey {
-    pub(crate) tsuid: Tsuid,
+pub struct RowKey {
+    pub tsuid: Tsuid,
     /// The start of the row, in seconds.
-    pub(crate) base_s: u32,
+    pub base_s: u32,
 }
 
 /// The start of the row that holds a time.
-pub(crate) fn row_base(timestamp_s: i64) -> Option<u32> {
+pub fn row_base(timestamp_s: i64) -> Option<u32> {
     u32::try_from(timestamp_s - timestamp_s.rem_euclid(ROW_SECONDS)).ok()
 }
 
 impl KeyLayout {
-    pub(crate) fn encode(&self, row: &RowKey) -> Vec<u8> {
+    pub fn encode(&self, row: &RowKey) -> Vec<u8> {
         let tsuid = row.tsuid.to_bytes(self.widths);
         let (metric, tags) = tsuid.split_at(self.widths[UidKind::Metric as usize]);
         let mut key = Vec::with_capacity(self.salt.width + tsuid.len() + TIME_BYTES);
@@ -78,7 +78,7 @@ impl KeyLayout {
 
     /// Keys of global annotations have metric 0 and no tags. The salt is not checked: rows may have
     /// been written with another number of buckets.
-    pub(crate) fn decode(&self, key: &[u8]) -> Result<RowKey, LayoutError> {
+    pub fn decode(&self, key: &[u8]) -> Result<RowKey, LayoutError> {
         let parse = || {
             let mut rest = key;
             take(&mut rest, self.salt.width)?;
@@ -92,7 +92,7 @@ impl KeyLayout {
     }
 
     /// The row of global annotations that holds a time.
-    pub(crate) fn global_annotations(&self, base_s: u32) -> Vec<u8> {
+    pub fn global_annotations(&self, base_s: u32) -> Vec<u8> {
         // These rows have a salt of zeros: there is no series to spread.
         let mut key = vec![0; self.salt.width];
         push_uid(&mut key, Uid(0), self.widths[UidKind::Metric as usize]);

@@ -10,32 +10,32 @@ const LENGTH_MASK: u8 = 0x7;
 
 /// The low half byte of a qualifier: kind and number of bytes of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Flags(pub(crate) u8);
+pub struct Flags(pub u8);
 
 impl Flags {
-    pub(crate) fn of_qualifier(byte: u8) -> Self {
+    pub fn of_qualifier(byte: u8) -> Self {
         Self(byte & (FLAG_FLOAT | LENGTH_MASK))
     }
 
-    pub(crate) fn is_float(self) -> bool {
+    pub fn is_float(self) -> bool {
         self.0 & FLAG_FLOAT != 0
     }
 
     /// Bytes of the value.
-    pub(crate) fn length(self) -> usize {
+    pub fn length(self) -> usize {
         usize::from(self.0 & LENGTH_MASK) + 1
     }
 }
 
 /// The bytes of a value and what its qualifier says about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Encoded {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) flags: Flags,
+pub struct Encoded {
+    pub bytes: Vec<u8>,
+    pub flags: Flags,
 }
 
 /// As short as possible.
-pub(crate) fn encode(number: Number) -> Encoded {
+pub fn encode(number: Number) -> Encoded {
     match number {
         Number::Integer(integer) => encode_integer(integer),
         Number::Float(value) if f64::from(value as f32) == value => Encoded {
@@ -47,7 +47,7 @@ pub(crate) fn encode(number: Number) -> Encoded {
 }
 
 /// A float in eight bytes, whatever its value is.
-pub(crate) fn encode_double(value: f64) -> Encoded {
+pub fn encode_double(value: f64) -> Encoded {
     Encoded {
         bytes: value.to_be_bytes().to_vec(),
         flags: Flags(FLAG_FLOAT | 7),
@@ -69,7 +69,7 @@ fn encode_integer(integer: i64) -> Encoded {
 }
 
 /// The number that bytes are; `None` where their length does not fit.
-pub(crate) fn decode(bytes: &[u8], flags: Flags) -> Option<Number> {
+pub fn decode(bytes: &[u8], flags: Flags) -> Option<Number> {
     if flags.is_float() {
         return match (flags.length(), bytes) {
             (4, [a, b, c, d]) => Some(float32([*a, *b, *c, *d])),

@@ -8,34 +8,36 @@
 
 mod native;
 mod payload;
+mod sum;
 
-pub(crate) use payload::PayloadError;
+pub use payload::PayloadError;
+pub(crate) use sum::HistogramSum;
 
 /// The class that the settings give an id to.
-pub(crate) const SIMPLE_CODEC: &str = "net.opentsdb.core.SimpleHistogramDecoder";
+pub const SIMPLE_CODEC: &str = "net.opentsdb.core.SimpleHistogramDecoder";
 
 /// Most buckets: their number has 16 bits with a sign.
-pub(crate) const BUCKETS_MAX: usize = i16::MAX as usize;
+pub const BUCKETS_MAX: usize = i16::MAX as usize;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct SimpleHistogram {
+pub struct SimpleHistogram {
     /// In the order of their bounds.
-    pub(crate) buckets: Vec<Bucket>,
-    pub(crate) underflow: u64,
-    pub(crate) overflow: u64,
+    pub buckets: Vec<Bucket>,
+    pub underflow: u64,
+    pub overflow: u64,
 }
 
 /// What lies from `low` to below `high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bucket {
-    pub(crate) low: f32,
-    pub(crate) high: f32,
-    pub(crate) count: u64,
+pub struct Bucket {
+    pub low: f32,
+    pub high: f32,
+    pub count: u64,
 }
 
 impl SimpleHistogram {
     /// Puts buckets in order; `None` where there are none, they overlap, or one holds nothing.
-    pub(crate) fn new(mut buckets: Vec<Bucket>, underflow: u64, overflow: u64) -> Option<Self> {
+    pub fn new(mut buckets: Vec<Bucket>, underflow: u64, overflow: u64) -> Option<Self> {
         buckets.sort_by(|a, b| a.low.total_cmp(&b.low));
         let is_range = |b: &Bucket| b.low.is_finite() && b.high.is_finite() && b.low < b.high;
         let follows = |pair: &[Bucket]| pair[0].high <= pair[1].low;

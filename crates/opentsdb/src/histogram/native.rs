@@ -5,7 +5,7 @@ use icecore_model::{CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, Histogra
 use super::{Bucket, SimpleHistogram};
 
 impl SimpleHistogram {
-    pub(crate) fn to_native(&self) -> Histogram {
+    pub fn to_native(&self) -> Histogram {
         let mut bounds: Vec<f64> = Vec::with_capacity(self.buckets.len() + 1);
         let mut cells = Cells::default();
         cells.push(0, self.underflow);
@@ -39,7 +39,7 @@ impl SimpleHistogram {
 
     /// A native histogram as a simple one; `None` where it has no buckets with bounds of its own,
     /// or more than 64 bits of count. Bounds lose what 32 bits cannot hold.
-    pub(crate) fn from_native(histogram: &Histogram) -> Option<Self> {
+    pub fn from_native(histogram: &Histogram) -> Option<Self> {
         if histogram.schema != CUSTOM_BUCKETS_SCHEMA {
             return None;
         }

@@ -11,7 +11,7 @@ const BYTES_MIN: usize = 6;
 
 /// Why bytes are no histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PayloadError {
+pub enum PayloadError {
     /// Shorter than any with a bucket.
     TooShort,
     /// They end within a bucket.
@@ -21,7 +21,7 @@ pub(crate) enum PayloadError {
 }
 
 impl SimpleHistogram {
-    pub(crate) fn from_payload(bytes: &[u8]) -> Result<Self, PayloadError> {
+    pub fn from_payload(bytes: &[u8]) -> Result<Self, PayloadError> {
         // With the id, which is not here.
         if bytes.len() + 1 < BYTES_MIN {
             return Err(PayloadError::TooShort);
@@ -41,7 +41,7 @@ impl SimpleHistogram {
         Self::new(buckets, underflow, overflow).ok_or(PayloadError::Buckets)
     }
 
-    pub(crate) fn to_payload(&self) -> Vec<u8> {
+    pub fn to_payload(&self) -> Vec<u8> {
         let mut bytes = (self.buckets.len() as i16).to_be_bytes().to_vec();
         for bucket in &self.buckets {
             bytes.extend_from_slice(&bucket.low.to_be_bytes());

@@ -5,7 +5,7 @@ use icecore_wire::opentsdb::number::{Number, parse_number};
 
 use super::error::PutError;
 use super::series::{SeriesText, tags_text};
-use crate::hbase::value;
+use crate::hbase;
 use crate::java::{bytes_text, double_text};
 
 /// Times up to this are seconds, later ones milliseconds.
@@ -66,9 +66,9 @@ pub(super) fn bad_timestamp(series: SeriesText<'_>, timestamp: i64, number: Numb
     // Documents are stored with doubles, lines with floats where they fit.
     let encoded = match (series, number) {
         (SeriesText::Json { .. } | SeriesText::Pairs { .. }, Number::Float(value)) => {
-            value::encode_double(value)
+            hbase::encode_double(value)
         }
-        _ => value::encode(number),
+        _ => hbase::encode(number),
     };
     let (bytes, flags) = (bytes_text(&encoded.bytes), encoded.flags.0);
     let kind = if timestamp < 0 { "negative " } else { "bad" };

@@ -190,7 +190,7 @@ impl PointWriter<'_> {
         };
         let name = group_by.to_lowercase();
         let is_known = |known: &&str| known.eq_ignore_ascii_case(&name);
-        let problem = if !AGGREGATOR_NAMES.iter().any(|known| is_known(&known)) {
+        let problem = if !AGGREGATOR_NAMES.iter().any(is_known) {
             "Invalid group by aggregator"
         } else if config.rollups_block_derived && is_derived(&name) {
             "Derived group by aggregations are not allowed"

@@ -9,6 +9,7 @@ use super::downsampler::FillPolicy;
 use super::echo::push_query;
 use super::group::ResultSeries;
 use super::request::{PlannedSubQuery, QueryRequest};
+use super::table::RAW;
 use super::tsuids::tsuids;
 use super::window::Window;
 use crate::annotation::Annotation;
@@ -70,7 +71,8 @@ impl<'a> AnswerWriter<'a> {
         out.push(']');
         if self.request.show_query {
             out.push_str(",\"query\":");
-            push_query(out, &planned.asked, index, &self.tsd.uids);
+            let table = series.rollup.as_deref().unwrap_or(RAW);
+            push_query(out, &planned.asked, index, table, &self.tsd.uids);
         }
         if self.request.show_tsuids {
             let widths = self.tsd.config.uid_widths;

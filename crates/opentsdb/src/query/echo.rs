@@ -9,7 +9,13 @@ use crate::json::push_text;
 use crate::uid::{Uid, UidKind, Uids};
 
 /// Appends the sub query at an index.
-pub(crate) fn push_query(out: &mut String, sub_query: &SubQuery, index: usize, uids: &Uids) {
+pub(crate) fn push_query(
+    out: &mut String,
+    sub_query: &SubQuery,
+    index: usize,
+    table: &str,
+    uids: &Uids,
+) {
     out.push_str("{\"aggregator\":");
     push_text(out, &sub_query.aggregator);
     out.push_str(",\"metric\":");
@@ -43,9 +49,11 @@ pub(crate) fn push_query(out: &mut String, sub_query: &SubQuery, index: usize, u
         sub_query.explicit_tags, sub_query.pre_aggregate
     );
     push_optional(out, sub_query.rollup_usage.map(|usage| usage.name()));
+    out.push_str(",\"rollupTable\":");
+    push_text(out, table);
     let _ = write!(
         out,
-        ",\"rollupTable\":\"raw\",\"showHistogramBuckets\":{},\"useMultiGets\":true,\"tags\":{{",
+        ",\"showHistogramBuckets\":{},\"useMultiGets\":true,\"tags\":{{",
         sub_query.show_histogram_buckets
     );
     let grouping = sub_query.filters.iter().filter(|filter| filter.group_by);

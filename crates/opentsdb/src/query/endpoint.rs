@@ -50,7 +50,7 @@ fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
     post::parse(&request.json()?)
 }
 
-fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
+pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
     let start = request.required("start")?.to_owned();
     let by_tsuid = request.all("tsuid").map(parse_tsuid);
     let by_metric = request.all("m").map(parse_m);
@@ -84,6 +84,7 @@ async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String,
         },
         annotations: !asked.no_annotations,
         delete: asked.delete,
+        whole_hours: false,
     };
     let globals = if asked.global_annotations && !asked.no_annotations {
         global_annotations(tsd, planned.window).await?

@@ -26,7 +26,7 @@ use super::selector::Selector;
 use super::series_key::{NameKey, SeriesKey};
 use super::window::{Scan, Window};
 use crate::error::Error;
-use crate::uid::{UidKind, Uids};
+use crate::uid::Uids;
 
 pub(crate) struct Execution<'a> {
     steps: Steps<'a>,
@@ -213,9 +213,7 @@ impl<'a> Execution<'a> {
             let pairs = key.0.iter().cloned();
             return pairs.flat_map(|(tagk, tagv)| [tagk, tagv]).collect();
         }
-        let tagvs = self.steps.uids.read(UidKind::Tagv);
-        let value = |tagk: &String| NameKey::of(&tagvs, labels.get(tagk).unwrap_or_default());
-        self.steps.selector.group_by.iter().map(value).collect()
+        self.steps.selector.group_of(self.steps.uids, labels)
     }
 }
 

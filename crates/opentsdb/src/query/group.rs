@@ -25,6 +25,8 @@ pub(crate) struct ResultSeries {
     pub(crate) points: ResultPoints,
     /// Annotations within the window; `None` where no member has any near it.
     pub(crate) annotations: Option<Vec<Annotation>>,
+    /// The interval whose rollups it was made of, as configured.
+    pub(crate) rollup: Option<String>,
 }
 
 /// Members of a group, and what is known of their aggregate.
@@ -133,6 +135,7 @@ impl Group {
             aggregate_tags: Vec::new(),
             members: self.members.into_iter().map(|(_, labels)| labels).collect(),
             points,
+            rollup: None,
         };
         for (name, value) in self.tags {
             match value {

@@ -18,6 +18,7 @@
 mod aggregator;
 mod annotations;
 mod answer;
+mod average;
 mod buckets;
 mod delete;
 mod dense;
@@ -29,7 +30,9 @@ mod execution;
 mod filter;
 mod fold;
 mod get;
+mod graph;
 mod group;
+mod histogram;
 mod interpolate;
 mod number;
 mod percentile;
@@ -42,7 +45,9 @@ mod rows;
 mod run;
 mod selector;
 mod series_key;
+mod table;
 mod tsuids;
 mod window;
 
 pub(crate) use endpoint::query;
+pub(crate) use graph::graph;

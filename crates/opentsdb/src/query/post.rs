@@ -69,7 +69,9 @@ fn sub_query(document: &Json<'_>) -> Result<SubQuery> {
             "percentiles" => found.percentiles = percentiles(value)?,
             "showHistogramBuckets" => found.show_histogram_buckets = boolean(value)?,
             "rollupUsage" => {
-                found.rollup_usage = text(value)?.map(|name| RollupUsage::parse(&name));
+                // A `null` is a name that is not known.
+                let name = text(value)?.unwrap_or_default();
+                found.rollup_usage = Some(RollupUsage::parse(&name));
             }
             "preAggregate" => found.pre_aggregate = boolean(value)?,
             "useFuzzyFilter" | "useMultiGets" => {

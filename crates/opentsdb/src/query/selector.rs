@@ -154,6 +154,13 @@ impl Selector {
         }))
     }
 
+    /// The values of the keys that make groups.
+    pub(crate) fn group_of(&self, uids: &Uids, labels: &Labels) -> Vec<NameKey> {
+        let tagvs = uids.read(UidKind::Tagv);
+        let value = |tagk: &String| NameKey::of(&tagvs, labels.get(tagk).unwrap_or_default());
+        self.group_by.iter().map(value).collect()
+    }
+
     /// Whether a series that the matchers let pass is selected.
     pub(crate) fn accepts(&self, labels: &Labels, key: &SeriesKey) -> bool {
         if labels.metric_name() != self.metric || is_reserved(labels) {

@@ -52,7 +52,7 @@ impl RowSpan {
             (1, "n") => Some(Self::Month),
             (1, "y") => Some(Self::Year),
             (1, "h") => Some(Self::Hours(1)),
-            (2.., "h") if count % 2 == 0 => Some(Self::Hours(count)),
+            (2.., "h") if count.is_multiple_of(2) => Some(Self::Hours(count)),
             _ => None,
         }
     }

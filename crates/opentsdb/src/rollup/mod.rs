@@ -7,5 +7,5 @@
 mod config;
 mod kind;
 
-pub(crate) use config::RollupConfig;
+pub(crate) use config::{RollupConfig, RollupInterval};
 pub(crate) use kind::{ROLLUP_LABEL, RollupKind};

@@ -11,7 +11,7 @@
 //!   acknowledged point depends on a request that may be lost.
 
 mod space;
-mod tsuid;
+pub(crate) mod tsuid;
 
 use icecore_model::{Catalog, CatalogChange, StoreError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -24,17 +24,17 @@ use crate::error::Error;
 
 /// The three kinds of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum UidKind {
+pub enum UidKind {
     Metric,
     Tagk,
     Tagv,
 }
 
 impl UidKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Metric, Self::Tagk, Self::Tagv];
+    pub const ALL: [Self; 3] = [Self::Metric, Self::Tagk, Self::Tagv];
 
     /// As messages name it.
-    pub(crate) fn table_name(self) -> &'static str {
+    pub fn table_name(self) -> &'static str {
         match self {
             Self::Metric => "metrics",
             Self::Tagk => "tagk",
@@ -53,7 +53,7 @@ impl UidKind {
     }
 
     /// As meta data and `uid/assign` name it, in lower case.
-    pub(crate) fn field_name(self) -> &'static str {
+    pub fn field_name(self) -> &'static str {
         match self {
             Self::Metric => "metric",
             Self::Tagk => "tagk",
@@ -64,7 +64,7 @@ impl UidKind {
 
 /// An identifier; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Uid(pub(crate) u64);
+pub struct Uid(pub u64);
 
 impl Uid {
     /// From at most eight bytes.

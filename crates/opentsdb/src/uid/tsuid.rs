@@ -4,20 +4,20 @@ use super::{Uid, UidKind};
 
 /// The identifier of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Tsuid {
-    pub(crate) metric: Uid,
+pub struct Tsuid {
+    pub metric: Uid,
     /// In the order of the keys.
-    pub(crate) tags: Vec<(Uid, Uid)>,
+    pub tags: Vec<(Uid, Uid)>,
 }
 
 impl Tsuid {
-    pub(crate) fn new(metric: Uid, mut tags: Vec<(Uid, Uid)>) -> Self {
+    pub fn new(metric: Uid, mut tags: Vec<(Uid, Uid)>) -> Self {
         tags.sort_unstable();
         Self { metric, tags }
     }
 
     /// As bytes of the given widths.
-    pub(crate) fn to_bytes(&self, widths: [usize; 3]) -> Vec<u8> {
+    pub fn to_bytes(&self, widths: [usize; 3]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(widths.iter().sum::<usize>() * (1 + self.tags.len()));
         push_uid(&mut bytes, self.metric, widths[UidKind::Metric as usize]);
         for (key, value) in &self.tags {
@@ -28,12 +28,12 @@ impl Tsuid {
     }
 
     /// Upper-case hexadecimal, as answers show it.
-    pub(crate) fn to_hex(&self, widths: [usize; 3]) -> String {
+    pub fn to_hex(&self, widths: [usize; 3]) -> String {
         hex::encode_upper(self.to_bytes(widths))
     }
 
     /// `None` where the length does not fit: a metric alone has no series.
-    pub(crate) fn from_bytes(bytes: &[u8], widths: [usize; 3]) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8], widths: [usize; 3]) -> Option<Self> {
         let [metric, tagk, tagv] = widths;
         let (id, mut rest) = bytes.split_at_checked(metric)?;
         let mut tags = Vec::new();
@@ -53,7 +53,7 @@ impl Tsuid {
     }
 
     /// From hexadecimal of either case.
-    pub(crate) fn from_hex(text: &str, widths: [usize; 3]) -> Option<Self> {
+    pub fn from_hex(text: &str, widths: [usize; 3]) -> Option<Self> {
         Self::from_bytes(&hex::decode(text).ok()?, widths)
     }
 }

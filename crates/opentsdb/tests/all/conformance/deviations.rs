@@ -21,6 +21,12 @@ const DEVIATIONS: &[(&str, &str, &[usize], &str)] = &[
         "buckets that end before they begin, and negative counts, are refused and not stored",
     ),
     (
+        "histogram",
+        "histogram write validation",
+        &[49, 50],
+        "a histogram without buckets is refused; in the original it hides the one of its time",
+    ),
+    (
         "last",
         "last data point meta",
         &[6, 8, 10, 12, 13, 15, 16, 18, 22, 24, 72],
@@ -30,7 +36,13 @@ const DEVIATIONS: &[(&str, &str, &[usize], &str)] = &[
         "put",
         "put point validation",
         &[47],
-        "the original cannot read back the names beyond Latin-1 that it has accepted",
+        "names with letters beyond ISO-8859-1 are kept as they are; the original cannot read them",
+    ),
+    (
+        "put",
+        "duplicate timestamps without fix_duplicates",
+        &[5, 8, 11, 19, 20],
+        "of two points at one time the last counts, however they were encoded",
     ),
     (
         "search",
