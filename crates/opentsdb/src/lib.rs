@@ -31,6 +31,7 @@ mod meta;
 mod name;
 mod put;
 mod query;
+mod query_log;
 mod record_field;
 mod request;
 mod response;

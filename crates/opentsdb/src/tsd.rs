@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::catalog::Records;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::query_log::QueryLog;
 use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
 use crate::tree::Trees;
@@ -43,6 +44,7 @@ pub struct Tsd {
     pub(crate) uids: Arc<Uids>,
     pub(crate) series_cache: Arc<SeriesCache>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) query_log: QueryLog,
     /// What may be written by `/api/rollup`.
     pub(crate) rollups: Option<Arc<RollupConfig>>,
     pub(crate) records: Records,
@@ -84,6 +86,7 @@ impl Tsd {
             uids: Arc::new(uids),
             series_cache: Arc::default(),
             counters: Arc::default(),
+            query_log: QueryLog::default(),
             rollups: rollups.map(Arc::new),
         })
     }
