@@ -14,13 +14,16 @@
 //! - A UID is durable before the points that need it are acknowledged, and never names two things.
 //! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
 
+mod aggregator_names;
 mod annotation;
 pub mod api;
 mod catalog;
 mod catalog_key;
 mod config;
+mod counters;
 mod error;
 mod hbase;
+mod histogram;
 mod java;
 mod json;
 mod json_object;
@@ -31,15 +34,19 @@ mod query;
 mod record_field;
 mod request;
 mod response;
+mod rollup;
 mod series;
 mod series_cache;
+mod stats;
 pub mod telnet;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+mod tree;
 mod tsd;
 mod uid;
+mod version;
 
-pub use config::{Config, Mode};
+pub use config::{Config, ConfigFile, ConfigNote, Mode};
 pub use error::Error;
 pub use tsd::{PointDeletion, Stores, Tsd};

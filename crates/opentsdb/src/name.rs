@@ -6,10 +6,7 @@ use regex::Regex;
 
 use crate::error::Error;
 
-/// The label under which the metric is kept; no tag can be called so.
-pub(crate) const METRIC_LABEL: &str = "__name__";
-
-/// The label prefix of what is not an ordinary point (rollups); no tag may begin with it.
+/// Labels that are no tags begin so: the metric, and what is not an ordinary point.
 pub(crate) const RESERVED_PREFIX: &str = "__";
 
 /// A letter as `Character.isLetter` knows it.

@@ -12,11 +12,15 @@ pub struct Request {
     pub method: Method,
     /// As sent, percent-encoded, without the query string.
     pub path: String,
+    /// The query string as sent.
+    pub query: String,
     /// Decoded, in their order.
     pub params: Vec<(String, String)>,
     pub headers: HeaderMap,
     /// Decompressed.
     pub body: Bytes,
+    /// Whether its sender may delete what a query finds, if the settings allow it at all.
+    pub may_delete: bool,
     /// The address of the client, for `stats/query`.
     pub remote: String,
 }
@@ -29,9 +33,11 @@ impl Request {
         Self {
             method,
             path: path.to_owned(),
+            query: query.to_owned(),
             params: params.collect(),
             headers,
             body,
+            may_delete: true,
             remote: String::new(),
         }
     }

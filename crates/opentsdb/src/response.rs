@@ -7,6 +7,8 @@ use crate::json::push_text;
 use crate::request::Request;
 
 pub(crate) const JSON: &str = "application/json; charset=UTF-8";
+pub(crate) const PLAIN: &str = "text/plain";
+pub(crate) const HTML: &str = "text/html; charset=UTF-8";
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,10 @@ impl Response {
             headers: Vec::new(),
             body,
         }
+    }
+
+    pub(crate) fn text(body: String) -> Self {
+        Self::new(StatusCode::OK, PLAIN, body.into_bytes())
     }
 
     /// 204.

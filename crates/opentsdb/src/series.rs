@@ -16,7 +16,6 @@ use icecore_model::{
     SourceError,
 };
 
-use crate::catalog;
 use crate::error::Error;
 use crate::java::double_text;
 use crate::name::RESERVED_PREFIX;

@@ -18,8 +18,11 @@ use icecore_wire::opentsdb::telnet::{PutLine, decode_line, split_command};
 use crate::config::{Config, Mode};
 use crate::error::Error;
 use crate::put::append::{Durable, append};
+use crate::put::histogram::NOT_ENABLED;
+use crate::put::rollup::RollupSpec;
 use crate::put::{PointWriter, PutError, SeriesText};
 use crate::tsd::Tsd;
+use crate::{stats, version};
 
 /// The original takes 1,024 bytes for sure, and more where they arrive together.
 const LINE_BYTES_MAX: usize = 16 << 10;
@@ -29,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Appends that need not be durable yet before more is read.
 const PENDING_MAX: usize = 16;
+
+/// Commands that write points.
+const WRITING: [&str; 3] = ["put", "rollup", "histogram"];
 
 /// Whether a connection is HTTP: the port serves both, and the first byte tells.
 pub fn is_http(first: u8) -> bool {
@@ -72,6 +78,7 @@ impl<'a> Session<'a> {
         let mode = self.tsd.config.mode;
         let mut replies = Vec::new();
         for (number, line) in numbered_lines(&lines) {
+            self.tsd.counters.telnet_lines.add(1);
             let line = decode_line(line);
             match split_command(&line).0 {
                 "exit" => {
@@ -146,7 +153,13 @@ impl<'a> Session<'a> {
                 if !writes(command, mode) {
                     continue;
                 }
-                if let Err(error) = write_line(writer, arguments) {
+                let written = match command {
+                    "rollup" => write_rollup(writer, arguments),
+                    "histogram" => write_histogram(writer, arguments),
+                    _ => write_point(writer, arguments),
+                };
+                if let Err(error) = written {
+                    writer.refuse(&error);
                     replies.push((number, error.line_text(command)));
                 }
             }
@@ -175,7 +188,7 @@ impl<'a> Session<'a> {
         replies
     }
 
-    async fn confirm(&self, durable: Durable) -> String {
+    async fn confirm(&mut self, durable: Durable) -> String {
         match durable.wait().await {
             Ok(()) => String::new(),
             Err(error) => storage_error(&self.tsd.config, &error),
@@ -201,13 +214,19 @@ fn numbered_lines(lines: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// Whether a command writes points, and there are such commands.
 fn writes(command: &str, mode: Mode) -> bool {
-    mode != Mode::ReadOnly && command == "put"
+    mode != Mode::ReadOnly && WRITING.contains(&command)
 }
 
-fn write_line(writer: &mut PointWriter<'_>, arguments: Option<&str>) -> Result<(), PutError> {
+/// `<metric> <time> <value> <tags>`.
+fn write_point(writer: &mut PointWriter<'_>, arguments: Option<&str>) -> Result<(), PutError> {
     let line = PutLine::parse(arguments).map_err(|count| {
         PutError::Argument(format!("not enough arguments (need least 4, got {count})"))
     })?;
+    let (series, timestamp) = series_and_time(line)?;
+    writer.write(series, timestamp, line.value)
+}
+
+fn series_and_time(line: PutLine<'_>) -> Result<(SeriesText<'_>, i64), PutError> {
     if line.metric.is_empty() {
         return Err(PutError::argument("empty metric name"));
     }
@@ -219,7 +238,39 @@ fn write_line(writer: &mut PointWriter<'_>, arguments: Option<&str>) -> Result<(
         metric: line.metric,
         tags: line.tags,
     };
-    writer.write(series, timestamp, line.value)
+    Ok((series, timestamp))
+}
+
+/// `<interval and functions> <metric> <time> <value> <tags>`.
+fn write_rollup(writer: &mut PointWriter<'_>, arguments: Option<&str>) -> Result<(), PutError> {
+    let few = |count: usize| {
+        let message = format!("not enough arguments (need least 7, got {count})");
+        PutError::Argument(message)
+    };
+    let (spec, rest) = match arguments.map(|arguments| arguments.split_once(' ')) {
+        None => return Err(few(0)),
+        Some(None) => return Err(few(1)),
+        Some(Some(parts)) => parts,
+    };
+    let line = PutLine::parse(Some(rest)).map_err(|count| few(count + 1))?;
+    if spec.is_empty() {
+        return Err(PutError::argument("Missing interval or aggregator"));
+    }
+    let (series, timestamp) = series_and_time(line)?;
+    writer.write_rollup(series, RollupSpec::parse(spec), timestamp, line.value)
+}
+
+/// `<metric> <time> <counts, or an id and base 64> <tags>`.
+fn write_histogram(writer: &mut PointWriter<'_>, arguments: Option<&str>) -> Result<(), PutError> {
+    if writer.naming_config().histogram_codecs.is_none() {
+        return Err(PutError::argument(NOT_ENABLED));
+    }
+    let line = PutLine::parse(arguments).map_err(|count| {
+        PutError::Argument(format!("not enough arguments (need least 5, got {count})"))
+    })?;
+    let (_, timestamp) = series_and_time(line)?;
+    let rest = format!("{} {}", line.value, line.tags);
+    writer.write_line_histogram(line.metric, timestamp, &rest)
 }
 
 /// A point within the time is left out: milliseconds remain.
@@ -240,6 +291,8 @@ fn parse_timestamp(text: &str) -> Result<i64, PutError> {
 fn other_command(tsd: &Tsd, command: &str) -> String {
     match command {
         "help" => help(&tsd.config),
+        "stats" => stats::to_text(&stats::collect(tsd), tsd.clock.now_ms() / 1000),
+        "version" => version::text(),
         "dropcaches" => {
             tsd.series_cache.clear();
             "Caches dropped.\n".into()
@@ -250,9 +303,13 @@ fn other_command(tsd: &Tsd, command: &str) -> String {
 }
 
 fn help(config: &Config) -> String {
-    let mut commands = vec!["dropcaches", "exit", "help"];
+    let mut commands = vec!["stats", "dropcaches", "version", "exit", "help"];
     if config.mode != Mode::ReadOnly {
-        commands.push("put");
+        commands.extend(WRITING);
+    }
+    // Listed as in the original; it is refused.
+    if !config.no_diediedie {
+        commands.push("diediedie");
     }
     format!("available commands: {} \n", commands.join(" "))
 }

@@ -8,7 +8,10 @@ use parking_lot::Mutex;
 
 use crate::catalog::Records;
 use crate::config::Config;
+use crate::counters::Counters;
+use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
+use crate::tree::Trees;
 use crate::uid::{Uid, UidKind, Uids};
 
 /// Where points, series and records are kept.
@@ -39,29 +42,49 @@ pub struct Tsd {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uids: Arc<Uids>,
     pub(crate) series_cache: Arc<SeriesCache>,
+    pub(crate) counters: Arc<Counters>,
+    /// What may be written by `/api/rollup`.
+    pub(crate) rollups: Option<Arc<RollupConfig>>,
     pub(crate) records: Records,
+    pub(crate) trees: Trees,
     /// Names whose meta data was looked for: there is some.
     pub(crate) described_names: Mutex<HashSet<(UidKind, Uid)>>,
 }
 
 impl Tsd {
-    /// Reads all names.
+    /// Whether queries may delete what they find.
+    pub fn allows_deletion(&self) -> bool {
+        self.config.allow_delete
+    }
+
+    /// Reads all names. Fails where the configuration of rollups cannot be read, too.
     pub async fn open(
         config: Config,
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
+        let rollups = config
+            .rollups
+            .as_deref()
+            .map(RollupConfig::parse)
+            .transpose();
+        let rollups =
+            rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
         let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let trees = Trees::load(stores.catalog.as_ref()).await?;
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
             config: Arc::new(config),
             records,
+            trees,
             described_names: Mutex::default(),
             stores,
             clock,
             uids: Arc::new(uids),
             series_cache: Arc::default(),
+            counters: Arc::default(),
+            rollups: rollups.map(Arc::new),
         })
     }
 }

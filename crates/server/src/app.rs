@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use icecore_access::Access;
 use icecore_model::retention::{LateData, RetentionPolicy};
+use icecore_opentsdb::Tsd;
 use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
@@ -31,6 +32,7 @@ pub(crate) struct App {
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
     scraping: OnceLock<Arc<ScrapeManager>>,
+    opentsdb: OnceLock<Arc<Tsd>>,
     pub(crate) started: ProcessInfo,
 }
 
@@ -53,6 +55,7 @@ impl App {
             clock,
             database: OnceLock::new(),
             scraping: OnceLock::new(),
+            opentsdb: OnceLock::new(),
         })
     }
 
@@ -110,6 +113,18 @@ impl App {
     /// `None` until the database is open.
     pub(crate) fn scraping(&self) -> Option<&Arc<ScrapeManager>> {
         self.scraping.get()
+    }
+
+    /// From now on OpenTSDB's requests are answered.
+    pub(crate) fn set_opentsdb(&self, tsd: Tsd) {
+        let earlier = self.opentsdb.set(Arc::new(tsd));
+        debug_assert!(earlier.is_ok(), "a process has one view of its database");
+    }
+
+    pub(crate) fn opentsdb(&self) -> Result<&Arc<Tsd>, ApiError> {
+        self.opentsdb
+            .get()
+            .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
     }
 
     pub(crate) fn database(&self) -> Result<&Database, ApiError> {

@@ -16,6 +16,7 @@ mod listener;
 mod maintenance;
 mod metrics;
 mod middleware;
+mod opentsdb;
 mod process;
 mod queries;
 mod query;

@@ -20,6 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use icecore_model::StoreError;
 use icecore_model::retention::RetentionPolicy;
 use icecore_storage::{Database, Environment, Error as StorageError};
 use thiserror::Error;
@@ -33,8 +34,9 @@ use crate::app::App;
 use crate::clock::process_clock;
 use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
 use crate::listener::{ConnectionHandler, Listener, Protocols};
+use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
-use crate::routes::{ROUTES, grpc_router, router};
+use crate::routes::{ROUTES, grpc_router, opentsdb_router, router};
 use crate::telemetry;
 use icecore_access::Access;
 use icecore_scrape::{ScrapeManager, SelfScrape};
@@ -73,6 +75,8 @@ pub enum ServeError {
         #[source]
         source: StorageError,
     },
+    #[error("cannot read OpenTSDB's names: {0}")]
+    Names(#[source] StoreError),
     #[error("stopped: {0}")]
     Failed(String),
     #[error("cannot flush before closing; what was acknowledged is in the journal: {0}")]
@@ -122,6 +126,7 @@ pub struct Process {
     app: Arc<App>,
     http: Option<Listener>,
     grpc: Option<Listener>,
+    opentsdb: Option<Listener>,
     /// Reads the web configuration file again when it changes.
     watching: JoinSet<()>,
 }
@@ -156,7 +161,20 @@ impl Process {
                 listening(opened, listen, explicit, "--otlp.grpc.listen")?
             }
         };
-        for listener in [&http, &grpc].into_iter().flatten() {
+        let opentsdb = match &config.opentsdb.listen {
+            None => None,
+            Some(listen) => {
+                let opened = bind(listen).await.and_then(|socket| {
+                    let router = opentsdb_router(Arc::clone(&app));
+                    let handler = handler(router, Protocols::Http1And2)
+                        .with_path_prefix(opentsdb::http::PREFIX)
+                        .with_line_protocol(Arc::new(Telnet(Arc::clone(&app))));
+                    Listener::open(socket, handler)
+                });
+                listening(opened, listen, true, "--opentsdb.listen")?
+            }
+        };
+        for listener in [&http, &grpc, &opentsdb].into_iter().flatten() {
             warn_if_unprotected(&access, listener.address());
         }
         Ok(Self {
@@ -165,6 +183,7 @@ impl Process {
             app,
             http,
             grpc,
+            opentsdb,
             watching: access.watch(),
         })
     }
@@ -177,6 +196,11 @@ impl Process {
     /// Where gRPC is answered; `None` when it is not.
     pub fn grpc_address(&self) -> Option<SocketAddr> {
         self.grpc.as_ref().map(Listener::address)
+    }
+
+    /// Where OpenTSDB is spoken; `None` when it is not.
+    pub fn opentsdb_address(&self) -> Option<SocketAddr> {
+        self.opentsdb.as_ref().map(Listener::address)
     }
 
     /// Opens the database and serves it until `stop` receives the name of a signal. A second one
@@ -206,6 +230,15 @@ impl Process {
                 });
             }
         };
+        let clock = Arc::clone(self.app.clock());
+        let tsd = opentsdb::open(self.config.opentsdb.tsd.clone(), &database, clock).await;
+        match tsd {
+            Ok(tsd) => self.app.set_opentsdb(tsd),
+            Err(cause) => {
+                self.shut(Duration::ZERO).await;
+                return Err(ServeError::Names(cause));
+            }
+        }
         self.app.set_database(database.clone());
         self.app.apply_retention(self.config.retention.as_ref());
         let scraping = self.scrape(&database).await;
@@ -273,8 +306,12 @@ impl Process {
                 None => true,
             }
         };
-        let (http, grpc) = tokio::join!(shut(self.http.take()), shut(self.grpc.take()));
-        http && grpc
+        let (http, grpc, opentsdb) = tokio::join!(
+            shut(self.http.take()),
+            shut(self.grpc.take()),
+            shut(self.opentsdb.take())
+        );
+        http && grpc && opentsdb
     }
 
     /// Where the data lies: an absolute path or a URL.
@@ -318,6 +355,10 @@ impl Process {
                 text,
                 "  otlp   {url}   (gRPC; OTLP over HTTP is at /v1/metrics above)"
             );
+        }
+        if let Some(address) = self.opentsdb_address() {
+            let (url, address) = (url_of(scheme, address), reachable(address));
+            let _ = writeln!(text, "  tsdb   {url}   (OpenTSDB; telnet {address}, too)");
         }
         // A closed standard output is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());

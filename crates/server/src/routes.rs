@@ -28,7 +28,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, any, delete, get, post};
 use http_body_util::BodyExt as _;
 use icecore_access::{PeerCertificate, Role};
 
@@ -37,6 +37,7 @@ use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
+use crate::opentsdb::http as opentsdb;
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
 use crate::status::{health, info, retention, targets};
@@ -104,6 +105,20 @@ const fn query(
     }
 }
 
+/// Who may send a request of OpenTSDB depends on its path, which decides about methods, too.
+const fn opentsdb_route(path: &'static str, what: &'static str) -> Endpoint {
+    let served = route(path, ANY, what, || any(opentsdb::serve));
+    Endpoint {
+        route: Route {
+            role: Role::Write,
+            time: TimeLimit::Query,
+            ..served.route
+        },
+        ..served
+    }
+}
+
+const ANY: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 const GET: &[&str] = &["GET"];
 const POST_PUT: &[&str] = &["POST", "PUT"];
 const GET_POST: &[&str] = &["GET", "POST"];
@@ -330,6 +345,8 @@ const TABLE: &[Endpoint] = &[
         "what is kept how long",
         || get(retention::status),
     ),
+    opentsdb_route(opentsdb::PREFIX, "the same: what it serves"),
+    opentsdb_route(opentsdb::PATHS, "OpenTSDB's HTTP API"),
     unlimited(
         Role::Admin,
         route(
@@ -399,6 +416,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     observed(router, app)
 }
 
+/// The router of OpenTSDB's port: its paths only, and the prefix is added by the listener.
+pub(crate) fn opentsdb_router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route(opentsdb::PREFIX, any(opentsdb::serve))
+        .route(opentsdb::PATHS, any(opentsdb::serve));
+    observed(router, app)
+}
+
 /// The router of the gRPC port: the methods of gRPC only.
 pub(crate) fn grpc_router(app: Arc<App>) -> Router {
     let router = Router::new()
@@ -452,10 +477,19 @@ fn until_done(response: Response, kept: impl Send + 'static) -> Response {
     })
 }
 
+/// Who may send a request.
+fn role_of(route: &Route, request: &Request) -> Role {
+    if route.path.starts_with(opentsdb::PREFIX) {
+        opentsdb::role_of(request.method(), request.uri())
+    } else {
+        route.role
+    }
+}
+
 /// Checks access first: without it, unknown paths look like known ones.
 async fn check_access(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
     let certificate = request.extensions().get::<Arc<PeerCertificate>>();
-    let role = route.map(|route| route.role);
+    let role = route.map(|route| role_of(route, &request));
     let headers = request.headers();
     let checked = app
         .access

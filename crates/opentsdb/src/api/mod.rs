@@ -1,14 +1,27 @@
 //! The HTTP API: which endpoint answers which path.
 
+mod admin;
 mod annotation;
 mod body;
+mod cors;
 mod fields;
+mod last;
+mod pages;
+mod purpose;
+mod search;
 mod series_meta;
+mod suggest;
+mod tree;
+mod tree_rule;
 mod uid;
 mod uid_meta;
 
-use http::StatusCode;
+pub use purpose::{Purpose, purpose};
 
+use cors::Cors;
+use http::{Method, StatusCode};
+
+use crate::config::Mode;
 use crate::error::Error;
 use crate::put;
 use crate::query;
@@ -17,41 +30,155 @@ use crate::tsd::Tsd;
 pub use crate::request::Request;
 pub use crate::response::Response;
 
+/// Bodies that the original takes in one piece; longer ones it takes only where chunks are enabled.
+const WHOLE_BODY_BYTES: usize = 8 << 10;
+
 /// Answers one request.
 pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
-    let answer = route(tsd, request).await;
-    let response = answer.unwrap_or_else(|error| Response::error(&error));
+    tsd.counters.http_requests.add(1);
+    if !tsd.config.enable_chunked && request.body.len() > WHOLE_BODY_BYTES {
+        return pages::chunked();
+    }
+    let mut response = match Cors::of(&tsd.config, request) {
+        Err(error) => Response::error(&error),
+        Ok(Cors::Allowed(headers)) if request.method == Method::OPTIONS => {
+            let mut response = Response::new(StatusCode::OK, "", Vec::new());
+            response.headers = headers;
+            return response;
+        }
+        Ok(cors) => {
+            let mut response = answer(tsd, request).await;
+            if let Cors::Allowed(headers) = cors {
+                response.headers.extend(headers);
+            }
+            response
+        }
+    };
+    if request.method == Method::HEAD {
+        response.body = Vec::new();
+    }
     response.wrapped(request)
+}
+
+async fn answer(tsd: &Tsd, request: &Request) -> Response {
+    let answer = match check_serializer(request) {
+        Ok(()) => route(tsd, request).await,
+        Err(error) => Err(error),
+    };
+    answer.unwrap_or_else(|error| {
+        let is_page = is_page(&request.path) && !request.path.starts_with("/s/");
+        if is_page {
+            pages::error(request, &error)
+        } else {
+            Response::error(&error)
+        }
+    })
+}
+
+/// There is one serializer.
+fn check_serializer(request: &Request) -> Result<(), Error> {
+    match request.param("serializer") {
+        None | Some("" | "json") => Ok(()),
+        Some(name) => {
+            let details = format!("Could not find a serializer with the name: {name}");
+            Err(Error::bad_request("Requested serializer was not found").with_details(details))
+        }
+    }
+}
+
+/// Whether a path is not of the API.
+fn is_page(path: &str) -> bool {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    !first.eq_ignore_ascii_case("api")
+}
+
+/// Whether endpoints exist in a mode.
+fn is_served(mode: Mode, parts: &[&str]) -> bool {
+    match (mode, parts) {
+        (Mode::ReadWrite, _) => true,
+        (Mode::ReadOnly, [first, ..]) => !matches!(
+            *first,
+            "put" | "rollup" | "histogram" | "annotation" | "annotations" | "uid" | "tree"
+        ),
+        (Mode::WriteOnly, [first, ..]) => !matches!(*first, "query" | "search" | "suggest" | ""),
+        _ => true,
+    }
+}
+
+/// The answer to a request that was refused before it came here.
+pub fn error(error: &Error) -> Response {
+    Response::error(error)
 }
 
 async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
+    if !is_served(tsd.config.mode, &parts) {
+        return Err(unknown(&parts));
+    }
     match parts.as_slice() {
+        ["aggregators", ..] | ["", "aggregators"] => admin::aggregators(request),
+        ["config", "filters", ..] => admin::filters(request),
+        ["config", ..] => admin::config(tsd, request),
+        ["dropcaches", ..] => admin::drop_caches(tsd, request),
+        ["stats", rest @ ..] => admin::statistics(tsd, request, rest),
+        ["version", ..] => admin::version(request),
+        ["", ""] => Ok(pages::home()),
+        ["", "favicon.ico"] => Ok(pages::favicon()),
+        ["", "logs"] => Ok(pages::logs(request)),
+        ["", "q"]
+            if !["ascii", "json", "png"]
+                .iter()
+                .any(|format| request.flag(format)) =>
+        {
+            Ok(pages::graph(request))
+        }
+        ["", "s", ..] => pages::file(),
+        ["", "stats"] => admin::statistics_page(tsd, request),
+        ["", "version"] => admin::version_page(request),
         ["put", ..] => put::endpoint::put(tsd, request).await,
-        ["query", ..] => query::query(tsd, request).await,
+        ["rollup", ..] => put::rollup::endpoint(tsd, request).await,
+        ["histogram", ..] => put::histogram::endpoint(tsd, request).await,
         ["annotation"] => annotation::one(tsd, request).await,
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
+        ["query", "last", ..] => last::handle(tsd, request).await,
+        ["search", rest @ ..] => search::route(tsd, request, rest).await,
+        ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,
+        ["tree", rest @ ..] => tree::route(tsd, request, rest).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
-        _ => Err(Error::not_found("Endpoint not found")),
+        ["query", ..] => query::query(tsd, request).await,
+        _ => Err(unknown(&parts)),
     }
 }
 
-/// The path behind `/api/` and its version, in lower case; UI paths as they are.
+/// What is said of a path that nobody answers.
+fn unknown(parts: &[&str]) -> Error {
+    if parts.first() == Some(&"") && parts.len() > 1 {
+        pages::not_found()
+    } else {
+        Error::not_found("Endpoint not found")
+    }
+}
+
+/// The path behind `/api/` and its version, in lower case. Other paths begin with an empty part.
 fn endpoint(path: &str) -> Result<String, Error> {
-    let path = path.trim_start_matches('/').to_ascii_lowercase();
-    let Some(rest) = path.strip_prefix("api/") else {
-        return Ok(format!("/{path}"));
-    };
+    let path = path.strip_prefix('/').unwrap_or(path).to_ascii_lowercase();
+    let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
+    if first != "api" {
+        // Behind two slashes nothing counts.
+        let page = if first.is_empty() { "" } else { &path };
+        return Ok(format!("/{page}"));
+    }
     let (first, behind) = rest.split_once('/').unwrap_or((rest, ""));
     let version = first.strip_prefix('v').and_then(|v| v.parse::<u32>().ok());
     match version {
         None => Ok(rest.to_owned()),
         Some(0 | 1) => Ok(behind.to_owned()),
-        Some(_) => Err(Error::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "Requested API version is greater than the max implemented",
-        )),
+        Some(version) => {
+            let message = "Requested API version is greater than the max implemented";
+            let details = format!("API version [{version}] is greater than the max [1]");
+            Err(Error::new(StatusCode::NOT_IMPLEMENTED, message).with_details(details))
+        }
     }
 }

@@ -11,6 +11,7 @@ use super::series_meta::SeriesMeta;
 use super::uid_meta::UidMeta;
 use crate::config::Config;
 use crate::error::Error;
+use crate::tree::{NamedMeta, NewLeaves, TreeSeries, grow};
 use crate::tsd::Tsd;
 use crate::uid::{Tsuid, Uid, UidKind};
 
@@ -28,6 +29,7 @@ pub(crate) async fn series_written(tsd: &Tsd, series: &[Tsuid]) -> Result<(), Er
     }
     let _guard = tsd.records.lock().await;
     let mut changes = Vec::new();
+    let mut new_leaves = NewLeaves::new();
     for tsuid in series {
         let names = tsuid.tags.iter();
         let names = names.flat_map(|(k, v)| [(UidKind::Tagk, *k), (UidKind::Tagv, *v)]);
@@ -35,7 +37,7 @@ pub(crate) async fn series_written(tsd: &Tsd, series: &[Tsuid]) -> Result<(), Er
             describe_name(tsd, kind, uid, &mut changes).await?;
         }
         if tsd.config.realtime_ts {
-            describe_series(tsd, tsuid, &mut changes).await?;
+            describe_series(tsd, tsuid, &mut new_leaves, &mut changes).await?;
         }
     }
     tsd.records.write(changes).await
@@ -76,16 +78,74 @@ async fn describe_name(
 async fn describe_series(
     tsd: &Tsd,
     tsuid: &Tsuid,
+    new_leaves: &mut NewLeaves,
     changes: &mut Vec<CatalogChange>,
 ) -> Result<(), Error> {
     let widths = tsd.config.uid_widths;
-    if SeriesMeta::get(&tsd.records, tsuid, widths)
-        .await?
-        .is_none()
-    {
-        changes.push(SeriesMeta::new(tsuid.clone(), now_s(tsd)).stored(widths));
+    let meta = SeriesMeta::get(&tsd.records, tsuid, widths).await?;
+    if meta.is_some() {
+        return Ok(());
+    }
+    changes.push(SeriesMeta::new(tsuid.clone(), now_s(tsd)).stored(widths));
+    let trees = tsd.trees.all().into_iter();
+    let trees = trees.filter(|tree| tree.enabled && tsd.config.tree_processing);
+    let trees: Vec<_> = trees.collect();
+    if trees.is_empty() {
+        return Ok(());
+    }
+    if let Ok(series) = tree_series(tsd, tsuid).await? {
+        for tree in trees {
+            grow(
+                &tsd.trees,
+                &tsd.records,
+                &tree,
+                &series,
+                new_leaves,
+                changes,
+            )
+            .await?;
+        }
     }
     Ok(())
+}
+
+/// What rules of trees see of a series; the inner error is the id that has no name.
+pub(crate) async fn tree_series(
+    tsd: &Tsd,
+    tsuid: &Tsuid,
+) -> Result<Result<TreeSeries, (UidKind, Uid)>, Error> {
+    let metric = match named(tsd, UidKind::Metric, tsuid.metric).await? {
+        Ok(metric) => metric,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    let mut tags = Vec::with_capacity(tsuid.tags.len());
+    for (key, value) in &tsuid.tags {
+        let key = named(tsd, UidKind::Tagk, *key).await?;
+        let value = named(tsd, UidKind::Tagv, *value).await?;
+        match (key, value) {
+            (Ok(key), Ok(value)) => tags.push((key, value)),
+            (Err(missing), _) | (_, Err(missing)) => return Ok(Err(missing)),
+        }
+    }
+    Ok(Ok(TreeSeries {
+        tsuid: tsuid.to_hex(tsd.config.uid_widths),
+        metric,
+        tags,
+    }))
+}
+
+async fn named(
+    tsd: &Tsd,
+    kind: UidKind,
+    uid: Uid,
+) -> Result<Result<NamedMeta, (UidKind, Uid)>, Error> {
+    let name = tsd.uids.read(kind).name(uid).map(ToString::to_string);
+    let Some(name) = name else {
+        return Ok(Err((kind, uid)));
+    };
+    let meta = UidMeta::get(&tsd.records, kind, uid).await?;
+    let custom = meta.and_then(|meta| meta.custom).unwrap_or_default();
+    Ok(Ok(NamedMeta { name, custom }))
 }
 
 fn now_s(tsd: &Tsd) -> i64 {

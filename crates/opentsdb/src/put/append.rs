@@ -8,17 +8,16 @@ use icecore_model::{AppendError, Commit, StoreError, WriteOutcome};
 
 use super::writer::{Learned, PointWriter};
 use crate::error::Error;
+use crate::meta::hook;
 use crate::series_cache::SeriesCache;
 use crate::tsd::Tsd;
-use crate::uid::{Tsuid, Uids};
+use crate::uid::Uids;
 
 /// A request that queries see and that is not durable yet.
 pub(crate) struct Appended<T> {
     /// What its writer returned.
     pub(crate) report: T,
     pub(crate) outcome: WriteOutcome,
-    /// Series that were not known to this process.
-    pub(crate) series: Vec<Tsuid>,
     pub(crate) durable: Durable,
 }
 
@@ -44,25 +43,31 @@ where
     let (tell, told) = mpsc::channel();
     let config = Arc::clone(&tsd.config);
     let (uids, cache) = (Arc::clone(&tsd.uids), Arc::clone(&tsd.series_cache));
+    let (rollups, counters) = (tsd.rollups.clone(), Arc::clone(&tsd.counters));
     let appended = tsd.stores.points.append(patience, move |sink| {
-        let mut writer = PointWriter::new(sink, &config, &uids, &cache);
+        let mut writer = PointWriter::new(sink, &config, &uids, &cache, rollups.as_deref());
         let report = write(&mut writer)?;
         // The caller may have been dropped.
-        let _ = tell.send((report, writer.finish()));
+        let _ = tell.send((report, writer.finish(&counters)));
         Ok(())
     });
     let appended = appended.await.map_err(|error| match error {
         AppendError::Fill(error) => error,
-        AppendError::Store(error) => storage_error(&error),
+        AppendError::Store(error) => {
+            tsd.counters.storage_errors.add(1);
+            storage_error(&error)
+        }
     })?;
-    let (report, mut learned) = told.try_recv().map_err(|_| {
+    let stored = appended.outcome.samples + appended.outcome.histograms;
+    tsd.counters.points_added.add(stored);
+    let (report, learned) = told.try_recv().map_err(|_| {
         let message = "the store dropped a request that it accepted";
         Error::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })?;
+    hook::series_written(tsd, &learned.tsuids).await?;
     Ok(Appended {
         report,
         outcome: appended.outcome,
-        series: std::mem::take(&mut learned.tsuids),
         durable: Durable {
             commit: appended.commit,
             learned,

@@ -1,5 +1,7 @@
 //! Why a point was not written.
 
+use std::borrow::Cow;
+
 use icecore_wire::opentsdb::number::NumberError;
 use icecore_wire::opentsdb::telnet::TagError;
 
@@ -13,6 +15,12 @@ pub(crate) enum PutError {
     Argument(String),
     /// A name that does not exist and must not be created.
     UnknownName(String),
+    /// An interval that no rollup is configured for.
+    UnknownInterval(String),
+    /// A histogram whose format is not configured.
+    UnknownCodec(i64),
+    /// A histogram of a line that cannot be read, about which the original says nothing.
+    Unreadable,
 }
 
 impl PutError {
@@ -21,11 +29,13 @@ impl PutError {
     }
 
     /// As `/api/put` words it.
-    pub(crate) fn http_text(&self) -> &str {
+    pub(crate) fn http_text(&self) -> Cow<'_, str> {
         match self {
-            Self::Number(_) => "Unable to parse value to a number",
-            Self::Argument(message) => message,
-            Self::UnknownName(_) => "Unknown metric",
+            Self::Number(_) => "Unable to parse value to a number".into(),
+            Self::Argument(message) => message.into(),
+            Self::UnknownName(_) => "Unknown metric".into(),
+            Self::UnknownInterval(_) | Self::Unreadable => "Unexpected exception".into(),
+            Self::UnknownCodec(id) => format!("No codec found mapped to ID {id}").into(),
         }
     }
 
@@ -35,6 +45,11 @@ impl PutError {
             Self::Number(error) => format!("{command}: invalid value: {error}\n"),
             Self::Argument(message) => format!("{command}: illegal argument: {message}\n"),
             Self::UnknownName(message) => format!("{command}: unknown metric: {message}\n"),
+            Self::UnknownInterval(interval) => format!(
+                "{command}: No such rollup: No rollups configured for the interval: {interval}\n"
+            ),
+            Self::UnknownCodec(_) => format!("{command}: HBase error: {}\n", self.http_text()),
+            Self::Unreadable => String::new(),
         }
     }
 

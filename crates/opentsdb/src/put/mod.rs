@@ -13,9 +13,13 @@
 //! - What is wrong with one point is no reason to refuse another one of its request.
 
 pub(crate) mod append;
+mod document;
 pub(crate) mod endpoint;
 mod error;
+pub(crate) mod histogram;
 mod point;
+mod report;
+pub(crate) mod rollup;
 mod series;
 mod writer;
 

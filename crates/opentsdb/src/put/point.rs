@@ -34,33 +34,43 @@ pub(super) fn sample(
     if !(0..=MILLISECONDS_MAX).contains(&timestamp) {
         return Err(bad_timestamp(series, timestamp, number));
     }
-    let is_seconds = timestamp <= SECONDS_MAX;
-    let timestamp_ms = if is_seconds {
-        timestamp * 1000
-    } else {
-        timestamp
-    };
     let sample = Sample {
-        timestamp_ms,
+        timestamp_ms: milliseconds(timestamp),
         value,
         start_timestamp_ms: 0,
     };
     // A time within a second can only have been given in milliseconds.
-    let form = form.with_milliseconds(!is_seconds && timestamp % 1000 == 0);
+    let form = form.with_milliseconds(timestamp > SECONDS_MAX && timestamp % 1000 == 0);
     Ok((sample, form))
 }
 
-fn bad_timestamp(series: SeriesText<'_>, timestamp: i64, number: Number) -> PutError {
+/// A time in seconds or milliseconds.
+pub(super) fn milliseconds(timestamp: i64) -> i64 {
+    if timestamp <= SECONDS_MAX {
+        timestamp * 1000
+    } else {
+        timestamp
+    }
+}
+
+/// Whether a time is not in seconds.
+pub(super) fn is_milliseconds(timestamp: i64) -> bool {
+    timestamp > SECONDS_MAX
+}
+
+pub(super) fn bad_timestamp(series: SeriesText<'_>, timestamp: i64, number: Number) -> PutError {
     let tags = match series.tags() {
         Ok(tags) => tags_text(&tags),
         Err(error) => return error,
     };
     // Documents are stored with doubles, lines with floats where they fit.
     let encoded = match (series, number) {
-        (SeriesText::Json { .. }, Number::Float(value)) => value::encode_double(value),
+        (SeriesText::Json { .. } | SeriesText::Pairs { .. }, Number::Float(value)) => {
+            value::encode_double(value)
+        }
         _ => value::encode(number),
     };
-    let (bytes, flags) = (bytes_text(&encoded.bytes), encoded.flags);
+    let (bytes, flags) = (bytes_text(&encoded.bytes), encoded.flags.0);
     let kind = if timestamp < 0 { "negative " } else { "bad" };
     let metric = series.metric();
     PutError::Argument(format!(

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use icecore_model::{CatalogChange, push_raw_label};
+use icecore_model::{CatalogChange, METRIC_NAME, push_raw_label};
 use icecore_wire::opentsdb::{put_json, telnet};
 
 use super::error::PutError;
 use crate::config::Config;
 use crate::java::{hash_map_order, map_text};
-use crate::name::{METRIC_LABEL, RESERVED_PREFIX, validate};
+use crate::name::{RESERVED_PREFIX, validate};
+use crate::rollup::{ROLLUP_LABEL, RollupKind};
 use crate::uid::{Tsuid, Uid, UidKind, Uids};
 
 /// A metric and its tags as sent.
@@ -21,6 +22,11 @@ pub(crate) enum SeriesText<'a> {
     },
     /// The tags are the rest of a telnet line.
     Line { metric: &'a str, tags: &'a str },
+    /// The tags of a document that was taken apart.
+    Pairs {
+        metric: &'a str,
+        tags: &'a [put_json::JsonTag],
+    },
 }
 
 /// A tag; a document may give `null` as the value.
@@ -30,20 +36,30 @@ impl<'a> SeriesText<'a> {
     pub(super) fn metric(&self) -> &'a str {
         match self {
             Self::Json { metric, .. } | Self::Line { metric, .. } => metric,
+            Self::Pairs { metric, .. } => metric,
         }
     }
 
     /// Appends bytes that no other series has.
     #[inline]
     pub(super) fn push_key(&self, key: &mut Vec<u8>) {
-        let (format, metric, tags) = match self {
-            Self::Json { metric, tags } => (b'{', metric, tags.unwrap_or_default()),
-            Self::Line { metric, tags } => (b'=', metric, *tags),
+        let (format, tags) = match self {
+            Self::Json { tags, .. } => (b'{', tags.unwrap_or_default()),
+            Self::Line { tags, .. } => (b'=', *tags),
+            Self::Pairs { .. } => (b'"', ""),
         };
         key.push(format);
-        key.extend_from_slice(metric.as_bytes());
+        key.extend_from_slice(self.metric().as_bytes());
         key.push(0);
         key.extend_from_slice(tags.as_bytes());
+        if let Self::Pairs { tags, .. } = self {
+            for text in tags.iter().flat_map(|tag| [Some(&tag.0), tag.1.as_ref()]) {
+                key.push(text.is_some().into());
+                let text = text.map_or("", String::as_str);
+                key.extend_from_slice(&text.len().to_be_bytes());
+                key.extend_from_slice(text.as_bytes());
+            }
+        }
     }
 
     /// The tags in the order in which the original has them.
@@ -56,6 +72,12 @@ impl<'a> SeriesText<'a> {
                 let parsed = parsed.ok_or_else(|| PutError::argument("Missing tags"))?;
                 let tag = |(name, value): put_json::JsonTag| (name.into(), value.map(Cow::from));
                 parsed.into_iter().map(tag).collect()
+            }
+            Self::Pairs { tags, .. } => {
+                let tag = |(name, value): &'a put_json::JsonTag| {
+                    (name.into(), value.as_ref().map(Cow::from))
+                };
+                tags.iter().map(tag).collect()
             }
             Self::Line { tags, .. } => {
                 let mut parsed = Vec::new();
@@ -96,17 +118,22 @@ pub(super) struct Identified {
 }
 
 impl Naming<'_> {
-    /// The labels of a series, and in `changes` what has to be stored for its names.
+    /// The labels of a series, and in `changes` what has to be stored for its names. What is rolled
+    /// up is a series of its own.
     pub(super) fn identify(
         &self,
         metric: &str,
         tags: &[Tag<'_>],
+        rollup: Option<&RollupKind>,
         changes: &mut Vec<CatalogChange>,
     ) -> Result<Identified, PutError> {
         let tags = self.check(metric, tags)?;
         let metric_uid = self.uid(UidKind::Metric, metric, changes)?;
         let mut uids = Vec::with_capacity(tags.len());
-        let mut labels = vec![(METRIC_LABEL, metric)];
+        let rolled_metric = rollup.map(|kind| kind.metric(metric));
+        let rolled_kind = rollup.map(RollupKind::to_string);
+        let mut labels = vec![(METRIC_NAME, rolled_metric.as_deref().unwrap_or(metric))];
+        labels.extend(rolled_kind.as_deref().map(|kind| (ROLLUP_LABEL, kind)));
         for (name, value) in tags {
             let key = self.uid(UidKind::Tagk, name, changes)?;
             uids.push((key, self.uid(UidKind::Tagv, value, changes)?));
@@ -123,7 +150,7 @@ impl Naming<'_> {
         })
     }
 
-    fn check<'t>(
+    pub(super) fn check<'t>(
         &self,
         metric: &str,
         tags: &'t [Tag<'_>],
@@ -196,7 +223,7 @@ mod tests {
             uids: &uids,
         };
         let mut changes = Vec::new();
-        let series = naming.identify(text.metric(), &text.tags()?, &mut changes)?;
+        let series = naming.identify(text.metric(), &text.tags()?, None, &mut changes)?;
         let mut pairs = Vec::new();
         RawLabels(&series.labels).parse(&mut pairs).unwrap();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());

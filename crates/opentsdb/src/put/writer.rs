@@ -7,6 +7,8 @@ use super::error::PutError;
 use super::point::sample;
 use super::series::{Naming, SeriesText};
 use crate::config::Config;
+use crate::counters::Counters;
+use crate::rollup::RollupConfig;
 use crate::series_cache::{SeriesCache, SeriesTable};
 use crate::uid::{Tsuid, Uids};
 
@@ -14,12 +16,36 @@ use crate::uid::{Tsuid, Uids};
 const KEY_BYTES: usize = 512;
 
 pub(crate) struct PointWriter<'a> {
-    sink: &'a mut dyn SampleSink,
-    naming: Naming<'a>,
+    pub(super) sink: &'a mut dyn SampleSink,
+    pub(super) naming: Naming<'a>,
+    pub(super) rollups: Option<&'a RollupConfig>,
     known: RwLockReadGuard<'a, SeriesTable>,
-    learned: Learned,
+    pub(super) learned: Learned,
     /// The text of the current series; kept for its allocation.
     key: Vec<u8>,
+    pub(super) tally: Tally,
+}
+
+/// What a request did, for statistics.
+#[derive(Default)]
+pub(super) struct Tally {
+    points: u64,
+    pub(super) rollups: u64,
+    pub(super) histograms: u64,
+    invalid_values: u64,
+    illegal_arguments: u64,
+    unknown_metrics: u64,
+}
+
+impl Tally {
+    fn add_to(&self, counters: &Counters) {
+        counters.points_received.add(self.points);
+        counters.rollups_received.add(self.rollups);
+        counters.histograms_received.add(self.histograms);
+        counters.invalid_values.add(self.invalid_values);
+        counters.illegal_arguments.add(self.illegal_arguments);
+        counters.unknown_metrics.add(self.unknown_metrics);
+    }
 }
 
 /// What a request brought that was not known.
@@ -37,11 +63,13 @@ impl<'a> PointWriter<'a> {
         config: &'a Config,
         uids: &'a Uids,
         cache: &'a SeriesCache,
+        rollups: Option<&'a RollupConfig>,
     ) -> Self {
         let known = cache.read(uids.renames());
         Self {
             sink,
             naming: Naming { config, uids },
+            rollups,
             learned: Learned {
                 series: known.empty(),
                 tsuids: Vec::new(),
@@ -49,6 +77,7 @@ impl<'a> PointWriter<'a> {
             },
             known,
             key: Vec::with_capacity(KEY_BYTES),
+            tally: Tally::default(),
         }
     }
 
@@ -59,6 +88,7 @@ impl<'a> PointWriter<'a> {
         timestamp: i64,
         value: &str,
     ) -> Result<(), PutError> {
+        self.tally.points += 1;
         self.key.clear();
         series.push_key(&mut self.key);
         let hash = self.known.hash(&self.key);
@@ -73,7 +103,9 @@ impl<'a> PointWriter<'a> {
         let tags = series.tags()?;
         let (sample, form) = sample(series, timestamp, value)?;
         let changes = &mut self.learned.changes;
-        let identified = self.naming.identify(series.metric(), &tags, changes)?;
+        let identified = self
+            .naming
+            .identify(series.metric(), &tags, None, changes)?;
         announce(self.sink, &identified.labels);
         self.sink.number(sample, form);
         self.learned.series.add(&self.key, &identified.labels);
@@ -81,8 +113,23 @@ impl<'a> PointWriter<'a> {
         Ok(())
     }
 
-    /// Writes the names that the points need.
-    pub(super) fn finish(self) -> Learned {
+    pub(crate) fn naming_config(&self) -> &Config {
+        self.naming.config
+    }
+
+    /// Counts a point that is refused.
+    pub(crate) fn refuse(&mut self, error: &PutError) {
+        let counter = match error {
+            PutError::Number(_) => &mut self.tally.invalid_values,
+            PutError::UnknownName(_) => &mut self.tally.unknown_metrics,
+            _ => &mut self.tally.illegal_arguments,
+        };
+        *counter += 1;
+    }
+
+    /// Writes the names that the points need, and counts what was done.
+    pub(super) fn finish(self, counters: &Counters) -> Learned {
+        self.tally.add_to(counters);
         for change in &self.learned.changes {
             self.sink.catalog(change.clone());
         }
@@ -92,7 +139,7 @@ impl<'a> PointWriter<'a> {
 
 /// Senders repeat the order of their series, which is cheaper to check than to look up.
 #[inline]
-fn announce(sink: &mut dyn SampleSink, labels: &[u8]) {
+pub(super) fn announce(sink: &mut dyn SampleSink, labels: &[u8]) {
     if sink.guess_series(labels) != Some(labels.len()) {
         sink.series(RawLabels(labels));
     }

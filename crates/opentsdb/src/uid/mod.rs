@@ -97,11 +97,6 @@ impl Uids {
         Self { spaces }
     }
 
-    /// Bytes of an id of each kind.
-    pub(crate) fn widths(&self) -> [usize; 3] {
-        UidKind::ALL.map(|kind| self.read(kind).width())
-    }
-
     /// Reads all names from the catalog.
     pub(crate) async fn load(&self, catalog: &dyn Catalog) -> Result<(), StoreError> {
         for kind in UidKind::ALL {

@@ -34,7 +34,8 @@ pub use icecore_settings::{
 };
 use icecore_settings::{Loader, Sources};
 pub use options::{
-    LogFormat, LogLevel, LogOptions, OriginPattern, QueryOptions, ScrapeOptions, ServerOptions,
+    LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, QueryOptions, ScrapeOptions,
+    ServerOptions,
 };
 use registry::REGISTRY;
 pub use registry::{SECTIONS, SETTINGS, Setting};
@@ -51,6 +52,7 @@ pub struct Config {
     pub scraping: ScrapeOptions,
     /// Prometheus' section of the same name.
     pub otlp: icecore_wire::otlp::Translation,
+    pub opentsdb: OpenTsdbOptions,
     /// What is kept how long; without a policy everything, as it came.
     pub retention: Option<RetentionPolicy>,
     storage: icecore_storage::Options,
@@ -150,6 +152,7 @@ impl Default for Config {
             log: LogOptions::default(),
             scraping: ScrapeOptions::default(),
             otlp: icecore_wire::otlp::Translation::default(),
+            opentsdb: OpenTsdbOptions::default(),
             // Nothing is deleted unless somebody says so.
             retention: None,
             storage: icecore_storage::Options::default(),

@@ -58,6 +58,14 @@ pub struct ScrapeOptions {
     pub start_timestamps: bool,
 }
 
+/// OpenTSDB's protocols.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTsdbOptions {
+    /// `None`: the API is served on the HTTP port only.
+    pub listen: Option<ListenAddress>,
+    pub tsd: icecore_opentsdb::Config,
+}
+
 /// Logging to standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions {

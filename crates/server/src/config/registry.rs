@@ -30,6 +30,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("read", "Limits on what is read"),
     ("query", "Queries"),
     ("otlp", "OpenTelemetry metrics"),
+    ("opentsdb", "OpenTSDB"),
     ("scrape", "Scraping"),
     ("maintenance", "Maintenance"),
     ("retention", "Retention"),
@@ -327,6 +328,14 @@ pub static SETTINGS: &[Setting] = &[
         Bool,
         otlp.label_name_preserve_multiple_underscores,
         "Whether several underscores in a row in a label name stay several."
+    ),
+    setting!("opentsdb.listen", OptionalAddress, opentsdb.listen,
+        "Address of a port for OpenTSDB's HTTP API and telnet lines, as its own server has it at 4242; off for none. The HTTP port serves the API below /opentsdb in any case."),
+    setting!(
+        "opentsdb.auto_create_metrics",
+        Bool,
+        opentsdb.tsd.auto_create_metrics,
+        "Whether a point of a metric that has no UID yet gives it one (tsd.core.auto_create_metrics). Off as in the original: a typing error makes no metric."
     ),
     setting!(
         "scrape.self",

@@ -8,19 +8,17 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use icecore_access::PeerCertificate;
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{CloseSignal, HEAD_WAIT_MAX};
 
-/// Bytes of one line, its end included.
-const LINE_BYTES_MAX: u64 = 64 << 10;
+/// Bytes that are handed over at once.
+const READ_BYTES_MAX: usize = 64 << 10;
 
 /// What connections are handed to that do not begin as HTTP does.
 pub trait LineProtocol: Send + Sync {
     /// Serves one connection; it is closed when this returns. It must return soon after
-    /// [`LineConnection::next_line`] has given the last line.
+    /// [`LineConnection::next_bytes`] has given the last ones.
     fn serve(&self, connection: LineConnection) -> BoxFuture<'static, io::Result<()>>;
 }
 
@@ -31,7 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 /// A connection of a [`LineProtocol`], from its first byte. Writes fail when the client reads
 /// nothing for long, as for every connection.
 pub struct LineConnection {
-    stream: BufReader<Box<dyn ByteStream>>,
+    stream: Box<dyn ByteStream>,
     peer: SocketAddr,
     certificate: Option<Arc<PeerCertificate>>,
     close: CloseSignal,
@@ -45,7 +43,7 @@ impl LineConnection {
         close: CloseSignal,
     ) -> Self {
         Self {
-            stream: BufReader::new(stream),
+            stream,
             peer,
             certificate,
             close,
@@ -61,25 +59,22 @@ impl LineConnection {
         self.certificate.as_deref()
     }
 
-    /// The next line without its end. None when the client has closed, sent nothing for as long as
-    /// an idle HTTP connection may, or the server shuts down.
-    pub async fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut line = Vec::new();
-        let mut limited = (&mut self.stream).take(LINE_BYTES_MAX);
+    /// What has arrived: some lines, the last of them perhaps only in part. None when the client
+    /// has closed, sent nothing for as long as an idle HTTP connection may, or the server shuts
+    /// down.
+    pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = vec![0; READ_BYTES_MAX];
         let read = tokio::select! {
-            read = tokio::time::timeout(HEAD_WAIT_MAX, limited.read_until(b'\n', &mut line)) => read,
+            read = tokio::time::timeout(HEAD_WAIT_MAX, self.stream.read(&mut bytes)) => read,
             () = self.close.received() => return Ok(None),
         };
         match read {
-            Err(_) | Ok(Ok(0)) => return Ok(None),
-            Ok(read) => read?,
-        };
-        if line.pop_if(|byte| *byte == b'\n').is_some() {
-            line.pop_if(|byte| *byte == b'\r');
-        } else if limited.limit() == 0 {
-            return Err(io::Error::other("line too long"));
+            Err(_) | Ok(Ok(0)) => Ok(None),
+            Ok(read) => {
+                bytes.truncate(read?);
+                Ok(Some(bytes))
+            }
         }
-        Ok(Some(line))
     }
 
     pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -109,9 +104,10 @@ mod tests {
             Box::pin(async move {
                 assert!(connection.peer().ip().is_loopback());
                 assert!(connection.certificate().is_none());
-                while let Some(line) = connection.next_line().await? {
-                    let echo = [b"> ", line.as_slice(), b"\n"].concat();
-                    connection.write_all(&echo).await?;
+                while let Some(bytes) = connection.next_bytes().await? {
+                    connection
+                        .write_all(&[b"> ", bytes.as_slice()].concat())
+                        .await?;
                 }
                 Ok(())
             })
@@ -141,7 +137,7 @@ mod tests {
         let listener = listener().await;
         let address = listener.address();
         let lines = answer(address, b"put a 1 2\r\nSTATS\nexit").await;
-        assert_eq!(lines, "> put a 1 2\n> STATS\n> exit\n");
+        assert_eq!(lines, "> put a 1 2\r\nSTATS\nexit");
         let http1 = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
         let http1 = answer(address, http1).await;
         assert!(http1.starts_with("HTTP/1.1 200 OK"), "{http1}");
@@ -156,11 +152,6 @@ mod tests {
         let body = http2.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, "http");
         drop(sender);
-        let too_long = vec![b'x'; LINE_BYTES_MAX as usize + 1];
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        // The server may close before all of it is sent.
-        let _ = stream.write_all(&too_long).await;
-        assert!(matches!(stream.read(&mut [0; 8]).await, Ok(0) | Err(_)));
     }
 
     #[tokio::test]

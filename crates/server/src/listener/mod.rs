@@ -35,7 +35,7 @@ use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -125,6 +125,7 @@ pub struct ConnectionHandler {
     protocols: Protocols,
     access: Arc<Access>,
     line_protocol: Option<Arc<dyn LineProtocol>>,
+    path_prefix: &'static str,
 }
 
 async fn accept(
@@ -201,6 +202,15 @@ impl ConnectionHandler {
             protocols,
             access,
             line_protocol: None,
+            path_prefix: "",
+        }
+    }
+
+    /// Routes requests as if this stood before their paths.
+    pub fn with_path_prefix(self, path_prefix: &'static str) -> Self {
+        Self {
+            path_prefix,
+            ..self
         }
     }
 
@@ -263,6 +273,7 @@ impl ConnectionHandler {
     {
         let service = RequestService {
             certificate: certificate.clone(),
+            path_prefix: self.path_prefix,
             ..RequestService::new(self.router.clone())
         };
         let has_line_protocol = self.line_protocol.is_some();
@@ -301,6 +312,7 @@ impl ConnectionHandler {
 pub(super) struct RequestService {
     router: TowerToHyperService<Router>,
     certificate: Option<Arc<PeerCertificate>>,
+    path_prefix: &'static str,
 }
 
 impl RequestService {
@@ -308,6 +320,7 @@ impl RequestService {
         Self {
             router: TowerToHyperService::new(router),
             certificate: None,
+            path_prefix: "",
         }
     }
 
@@ -318,8 +331,26 @@ impl RequestService {
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(Arc::clone(certificate));
         }
+        if !self.path_prefix.is_empty() {
+            *request.uri_mut() = prefixed(request.uri(), self.path_prefix);
+        }
         self.router.call(request)
     }
+}
+
+/// An address with something before its path. One that has no path stays as it is.
+fn prefixed(uri: &Uri, prefix: &str) -> Uri {
+    let Some(target) = uri.path_and_query() else {
+        return uri.clone();
+    };
+    // `*` is what OPTIONS may ask for instead of a path.
+    let slash = if target.as_str().starts_with('/') {
+        ""
+    } else {
+        "/"
+    };
+    let target = format!("{prefix}{slash}{target}");
+    target.parse().unwrap_or_else(|_| uri.clone())
 }
 
 async fn serve_http1<S>(

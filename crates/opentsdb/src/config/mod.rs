@@ -1,6 +1,16 @@
 //! What can be set, with the defaults of the original.
+//!
+//! ```text
+//! opentsdb.conf ─► properties ─► settings: key by key ─► Config, notes about the rest
+//! ```
+
+mod file;
+mod properties;
+mod settings;
 
 use std::collections::BTreeMap;
+
+pub use file::{ConfigFile, ConfigNote};
 
 /// Which requests are served (`tsd.mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +84,8 @@ pub struct Config {
     pub telnet_return_errors: bool,
     /// `tsd.no_diediedie`
     pub no_diediedie: bool,
+    /// The name of this host in statistics; the original asks the system.
+    pub host: String,
 }
 
 impl Default for Config {
@@ -116,6 +128,7 @@ impl Default for Config {
             histogram_codecs: None,
             telnet_return_errors: true,
             no_diediedie: false,
+            host: "localhost".into(),
         }
     }
 }

@@ -1,0 +1,165 @@
+//! `/api/tree/rule` and `/api/tree/rules`
+
+use http::Method;
+
+use super::body::{required_json, unparsable};
+use super::fields::Fields;
+use super::tree::{find, unsupported};
+use crate::error::Error;
+use crate::request::Request;
+use crate::response::Response;
+use crate::tree::{RULES_MAX, RuleEdit, RuleType, Tree};
+use crate::tsd::Tsd;
+
+/// Where a rule is: tree, level, order.
+type RulePlace = (i64, u32, u32);
+
+/// `/api/tree/rule`
+pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response, Error> {
+    let fields = match *verb {
+        Method::GET => Fields::Parameters(request),
+        _ => Fields::of(request)?,
+    };
+    let place = parse_place(&fields)?;
+    let (id, level, order) = place;
+    let missing = || {
+        let message = format!("Unable to locate rule: [{id}:{level}:{order}]");
+        Error::not_found(message)
+    };
+    match *verb {
+        Method::GET => {
+            let tree = find(tsd, id)?;
+            Ok(shown(&tree, level, order).ok_or_else(missing)?)
+        }
+        Method::POST | Method::PUT => {
+            let _guard = tsd.records.lock().await;
+            let mut tree = Tree::clone(&*find(tsd, id)?);
+            let edit = parse_edit(&fields)?;
+            if edit.is_empty() {
+                return Ok(Response::unchanged());
+            }
+            put(&mut tree, place, edit, *verb == Method::PUT)?;
+            let response = shown(&tree, level, order).ok_or_else(missing)?;
+            store(tsd, tree).await?;
+            Ok(response)
+        }
+        Method::DELETE => {
+            let _guard = tsd.records.lock().await;
+            let mut tree = Tree::clone(&*find(tsd, id)?);
+            tree.rule(level, order).ok_or_else(missing)?;
+            tree.remove_rule(level, order);
+            store(tsd, tree).await?;
+            Ok(Response::done())
+        }
+        _ => Err(unsupported()),
+    }
+}
+
+/// `/api/tree/rules`
+pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response, Error> {
+    let replaces = match *verb {
+        Method::POST => false,
+        Method::PUT => true,
+        Method::DELETE => {
+            let id = parse_tree(&Fields::of(request)?)?;
+            let _guard = tsd.records.lock().await;
+            let mut tree = Tree::clone(&*find(tsd, id)?);
+            tree.rules.clear();
+            store(tsd, tree).await?;
+            return Ok(Response::done());
+        }
+        _ => return Err(unsupported()),
+    };
+    let body = required_json(request)?;
+    let rules = body.as_array();
+    let rules = rules.ok_or_else(|| unparsable("a list of rules is expected"))?;
+    let mut edits = Vec::new();
+    for rule in rules {
+        let fields = Fields::of_json(rule.clone())?;
+        edits.push((parse_place(&fields)?, parse_edit(&fields)?));
+    }
+    let first = edits.first().map(|((id, ..), _)| *id);
+    let id = first.ok_or_else(|| Error::bad_request("Missing tree rules"))?;
+    if edits.iter().any(|((other, ..), _)| *other != id) {
+        let message = "All rules must belong to the same tree";
+        return Err(Error::bad_request(message));
+    }
+    let _guard = tsd.records.lock().await;
+    let mut tree = Tree::clone(&*find(tsd, id)?);
+    if replaces {
+        tree.rules.clear();
+    }
+    for (place, edit) in edits {
+        if !edit.is_empty() {
+            put(&mut tree, place, edit, replaces)?;
+        }
+    }
+    store(tsd, tree).await?;
+    Ok(Response::done())
+}
+
+fn parse_tree(fields: &Fields<'_>) -> Result<i64, Error> {
+    if let Fields::Parameters(request) = fields {
+        request.required("treeid")?;
+    }
+    Ok(fields.number("treeId", "treeid")?.unwrap_or(0))
+}
+
+fn parse_place(fields: &Fields<'_>) -> Result<RulePlace, Error> {
+    let id = parse_tree(fields)?;
+    if let Fields::Parameters(request) = fields {
+        request.required("level")?;
+        request.required("order")?;
+    }
+    let level = fields.number("level", "level")?.unwrap_or(0);
+    let order = fields.number("order", "order")?.unwrap_or(0);
+    Ok((id, level, order))
+}
+
+fn parse_edit(fields: &Fields<'_>) -> Result<RuleEdit, Error> {
+    let kind = fields.filled("type", "type")?.map(|kind| {
+        let parsed = RuleType::parse(&kind);
+        parsed.ok_or_else(|| Error::bad_request(format!("Invalid rule type: {kind}")))
+    });
+    Ok(RuleEdit {
+        kind: kind.transpose()?,
+        field: fields.filled("field", "field")?,
+        custom_field: fields.filled("customField", "custom_field")?,
+        regex: fields.filled("regex", "regex")?,
+        regex_group: fields
+            .number("regexGroupIdx", "regex_group_idx")?
+            .filter(|n| *n != 0),
+        separator: fields.filled("separator", "separator")?,
+        display_format: fields.filled("displayFormat", "display_format")?,
+        description: fields.filled("description", "description")?,
+        notes: fields.filled("notes", "notes")?,
+    })
+}
+
+/// Adds or changes a rule; with `replaces` nothing of what it was stays.
+fn put(tree: &mut Tree, place: RulePlace, edit: RuleEdit, replaces: bool) -> Result<(), Error> {
+    let (_, level, order) = place;
+    let before = tree.rule(level, order).filter(|_| !replaces);
+    let rule = edit
+        .apply((tree.id, level, order), before)
+        .map_err(Error::bad_request)?;
+    tree.put_rule(rule);
+    if tree.rule_count() > RULES_MAX {
+        return Err(Error::bad_request(format!(
+            "A tree has at most {RULES_MAX} rules"
+        )));
+    }
+    Ok(())
+}
+
+async fn store(tsd: &Tsd, tree: Tree) -> Result<(), Error> {
+    tsd.records.write(vec![tree.stored()]).await?;
+    tsd.trees.put(tree);
+    Ok(())
+}
+
+fn shown(tree: &Tree, level: u32, order: u32) -> Option<Response> {
+    let mut out = String::new();
+    tree.rule(level, order)?.write(&mut out);
+    Some(Response::json(out))
+}

@@ -1,0 +1,58 @@
+//! What a rolled-up or pre-aggregated series holds, and how it is called.
+
+use std::fmt;
+
+/// The label that such series have, and no other.
+pub(crate) const ROLLUP_LABEL: &str = "__rollup__";
+
+/// In the name of series that were aggregated over tags.
+const GROUP_BY: &str = "groupby";
+
+/// Which of the original's tables a point belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RollupKind {
+    /// The interval as the configuration writes it and the function in lower case, unless it is a
+    /// pre-aggregate of points.
+    pub(crate) interval: Option<(String, String)>,
+    /// Aggregated over tags; the tag `_aggregate` says how.
+    pub(crate) is_group_by: bool,
+}
+
+impl RollupKind {
+    /// The metric under which points of a metric are kept.
+    pub(crate) fn metric(&self, metric: &str) -> String {
+        format!("{metric}:{self}")
+    }
+}
+
+/// The value of [`ROLLUP_LABEL`].
+impl fmt::Display for RollupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.interval, self.is_group_by) {
+            (Some((interval, function)), false) => write!(f, "{interval}-{function}"),
+            (Some((interval, function)), true) => write!(f, "{interval}-{function}-{GROUP_BY}"),
+            (None, _) => f.write_str(GROUP_BY),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_table_has_a_name() {
+        let interval = Some(("1h".to_owned(), "sum".to_owned()));
+        for (interval, is_group_by, name) in [
+            (interval.clone(), false, "m:1h-sum"),
+            (interval, true, "m:1h-sum-groupby"),
+            (None, true, "m:groupby"),
+        ] {
+            let kind = RollupKind {
+                interval,
+                is_group_by,
+            };
+            assert_eq!(kind.metric("m"), name);
+        }
+    }
+}

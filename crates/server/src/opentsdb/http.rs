@@ -1,0 +1,162 @@
+//! OpenTSDB's HTTP API.
+//!
+//! ```text
+//! access by purpose ─► body into memory, decompressed ─┬► query: slot, query pool ─► answer
+//!                                                      └► write: slot, storage's pool ─► answer
+//! ```
+//!
+//! Holds always:
+//! - What a body takes in memory is reserved before it is taken.
+//! - Errors have OpenTSDB's form, also those of this server.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use icecore_access::{PeerCertificate, Role};
+use icecore_opentsdb::api::{self, Purpose};
+use icecore_opentsdb::{Error, Tsd};
+
+use crate::app::App;
+use crate::middleware::body::{collect, read_to_the_end};
+use crate::middleware::decompress::{Encoding, decompress_reserving};
+use crate::middleware::error::ApiError;
+use crate::middleware::limits::WriteMemory;
+
+/// Where the API lies on the HTTP port.
+pub(crate) const PREFIX: &str = "/opentsdb";
+
+/// Every path below the prefix.
+pub(crate) const PATHS: &str = "/opentsdb/{*path}";
+
+/// Who may send a request with this head.
+pub(crate) fn role_of(method: &Method, uri: &Uri) -> Role {
+    match api::purpose(method, target_of(uri)) {
+        Purpose::Read | Purpose::Query => Role::Read,
+        Purpose::Write => Role::Write,
+        Purpose::Delete => Role::Admin,
+    }
+}
+
+/// The path behind the prefix, and the query string.
+fn target_of(uri: &Uri) -> &str {
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    target.strip_prefix(PREFIX).unwrap_or(target)
+}
+
+pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (head, mut body) = request.into_parts();
+    let mut memory = app.limits.write_memory();
+    let body_max = app.config().server.write_body_bytes_max;
+    let collected = collect(
+        &mut body,
+        body_max,
+        "server.write_body_bytes_max",
+        |bytes| memory.grow(bytes),
+    );
+    let answered = match collected.await {
+        Ok(collected) => answer(&app, head, collected, memory).await,
+        Err(error) => {
+            read_to_the_end(&mut body, &head.headers).await;
+            Err(error)
+        }
+    };
+    answered.unwrap_or_else(|error| {
+        let error = Error::new(error.status(), error.to_string());
+        into_http(api::error(&error))
+    })
+}
+
+async fn answer(
+    app: &Arc<App>,
+    head: Parts,
+    body: Bytes,
+    mut memory: WriteMemory,
+) -> Result<Response, ApiError> {
+    let tsd = Arc::clone(app.opentsdb()?);
+    let body = match Encoding::from_header(&head.headers)? {
+        Encoding::Identity => body,
+        encoding => {
+            let max = app.config().server.write_decompressed_bytes_max;
+            let mut decompressed = Vec::new();
+            decompress_reserving(encoding, &body, max, &mut decompressed, |bytes| {
+                memory.grow(bytes)
+            })?;
+            decompressed.into()
+        }
+    };
+    let target = target_of(&head.uri);
+    let purpose = api::purpose(&head.method, target);
+    let may_delete = may_delete(app, &tsd, purpose, &head).await;
+    let mut request = api::Request::new(head.method, target, head.headers, body);
+    request.may_delete = may_delete;
+    match purpose {
+        Purpose::Query | Purpose::Delete => query(app, tsd, request).await,
+        Purpose::Write => {
+            let _slot = app.limits.write_slot()?;
+            Ok(into_http(api::handle(&tsd, &request).await))
+        }
+        Purpose::Read => {
+            let _slot = app.limits.read_slot().await?;
+            Ok(into_http(api::handle(&tsd, &request).await))
+        }
+    }
+}
+
+/// Whether a request may delete what it finds: the body of a query can ask for it.
+async fn may_delete(app: &App, tsd: &Tsd, purpose: Purpose, head: &Parts) -> bool {
+    if purpose == Purpose::Delete {
+        return true;
+    }
+    if purpose != Purpose::Query || head.method != Method::POST || !tsd.allows_deletion() {
+        return false;
+    }
+    let certificate = head.extensions.get::<Arc<PeerCertificate>>();
+    let certificate = certificate.map(Arc::as_ref);
+    let checked = app
+        .access
+        .check(&head.headers, certificate, Some(Role::Admin));
+    checked.await.is_ok()
+}
+
+/// Computes an answer where queries compute.
+async fn query(app: &Arc<App>, tsd: Arc<Tsd>, request: api::Request) -> Result<Response, ApiError> {
+    let timeout = app.queries.engine().options().timeout;
+    let slot = app.queries.slot(timeout).await?;
+    let compute = async move {
+        let _slot = slot;
+        api::handle(&tsd, &request).await
+    };
+    let computed = tokio::time::timeout(timeout, app.queries.on_pool(compute));
+    match computed.await {
+        Ok(answered) => Ok(into_http(answered?)),
+        Err(_) => {
+            let message = format!("the query took longer than query.timeout = {timeout:?}");
+            Ok(into_http(api::error(&Error::new(
+                StatusCode::REQUEST_TIMEOUT,
+                message,
+            ))))
+        }
+    }
+}
+
+fn into_http(answer: api::Response) -> Response {
+    let mut response = answer.body.into_response();
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    if answer.content_type.is_empty() {
+        headers.remove(header::CONTENT_TYPE);
+    } else {
+        let content_type = HeaderValue::from_static(answer.content_type);
+        headers.insert(header::CONTENT_TYPE, content_type);
+    }
+    for (name, value) in answer.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}
