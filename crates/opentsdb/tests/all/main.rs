@@ -7,3 +7,4 @@
 )]
 
 mod conformance;
+mod model;

@@ -1,0 +1,155 @@
+//! Random points and queries, compared with a model that is slow and follows the words of the
+//! specification.
+
+mod real;
+mod reference;
+
+use futures::executor::block_on;
+use proptest::prelude::*;
+
+use real::real_results;
+use reference::{Number, Points, Query, Series, results_of};
+
+/// A whole hour.
+const B: i64 = 1_500_001_200;
+
+const HOUR_MS: i64 = 3_600_000;
+
+const AGGREGATORS: [&str; 25] = [
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "median",
+    "mult",
+    "dev",
+    "diff",
+    "count",
+    "zimsum",
+    "mimmin",
+    "mimmax",
+    "first",
+    "last",
+    "pfsum",
+    "squareSum",
+    "none",
+    "p50",
+    "p75",
+    "p99",
+    "p999",
+    "ep50r3",
+    "ep90r3",
+    "ep50r7",
+    "ep90r7",
+];
+
+fn is_near(a: Number, b: Number) -> bool {
+    match (a, b) {
+        (Number::Integer(a), Number::Integer(b)) => a == b,
+        (Number::Float(a), Number::Float(b)) => {
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * (1.0 + a.abs())
+        }
+        _ => false,
+    }
+}
+
+fn number() -> impl Strategy<Value = Number> {
+    prop_oneof![
+        3 => (-100i64..100).prop_map(Number::Integer),
+        1 => (-4000i64..4000).prop_map(|n| Number::Float(n as f64 / 16.0)),
+    ]
+}
+
+fn series() -> impl Strategy<Value = Series> {
+    let time = prop_oneof![
+        4 => (0i64..720).prop_map(|n| n * 15_000),
+        1 => 0i64..10_800_000,
+    ];
+    let points = prop::collection::btree_map(time, number(), 1..25);
+    let floats = prop::bool::weighted(0.3);
+    (0usize..2, points, floats).prop_map(|(dc, points, floats)| {
+        let value = |value: Number| {
+            if floats {
+                Number::Float(value.to_f64() + 0.5)
+            } else {
+                value
+            }
+        };
+        let points = points.into_iter().map(|(t, v)| (B * 1000 + t, value(v)));
+        Series {
+            dc,
+            points: points.collect(),
+        }
+    })
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let function = prop::sample::select(AGGREGATORS.to_vec());
+    let interval = prop::sample::select(vec![
+        500,
+        15_000,
+        60_000,
+        420_000,
+        2_160_000,
+        HOUR_MS,
+        2 * HOUR_MS,
+    ]);
+    let fill = prop::sample::select(vec!["none", "none", "nan", "null", "zero"]);
+    let downsample = (interval, function.clone(), fill)
+        .prop_filter("not a downsampling function", |(_, function, _)| {
+            *function != "none"
+        })
+        // Millions of intervals would be filled.
+        .prop_filter("too many", |(interval, _, fill)| {
+            *interval > 500 || *fill == "none"
+        });
+    let rate = (any::<bool>(), 1i64..500, 0i64..3, any::<bool>());
+    let window = (0i64..10_800_000, 1i64..7_200_000);
+    (
+        function,
+        prop::option::of(downsample),
+        prop::option::weighted(0.4, rate),
+        window,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(aggregator, downsample, rate, (start, length), group_by_dc)| Query {
+                aggregator,
+                downsample,
+                rate,
+                start_ms: B * 1000 + start,
+                end_ms: B * 1000 + start + length,
+                group_by_dc,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn answers_are_those_of_the_model(
+        series in prop::collection::vec(series(), 1..6),
+        query in query(),
+    ) {
+        let expected = results_of(&series, &query);
+        let infinite = |value: &Number| value.to_f64().is_infinite();
+        let is_infinite = expected.iter().any(|points| points.values().any(infinite));
+        let found = match block_on(real_results(&series, &query)) {
+            Err(text) => {
+                prop_assert!(is_infinite, "{}: {text}", query.text());
+                return Ok(());
+            }
+            Ok(found) => found,
+        };
+        prop_assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            let times = |points: &Points| points.keys().copied().collect::<Vec<_>>();
+            prop_assert_eq!(times(found), times(expected), "{}", query.text());
+            for (time, value) in expected {
+                let near = is_near(found[time], *value);
+                prop_assert!(near, "{}: {time} is {:?}, not {value:?}", query.text(), found[time]);
+            }
+        }
+    }
+}
