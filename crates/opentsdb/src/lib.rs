@@ -32,6 +32,7 @@ mod name;
 mod numbers;
 mod put;
 mod query;
+mod query_log;
 mod record_field;
 mod request;
 mod response;

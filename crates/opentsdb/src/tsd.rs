@@ -10,6 +10,7 @@ use crate::catalog::Records;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::numbers::{NumberStore, Numbers};
+use crate::query_log::QueryLog;
 use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
 use crate::tree::Trees;
@@ -44,6 +45,7 @@ pub struct Tsd {
     pub(crate) uids: Arc<Uids>,
     pub(crate) series_cache: Arc<SeriesCache>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) query_log: QueryLog,
     /// What may be written by `/api/rollup`.
     pub(crate) rollups: Option<Arc<RollupConfig>>,
     pub(crate) records: Records,
@@ -97,6 +99,7 @@ impl Tsd {
             uids,
             series_cache: Arc::default(),
             counters: Arc::default(),
+            query_log: QueryLog::default(),
             rollups: rollups.map(Arc::new),
         })
     }

@@ -5,6 +5,7 @@ use http::Method;
 use crate::aggregator_names::AGGREGATOR_NAMES;
 use crate::error::Error;
 use crate::json::push_text;
+use crate::query_log::LoggedQuery;
 use crate::request::Request;
 use crate::response::Response;
 use crate::tsd::Tsd;
@@ -87,11 +88,37 @@ pub(super) fn statistics(tsd: &Tsd, request: &Request, rest: &[&str]) -> Result<
     allow(request, &GET_OR_POST)?;
     let now_s = tsd.clock.now_ms() / 1000;
     Ok(Response::json(match rest {
+        ["query", ..] => queries(tsd),
         // What follows is of Java and HBase, which are not here.
         ["jvm", ..] => r#"{"gc":{},"memory":{},"os":{},"pools":{},"runtime":{}}"#.into(),
         ["threads" | "region_clients", ..] => "[]".into(),
         _ => stats::to_json(&stats::collect(tsd), now_s),
     }))
+}
+
+/// Queries that run and that ran.
+fn queries(tsd: &Tsd) -> String {
+    let now_ms = tsd.clock.elapsed_ms();
+    let shown = |query: &LoggedQuery| {
+        let mut remote = String::new();
+        push_text(&mut remote, &query.remote);
+        let end_ms = query.end_elapsed_ms.unwrap_or(now_ms);
+        format!(
+            "{{\"query\":{},\"remote\":{remote},\"user\":null,\"headers\":{{}},\
+             \"queryStart\":{},\"elapsed\":{},\"httpResponse\":{}}}",
+            query.query,
+            query.start_ms,
+            end_ms - query.start_elapsed_ms,
+            query.status
+        )
+    };
+    let list = |queries: &[LoggedQuery]| queries.iter().map(shown).collect::<Vec<_>>().join(",");
+    let (running, completed) = tsd.query_log.queries();
+    format!(
+        "{{\"completed\":[{}],\"running\":[{}]}}",
+        list(&completed),
+        list(&running)
+    )
 }
 
 /// `/stats`, which is text unless JSON is asked for.

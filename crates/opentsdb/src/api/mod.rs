@@ -23,8 +23,10 @@ use http::{Method, StatusCode};
 
 use crate::config::Mode;
 use crate::error::Error;
+use crate::json::push_text;
 use crate::put;
 use crate::query;
+use crate::query_log::{LoggedQuery, QUERY_BYTES_MAX};
 use crate::tsd::Tsd;
 
 pub use crate::request::Request;
@@ -116,7 +118,48 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     if !is_served(tsd.config.mode, &parts) {
         return Err(unknown(&parts));
     }
-    match parts.as_slice() {
+    if parts.first() != Some(&"query") {
+        return dispatch(tsd, request, &parts).await;
+    }
+    let mut running = tsd
+        .query_log
+        .start(logged(tsd, request), || tsd.clock.elapsed_ms());
+    let answer = dispatch(tsd, request, &parts).await;
+    let status = answer.as_ref().map_or_else(|e| e.status, |r| r.status);
+    let counters = &tsd.counters;
+    if status.is_success() {
+        counters.queries_succeeded.add(1);
+    } else if status.is_client_error() {
+        counters.queries_invalid.add(1);
+    } else {
+        counters.queries_failed.add(1);
+    }
+    running.status = status.as_u16();
+    answer
+}
+
+/// What is remembered of a query: the document, or the query string.
+fn logged(tsd: &Tsd, request: &Request) -> LoggedQuery {
+    let is_short = request.body.len() <= QUERY_BYTES_MAX;
+    let query = if is_short && request.json().is_ok() {
+        String::from_utf8_lossy(&request.body).into_owned()
+    } else {
+        let mut text = String::new();
+        push_text(&mut text, &request.query);
+        text
+    };
+    LoggedQuery {
+        query,
+        remote: request.remote.clone(),
+        start_ms: tsd.clock.now_ms(),
+        start_elapsed_ms: tsd.clock.elapsed_ms(),
+        end_elapsed_ms: None,
+        status: 0,
+    }
+}
+
+async fn dispatch(tsd: &Tsd, request: &Request, parts: &[&str]) -> Result<Response, Error> {
+    match parts {
         ["aggregators", ..] | ["", "aggregators"] => admin::aggregators(request),
         ["config", "filters", ..] => admin::filters(request),
         ["config", ..] => admin::config(tsd, request),
@@ -149,7 +192,7 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         ["tree", rest @ ..] => tree::route(tsd, request, rest).await,
         ["uid", rest @ ..] => uid::route(tsd, request, rest).await,
         ["query", ..] => query::query(tsd, request).await,
-        _ => Err(unknown(&parts)),
+        _ => Err(unknown(parts)),
     }
 }
 

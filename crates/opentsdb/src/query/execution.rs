@@ -228,7 +228,7 @@ impl Steps<'_> {
         if !self.selector.accepts(&labels, &key) {
             return None;
         }
-        let points = SeriesPoints::of(samples);
+        let points = SeriesPoints::of(samples, self.downsampling.is_none());
         let selected = Selected {
             key,
             labels,

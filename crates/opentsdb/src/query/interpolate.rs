@@ -40,44 +40,57 @@ pub(crate) fn contribute<V: Column>(
     interpolation: Interpolation,
     mut add: impl FnMut(usize, V),
 ) {
-    let (times, values) = (&*points.times, V::of(points));
-    let (Some(first), Some(last)) = (times.first(), times.last()) else {
-        return;
-    };
-    if values.is_empty() {
+    if V::of(points).is_empty() {
         return;
     }
-    let mut row = rows.partition_point(|time| time < first);
     // A rate is not interpolated: it holds until the next one.
     let between = match V::before(points) {
         None => interpolation,
         Some(before) => {
-            (0..row).for_each(|row| add(row, before));
+            let first = points.times.first();
+            let rows_before = first.map_or(0, |first| rows.partition_point(|row| row < first));
+            (0..rows_before).for_each(|row| add(row, before));
             Interpolation::Previous
         }
     };
-    let mut next = rows
-        .get(row)
-        .map_or(0, |time| times.partition_point(|t| t <= time));
-    while let Some(time) = rows.get(row).filter(|time| *time <= last) {
-        while next < times.len() && times[next] <= *time {
-            next += 1;
+    match between {
+        Interpolation::Linear => walk(points, rows, V::linear, add),
+        Interpolation::Zero => walk(points, rows, |_, _, _| V::ZERO, add),
+        Interpolation::Max => walk(points, rows, |_, _, _| V::HIGHEST, add),
+        Interpolation::Min => walk(points, rows, |_, _, _| V::LOWEST, add),
+        Interpolation::Previous => walk(points, rows, |_, (_, value), _| value, add),
+    }
+}
+
+/// Goes from point to point, and through the rows between two of them.
+fn walk<V: Column>(
+    points: &SeriesPoints,
+    rows: &[i64],
+    between: impl Fn(i64, (i64, V), (i64, V)) -> V,
+    mut add: impl FnMut(usize, V),
+) {
+    let (times, values) = (&*points.times, V::of(points));
+    let first_row = times
+        .first()
+        .map(|first| rows.partition_point(|row| row < first));
+    let mut row = first_row.unwrap_or(rows.len());
+    let Some(time) = rows.get(row) else {
+        return;
+    };
+    let mut at = times.partition_point(|t| t <= time) - 1;
+    while let Some(time) = rows.get(row) {
+        let from = (times[at], values[at]);
+        if *time == from.0 {
+            add(row, from.1);
+            row += 1;
         }
-        let at = next - 1;
-        let value = if times[at] == *time {
-            values[at]
-        } else {
-            match between {
-                Interpolation::Linear => {
-                    V::linear(*time, (times[at], values[at]), (times[next], values[next]))
-                }
-                Interpolation::Zero => V::ZERO,
-                Interpolation::Max => V::HIGHEST,
-                Interpolation::Min => V::LOWEST,
-                Interpolation::Previous => values[at],
-            }
+        at += 1;
+        let (Some(next), Some(value)) = (times.get(at), values.get(at)) else {
+            return;
         };
-        add(row, value);
-        row += 1;
+        while let Some(time) = rows.get(row).filter(|time| *time < next) {
+            add(row, between(*time, from, (*next, *value)));
+            row += 1;
+        }
     }
 }
