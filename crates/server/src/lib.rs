@@ -30,8 +30,8 @@ mod write;
 pub use clock::{CLOCK_VARIABLE, process_clock};
 pub use config::{
     Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
-    LogOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions,
-    ServerOptions, Setting, Source, read_policy_file,
+    LogOptions, OpenTsdbOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS,
+    SETTINGS, ScrapeOptions, ServerOptions, Setting, Source, read_policy_file,
 };
 pub use icecore_access::Role;
 pub use listener::{ConnectionHandler, LineConnection, LineProtocol};
