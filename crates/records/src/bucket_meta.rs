@@ -22,7 +22,8 @@ const HAS_HISTOGRAMS: u8 = 1;
 const HAS_START_TIMESTAMPS: u8 = 2;
 const IS_LEAN: u8 = 4;
 const SOURCES_GONE: u8 = 8;
-const FLAGS: u8 = HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN | SOURCES_GONE;
+const IS_OVERLAY: u8 = 16;
+const FLAGS: u8 = HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN | SOURCES_GONE | IS_OVERLAY;
 
 /// What has been done to a bucket's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -63,6 +64,9 @@ pub struct BucketMeta {
     pub has_start_timestamps: bool,
     pub min_timestamp_ms: i64,
     pub max_timestamp_ms: i64,
+    /// An overlay: raw samples that came after those of their time had gone. They wait to be merged
+    /// into its windows.
+    pub is_overlay: bool,
     /// All 0 for raw samples.
     pub rollup: RollupMeta,
 }
@@ -98,6 +102,9 @@ impl BucketMeta {
         }
         if !is_rolled_up && self.rollup != RollupMeta::default() {
             return Some("windows of raw samples");
+        }
+        if is_rolled_up && self.is_overlay {
+            return Some("an overlay of windows");
         }
         let is_coarser = Some(self.rollup.source) < self.resolution();
         (is_rolled_up && !is_coarser).then_some("windows of what is not finer")
@@ -151,6 +158,7 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
         exemplars: reader.varint()?,
         min_timestamp_ms: reader.zigzag()?,
         max_timestamp_ms: reader.zigzag()?,
+        is_overlay: flags & IS_OVERLAY != 0,
         rollup: RollupMeta {
             is_lean: flags & IS_LEAN != 0,
             sources_gone: flags & SOURCES_GONE != 0,
@@ -176,6 +184,7 @@ fn flags(meta: &BucketMeta) -> u8 {
         | bit(meta.has_start_timestamps, HAS_START_TIMESTAMPS)
         | bit(meta.rollup.is_lean, IS_LEAN)
         | bit(meta.rollup.sources_gone, SOURCES_GONE)
+        | bit(meta.is_overlay, IS_OVERLAY)
 }
 
 fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {

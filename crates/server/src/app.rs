@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use icecore_access::Access;
-use icecore_model::retention::{LateData, RetentionPolicy};
+use icecore_model::retention::RetentionPolicy;
 use icecore_opentsdb::Tsd;
 use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::config::Config;
 use crate::metrics::HttpMetrics;
@@ -86,9 +86,6 @@ impl App {
         match policy {
             Some(policy) => info!(%policy, "retention policy in effect"),
             None => info!("no retention policy: nothing is rolled up or deleted"),
-        }
-        if policy.is_some_and(|policy| policy.late_data() == LateData::Merge) {
-            warn!("late_data: merge does not hold yet: late samples of rolled-up time are refused");
         }
         if let Ok(database) = self.database() {
             database.set_retention(policy.cloned());

@@ -150,12 +150,13 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
     raw(
         out,
         &format!(
-            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"mended\":{},\"rolledUp\":{},\"culled\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
+            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"mended\":{},\"rolledUp\":{},\"merged\":{},\"culled\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
             report.coarsened,
             report.retired,
             report.folded,
             report.mended,
             report.rolled_up,
+            report.merged,
             report.culled,
             report.bytes_read,
             report.bytes_written,

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::ingest::journal::drain_epochs;
 use crate::maintenance::RetentionSnapshot;
-use crate::maintenance::build::{coarsen_until, mend_until, roll_up_until};
+use crate::maintenance::build::{coarsen_until, mend_until, merge_late_until, roll_up_until};
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
@@ -66,6 +66,14 @@ pub trait Hooks {
         &self,
         writes_max: Option<u64>,
     ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// Merges the overlays that could be merged, the first of them, without waiting for delays.
+    /// With `writes_max` the job is interrupted before it writes once more. Returns how many series
+    /// had something.
+    fn merge_late_now(&self, writes_max: Option<u64>) -> impl Future<Output = Result<u64>> + Send;
+
+    /// The listed buckets of late samples that wait to be merged into windows.
+    fn overlays(&self) -> Vec<Bucket>;
 
     /// The listed buckets of windows.
     fn rolled(&self) -> Vec<Bucket>;
@@ -178,6 +186,18 @@ impl Hooks for Database {
         let plan = plan.ok_or_else(|| Error::Invalid("nothing is to be rolled up".into()))?;
         let watch = Watch::unpaced(&self.maintenance);
         roll_up_until(&self.maintenance, &plan, &watch, writes_max).await
+    }
+
+    async fn merge_late_now(&self, writes_max: Option<u64>) -> Result<u64> {
+        let planned = RetentionSnapshot::of(&self.maintenance, BTreeSet::new(), true);
+        let plan = planned.and_then(|planned| planned.merges().into_iter().next());
+        let plan = plan.ok_or_else(|| Error::Invalid("nothing is to be merged".into()))?;
+        let watch = Watch::unpaced(&self.maintenance);
+        merge_late_until(&self.maintenance, &plan, &watch, writes_max).await
+    }
+
+    fn overlays(&self) -> Vec<Bucket> {
+        self.buckets.levels().overlays().iter().copied().collect()
     }
 
     fn rolled(&self) -> Vec<Bucket> {

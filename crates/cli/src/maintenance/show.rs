@@ -220,6 +220,7 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
     }
     for (key, done) in [
         ("rolledUp", "Rolled up into"),
+        ("merged", "Late samples merged into windows"),
         ("culled", "Deleted because of their age"),
     ] {
         if count(key) > 0 {

@@ -165,6 +165,7 @@ mod tests {
         let samples = (0..400).map(|i| (i * 60_000, (i % 7) as f64));
         let mut windows = roll_up(Resolution::HOUR, samples);
         let mut columns = WindowColumns::from_windows(&windows, WindowFields::ALL);
+        assert_eq!(columns.windows(), windows);
         let keep = |start_ms: i64| start_ms % (2 * HOUR_MS) == 0;
         columns.retain(keep);
         windows.retain(|window| keep(window.start_ms));

@@ -176,6 +176,19 @@ impl WindowColumns {
             + self.ends_stale.capacity()
     }
 
+    /// The windows, of which the counts must be there; [`Self::interior`] says what becomes of
+    /// columns that are not.
+    pub fn windows(&self) -> Vec<Window> {
+        let window = |i: usize| Window {
+            start_ms: self.starts[i],
+            edge: self.edges[i],
+            interior: self.interior(i),
+            ends_stale: self.ends_stale[i],
+            has_late: false,
+        };
+        (0..self.len()).map(window).collect()
+    }
+
     /// The samples that are left, in time order; needs counts, first and last samples.
     pub fn samples(&self) -> impl Iterator<Item = (i64, f64)> {
         let has_ends = self

@@ -302,6 +302,14 @@ fn to_float(histogram: Option<&Arc<Histogram>>) -> FloatHistogram {
     histogram.map_or_else(FloatHistogram::default, |of| FloatHistogram::from_model(of))
 }
 
+/// The sum of two; `None` if one has exponential and the other custom buckets.
+pub(super) fn added(a: &Histogram, b: &Histogram) -> Option<Histogram> {
+    let mut total = Total::Nothing;
+    total.add(&FloatHistogram::from_model(a));
+    total.add(&FloatHistogram::from_model(b));
+    total.finish().map(Arc::unwrap_or_clone)
+}
+
 /// A sum of histograms.
 #[derive(Debug)]
 enum Total {

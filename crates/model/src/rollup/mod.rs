@@ -18,6 +18,7 @@ mod append;
 mod columns;
 mod ends;
 mod histogram;
+mod late;
 mod resolution;
 mod window;
 
@@ -28,5 +29,6 @@ pub use histogram::{
     HistogramAggregate, HistogramEdge, HistogramWindow, roll_up_histogram_windows,
     roll_up_histograms,
 };
+pub use late::SeriesWindows;
 pub use resolution::{Resolution, RollupChoice};
 pub use window::{Edge, Window, WindowBuilder, roll_up, roll_up_windows};

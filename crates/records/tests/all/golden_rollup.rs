@@ -126,6 +126,14 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              00",
         ),
         (
+            "value BucketMeta, overlay",
+            bucket_meta::encode(&BucketMeta {
+                is_overlay: true,
+                ..bucket_meta()
+            }),
+            "01001300ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62",
+        ),
+        (
             "value RollupSeries histograms",
             rollup_histograms::encode(sixteen_hours(), Resolution::HOUR, &histogram_windows()),
             "0106030202018303ff03060404050527282828280000040c0a030001e0030001ae6d0001bea9\

@@ -102,7 +102,7 @@ proptest! {
         code in 0u8..=10,
         numbers in any::<(u32, u64, u64, u64)>(),
         rolled_up in any::<(u64, u64, bool, u8, bool)>(),
-        flags in any::<(bool, bool)>(),
+        flags in any::<(bool, bool, bool)>(),
         times in any::<(i64, i64)>(),
         runs in prop::collection::btree_set(any::<u32>(), 0..5),
         hours in prop::collection::btree_set(any::<u32>(), 0..5),
@@ -132,6 +132,7 @@ proptest! {
             has_start_timestamps: flags.1,
             min_timestamp_ms: times.0,
             max_timestamp_ms: times.1,
+            is_overlay: flags.2 && resolution.is_raw(),
         };
         prop_assert_eq!(bucket_meta::decode(&bucket_meta::encode(&meta)), Ok(meta));
     }

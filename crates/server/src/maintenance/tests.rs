@@ -93,6 +93,7 @@ fn json_has_every_field() {
         quarantined: Vec::new(),
         mended: 6,
         rolled_up: 7,
+        merged: 9,
         culled: 8,
         skipped: vec![skipped],
         bytes_read: 4,
@@ -100,6 +101,6 @@ fn json_has_every_field() {
         seconds: 0.25,
     };
     write_maintenance_report(&mut out, &report);
-    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"mended":6,"rolledUp":7,"culled":8,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[],"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}]}"#;
+    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"mended":6,"rolledUp":7,"merged":9,"culled":8,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[],"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}]}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

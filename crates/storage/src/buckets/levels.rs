@@ -13,8 +13,11 @@
 //! - Buckets of one level do not overlap; those of different levels hold the same time.
 //! - A bucket of windows can be made again from its sources until those are gone. Where sources are
 //!   gone their level is not whole: what might come there late is not all there was.
+//! - What comes there late nevertheless lies in overlays: raw buckets in the time of a bucket of
+//!   windows whose sources are gone, and of no other time. They are no part of the raw level.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use icecore_model::rollup::{Resolution, WindowFields};
 use icecore_model::{BucketSize, BucketStart};
@@ -91,6 +94,7 @@ impl RolledBucket {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
     raw: BTreeSet<Bucket>,
+    overlays: BTreeSet<Bucket>,
     /// No set is empty.
     rolled: BTreeMap<Resolution, BTreeSet<Bucket>>,
     facts: BTreeMap<Bucket, RolledBucket>,
@@ -114,6 +118,36 @@ impl Listed {
 
     pub(crate) fn raw(&self) -> &BTreeSet<Bucket> {
         &self.raw
+    }
+
+    /// Raw samples that wait to be merged into windows whose own samples are gone.
+    pub(crate) fn overlays(&self) -> &BTreeSet<Bucket> {
+        &self.overlays
+    }
+
+    /// The overlays that have something of a window.
+    pub(crate) fn overlays_in(&self, window: Bucket) -> Vec<Bucket> {
+        list::in_range(&self.overlays, window.start_ms(), window.end_ms() - 1)
+    }
+
+    /// The buckets of windows whose sources are gone, smallest first.
+    pub(crate) fn gone(&self) -> impl Iterator<Item = Bucket> {
+        let gone = self.facts.iter().filter(|(_, facts)| facts.sources_gone);
+        gone.map(|(bucket, _)| *bucket)
+    }
+
+    /// Time that takes no samples because its own are gone. Where late ones are merged it takes
+    /// some, except where a raw bucket of other time lies in it, too: they would get into that one.
+    pub(crate) fn closed_time(&self, merges: bool) -> Vec<Range<i64>> {
+        let gone = self.gone().map(|gone| gone.start_ms()..gone.end_ms());
+        if !merges {
+            return gone.collect();
+        }
+        let common = gone.flat_map(|gone| {
+            let raw = list::in_range(&self.raw, gone.start, gone.end - 1).into_iter();
+            raw.map(move |raw| gone.start.max(raw.start_ms())..gone.end.min(raw.end_ms()))
+        });
+        common.collect()
     }
 
     /// The rolled levels, finest first.
@@ -186,16 +220,27 @@ impl Listed {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = Bucket> {
         let rolled = self.facts.keys();
-        self.raw.iter().chain(rolled).copied()
+        let raw = self.raw.iter().chain(&self.overlays);
+        raw.chain(rolled).copied()
     }
 
     pub(crate) fn contains(&self, bucket: Bucket) -> bool {
-        self.raw.contains(&bucket) || self.facts.contains_key(&bucket)
+        self.holds_samples(bucket) || self.facts.contains_key(&bucket)
+    }
+
+    /// Whether a bucket holds samples as they came.
+    pub(crate) fn holds_samples(&self, bucket: Bucket) -> bool {
+        self.raw.contains(&bucket) || self.overlays.contains(&bucket)
     }
 
     /// A bucket of raw samples.
     pub(crate) fn insert(&mut self, bucket: Bucket) {
         self.raw.insert(bucket);
+    }
+
+    pub(crate) fn insert_overlay(&mut self, bucket: Bucket) {
+        self.raw.remove(&bucket);
+        self.overlays.insert(bucket);
     }
 
     pub(crate) fn insert_rolled(&mut self, bucket: Bucket, facts: RolledBucket) {
@@ -209,6 +254,7 @@ impl Listed {
 
     pub(crate) fn remove(&mut self, bucket: Bucket) {
         self.raw.remove(&bucket);
+        self.overlays.remove(&bucket);
         if self.facts.remove(&bucket).is_none() {
             return;
         }
@@ -221,10 +267,15 @@ impl Listed {
         }
     }
 
-    /// The same windows beside other raw buckets.
+    /// The same windows beside other raw buckets, some of which are known to be overlays.
     pub(crate) fn with_raw(&self, raw: BTreeSet<Bucket>) -> Self {
         let rolled = self.facts.clone();
-        Self::new(raw, rolled)
+        let overlays: Vec<Bucket> = raw.intersection(&self.overlays).copied().collect();
+        let mut listed = Self::new(raw, rolled);
+        for overlay in overlays {
+            listed.insert_overlay(overlay);
+        }
+        listed
     }
 
     /// The rolled buckets that hold an hour, finest level first.

@@ -22,6 +22,7 @@ pub(crate) mod ladder;
 pub(crate) mod lease;
 pub(crate) mod levels;
 pub(crate) mod list;
+pub(crate) mod ranges;
 mod recent;
 pub(crate) mod record_kind;
 pub(crate) mod strip;
@@ -31,6 +32,7 @@ pub(crate) mod united;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use icecore_model::BucketStart;
 use icecore_model::rollup::Resolution;
@@ -66,6 +68,8 @@ pub(crate) struct Buckets {
     /// No longer listed and not yet dropped.
     retired: RwLock<Retired>,
     leases: Arc<Leases>,
+    /// How often overlays have begun to be merged into windows.
+    merges: AtomicU64,
     /// What was deleted from buckets and still lies in them.
     tombstones: AllTombstones,
     recent: RecentWrites,
@@ -92,6 +96,7 @@ impl Buckets {
             kept_since: RwLock::default(),
             retired: RwLock::new(stored_retired(&view).await?),
             leases: Arc::default(),
+            merges: AtomicU64::new(0),
             tombstones: AllTombstones::load(&view).await?,
             recent: RecentWrites::default(),
         })
@@ -119,6 +124,17 @@ impl Buckets {
         self.retired.read()
     }
 
+    /// Changes when overlays begin to be merged into windows. A reader that has copied the head
+    /// before, and reads buckets afterwards, may see a sample in both, and begins again.
+    pub(crate) fn merges(&self) -> u64 {
+        self.merges.load(SeqCst)
+    }
+
+    /// Overlays are about to be merged, and the head has nothing that is in them.
+    pub(crate) fn begin_merge(&self) {
+        self.merges.fetch_add(1, SeqCst);
+    }
+
     pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
@@ -135,10 +151,15 @@ impl Buckets {
         &self.cache
     }
 
-    /// Leases the raw buckets that have something of a time range, of whatever sizes.
+    /// Leases the buckets of samples that have something of a time range, of whatever sizes.
     pub(crate) fn lease(&self, start_ms: i64, end_ms: i64) -> LeasedBuckets {
-        self.lease_chosen(|listed| (list::in_range(listed.raw(), start_ms, end_ms), ()))
-            .0
+        let choose = |listed: &Listed| {
+            let mut found = list::in_range(listed.raw(), start_ms, end_ms);
+            found.extend(list::in_range(listed.overlays(), start_ms, end_ms));
+            found.sort_by_key(|bucket| (bucket.start, bucket.size));
+            (found, ())
+        };
+        self.lease_chosen(choose).0
     }
 
     /// Leases the buckets that are chosen, of any levels.
@@ -154,9 +175,18 @@ impl Buckets {
     }
 
     /// A flush has listed a bucket, and made hours of others out of date.
-    pub(crate) fn insert(&self, bucket: Bucket, outdated: &[(Bucket, BTreeSet<BucketStart>)]) {
+    pub(crate) fn insert(
+        &self,
+        bucket: Bucket,
+        is_overlay: bool,
+        outdated: &[(Bucket, BTreeSet<BucketStart>)],
+    ) {
         let mut listed = self.listed.write();
-        listed.insert(bucket);
+        if is_overlay {
+            listed.insert_overlay(bucket);
+        } else {
+            listed.insert(bucket);
+        }
         for (rolled, hours) in outdated {
             set_dirty(&mut listed, *rolled, hours);
         }
@@ -324,7 +354,33 @@ async fn stored_levels(view: &View) -> Result<Listed> {
         };
         listed.insert_rolled(bucket, facts);
     }
+    for overlay in stored_overlays(view, &listed).await? {
+        listed.insert_overlay(overlay);
+    }
     Ok(listed)
+}
+
+/// The raw buckets that are overlays: their metas say so.
+async fn stored_overlays(view: &View, listed: &Listed) -> Result<Vec<Bucket>> {
+    let in_gone_time = listed.gone().flat_map(|gone| {
+        let (start_ms, last_ms) = (gone.start_ms(), gone.end_ms() - 1);
+        list::in_range(listed.raw(), start_ms, last_ms)
+    });
+    let found: BTreeSet<Bucket> = in_gone_time.collect();
+    let read = found
+        .into_iter()
+        .map(|bucket| async move { Ok((bucket, read_meta(view, bucket).await)) });
+    let mut overlays = Vec::new();
+    for (bucket, meta) in join_bounded(read.collect(), CONCURRENT_METAS).await? {
+        match meta {
+            Ok(meta) if meta.is_overlay => overlays.push(bucket),
+            Ok(_) => {}
+            // Whoever reads it says so; as one of many raw buckets it is kept.
+            Err(cause @ Error::Corrupt(_)) => warn!(%bucket, %cause, "cannot read a bucket's meta"),
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(overlays)
 }
 
 /// The list of buckets as the store has it, of all levels.

@@ -11,6 +11,7 @@ use icecore_records::Bucket;
 use parking_lot::Mutex;
 
 use super::ladder;
+use super::levels::Listed;
 
 #[derive(Default)]
 pub(crate) struct RecentWrites(Mutex<Recent>);
@@ -56,13 +57,15 @@ impl RecentWrites {
 
     /// What is known of the buckets that are listed, of writes only those behind `since_ms`; the
     /// rest is forgotten, so that it does not grow with all that was ever written.
-    pub(crate) fn of(&self, listed: &BTreeSet<Bucket>, since_ms: i64) -> Recent {
+    pub(crate) fn of(&self, listed: &Listed, since_ms: i64) -> Recent {
         let mut known = self.0.lock();
         known
             .written_ms
-            .retain(|bucket, at_ms| *at_ms > since_ms && listed.contains(bucket));
-        known.dirty.retain(|bucket| listed.contains(bucket));
-        known.samples.retain(|bucket, _| listed.contains(bucket));
+            .retain(|bucket, at_ms| *at_ms > since_ms && listed.holds_samples(*bucket));
+        known.dirty.retain(|bucket| listed.raw().contains(bucket));
+        known
+            .samples
+            .retain(|bucket, _| listed.holds_samples(*bucket));
         known.clone()
     }
 

@@ -343,6 +343,7 @@ impl Reading<'_> {
             format!("dirty hours {:?}", meta.dirty_hours),
             format!("has histograms {}", meta.has_histograms),
             format!("has start timestamps {}", meta.has_start_timestamps),
+            format!("overlay {}", meta.is_overlay),
         ]);
         Ok(())
     }

@@ -13,6 +13,7 @@
 //!   first.
 //! - A window that has not ended is left alone; asked for, the smaller windows in it that have
 //!   ended are not.
+//! - No target lies in time whose samples are gone, where late ones are kept apart.
 //! - Records stay narrow: where series have many samples, a window of more than 16 h is left alone.
 
 use std::cmp::Reverse;
@@ -27,6 +28,8 @@ use crate::buckets::list;
 /// What a plan is made from.
 pub(crate) struct PlanInput<'s> {
     pub(crate) buckets: &'s BTreeSet<Bucket>,
+    /// Buckets of windows whose sources are gone.
+    pub(crate) gone: &'s [Bucket],
     /// When buckets were last written to, as far as that is known.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
     /// Samples per series of coarse buckets, as far as that is known.
@@ -104,6 +107,7 @@ impl PlanInput<'_> {
             && self.is_narrow(target, sources)
             && self.is_quiet(target, sources)
             && !sources.windows(2).any(overlap)
+            && !self.gone.iter().any(|gone| gone.overlaps(target))
             && list::covering(self.buckets, target).is_none()
     }
 

@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     Mend,
     Coarsen,
     RollUp,
+    Merge,
     Outdated,
     Cull,
     Fold,
@@ -45,6 +46,7 @@ impl Kind {
             Self::Mend => "mend",
             Self::Coarsen => "coarsen",
             Self::RollUp => "roll_up",
+            Self::Merge => "merge_late",
             Self::Outdated => "retire_outdated",
             Self::Cull => "cull",
             Self::Fold => "fold",
@@ -98,6 +100,7 @@ impl SkippedJobs {
         self.0.lock().retain(|(kind, bucket), _| match kind {
             Kind::Coarsen => list::covering(listed.raw(), *bucket).is_none(),
             Kind::RollUp => !listed.contains(*bucket),
+            Kind::Merge => !listed.overlays_in(*bucket).is_empty(),
             Kind::Mend | Kind::Outdated | Kind::Cull | Kind::Fold | Kind::Clean => {
                 listed.contains(*bucket)
             }

@@ -22,6 +22,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let prospect = PlanSnapshot::of(maintenance, frozen, false);
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let roll_ups = retention.as_ref().map_or_else(Vec::new, |r| r.roll_ups());
+    let merges = retention.as_ref().map_or(0, |r| r.merges().len());
     let mut kept_back = retention.map_or_else(Vec::new, |r| r.culls().1);
     let kept_back_count = kept_back.len();
     kept_back.truncate(KEPT_BACK_SHOWN);
@@ -44,7 +45,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         enabled: maintenance.context.options.maintenance.enabled,
         paused: maintenance.jobs.paused(),
         running: maintenance.jobs.running(),
-        waiting: waiting.len() + roll_ups.len(),
+        waiting: waiting.len() + roll_ups.len() + merges,
         lag_seconds,
         buckets: sizes
             .into_iter()
@@ -222,6 +223,8 @@ pub struct MaintenanceReport {
     pub mended: usize,
     /// Buckets of windows built.
     pub rolled_up: usize,
+    /// Buckets of late samples that were merged into windows.
+    pub merged: usize,
     /// Buckets that were older than the policy keeps them.
     pub culled: usize,
     /// What failed and was left as it is.

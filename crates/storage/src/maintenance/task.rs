@@ -22,11 +22,13 @@ use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, roll_up, stored_job};
+use super::build::{
+    clean_bucket, coarsen, fold, load_dirty, mend, merge_late, roll_up, stored_job,
+};
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
-use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan};
+use super::retention::{CullPlan, MergePlan, RetentionSnapshot, RollUpPlan};
 use super::retention::{cull, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
@@ -69,6 +71,8 @@ enum Job {
     Mend(Overlap),
     Coarsen(CoarsenPlan),
     RollUp(RollUpPlan),
+    /// Late samples, to be merged into windows.
+    Merge(MergePlan),
     /// Windows that are out of date, to be made again.
     Outdated(Bucket),
     Cull(CullPlan),
@@ -97,6 +101,7 @@ impl Job {
             Self::Mend(_) => Kind::Mend,
             Self::Coarsen(_) => Kind::Coarsen,
             Self::RollUp(_) => Kind::RollUp,
+            Self::Merge(_) => Kind::Merge,
             Self::Outdated(_) => Kind::Outdated,
             Self::Cull(_) => Kind::Cull,
             Self::Fold(_) => Kind::Fold,
@@ -110,6 +115,7 @@ impl Job {
             Self::Mend(Overlap { inside, .. }) => *inside,
             Self::Coarsen(piece) => piece.target,
             Self::RollUp(plan) => plan.target,
+            Self::Merge(plan) => plan.around,
             Self::Cull(plan) => plan.buckets[0],
             Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
@@ -254,8 +260,16 @@ async fn next_of_retention(
     let Some(snapshot) = snapshot else {
         return Ok(None);
     };
-    let plan = move || (snapshot.outdated(), snapshot.roll_ups(), snapshot.culls().0);
-    let (outdated, mut roll_ups, culls) = maintenance.context.job_pool.run(plan).await?;
+    let plan = move || {
+        let made = (snapshot.outdated(), snapshot.roll_ups());
+        (snapshot.merges(), made, snapshot.culls().0)
+    };
+    let planned = maintenance.context.job_pool.run(plan).await?;
+    let (merges, (outdated, mut roll_ups), culls) = planned;
+    let may_merge = |plan: &MergePlan| may_run(Kind::Merge, plan.around);
+    if let Some(plan) = merges.into_iter().find(may_merge) {
+        return Ok(Some(Job::Merge(plan)));
+    }
     let may_retire = |bucket: &Bucket| may_run(Kind::Outdated, *bucket);
     if let Some(bucket) = outdated.into_iter().find(may_retire) {
         return Ok(Some(Job::Outdated(bucket)));
@@ -290,6 +304,10 @@ async fn run_job(
         Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
         Job::Coarsen(piece) => build(maintenance, piece, watch).await,
         Job::RollUp(plan) => roll_up_bucket(maintenance, plan, watch).await,
+        Job::Merge(plan) => {
+            let _shown = RunningGuard::new(maintenance, kind, bucket, plan.overlays.len());
+            merge_late(maintenance, plan, watch).await.map(drop)
+        }
         Job::Outdated(bucket) => {
             let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
             retire_outdated(maintenance, *bucket, everything, watch).await
@@ -394,6 +412,7 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         folded = report.folded,
         mended = report.mended,
         rolled_up = report.rolled_up,
+        merged = report.merged,
         culled = report.culled,
         skipped = report.skipped.len(),
         bytes_read = report.bytes_read,
@@ -471,6 +490,7 @@ async fn next_piece(
 /// What a plan is made from, copied.
 pub(super) struct PlanSnapshot {
     buckets: BTreeSet<Bucket>,
+    gone: Vec<Bucket>,
     known: Recent,
     busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
@@ -495,13 +515,14 @@ impl PlanSnapshot {
             }
             busy_hours.extend(maintenance.ingest.head().open_hours());
         }
-        let listed = maintenance.buckets.listed();
+        let listed = maintenance.buckets.levels();
         let known = maintenance
             .buckets
             .recent()
             .of(&listed, now_ms.saturating_sub(delay_ms));
         Some(Self {
-            buckets: listed.clone(),
+            buckets: listed.raw().clone(),
+            gone: listed.gone().collect(),
             known,
             busy_hours,
             now_ms,
@@ -514,6 +535,7 @@ impl PlanSnapshot {
     pub(super) fn pieces(&self) -> Vec<CoarsenPlan> {
         plan::waiting(&PlanInput {
             buckets: &self.buckets,
+            gone: &self.gone,
             written_ms: &self.known.written_ms,
             samples: &self.known.samples,
             busy_hours: &self.busy_hours,
@@ -534,7 +556,7 @@ fn to_fold(maintenance: &Maintenance, everything: bool) -> BTreeSet<Bucket> {
     } = maintenance
         .buckets
         .recent()
-        .of(&maintenance.buckets.listed(), quiet_since_ms);
+        .of(&maintenance.buckets.levels(), quiet_since_ms);
     let due = dirty.into_iter().filter(|bucket| {
         let quiet = !written_ms.contains_key(bucket);
         everything || (quiet && bucket.size >= ladder::lasting())
@@ -647,6 +669,7 @@ impl MaintenanceReport {
                 self.retired += piece.sources.len();
             }
             Job::RollUp(_) => self.rolled_up += 1,
+            Job::Merge(plan) => self.merged += plan.overlays.len(),
             Job::Cull(plan) => self.culled += plan.buckets.len(),
             Job::Outdated(_) => {}
             Job::Fold(_) => self.folded += 1,

@@ -4,6 +4,7 @@
 //! Holds always:
 //! - Everything is a sample as it was written, except for the time of markers inside of windows.
 //! - Nothing lies outside of the range of the selection.
+//! - Of one time there is one sample: that which came late, if there is one.
 
 use std::sync::Arc;
 
@@ -29,10 +30,25 @@ pub(super) fn splice(
     let is_within = |time: i64| (start_ms..=end_ms).contains(&time);
     floats.retain(|(time, _)| is_within(*time));
     histograms.retain(|sample| is_within(sample.timestamp_ms));
+    // What came late counts, whichever kind it is of.
+    let late_floats = &series.floats.timestamps;
+    histograms.retain(|sample| late_floats.binary_search(&sample.timestamp_ms).is_err());
+    let late_histograms = &series.histograms;
+    floats.retain(|(time_ms, _)| {
+        let found = late_histograms.binary_search_by_key(time_ms, |s| s.timestamp_ms);
+        found.is_err()
+    });
     if !floats.is_empty() {
         let raw = series.floats.timestamps.iter().copied();
         floats.extend(raw.zip(series.floats.values.iter().copied()));
         floats.sort_by_key(|sample| sample.0);
+        floats.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            if is_same {
+                *earlier = *later;
+            }
+            is_same
+        });
         series.floats = FloatColumns {
             timestamps: floats.iter().map(|sample| sample.0).collect(),
             values: floats.into_iter().map(|sample| sample.1).collect(),
@@ -41,6 +57,13 @@ pub(super) fn splice(
     if !histograms.is_empty() {
         histograms.append(&mut series.histograms);
         histograms.sort_by_key(|sample| sample.timestamp_ms);
+        histograms.dedup_by(|later, earlier| {
+            let is_same = later.timestamp_ms == earlier.timestamp_ms;
+            if is_same {
+                std::mem::swap(later, earlier);
+            }
+            is_same
+        });
         series.histograms = histograms;
     }
 }

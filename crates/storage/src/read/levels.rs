@@ -11,8 +11,11 @@
 //! - Borders lie on the borders of hours, or of the widest windows where those are wider: no window
 //!   crosses them.
 //! - The choice depends on the selection and the list of buckets, not on any sample.
+//! - Where samples are gone, raw ones came late: they are merged into the windows of the level that
+//!   is read, and never stand for themselves.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use icecore_model::rollup::{Resolution, RollupChoice, Segment, WindowFields};
 use icecore_model::{BucketStart, HOUR_MS, Levels, MINUTE_MS};
@@ -21,6 +24,7 @@ use icecore_records::Bucket;
 use crate::buckets::kept_since::KeptSince;
 use crate::buckets::levels::{Listed, RolledBucket};
 use crate::buckets::list;
+use crate::buckets::ranges::joined;
 
 /// What is read of which buckets.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +32,16 @@ pub(crate) struct LevelPlan {
     pub(crate) levels: Levels,
     /// Oldest first, of one start the smallest first; raw and rolled ones.
     pub(crate) buckets: Vec<Bucket>,
+    pub(crate) late: LateTime,
+}
+
+/// Where raw samples are none of the raw level; ranges are in order and do not overlap.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LateTime {
+    /// Where samples are gone.
+    pub(crate) gone: Vec<Range<i64>>,
+    /// The part of it where those that came late are merged into the windows that are read.
+    pub(crate) merged: Vec<Range<i64>>,
 }
 
 /// Plans the reading of a range, both ends included. `head` are the hours that the head has
@@ -45,8 +59,8 @@ pub(crate) fn plan(
     let raw = list::in_range(listed.raw(), start_ms, end_ms);
     if listed.rolled().is_empty() {
         return LevelPlan {
-            levels: Levels::default(),
             buckets: raw,
+            ..LevelPlan::default()
         };
     }
     let widest = listed
@@ -76,13 +90,28 @@ pub(crate) fn plan(
         }
     }
     let mut buckets: BTreeSet<(BucketStart, Bucket)> = BTreeSet::new();
+    let mut merged = Vec::new();
     for segment in &segments {
         let last_ms = segment.end_ms - 1;
         let of_level = match listed.rolled().get(&segment.resolution) {
             Some(rolled) => list::in_range(rolled, segment.start_ms, last_ms),
             None => list::in_range(listed.raw(), segment.start_ms, last_ms),
         };
+        for bucket in &of_level {
+            let facts = listed.facts(*bucket).filter(|facts| facts.sources_gone);
+            merged.extend(facts.map(|_| {
+                segment.start_ms.max(bucket.start_ms())..segment.end_ms.min(bucket.end_ms())
+            }));
+        }
         buckets.extend(of_level.into_iter().map(|bucket| (bucket.start, bucket)));
+    }
+    let late = LateTime {
+        gone: joined(gone_in(listed, start_ms, end_ms)),
+        merged: joined(merged),
+    };
+    for range in &late.merged {
+        let overlays = list::in_range(listed.overlays(), range.start, range.end - 1);
+        buckets.extend(overlays.into_iter().map(|bucket| (bucket.start, bucket)));
     }
     let excluded = cover.excluded;
     if segments.iter().all(|segment| segment.resolution.is_raw()) {
@@ -91,7 +120,17 @@ pub(crate) fn plan(
     LevelPlan {
         levels: Levels { segments, excluded },
         buckets: buckets.into_iter().map(|(_, bucket)| bucket).collect(),
+        late,
     }
+}
+
+/// The time of a range whose samples are gone.
+fn gone_in(listed: &Listed, start_ms: i64, end_ms: i64) -> Vec<Range<i64>> {
+    let gone = listed
+        .gone()
+        .map(|bucket| bucket.start_ms()..bucket.end_ms());
+    gone.filter(|gone| gone.start <= end_ms && gone.end > start_ms)
+        .collect()
 }
 
 struct Cover<'c> {

@@ -22,6 +22,7 @@ mod columns;
 mod exemplars;
 mod gather;
 mod labels;
+mod late;
 mod left_samples;
 pub(crate) mod levels;
 mod postings;
@@ -55,7 +56,7 @@ use crate::buckets::kept_since::KeptClasses;
 use crate::buckets::{Buckets, LeasedBuckets};
 use crate::context::Context;
 use crate::ingest::head::Head;
-use levels::LevelPlan;
+use levels::{LateTime, LevelPlan};
 
 /// Reads head and buckets. Without a head, as in a process that does not write, the buckets alone.
 pub(crate) struct Reader {
@@ -75,6 +76,15 @@ pub(crate) struct LeasedLevels {
 pub(crate) struct ClassLevels {
     kept_since: Arc<KeptClasses>,
     of: Vec<Arc<Levels>>,
+    late: Vec<LateTime>,
+}
+
+/// How a series is read.
+struct SeriesLevels<'c> {
+    levels: &'c Arc<Levels>,
+    /// Nothing older is kept of it.
+    since_ms: i64,
+    late: &'c LateTime,
 }
 
 impl ClassLevels {
@@ -82,16 +92,20 @@ impl ClassLevels {
         &self.of
     }
 
-    /// The levels of a series, and since when it is kept.
-    fn of(&self, labels: &Labels) -> (&Arc<Levels>, i64) {
+    fn of(&self, labels: &Labels) -> SeriesLevels<'_> {
         let class = self.kept_since.class_of(labels);
-        (&self.of[class], self.kept_since.all()[class].all_ms)
+        SeriesLevels {
+            levels: &self.of[class],
+            since_ms: self.kept_since.all()[class].all_ms,
+            late: &self.late[class],
+        }
     }
 
     /// Whether series are answered by raw samples alone, all that there are.
     fn are_raw(&self, start_ms: i64) -> bool {
         let mut classes = self.kept_since.all().iter();
         self.of.iter().all(|levels| levels.segments.is_empty())
+            && self.late.iter().all(|late| late.gone.is_empty())
             && classes.all(|class| class.all_ms <= start_ms)
     }
 }
@@ -129,7 +143,7 @@ impl Reader {
         wanted: (&RollupChoice, WindowFields),
     ) -> LeasedLevels {
         let kept_since = self.buckets.kept_since();
-        let (leased, of) = self.buckets.lease_chosen(|listed| {
+        let (leased, plans) = self.buckets.lease_chosen(|listed| {
             let plans = kept_since.all().iter().map(|class| {
                 let range_ms = (range_ms.0.max(class.all_ms), range_ms.1);
                 levels::plan(listed, class, head_hours, range_ms, wanted)
@@ -138,13 +152,16 @@ impl Reader {
             let buckets = plans.iter().flat_map(|plan| &plan.buckets);
             let buckets: BTreeSet<(BucketStart, Bucket)> =
                 buckets.map(|bucket| (bucket.start, *bucket)).collect();
-            let of = plans
-                .into_iter()
-                .map(|plan| Arc::new(plan.levels))
-                .collect();
-            (buckets.into_iter().map(|(_, bucket)| bucket).collect(), of)
+            let buckets = buckets.into_iter().map(|(_, bucket)| bucket);
+            (buckets.collect(), plans)
         });
-        let levels = ClassLevels { kept_since, of };
+        let plans = plans.into_iter();
+        let (of, late) = plans.map(|plan| (Arc::new(plan.levels), plan.late)).unzip();
+        let levels = ClassLevels {
+            kept_since,
+            of,
+            late,
+        };
         LeasedLevels { leased, levels }
     }
 

@@ -130,28 +130,22 @@ pub(crate) async fn resolve_series(
     range_ms: (i64, i64),
     hints: &SelectHints,
 ) -> Result<Resolution> {
-    let (wanted, labels_only) = (matchers.to_vec(), hints.labels_only);
-    let (head, cache) = (reader.head.clone(), Arc::clone(reader.buckets.cache()));
-    let memory = hints.memory.clone();
-    let head_hours = reader.head_hours();
     let (choice, fields) = match hints.rolled {
         RolledTime::Samples => (RollupChoice::default(), WindowFields::NONE),
         RolledTime::Windows(choice, fields) => (choice, fields),
     };
-    let select = move || {
-        let found = head.map(|head| head.select(&wanted, range_ms, labels_only, &cache));
-        let found = found.unwrap_or_default();
-        let held = reserve(&memory, found.heap_bytes())?;
-        Ok::<_, Error>((found, held))
+    let (in_head, head_held, levels, views) = loop {
+        let merges = reader.buckets.merges();
+        let head_hours = reader.head_hours();
+        let (in_head, held) = select_in_head(reader, matchers, range_ms, hints).await?;
+        reader.context.pauses.pass("select.head").await;
+        let LeasedLevels { leased, levels } =
+            reader.lease(&head_hours, range_ms, (&choice, fields));
+        let views = views_of(reader, &leased)?;
+        if reader.buckets.merges() == merges {
+            break (in_head, held, levels, views);
+        }
     };
-    let in_memory = reader
-        .head
-        .as_ref()
-        .map_or(0, |head| head.series.load(Relaxed));
-    let is_small = in_memory <= SMALL_SERIES;
-    let (in_head, head_held) = reader.context.pool.run_small(is_small, select).await??;
-    let LeasedLevels { leased, levels } = reader.lease(&head_hours, range_ms, (&choice, fields));
-    let views = views_of(reader, &leased)?;
     let mut searches = Vec::with_capacity(views.len());
     for view in views {
         searches.push(match_bucket(reader, view, matchers, &hints.memory));
@@ -193,6 +187,30 @@ pub(crate) async fn resolve_series(
     }
     join_bounded(reads, CONCURRENT_BUCKETS).await?;
     reader.context.pool.run(move || found.unite()).await?
+}
+
+/// What the head has of a selection, and the memory that it takes.
+async fn select_in_head(
+    reader: &Arc<Reader>,
+    matchers: &[Matcher],
+    range_ms: (i64, i64),
+    hints: &SelectHints,
+) -> Result<(HeadSelection, Option<Reservation>)> {
+    let (wanted, labels_only) = (matchers.to_vec(), hints.labels_only);
+    let (head, cache) = (reader.head.clone(), Arc::clone(reader.buckets.cache()));
+    let memory = hints.memory.clone();
+    let select = move || {
+        let found = head.map(|head| head.select(&wanted, range_ms, labels_only, &cache));
+        let found = found.unwrap_or_default();
+        let held = reserve(&memory, found.heap_bytes())?;
+        Ok::<_, Error>((found, held))
+    };
+    let in_memory = reader
+        .head
+        .as_ref()
+        .map_or(0, |head| head.series.load(Relaxed));
+    let is_small = in_memory <= SMALL_SERIES;
+    reader.context.pool.run_small(is_small, select).await?
 }
 
 /// Buckets with what is known of them, all of one moment.

@@ -2,7 +2,7 @@
 //!
 //! Holds always:
 //! - Each part of the time comes from the level that the plan names: raw samples of rolled parts,
-//!   and windows of raw parts, are left out.
+//!   and windows of raw parts, are left out. Samples that came late are in the windows.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,6 +16,7 @@ use icecore_records::rollup_series::Decoder;
 use rayon::prelude::*;
 
 use super::chunks::by_bucket;
+use super::late::LateSamples;
 use super::left_samples;
 use super::resolve::{CONCURRENT_BUCKETS, Resolution, ResolvedSeries};
 use crate::error::Result;
@@ -32,9 +33,9 @@ struct WindowRecords {
 
 /// The windows of a series, one list for each rolled segment; no lists of histograms where there is
 /// none.
-struct SeriesWindows {
-    floats: Vec<WindowColumns>,
-    histograms: Vec<Vec<HistogramWindow>>,
+pub(super) struct LevelWindows {
+    pub(super) floats: Vec<WindowColumns>,
+    pub(super) histograms: Vec<Vec<HistogramWindow>>,
 }
 
 /// Completes the series of a batch, which have what raw buckets and the head have, from the first
@@ -56,11 +57,19 @@ pub(super) async fn complete(
         let of_batch = resolved.series[batch].par_iter().zip(series);
         of_batch
             .map_init(WindowAssembler::default, |assembler, (places, series)| {
-                let (levels, since_ms) = resolved.levels.of(&series.labels);
-                let (fields, stored) = (fields(rolled), (&*resolved, &*records));
-                let windows = assembler.windows_of(stored, levels, places, fields)?;
-                let series = since(series, since_ms);
-                Ok(with_windows(levels, series, windows, (rolled, range_ms)))
+                let of = resolved.levels.of(&series.labels);
+                let mut series = since(series, of.since_ms);
+                let late = LateSamples::take(&mut series, of.late);
+                let (wanted, stored) = (fields(rolled), (&*resolved, &*records));
+                let is_merged = !late.is_empty() && rolled != RolledTime::Samples;
+                // A window is merged with all that it has.
+                let read = if is_merged { WindowFields::ALL } else { wanted };
+                let mut windows = assembler.windows_of(stored, of.levels, places, read)?;
+                if is_merged {
+                    late.merge_into(of.levels.segments.iter(), &mut windows, wanted);
+                }
+                let time = (rolled, range_ms);
+                Ok(with_windows(of.levels, (series, late), windows, time))
             })
             .collect::<Result<_>>()
     };
@@ -133,7 +142,7 @@ impl WindowAssembler {
         levels: &Levels,
         series: &ResolvedSeries,
         fields: WindowFields,
-    ) -> Result<SeriesWindows> {
+    ) -> Result<LevelWindows> {
         let rolled = levels.segments.iter();
         let mut rolled = rolled
             .filter(|segment| !segment.resolution.is_raw())
@@ -187,17 +196,20 @@ impl WindowAssembler {
         if histograms.iter().all(Vec::is_empty) {
             histograms.clear();
         }
-        Ok(SeriesWindows { floats, histograms })
+        Ok(LevelWindows { floats, histograms })
     }
 }
 
 fn with_windows(
     levels: &Arc<Levels>,
-    mut series: SeriesSamples,
-    windows: SeriesWindows,
+    (mut series, late): (SeriesSamples, LateSamples),
+    windows: LevelWindows,
     (rolled, range_ms): (RolledTime, (i64, i64)),
 ) -> SeriesSamples {
     keep_raw(levels, &mut series);
+    if levels.segments.is_empty() {
+        return series;
+    }
     let rolled_samples = RolledSamples {
         levels: Arc::clone(levels),
         windows: windows.floats,
@@ -205,7 +217,10 @@ fn with_windows(
     };
     match rolled {
         RolledTime::Windows(..) => series.rolled = Some(rolled_samples),
-        RolledTime::Samples => left_samples::splice(&mut series, &rolled_samples, range_ms),
+        RolledTime::Samples => {
+            late.rejoin(&mut series);
+            left_samples::splice(&mut series, &rolled_samples, range_ms);
+        }
     }
     series
 }

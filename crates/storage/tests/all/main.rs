@@ -16,6 +16,7 @@ mod failing_store;
 mod faults;
 mod inspect;
 mod interleavings;
+mod late_data;
 mod limits;
 mod maintenance;
 mod model;

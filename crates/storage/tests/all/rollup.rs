@@ -63,7 +63,7 @@ pub(crate) fn records_of(process: &Process, bucket: Bucket) -> Vec<(Bytes, Bytes
 }
 
 /// A counter that is reset now and then, a gauge, and one that begins late.
-fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
+pub(crate) fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
     let times = (hours.start * 60..hours.end * 60).map(|minute| (minute, START + minute * 60_000));
     times
         .flat_map(|(minute, time)| {
@@ -75,14 +75,17 @@ fn samples(hours: std::ops::Range<i64>) -> Vec<(&'static str, i64, f64)> {
         .collect()
 }
 
-async fn write_all(db: &Database, samples: &[(&str, i64, f64)]) {
+pub(crate) async fn write_all(db: &Database, samples: &[(&str, i64, f64)]) {
     for part in samples.chunks(20_000) {
         write(db, part).await;
     }
     db.flush_buckets().await.unwrap();
 }
 
-fn of<'s>(samples: &'s [(&str, i64, f64)], series: &'s str) -> impl Iterator<Item = (i64, f64)> {
+pub(crate) fn of<'s>(
+    samples: &'s [(&str, i64, f64)],
+    series: &'s str,
+) -> impl Iterator<Item = (i64, f64)> {
     let of_series = samples.iter().filter(move |(name, ..)| *name == series);
     of_series.map(|(_, time, value)| (*time, *value))
 }
@@ -149,7 +152,10 @@ fn check_windows(selected: &[SeriesSamples], samples: &[(&str, i64, f64)]) {
     });
 }
 
-fn check_windows_of(selected: &[SeriesSamples], of: impl Fn(&str, Resolution) -> Vec<Window>) {
+pub(crate) fn check_windows_of(
+    selected: &[SeriesSamples],
+    of: impl Fn(&str, Resolution) -> Vec<Window>,
+) {
     assert!(!selected.is_empty());
     for series in selected {
         let name = series.labels.get("series").unwrap();

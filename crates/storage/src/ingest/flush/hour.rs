@@ -93,6 +93,7 @@ pub(super) async fn write_hours(
     // From the first write on. When a flush fails, the bucket stays as it is called here until one
     // succeeds: what the failed one has written is not known.
     ingest.buckets.cache().begin_change(bucket);
+    flush.meta.is_overlay = target.is_overlay;
     if target.is_columns() {
         flush.writer.delete_bucket(bucket).await?;
     }
@@ -135,7 +136,8 @@ pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: &[WrittenHours])
     failpoint::pass("flush.committed");
     for written in written {
         let bucket = written.target.bucket;
-        ingest.buckets.insert(bucket, &written.outdated);
+        let is_overlay = written.target.is_overlay;
+        ingest.buckets.insert(bucket, is_overlay, &written.outdated);
         let recent = ingest.buckets.recent();
         recent.note(bucket, now_ms, written.target.is_late());
         recent.note_samples(bucket, written.samples_per_series);
@@ -392,7 +394,8 @@ impl BucketFlush<'_> {
         let mut around: BTreeMap<Bucket, Vec<BucketStart>> = BTreeMap::new();
         {
             let levels = self.ingest.buckets.levels();
-            // What is all that is left is not out of date: ingest refuses samples of its time.
+            // What is all that is left is not out of date: samples of its time are refused, or an
+            // overlay that readers merge with it.
             let is_remade =
                 |bucket: &Bucket| levels.facts(*bucket).is_some_and(|f| !f.sources_gone);
             for hour in self.hours.iter() {

@@ -289,6 +289,7 @@ async fn portions(
     let placement = Placement {
         listed: &listed,
         taken: &taken,
+        levels: &ingest.buckets.levels(),
         now_ms,
     };
     Ok(placement.portions(hours))

@@ -16,6 +16,8 @@
 //!   be more than the store can carry. Where series have many samples it is a smaller one, because
 //!   records are read whole.
 //! - Hours with the same target are written together.
+//! - Time whose own samples are gone has buckets of its own, overlays: none lies in such time and
+//!   in other time, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +26,7 @@ use icecore_model::{BucketSize, BucketStart, HOUR_MS};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::{Bucket, HistogramEntry, coarse_samples, histogram_series};
 
+use crate::buckets::levels::Listed;
 use crate::buckets::{ladder, list};
 
 /// What an hour has, as far as that decides where it goes.
@@ -48,6 +51,8 @@ pub(super) struct Placement<'l> {
     pub(super) listed: &'l BTreeSet<Bucket>,
     /// Buckets that are not listed and must not be written to.
     pub(super) taken: &'l BTreeSet<Bucket>,
+    /// What is known of levels, which may be less than is listed.
+    pub(super) levels: &'l Listed,
     pub(super) now_ms: i64,
 }
 
@@ -74,21 +79,46 @@ impl Placement<'_> {
         hours: &BTreeMap<BucketStart, HourWeight>,
     ) -> Option<FlushTarget> {
         let hour = Bucket::hour(start);
+        let is_overlay = self.levels.gone().any(|gone| gone.overlaps(hour));
         if let Some(bucket) = list::largest_covering(self.listed, hour) {
-            return Some(FlushTarget {
+            // Among samples that windows were made of, late ones would be lost.
+            let others = if is_overlay {
+                self.levels.raw()
+            } else {
+                self.levels.overlays()
+            };
+            return (!others.contains(&bucket)).then_some(FlushTarget {
                 bucket,
                 listed: true,
+                is_overlay,
             });
         }
-        let is_free =
-            |bucket: &Bucket| !self.taken.contains(bucket) && self.is_empty_window(*bucket);
+        let is_free = |bucket: &Bucket| {
+            !self.taken.contains(bucket)
+                && self.is_empty_window(*bucket)
+                && self.is_one_kind(*bucket, is_overlay)
+        };
         let windows = windows_by_age(start, self.now_ms);
         let mut made = windows.filter(|window| is_free(window) && is_narrow(*window, hours));
-        let bucket = made.next().or_else(|| Some(hour).filter(is_free))?;
+        let made = made.next().or_else(|| Some(hour).filter(is_free));
+        // One that was merged a moment ago has its name for a while.
+        let others = || windows_around(start).find(|w| is_overlay && is_free(w));
+        let bucket = made.or_else(others)?;
         Some(FlushTarget {
             bucket,
             listed: false,
+            is_overlay,
         })
+    }
+
+    /// Whether all of a window is time whose own samples are gone, or none of it is.
+    fn is_one_kind(&self, window: Bucket, is_gone: bool) -> bool {
+        let mut gone = self.levels.gone().filter(|gone| gone.overlaps(window));
+        if is_gone {
+            gone.any(|gone| gone.size >= window.size)
+        } else {
+            gone.next().is_none()
+        }
     }
 
     fn is_empty_window(&self, window: Bucket) -> bool {
@@ -103,6 +133,15 @@ fn windows_by_age(hour: BucketStart, now_ms: i64) -> impl Iterator<Item = Bucket
         let start = size.bucket_of(hour.start_ms())?;
         let window = Bucket { size, start };
         (window.end_ms() <= now_ms.saturating_sub(closed_ms)).then_some(window)
+    })
+}
+
+/// The small windows around an hour.
+fn windows_around(hour: BucketStart) -> impl Iterator<Item = Bucket> {
+    let sizes = (2..=ladder::lasting().exponent()).filter_map(BucketSize::from_exponent);
+    sizes.filter_map(move |size| {
+        let start = size.bucket_of(hour.start_ms())?;
+        Some(Bucket { size, start })
     })
 }
 
@@ -134,6 +173,8 @@ pub(super) struct FlushTarget {
     pub(super) bucket: Bucket,
     /// Whether that bucket is listed: then records join what is there.
     pub(super) listed: bool,
+    /// Whether it holds what came after the samples of its time had gone.
+    pub(super) is_overlay: bool,
 }
 
 impl FlushTarget {

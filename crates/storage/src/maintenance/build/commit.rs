@@ -176,6 +176,7 @@ fn meta_of(job: &Job, roll_up: Option<RollUp>, source: Resolution) -> BucketMeta
         has_start_timestamps: counts.has_start_timestamps,
         min_timestamp_ms: first,
         max_timestamp_ms: last,
+        is_overlay: false,
         rollup: RollupMeta {
             windows: counts.windows,
             histogram_windows: counts.histogram_windows,

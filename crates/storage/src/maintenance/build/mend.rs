@@ -143,7 +143,7 @@ async fn refuse_unfinished(view: &View, source: &Source) -> Result<()> {
 }
 
 /// Which series of one bucket is which of the other. A run that is not in label order is cut.
-async fn map_series(
+pub(super) async fn map_series(
     maintenance: &Maintenance,
     watch: &Watch,
     sources: &mut [Source],

@@ -6,6 +6,7 @@
 //! coarsen     buckets of a window ─► one larger bucket      job record, resumed where it was cut
 //! roll up     samples, or finer windows ─► windows          the same, and the sources stay
 //! mend        a bucket inside another ─► the larger one     in place, under a hold
+//! merge late  overlays ─► windows whose sources are gone   in place, under a hold
 //! fold        late parts of records ─► their columns        in place, step by step
 //! clean       records ─► without what was deleted           in place, step by step
 //! ```
@@ -26,6 +27,7 @@ mod in_place;
 mod index;
 mod job;
 mod mend;
+mod merge_late;
 mod phases;
 mod roll_up;
 mod samples;
@@ -49,6 +51,9 @@ pub(crate) use job::stored_job;
 pub(crate) use mend::mend;
 #[cfg(feature = "testing")]
 pub(crate) use mend::mend_until;
+pub(crate) use merge_late::merge_late;
+#[cfg(feature = "testing")]
+pub(crate) use merge_late::merge_late_until;
 pub(crate) use roll_up::roll_up;
 #[cfg(feature = "testing")]
 pub(crate) use roll_up::roll_up_until;

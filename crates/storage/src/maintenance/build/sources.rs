@@ -144,6 +144,11 @@ pub(super) fn check_complete(
     if let Some(source) = sources.iter().find(|source| listed.is_dirty(**source)) {
         return Err(format!("{source}, a source of {target}, is out of date"));
     }
+    if let Some(overlay) = listed.overlays_in(target).first() {
+        return Err(format!(
+            "{overlay} is not merged into the sources of {target} yet"
+        ));
+    }
     let finer = listed.resolutions().filter(|finer| *finer < level);
     for bucket in finer.flat_map(|finer| listed.level_in(finer, target)) {
         if !is_covered(bucket, target, sources) {

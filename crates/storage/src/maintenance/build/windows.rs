@@ -10,8 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::{
-    HistogramWindow, Resolution, Window, WindowFields, last_histogram_positions, last_positions,
-    roll_up, roll_up_histogram_windows, roll_up_histograms, roll_up_windows, unite_ends,
+    HistogramWindow, Resolution, SeriesWindows, Window, WindowFields, last_histogram_positions,
+    last_positions, roll_up, roll_up_histogram_windows, roll_up_histograms, roll_up_windows,
+    unite_ends,
 };
 use icecore_model::{Labels, is_stale_nan};
 use icecore_records::maintenance_job::{JobKind, Rollup};
@@ -19,7 +20,7 @@ use icecore_records::{Bucket, SeriesId};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::batches::{Batch, SeriesRecords};
+use super::batches::{Batch, SeriesRecords, SourceRecord};
 use super::series::{EncodedSeries, unite};
 use crate::buckets::encode;
 use crate::buckets::record_kind::RecordKind;
@@ -75,11 +76,10 @@ impl SeriesFilter {
 
 /// The windows of a series, and how many samples went in.
 #[derive(Default)]
-struct SeriesWindows {
-    floats: Vec<Window>,
-    float_samples: u64,
-    histograms: Vec<HistogramWindow>,
-    histogram_samples: u64,
+pub(super) struct CountedWindows {
+    pub(super) windows: SeriesWindows,
+    pub(super) float_samples: u64,
+    pub(super) histogram_samples: u64,
 }
 
 impl RollUp {
@@ -123,19 +123,25 @@ impl RollUp {
         } else {
             self.of_samples(sources, columns, series)?
         };
-        let id = SeriesId(series.id);
+        self.encode_windows(SeriesId(series.id), &windows)
+    }
+
+    /// The records of windows, which stand for what went in.
+    pub(super) fn encode_windows(
+        &self,
+        id: SeriesId,
+        windows: &CountedWindows,
+    ) -> Result<EncodedSeries> {
         windows.check(id)?;
-        let SeriesWindows {
-            floats, histograms, ..
-        } = &windows;
+        let SeriesWindows { floats, histograms } = &windows.windows;
         let mut encoded = EncodedSeries {
-            id: series.id,
+            id: id.0,
             floats_read: windows.float_samples,
             floats: windows.float_samples,
             histograms: windows.histogram_samples,
             windows: floats.len() as u64,
             histogram_windows: histograms.len() as u64,
-            range_ms: self.range_ms(&windows),
+            range_ms: self.range_ms(&windows.windows),
             ..EncodedSeries::default()
         };
         let mut put = |kind: RecordKind, value: Bytes| {
@@ -162,12 +168,12 @@ impl RollUp {
     }
 
     /// The windows of samples in the time of the target.
-    fn of_samples(
+    pub(super) fn of_samples(
         &self,
         sources: &[Bucket],
         columns: &[SharedColumns],
         series: &SeriesRecords,
-    ) -> Result<SeriesWindows> {
+    ) -> Result<CountedWindows> {
         let mut united = unite(sources, columns, series)?;
         let within = |time: i64| self.target.contains(time);
         let times = &united.floats.timestamps;
@@ -182,42 +188,31 @@ impl RollUp {
             histograms.filter_map(|entry| Some((entry.timestamp_ms, entry.value.as_ref()?)));
         let histogram_times: Vec<i64> = histograms.clone().map(|(time, _)| time).collect();
         let fresh_histograms = histograms.clone().filter(|(_, of)| !of.is_stale()).count();
-        let mut windows = SeriesWindows {
+        let mut windows = CountedWindows {
             float_samples: samples.clone().filter(is_fresh).count() as u64,
-            floats: roll_up(self.resolution, samples),
             histogram_samples: fresh_histograms as u64,
-            histograms: roll_up_histograms(self.resolution, histograms),
+            windows: SeriesWindows {
+                floats: roll_up(self.resolution, samples),
+                histograms: roll_up_histograms(self.resolution, histograms),
+            },
         };
         windows.unite_ends(self.resolution, times, &histogram_times);
         Ok(windows)
     }
 
     /// The same of finer windows.
-    fn of_windows(&self, sources: &[Bucket], series: &SeriesRecords) -> Result<SeriesWindows> {
-        let mut finer = SeriesWindows::default();
-        for record in &series.records {
-            let (bucket, id, value) = (sources[record.source], record.id, &record.value);
-            match record.kind {
-                RecordKind::Windows => finer.floats.extend(stored::windows(bucket, id, value)?),
-                RecordKind::HistogramWindows => {
-                    let windows = stored::histogram_windows(bucket, id, value)?;
-                    if !windows.iter().all(is_whole) {
-                        let reason = format!("windows of series {id} in {bucket} lack histograms");
-                        return Err(Error::Corrupt(reason.into()));
-                    }
-                    finer.histograms.extend(windows);
-                }
-                _ => {}
-            }
-        }
+    fn of_windows(&self, sources: &[Bucket], series: &SeriesRecords) -> Result<CountedWindows> {
+        let mut finer = stored_windows(sources, &series.records)?;
         let within = |start_ms: i64| self.target.contains(start_ms);
         finer.floats.retain(|window| within(window.start_ms));
         finer.histograms.retain(|window| within(window.start_ms));
-        let mut windows = SeriesWindows {
+        let mut windows = CountedWindows {
             float_samples: finer.floats.iter().map(samples_in).sum(),
-            floats: roll_up_windows(self.resolution, &finer.floats),
             histogram_samples: finer.histograms.iter().map(HistogramWindow::samples).sum(),
-            histograms: roll_up_histogram_windows(self.resolution, &finer.histograms),
+            windows: SeriesWindows {
+                floats: roll_up_windows(self.resolution, &finer.floats),
+                histograms: roll_up_histogram_windows(self.resolution, &finer.histograms),
+            },
         };
         let float_positions = last_positions(&finer.floats);
         let histogram_positions = last_histogram_positions(&finer.histograms);
@@ -226,19 +221,44 @@ impl RollUp {
     }
 }
 
-impl SeriesWindows {
+/// The windows that records hold, one record after the other.
+pub(super) fn stored_windows(
+    sources: &[Bucket],
+    records: &[SourceRecord],
+) -> Result<SeriesWindows> {
+    let mut found = SeriesWindows::default();
+    for record in records {
+        let (bucket, id, value) = (sources[record.source], record.id, &record.value);
+        match record.kind {
+            RecordKind::Windows => found.floats.extend(stored::windows(bucket, id, value)?),
+            RecordKind::HistogramWindows => {
+                let windows = stored::histogram_windows(bucket, id, value)?;
+                if !windows.iter().all(is_whole) {
+                    let reason = format!("windows of series {id} in {bucket} lack histograms");
+                    return Err(Error::Corrupt(reason.into()));
+                }
+                found.histograms.extend(windows);
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+impl CountedWindows {
     fn unite_ends(&mut self, resolution: Resolution, floats: &[i64], histograms: &[i64]) {
         unite_ends(
             resolution,
-            (&mut self.floats, floats),
-            (&mut self.histograms, histograms),
+            (&mut self.windows.floats, floats),
+            (&mut self.windows.histograms, histograms),
         );
     }
 
     /// Fails where the windows do not stand for what went in.
     fn check(&self, id: SeriesId) -> Result<()> {
-        let floats: u64 = self.floats.iter().map(samples_in).sum();
-        let histograms = self.histograms.iter().map(HistogramWindow::samples).sum();
+        let SeriesWindows { floats, histograms } = &self.windows;
+        let floats: u64 = floats.iter().map(samples_in).sum();
+        let histograms = histograms.iter().map(HistogramWindow::samples).sum();
         for (kind, samples, counted) in [
             ("samples", self.float_samples, floats),
             ("histograms", self.histogram_samples, histograms),

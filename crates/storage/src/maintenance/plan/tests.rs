@@ -64,6 +64,7 @@ impl World {
 
     fn situation(&self) -> PlanInput<'_> {
         PlanInput {
+            gone: &[],
             buckets: &self.buckets,
             written_ms: &self.written_ms,
             samples: &self.samples,

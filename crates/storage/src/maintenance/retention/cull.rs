@@ -12,10 +12,10 @@
 //!   after it they are what is left.
 //! - Doing it twice changes nothing.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use icecore_model::BucketStart;
+use icecore_model::retention::LateData;
 use icecore_model::rollup::Resolution;
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::tombstones::Tombstones;
@@ -28,6 +28,7 @@ use super::RetentionSnapshot;
 use super::plan::{self, CullPlan};
 use crate::buckets::kept_since::KeptClasses;
 use crate::buckets::levels::RolledBucket;
+use crate::buckets::ranges::joined;
 use crate::buckets::{put_list, read_meta, stored_list};
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -187,29 +188,16 @@ pub(crate) fn tell_what_is_too_old(maintenance: &Maintenance) {
 fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
     let policy = maintenance.retention.policy();
     let kept_since = KeptClasses::new(policy.as_ref(), maintenance.retention.now_ms());
+    let merges = policy
+        .as_ref()
+        .is_some_and(|policy| policy.late_data() == LateData::Merge);
     let closed = {
         let listed = maintenance.buckets.levels();
-        let gone = listed.all_rolled().filter(|(_, facts)| facts.sources_gone);
-        let gone = gone
-            .map(|(bucket, _)| bucket)
-            .chain(closing.iter().copied());
-        let mut ranges: Vec<Range<i64>> = gone.map(|b| b.start_ms()..b.end_ms()).collect();
-        ranges.sort_unstable_by_key(|range| range.start);
-        joined(ranges.into_iter())
+        let mut ranges = listed.closed_time(merges);
+        ranges.extend(closing.iter().map(|b| b.start_ms()..b.end_ms()));
+        joined(ranges)
     };
     let floor = TimeFloor::new(kept_since.since_ms(), closed);
     maintenance.ingest.head().set_floor(floor);
     maintenance.buckets.set_kept_since(kept_since);
-}
-
-/// Ranges, by start, as few that do not overlap.
-fn joined(ranges: impl Iterator<Item = Range<i64>>) -> Vec<Range<i64>> {
-    let mut joined: Vec<Range<i64>> = Vec::new();
-    for range in ranges {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }

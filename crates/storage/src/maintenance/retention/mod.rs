@@ -4,6 +4,7 @@
 //! closed, quiet ─► roll up ─► coarser level ─ older than the finer one is kept ─► cull
 //!                     ▲                          late samples: out of date ─┐
 //!                     └──────────── dropped ◄─ retired ◄────────────────────┘
+//! late samples of culled time ─► overlay ─► merged into the windows that are left
 //! ```
 //!
 //! Elsewhere: how windows are built (`super::build`), what everybody knows of it
@@ -14,5 +15,5 @@ mod plan;
 mod snapshot;
 
 pub(crate) use cull::{cull, retire_outdated, tell_what_is_too_old};
-pub(crate) use plan::{CullPlan, KeptBack, RollUpPlan};
+pub(crate) use plan::{CullPlan, KeptBack, MergePlan, RollUpPlan, targets_of};
 pub(crate) use snapshot::RetentionSnapshot;

@@ -5,6 +5,7 @@
 //! finer level ─ closed, quiet ─► roll up ─► coarser level
 //! coarser level, out of date ──► retire ─► roll up again
 //! finer level, past retention and all of it rolled up ─► cull
+//! overlay, quiet ──────────────► merge ─► all windows whose sources are gone
 //! ```
 //!
 //! Holds always:
@@ -15,6 +16,7 @@
 //!   bucket was made of is all there, or all gone.
 //! - Nothing is culled whose coarser bucket is missing or out of date, or of whose unit the head
 //!   has something. Other units do not wait for it.
+//! - Overlays are merged before anything is made of the windows that they belong to, or culled.
 //! - A level that the policy no longer names is kept for as long as the finer ones, because time of
 //!   which those have nothing left may be in it alone.
 
@@ -68,6 +70,17 @@ pub(crate) struct RollUpPlan {
     pub(crate) resolution: Resolution,
     pub(crate) lean: bool,
     pub(crate) sources: Vec<Bucket>,
+}
+
+/// Overlays to be merged into windows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MergePlan {
+    /// The largest bucket of windows that holds all of them.
+    pub(crate) around: Bucket,
+    /// Never empty.
+    pub(crate) overlays: Vec<Bucket>,
+    /// All buckets of windows of their time that cannot be made again.
+    pub(crate) targets: Vec<Bucket>,
 }
 
 /// Buckets of a level to be retired.
@@ -124,6 +137,33 @@ pub(crate) fn outdated(input: &RetentionInput<'_>) -> Vec<Bucket> {
         at.is_some_and(|at| input.plan_of(at, *bucket).is_some())
     });
     ready.map(|(bucket, _)| bucket).collect()
+}
+
+/// Overlays that can be merged now, those of one bucket of windows together: the series of that one
+/// are looked through once.
+pub(crate) fn merges(input: &RetentionInput<'_>) -> Vec<MergePlan> {
+    let gone: Vec<Bucket> = input.listed.gone().collect();
+    let mut groups: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
+    for overlay in input.listed.overlays() {
+        let around = gone.iter().filter(|gone| gone.overlaps(*overlay));
+        let around = around.max_by_key(|gone| gone.size);
+        let is_ready = hours_in(input.busy_hours, *overlay).next().is_none();
+        if let Some(around) = around.filter(|_| is_ready && input.is_unwritten(*overlay)) {
+            groups.entry(*around).or_default().push(*overlay);
+        }
+    }
+    let plan = |(around, overlays): (Bucket, Vec<Bucket>)| MergePlan {
+        around,
+        targets: targets_of(&gone, &overlays),
+        overlays,
+    };
+    groups.into_iter().map(plan).collect()
+}
+
+/// The buckets of windows among these that have time of overlays.
+pub(crate) fn targets_of(gone: &[Bucket], overlays: &[Bucket]) -> Vec<Bucket> {
+    let has_some = |gone: &&Bucket| overlays.iter().any(|overlay| overlay.overlaps(**gone));
+    gone.iter().filter(has_some).copied().collect()
 }
 
 /// What each level can do without now, and what stands in the way of the rest.
@@ -225,6 +265,7 @@ impl RetentionInput<'_> {
             && self.is_closed(target)
             && sources.iter().all(|bucket| !self.listed.is_dirty(*bucket))
             && finer.into_iter().all(is_complete)
+            && self.listed.overlays_in(target).is_empty()
             && self.is_quiet(target);
         is_ready.then_some(RollUpPlan {
             target,
@@ -263,10 +304,15 @@ impl RetentionInput<'_> {
 
     /// Whether nothing was written to a window for a while.
     fn is_quiet(&self, window: Bucket) -> bool {
-        let quiet_since_ms = self.now_ms.saturating_sub(self.delay_ms);
         let raw = self.listed.level_in(Resolution::RAW, window);
-        let mut written = raw.iter().filter_map(|b| self.written_ms.get(b));
-        self.delay_ms == 0 || written.all(|at_ms| *at_ms <= quiet_since_ms)
+        raw.into_iter().all(|bucket| self.is_unwritten(bucket))
+    }
+
+    /// Whether nothing was written to a bucket for a while.
+    fn is_unwritten(&self, bucket: Bucket) -> bool {
+        let quiet_since_ms = self.now_ms.saturating_sub(self.delay_ms);
+        let written_ms = self.written_ms.get(&bucket);
+        self.delay_ms == 0 || written_ms.is_none_or(|at_ms| *at_ms <= quiet_since_ms)
     }
 
     /// Whether all that a level has in a window is in a coarser level.
@@ -370,6 +416,9 @@ impl RetentionInput<'_> {
     ) -> Option<&'static str> {
         if hours_in(self.busy_hours, unit).next().is_some() {
             return Some("samples of its time are not flushed yet");
+        }
+        if !self.listed.overlays_in(unit).is_empty() {
+            return Some("late samples of its time are not merged yet");
         }
         let mut stands_in = false;
         for at in self.needed_by(level) {

@@ -7,7 +7,7 @@ use icecore_model::retention::{ColumnSet, RetentionPolicy};
 use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
-use super::plan::{self, CullPlan, KeptBack, LevelRule, RetentionInput, RollUpPlan};
+use super::plan::{self, CullPlan, KeptBack, LevelRule, MergePlan, RetentionInput, RollUpPlan};
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
 use crate::maintenance::Maintenance;
@@ -46,7 +46,7 @@ impl RetentionSnapshot {
         let retired = maintenance.buckets.retired().clone();
         let listed = maintenance.buckets.levels().clone();
         let since_ms = now_ms.saturating_sub(delay_ms);
-        let recent = maintenance.buckets.recent().of(listed.raw(), since_ms);
+        let recent = maintenance.buckets.recent().of(&listed, since_ms);
         Some(Self {
             rules: rules(&policy, &listed),
             listed,
@@ -86,6 +86,15 @@ impl RetentionSnapshot {
     pub(crate) fn outdated(&self) -> Vec<Bucket> {
         if self.knows_writes {
             plan::outdated(&self.input())
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Overlays to be merged into windows.
+    pub(crate) fn merges(&self) -> Vec<MergePlan> {
+        if self.knows_writes {
+            plan::merges(&self.input())
         } else {
             Vec::new()
         }

@@ -1,7 +1,9 @@
 use icecore_model::MINUTE_MS;
+use icecore_model::rollup::Resolution;
 use proptest::prelude::*;
 
 use super::*;
+use crate::buckets::levels::RolledBucket;
 
 const DAY_MS: i64 = 24 * HOUR_MS;
 
@@ -36,6 +38,7 @@ fn place(
     let placement = Placement {
         listed,
         taken: &BTreeSet::new(),
+        levels: &Listed::default(),
         now_ms,
     };
     placement.portions(hours)
@@ -47,7 +50,11 @@ fn made(bucket: Bucket, hours: &[u32]) -> Portion {
 
 fn portion(bucket: Bucket, listed: bool, hours: &[u32]) -> Portion {
     Portion {
-        target: Some(FlushTarget { bucket, listed }),
+        target: Some(FlushTarget {
+            bucket,
+            listed,
+            is_overlay: false,
+        }),
         hours: hours.iter().copied().map(BucketStart).collect(),
     }
 }
@@ -118,6 +125,7 @@ fn what_is_retired_or_being_built_is_not_written_to() {
         let placement = Placement {
             listed: &BTreeSet::new(),
             taken: &taken.iter().copied().collect(),
+            levels: &Listed::default(),
             now_ms: NOW_MS,
         };
         let found = placement.portions(&hours([T0]));
@@ -131,6 +139,7 @@ fn late_hours_are_noted_once_and_in_order() {
     let target = |exponent, listed| FlushTarget {
         bucket: bucket(exponent, T0),
         listed,
+        is_overlay: false,
     };
     let late = [BucketStart(T0), BucketStart(T0 + 120)];
     target(1, true).note_late(&late[..1], &mut meta);
@@ -139,6 +148,60 @@ fn late_hours_are_noted_once_and_in_order() {
     target(5, true).note_late(&late[1..], &mut meta);
     target(5, true).note_late(&late, &mut meta);
     assert_eq!(meta.dirty_hours, [T0, T0 + 120]);
+}
+
+/// Windows whose sources are gone, of 5 minutes in 32 hours.
+fn gone() -> RolledBucket {
+    RolledBucket {
+        resolution: Resolution::FIVE_MINUTES,
+        source: Resolution::RAW,
+        sources_gone: true,
+        is_lean: true,
+        dirty: BTreeSet::new(),
+    }
+}
+
+#[test]
+fn late_samples_of_gone_time_are_kept_apart() {
+    let rolled = bucket(6, T0 + 32 * 60);
+    let levels = Listed::new([], [(rolled, gone())]);
+    let find = |levels: &Listed, listed: &BTreeSet<Bucket>, hour: u32| {
+        let placement = Placement {
+            listed,
+            taken: &BTreeSet::new(),
+            levels,
+            now_ms: NOW_MS,
+        };
+        let portions = placement.portions(&hours([T0 + hour * 60]));
+        portions[0].target.map(|t| (t.bucket, t.is_overlay))
+    };
+    // As large as fits in, and beside it.
+    let none = BTreeSet::new();
+    let late = bucket(5, T0 + 48 * 60);
+    assert_eq!(find(&levels, &none, 50), Some((late, true)));
+    assert_eq!(find(&levels, &none, 5), Some((bucket(5, T0), false)));
+    assert_eq!(
+        find(&levels, &none, 70),
+        Some((bucket(7, T0 + 64 * 60), false))
+    );
+    let beyond = bucket(9, T0 + 256 * 60);
+    assert_eq!(find(&levels, &none, 300), Some((beyond, false)));
+    // Where the name of one is taken there is another.
+    let taken = BTreeSet::from([late, bucket(1, T0 + 50 * 60)]);
+    let placement = Placement {
+        listed: &none,
+        taken: &taken,
+        levels: &levels,
+        now_ms: NOW_MS,
+    };
+    let target = placement.portions(&hours([T0 + 50 * 60]))[0].target;
+    assert_eq!(target.map(|t| t.bucket), Some(bucket(2, T0 + 50 * 60)));
+    // Behind the back of the process, too.
+    let listed = BTreeSet::from([late]);
+    assert_eq!(find(&levels, &listed, 50), Some((late, true)));
+    // Never among samples that windows were made of.
+    let levels = Listed::new([late], [(rolled, gone())]);
+    assert_eq!(find(&levels, &listed, 50), None);
 }
 
 /// Raw buckets that do not overlap, of any sizes, in the first 1024 hours.
@@ -184,7 +247,8 @@ proptest! {
             let now_ms = i64::from(T0 + 600 * 60) * MINUTE_MS + days * DAY_MS;
             let mut hours = hours(starts.iter().map(|hour| T0 + hour * 60));
             hours.values_mut().for_each(|weight| weight.samples = samples);
-            let placement = Placement { listed: &listed, taken: &taken, now_ms };
+            let levels = &Listed::default();
+            let placement = Placement { listed: &listed, taken: &taken, levels, now_ms };
             let portions = placement.portions(&hours);
             let placed: Vec<BucketStart> = portions.iter().flat_map(|p| p.hours.clone()).collect();
             prop_assert_eq!(placed, hours.keys().copied().collect::<Vec<_>>());

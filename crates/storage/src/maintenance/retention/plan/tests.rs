@@ -1,3 +1,4 @@
+use std::slice;
 use std::sync::Arc;
 
 use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
@@ -29,6 +30,13 @@ fn policy(levels: &[(Resolution, i64, ColumnSet)]) -> RetentionPolicy {
     };
     let levels = levels.iter().map(level).collect();
     RetentionPolicy::new(levels, 2 * HOUR_MS, LateData::Reject, Vec::new()).unwrap()
+}
+
+/// The same policy, which merges late samples.
+fn merging(policy: &RetentionPolicy) -> RetentionPolicy {
+    let levels = policy.levels().to_vec();
+    let delay_ms = policy.rollup_delay_ms();
+    RetentionPolicy::new(levels, delay_ms, LateData::Merge, Vec::new()).unwrap()
 }
 
 fn three_levels(days: [i64; 3]) -> RetentionPolicy {
@@ -99,17 +107,29 @@ impl World {
 
     /// As ingest does.
     fn refuses(&self, hour: i64) -> bool {
-        let own = bucket(1, hour);
-        let mut around = self.listed.rolled_around(own.start);
-        own.start_ms() < self.kept_since().all_ms
-            || around.any(|rolled| self.listed.facts(rolled).unwrap().sources_gone)
+        let start_ms = hour * HOUR_MS;
+        let merges = self.policy.late_data() == LateData::Merge;
+        let mut closed = self.listed.closed_time(merges).into_iter();
+        start_ms < self.kept_since().all_ms || closed.any(|range| range.contains(&start_ms))
+    }
+
+    /// Whether the samples of an hour are gone.
+    fn is_gone(&self, window: Bucket) -> bool {
+        self.listed.gone().any(|gone| gone.overlaps(window))
     }
 
     /// An hour is flushed, into the raw bucket that holds it or into one of its own.
     fn flush(&mut self, hour: i64) {
         let own = bucket(1, hour);
-        let place = list::covering(self.listed.raw(), own).unwrap_or(own);
-        self.listed.insert(place);
+        let place = if self.is_gone(own) {
+            let place = list::covering(self.listed.overlays(), own).unwrap_or(own);
+            self.listed.insert_overlay(place);
+            place
+        } else {
+            let place = list::covering(self.listed.raw(), own).unwrap_or(own);
+            self.listed.insert(place);
+            place
+        };
         self.written_ms.insert(place, self.now_ms);
         self.content
             .entry(place)
@@ -148,7 +168,8 @@ impl World {
         let target = bucket(exponent, hour);
         let sources = list::inside(self.listed.raw(), target);
         let covered = list::covering(self.listed.raw(), target).is_some();
-        if !covered && !sources.is_empty() && target.end_ms() < self.now_ms {
+        let is_ready = !covered && !sources.is_empty() && target.end_ms() < self.now_ms;
+        if is_ready && !self.is_gone(target) {
             let content = self.take(&sources);
             self.listed.insert(target);
             self.content.insert(target, content);
@@ -191,6 +212,15 @@ impl World {
         self.content.insert(target, content);
     }
 
+    /// Late samples join the windows of all levels that cannot be made again.
+    fn merge(&mut self, plan: &MergePlan) {
+        let content = self.take(&plan.overlays);
+        for target in &plan.targets {
+            let within = content.iter().filter(|s| target.contains(s.0 * HOUR_MS));
+            self.content.get_mut(target).unwrap().extend(within);
+        }
+    }
+
     fn cull(&mut self, plan: &CullPlan) {
         for outliving in outliving(&self.listed, plan) {
             let facts = self.listed.facts_mut(outliving.bucket).unwrap();
@@ -206,6 +236,10 @@ impl World {
     /// Does all that is planned, up to `jobs` times.
     fn maintain(&mut self, mut jobs: usize) {
         self.retired.clear();
+        for plan in merges(&self.input()).into_iter().take(jobs) {
+            self.merge(&plan);
+            self.check();
+        }
         for outdated in outdated(&self.input()) {
             self.take(&[outdated]);
             self.retired.insert(outdated, self.now_ms);
@@ -225,9 +259,33 @@ impl World {
         }
     }
 
-    /// Every sample that the policy keeps is seen by every query, and nothing that was deleted is.
+    /// What a reader finds of an hour, each sample as often as it does.
+    fn read(&self, plan: &levels::LevelPlan, hour: i64) -> Vec<Sample> {
+        let start_ms = hour * HOUR_MS;
+        let mut segments = plan.levels.segments.iter();
+        let segment = segments.find(|s| (s.start_ms..s.end_ms).contains(&start_ms));
+        let level = segment.map_or(RAW, |segment| segment.resolution);
+        let is_in = |ranges: &[std::ops::Range<i64>]| ranges.iter().any(|r| r.contains(&start_ms));
+        let is_read = |bucket: &&Bucket| match self.listed.facts(**bucket) {
+            Some(facts) => facts.resolution == level,
+            None if is_in(&plan.late.gone) => is_in(&plan.late.merged),
+            None => level.is_raw(),
+        };
+        let read = plan.buckets.iter().filter(is_read);
+        let read = read.flat_map(|bucket| &self.content[bucket]);
+        read.filter(|s| s.0 == hour).copied().collect()
+    }
+
+    /// Every sample that the policy keeps is seen once by every query, and nothing that was deleted
+    /// is.
     fn check(&mut self) {
         let kept_since = self.kept_since();
+        for gone in self.listed.gone() {
+            let raw = list::in_range(self.listed.raw(), gone.start_ms(), gone.end_ms() - 1);
+            let samples = raw.iter().flat_map(|bucket| &self.content[bucket]);
+            let mut left = samples.filter(|sample| gone.contains(sample.0 * HOUR_MS));
+            assert_eq!(left.next(), None, "what is gone is gone");
+        }
         // Gone for good; a clock that goes back or another policy does not bring it back.
         self.kept
             .retain(|(hour, _)| hour * HOUR_MS >= kept_since.all_ms);
@@ -247,8 +305,9 @@ impl World {
                 let wanted = (&choice, WindowFields::SUM);
                 let head = BTreeSet::new();
                 let plan = levels::plan(&self.listed, &kept_since, &head, range, wanted);
-                let seen = plan.buckets.iter().flat_map(|bucket| &self.content[bucket]);
-                let seen: BTreeSet<Sample> = seen.filter(|s| s.0 == hour).copied().collect();
+                let read = self.read(&plan, hour);
+                let seen: BTreeSet<Sample> = read.iter().copied().collect();
+                assert_eq!(read.len(), seen.len(), "twice: {read:?}: {plan:?}");
                 let expected = self.kept.range((hour, 0)..(hour + 1, 0));
                 let missing: Vec<&Sample> = expected.filter(|s| !seen.contains(s)).collect();
                 assert!(missing.is_empty(), "{missing:?}, step {step_ms}: {plan:?}");
@@ -457,6 +516,75 @@ fn a_level_that_is_dropped_goes_with_the_finer_ones() {
     world.check();
 }
 
+#[test]
+fn late_samples_of_gone_time_are_merged_into_every_level_that_is_left() {
+    // The level of an hour is made of raw samples, because that of 5 minutes is lean.
+    let mut world = World::new(merging(&three_levels([6, 30, 60])));
+    for hour in [5, 70] {
+        world.flush(hour);
+    }
+    world.now_ms = 16 * DAY_MS;
+    world.written_ms.clear();
+    world.maintain(9);
+    assert!(world.listed.raw().is_empty());
+    for hour in [6, 33, 70] {
+        assert!(!world.refuses(hour));
+        world.flush(hour);
+        world.check();
+    }
+    assert_eq!(merges(&world.input()), [], "not quiet");
+    let (plans, kept_back) = culls(&world.input());
+    assert_eq!((plans.len(), kept_back.len()), (0, 0));
+    world.now_ms += 2 * HOUR_MS;
+    let overlays = [6, 33, 70].map(|hour| bucket(1, hour));
+    let plan = MergePlan {
+        around: bucket(8, 0),
+        overlays: overlays.to_vec(),
+        targets: vec![bucket(6, 0), bucket(6, 64), bucket(8, 0)],
+    };
+    assert_eq!(merges(&world.input()), slice::from_ref(&plan));
+    world.busy_hours.insert(overlays[1].start);
+    let fewer = merges(&world.input());
+    assert_eq!(fewer[0].overlays, [overlays[0], overlays[2]]);
+    world.busy_hours.clear();
+    // Nothing goes before they are merged.
+    world.now_ms = 40 * DAY_MS;
+    let (plans, kept_back) = culls(&world.input());
+    assert_eq!(plans, []);
+    let reason = "late samples of its time are not merged yet";
+    assert!(!kept_back.is_empty() && kept_back.iter().all(|kept| kept.reason == reason));
+    world.merge(&plan);
+    world.check();
+    assert_eq!(outdated(&world.input()), []);
+    world.maintain(9);
+    assert_eq!(world.listed.level(FIVE), None);
+}
+
+#[test]
+fn a_level_that_can_be_made_again_is_made_of_merged_windows() {
+    let full = |level, days| (level, days, ColumnSet::Full);
+    let three = policy(&[full(RAW, 6), full(FIVE, 30), full(HOURLY, 60)]);
+    let mut world = World::new(merging(&three));
+    world.flush(5);
+    world.now_ms = 16 * DAY_MS;
+    world.written_ms.clear();
+    world.maintain(9);
+    assert!(world.listed.raw().is_empty());
+    world.flush(6);
+    world.check();
+    world.now_ms += 2 * HOUR_MS;
+    assert!(world.listed.is_dirty(bucket(8, 0)));
+    assert_eq!(outdated(&world.input()), [], "the overlay comes first");
+    let plans = merges(&world.input());
+    assert_eq!(plans[0].targets, [bucket(6, 0)]);
+    world.merge(&plans[0]);
+    world.check();
+    assert_eq!(outdated(&world.input()), [bucket(8, 0)]);
+    world.maintain(9);
+    world.maintain(9);
+    assert!(!world.listed.is_dirty(bucket(8, 0)) && world.listed.contains(bucket(8, 0)));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Wait(i64),
@@ -465,7 +593,7 @@ enum Step {
     Coarsen(u8, i64),
     Maintain(usize),
     SetClock(i64),
-    SetPolicy(usize),
+    SetPolicy(usize, bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -477,7 +605,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(exponent, ago)| Step::Coarsen(exponent, ago)),
         3 => (0usize..4).prop_map(Step::Maintain),
         1 => (-100i64..100).prop_map(Step::SetClock),
-        1 => (0usize..5).prop_map(Step::SetPolicy),
+        1 => (0usize..5, any::<bool>()).prop_map(|(at, merges)| Step::SetPolicy(at, merges)),
     ]
 }
 
@@ -496,7 +624,7 @@ proptest! {
             policy(&[(RAW, 6, full), (one_minute, 8, lean), (FIVE, 50, full), (HOURLY, 60, full)]),
             RetentionPolicy::raw_for(8 * DAY_MS).unwrap(),
         ];
-        let mut world = World::new(policies[0].clone());
+        let mut world = World::new(merging(&policies[0]));
         world.now_ms = 2500 * HOUR_MS;
         for step in steps {
             let ago = |hours: i64| (world.now_ms / HOUR_MS - hours).max(0);
@@ -520,7 +648,8 @@ proptest! {
                 Step::SetClock(hours) => {
                     world.now_ms = (world.now_ms + hours * HOUR_MS).max(HOUR_MS);
                 }
-                Step::SetPolicy(at) => world.policy = policies[at].clone(),
+                Step::SetPolicy(at, false) => world.policy = policies[at].clone(),
+                Step::SetPolicy(at, true) => world.policy = merging(&policies[at]),
             }
             world.check();
         }
