@@ -39,6 +39,15 @@ pub(super) struct SourceRecord {
     pub(super) value: Bytes,
 }
 
+impl SourceRecord {
+    pub(super) fn has_windows(&self) -> bool {
+        matches!(
+            self.kind,
+            RecordKind::Windows | RecordKind::HistogramWindows
+        )
+    }
+}
+
 /// All records of one series of the target.
 pub(super) struct SeriesRecords {
     pub(super) id: u32,

@@ -27,6 +27,7 @@ mod index;
 mod job;
 mod mend;
 mod phases;
+mod recompute;
 mod roll_up;
 mod samples;
 mod series;
@@ -49,6 +50,7 @@ pub(crate) use job::stored_job;
 pub(crate) use mend::mend;
 #[cfg(feature = "testing")]
 pub(crate) use mend::mend_until;
+pub(crate) use recompute::{WindowComparison, compare_windows};
 pub(crate) use roll_up::roll_up;
 #[cfg(feature = "testing")]
 pub(crate) use roll_up::roll_up_until;

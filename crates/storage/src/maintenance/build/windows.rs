@@ -19,7 +19,7 @@ use icecore_records::{Bucket, SeriesId};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::batches::{Batch, SeriesRecords};
+use super::batches::{Batch, SeriesRecords, SourceRecord};
 use super::series::{EncodedSeries, unite};
 use crate::buckets::encode;
 use crate::buckets::record_kind::RecordKind;
@@ -75,10 +75,10 @@ impl SeriesFilter {
 
 /// The windows of a series, and how many samples went in.
 #[derive(Default)]
-struct SeriesWindows {
-    floats: Vec<Window>,
+pub(super) struct SeriesWindows {
+    pub(super) floats: Vec<Window>,
     float_samples: u64,
-    histograms: Vec<HistogramWindow>,
+    pub(super) histograms: Vec<HistogramWindow>,
     histogram_samples: u64,
 }
 
@@ -94,7 +94,7 @@ impl RollUp {
 
     /// What a level keeps of floats. Of histograms it keeps everything: beside them what a lean
     /// level saves is next to nothing.
-    fn fields(&self) -> WindowFields {
+    pub(super) fn fields(&self) -> WindowFields {
         if self.lean {
             let dispensable = WindowFields::M2 | WindowFields::CHANGES;
             WindowFields::ALL.without(dispensable)
@@ -117,14 +117,8 @@ impl RollUp {
         columns: &[SharedColumns],
         series: &SeriesRecords,
     ) -> Result<EncodedSeries> {
-        let of_windows = |kind| matches!(kind, RecordKind::Windows | RecordKind::HistogramWindows);
-        let windows = if series.records.iter().any(|record| of_windows(record.kind)) {
-            self.of_windows(sources, series)?
-        } else {
-            self.of_samples(sources, columns, series)?
-        };
+        let windows = self.windows(sources, columns, series)?;
         let id = SeriesId(series.id);
-        windows.check(id)?;
         let SeriesWindows {
             floats, histograms, ..
         } = &windows;
@@ -150,6 +144,22 @@ impl RollUp {
             put(RecordKind::HistogramWindows, value);
         }
         Ok(encoded)
+    }
+
+    /// What becomes of a series.
+    pub(super) fn windows(
+        &self,
+        sources: &[Bucket],
+        columns: &[SharedColumns],
+        series: &SeriesRecords,
+    ) -> Result<SeriesWindows> {
+        let windows = if series.records.iter().any(SourceRecord::has_windows) {
+            self.of_windows(sources, series)?
+        } else {
+            self.of_samples(sources, columns, series)?
+        };
+        windows.check(SeriesId(series.id))?;
+        Ok(windows)
     }
 
     /// The time of all windows.
