@@ -20,7 +20,7 @@ use super::status::SkippedJob;
 use crate::buckets::levels::Listed;
 use crate::buckets::list;
 use crate::error::Error;
-use crate::inspect::has_vanished;
+use crate::slate::reader::has_vanished;
 
 /// How long a job waits after its first failure; twice as long after each further one, up to the
 /// second figure.

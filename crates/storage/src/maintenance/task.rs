@@ -22,16 +22,17 @@ use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::build::{clean_bucket, coarsen, fold, load_dirty, mend, roll_up, stored_job};
+use super::build::{Outcome, clean_bucket, coarsen, fold, load_dirty, mend, roll_up, stored_job};
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
 use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan};
-use super::retention::{cull, retire_outdated, tell_what_is_too_old};
+use super::retention::{cull, cull_metadata, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
 use super::sweep::sweep;
+use super::throughput::Workload;
 use crate::buckets::Recent;
 use crate::buckets::ladder;
 use crate::buckets::list::{self, Overlap};
@@ -49,7 +50,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(15);
 /// How long after a plan turned out to be old a new one is made: a flush or deletion is under way.
 const PLAN_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often orphans are looked for, beside at start-up.
+/// How often orphans, and metadata of metrics that are gone, are looked for beside at start-up.
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a run waits for the store to come to rest. What is left then follows by itself.
@@ -188,6 +189,7 @@ fn note_failure(maintenance: &Maintenance, cause: &Error) {
 async fn by_itself(maintenance: &Arc<Maintenance>, next_sweep: &mut Instant) -> Result<bool> {
     if Instant::now() >= *next_sweep {
         sweep(maintenance).await?;
+        cull_metadata(maintenance, &Watch::paced(maintenance)).await?;
         *next_sweep = Instant::now() + SWEEP_EVERY;
     }
     let grace = maintenance.context.options.maintenance.grace;
@@ -385,6 +387,7 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         }
     }
     sweep(maintenance).await?;
+    report.metadata_culled = cull_metadata(maintenance, &Watch::unpaced(maintenance)).await?;
     unless_stopped(maintenance, rest(maintenance)).await?;
     report.quarantined = maintenance.ingest.quarantine().list();
     report.seconds = started.elapsed().as_secs_f64();
@@ -395,6 +398,7 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         mended = report.mended,
         rolled_up = report.rolled_up,
         culled = report.culled,
+        metadata_culled = report.metadata_culled,
         skipped = report.skipped.len(),
         bytes_read = report.bytes_read,
         bytes_written = report.bytes_written,
@@ -564,6 +568,7 @@ async fn build(maintenance: &Arc<Maintenance>, piece: &CoarsenPlan, watch: &Watc
     );
     let metrics = &maintenance.context.metrics;
     let built = coarsen(maintenance, piece.target, &piece.sources, watch);
+    let built = timed(maintenance, Kind::Coarsen, &piece.sources, built);
     let built = measured(maintenance, &metrics.coarsen, watch, built).await;
     built.map(|outcome| {
         metrics.coarsened_samples.add(outcome.samples);
@@ -581,6 +586,7 @@ async fn roll_up_bucket(
     let _shown = RunningGuard::new(maintenance, Kind::RollUp, plan.target, sources);
     let metrics = &maintenance.context.metrics;
     let built = roll_up(maintenance, plan, watch);
+    let built = timed(maintenance, Kind::RollUp, &plan.sources, built);
     let built = measured(maintenance, &metrics.roll_up, watch, built).await;
     built.map(|outcome| metrics.rolled_up_samples.add(outcome.samples))
 }
@@ -593,6 +599,21 @@ async fn refresh(maintenance: &Arc<Maintenance>, bucket: Bucket, watch: &Watch) 
     measured(maintenance, &metrics.fold, watch, folded)
         .await
         .map(drop)
+}
+
+/// Builds a bucket, and remembers how long it took.
+async fn timed(
+    maintenance: &Maintenance,
+    kind: Kind,
+    sources: &[Bucket],
+    build: impl Future<Output = Result<Outcome>>,
+) -> Result<Outcome> {
+    let workload = Workload::new(kind, sources, maintenance.buckets.levels().sizes());
+    maintenance.throughput.begin(workload);
+    let built = build.await;
+    let is_whole = built.as_ref().is_ok_and(|outcome| !outcome.resumed);
+    maintenance.throughput.end(is_whole);
+    built
 }
 
 /// Does a job and counts what becomes of it.

@@ -4,6 +4,7 @@ mod aging;
 mod checked;
 mod jobs;
 mod late;
+mod metadata;
 mod policies;
 
 use bytes::Bytes;

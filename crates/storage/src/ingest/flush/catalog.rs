@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use icecore_model::HOUR_MS;
 use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
 use slatedb::WriteBatch;
 use tracing::warn;
 
-use super::to_the_end;
+use super::{FrozenHours, to_the_end};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
-use crate::ingest::head::MetadataMap;
+use crate::ingest::head::{FamilyMetadata, MetadataMap};
 use crate::slate::read_view::{ScanKind, View};
 
 /// Metadata per batch.
@@ -41,7 +42,10 @@ async fn write_catalog(ingest: &Ingest, cursor: u64) -> Result<()> {
         let known = ingest.head.metadata.read();
         known
             .iter()
-            .map(|(family, m)| (key::metric_metadata(family), metadata::encode(m)))
+            .map(|(family, known)| {
+                let value = metadata::encode_seen(&known.metadata, known.seen_hour());
+                (key::metric_metadata(family), value)
+            })
             .collect()
     };
     let mark = ingest.head.watermark();
@@ -70,8 +74,25 @@ async fn write_catalog(ingest: &Ingest, cursor: u64) -> Result<()> {
         .map_err(Error::store("writing metadata"))
 }
 
+/// Deletes what was said of families that nobody needs any more. Under the flush lock, so that what
+/// is said again is written after it.
+pub(crate) async fn delete_metadata<'f>(
+    ingest: &Ingest,
+    _no_flush: &FrozenHours,
+    families: impl Iterator<Item = &'f String>,
+) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    for family in families {
+        batch.delete(key::metric_metadata(family));
+    }
+    let deleting = || Error::store("deleting metadata");
+    let written = ingest.context.engine.db().write(batch).await;
+    let durable = written.map_err(deleting())?.await_durable().await;
+    durable.map_err(deleting())
+}
+
 /// Reads the catalog's metadata at start-up.
-pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
+pub(crate) async fn load_metadata(view: &View, now_ms: i64) -> Result<MetadataMap> {
     let mut known = MetadataMap::new();
     let mut records = view
         .scan_prefix(&key::metric_metadata_prefix(), ScanKind::Once)
@@ -83,10 +104,11 @@ pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
     {
         match (
             ParsedKey::parse(&record.key),
-            metadata::decode(&record.value),
+            metadata::decode_seen(&record.value),
         ) {
-            (Ok(ParsedKey::MetricMetadata { family }), Ok(found)) => {
-                known.insert(family, found);
+            (Ok(ParsedKey::MetricMetadata { family }), Ok((metadata, seen_hour))) => {
+                let seen_ms = seen_hour.map_or(now_ms, |hour| i64::from(hour) * HOUR_MS);
+                known.insert(family, FamilyMetadata { metadata, seen_ms });
             }
             // Metadata describes; losing sight of some must not keep samples from being served.
             _ => warn!(key = ?record.key, "cannot read a metadata record: skipped"),

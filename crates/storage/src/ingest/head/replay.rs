@@ -11,6 +11,7 @@ use icecore_records::epoch_summary::FlushUnit;
 
 use super::Head;
 use super::cursor::{HourRange, PageCursor, Touched};
+use super::metadata::FamilyMetadata;
 use super::registry::{LabelHash, SeriesRef};
 use super::totals::unix_seconds;
 
@@ -111,7 +112,12 @@ impl Head {
         let samples = touched.hours.samples();
         if !block.metadata.is_empty() && !covered(FlushUnit::Catalog) {
             touched.catalog = block.metadata.len() as u64;
-            self.metadata.write().extend(block.metadata);
+            let said = block.metadata.into_iter().map(|(family, metadata)| {
+                // Not long ago: the catalog does not have it yet.
+                let seen_ms = now_ms;
+                (family, FamilyMetadata { metadata, seen_ms })
+            });
+            self.metadata.write().extend(said);
         }
         if !totals.is_empty() && !covered(FlushUnit::Totals) {
             touched.totals = totals.len() as u64;

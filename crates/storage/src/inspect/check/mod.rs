@@ -32,11 +32,12 @@ use slatedb::object_store::ObjectStore;
 
 pub use report::{CheckCounts, CheckReport, Note, PROBLEM_KINDS, Problem, ProblemKind};
 
+use super::Inspector;
 use super::overview::scope_of;
-use super::{Inspector, has_vanished};
 use crate::buckets::ladder;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
+use crate::slate::reader::has_vanished;
 use bucket::BucketCheck;
 use globals::GlobalCheck;
 use report::Findings;

@@ -44,6 +44,8 @@ pub(crate) use coarsen::coarsen_until;
 #[cfg(feature = "testing")]
 pub(crate) use fold::FoldOutcome;
 pub(crate) use fold::{fold, load_dirty};
+#[cfg(not(feature = "testing"))]
+pub(crate) use job::Outcome;
 #[cfg(feature = "testing")]
 pub use job::Outcome;
 pub(crate) use job::stored_job;

@@ -10,9 +10,11 @@
 //! (`crate::retention`), which level a query reads (`crate::read`).
 
 mod cull;
+mod metadata;
 mod plan;
 mod snapshot;
 
 pub(crate) use cull::{cull, retire_outdated, tell_what_is_too_old};
+pub(crate) use metadata::{FamilyHolders, cull_metadata};
 pub(crate) use plan::{CullPlan, KeptBack, RollUpPlan};
 pub(crate) use snapshot::RetentionSnapshot;
