@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::ingest::journal::drain_epochs;
 use crate::maintenance::RetentionSnapshot;
-use crate::maintenance::build::{coarsen_until, mend_until, roll_up_until};
+use crate::maintenance::build::{coarsen_until, coarsen_windows_until, mend_until, roll_up_until};
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
@@ -63,6 +63,13 @@ pub trait Hooks {
     /// Rolls up what the policy says is due, the first of it, without waiting for delays. With
     /// `writes_max` the job is interrupted before it writes once more.
     fn roll_up_now(
+        &self,
+        writes_max: Option<u64>,
+    ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// Makes one larger bucket of windows, the first that could be made. With `writes_max` the job
+    /// is interrupted before it writes once more.
+    fn coarsen_windows_now(
         &self,
         writes_max: Option<u64>,
     ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
@@ -178,6 +185,14 @@ impl Hooks for Database {
         let plan = plan.ok_or_else(|| Error::Invalid("nothing is to be rolled up".into()))?;
         let watch = Watch::unpaced(&self.maintenance);
         roll_up_until(&self.maintenance, &plan, &watch, writes_max).await
+    }
+
+    async fn coarsen_windows_now(&self, writes_max: Option<u64>) -> Result<CoarsenOutcome> {
+        let planned = RetentionSnapshot::of(&self.maintenance, BTreeSet::new(), true);
+        let plan = planned.and_then(|planned| planned.larger_buckets().into_iter().next());
+        let plan = plan.ok_or_else(|| Error::Invalid("nothing is to be coarsened".into()))?;
+        let watch = Watch::unpaced(&self.maintenance);
+        coarsen_windows_until(&self.maintenance, &plan, &watch, writes_max).await
     }
 
     fn rolled(&self) -> Vec<Bucket> {

@@ -18,7 +18,7 @@ use slatedb::ErrorKind;
 
 use super::status::SkippedJob;
 use crate::buckets::levels::Listed;
-use crate::buckets::list;
+use crate::buckets::{ladder, list};
 use crate::error::Error;
 use crate::slate::reader::has_vanished;
 
@@ -96,8 +96,10 @@ impl SkippedJobs {
     /// Forgets what there is nothing left to do of.
     pub(crate) fn forget_gone(&self, listed: &Listed) {
         self.0.lock().retain(|(kind, bucket), _| match kind {
-            Kind::Coarsen => list::covering(listed.raw(), *bucket).is_none(),
-            Kind::RollUp => !listed.contains(*bucket),
+            Kind::Coarsen if ladder::is_raw(bucket.size) => {
+                list::covering(listed.raw(), *bucket).is_none()
+            }
+            Kind::Coarsen | Kind::RollUp => !listed.contains(*bucket),
             Kind::Mend | Kind::Outdated | Kind::Cull | Kind::Fold | Kind::Clean => {
                 listed.contains(*bucket)
             }

@@ -7,7 +7,7 @@ use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
 use super::plan::CoarsenPlan;
-use super::retention::{KeptBack, RetentionSnapshot, RollUpPlan};
+use super::retention::{KeptBack, LargerPlan, RetentionSnapshot, RollUpPlan};
 use super::skipped::Kind;
 use super::task::PlanSnapshot;
 use super::throughput::Workload;
@@ -25,6 +25,9 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let prospect = PlanSnapshot::of(maintenance, frozen, false);
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let roll_ups = retention.as_ref().map_or_else(Vec::new, |r| r.roll_ups());
+    let larger = retention
+        .as_ref()
+        .map_or_else(Vec::new, |r| r.larger_buckets());
     let mut kept_back = retention.map_or_else(Vec::new, |r| r.culls().1);
     let kept_back_count = kept_back.len();
     kept_back.truncate(KEPT_BACK_SHOWN);
@@ -34,7 +37,12 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let lag_seconds = lag_seconds(coarsened.chain(rolled_up), now_ms);
     let levels = levels(maintenance, &roll_ups, now_ms);
     let mut running = maintenance.jobs.running();
-    let waiting_seconds = waiting_seconds(maintenance, running.as_ref(), &waiting, &roll_ups);
+    let waiting_seconds = waiting_seconds(
+        maintenance,
+        running.as_ref(),
+        (&waiting, &larger),
+        &roll_ups,
+    );
     if let Some(job) = &mut running {
         job.remaining_seconds = maintenance.throughput.remaining(job);
     }
@@ -52,7 +60,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         enabled: maintenance.context.options.maintenance.enabled,
         paused: maintenance.jobs.paused(),
         running,
-        waiting: waiting.len() + roll_ups.len(),
+        waiting: waiting.len() + roll_ups.len() + larger.len(),
         waiting_seconds,
         lag_seconds,
         buckets: sizes
@@ -76,7 +84,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
 fn waiting_seconds(
     maintenance: &Maintenance,
     running: Option<&JobStatus>,
-    coarsen: &[CoarsenPlan],
+    (coarsen, larger): (&[CoarsenPlan], &[LargerPlan]),
     roll_ups: &[RollUpPlan],
 ) -> Option<f64> {
     let levels = maintenance.buckets.levels();
@@ -92,7 +100,8 @@ fn waiting_seconds(
             span == (kind.name(), target.start_ms(), target.end_ms())
         })
     };
-    let planned = coarsen.chain(roll_ups);
+    let larger = larger.iter().map(|p| (Kind::Coarsen, p.target, &p.sources));
+    let planned = coarsen.chain(larger).chain(roll_ups);
     let planned = planned.filter(|(kind, target, _)| !is_running(*kind, *target));
     let workloads = planned.map(|(kind, _, sources)| Workload::new(kind, sources, levels.sizes()));
     let workloads: Vec<Workload> = workloads.collect();

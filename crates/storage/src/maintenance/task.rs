@@ -22,11 +22,13 @@ use icecore_records::Bucket;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::build::{Outcome, clean_bucket, coarsen, fold, load_dirty, mend, roll_up, stored_job};
+use super::build::{
+    Outcome, clean_bucket, coarsen, coarsen_windows, fold, load_dirty, mend, roll_up, stored_job,
+};
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
-use super::retention::{CullPlan, RetentionSnapshot, RollUpPlan};
+use super::retention::{CullPlan, LargerPlan, RetentionSnapshot, RollUpPlan};
 use super::retention::{cull, cull_metadata, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
@@ -70,6 +72,7 @@ enum Job {
     Mend(Overlap),
     Coarsen(CoarsenPlan),
     RollUp(RollUpPlan),
+    CoarsenWindows(LargerPlan),
     /// Windows that are out of date, to be made again.
     Outdated(Bucket),
     Cull(CullPlan),
@@ -96,7 +99,7 @@ impl Job {
     fn kind(&self) -> Kind {
         match self {
             Self::Mend(_) => Kind::Mend,
-            Self::Coarsen(_) => Kind::Coarsen,
+            Self::Coarsen(_) | Self::CoarsenWindows(_) => Kind::Coarsen,
             Self::RollUp(_) => Kind::RollUp,
             Self::Outdated(_) => Kind::Outdated,
             Self::Cull(_) => Kind::Cull,
@@ -111,6 +114,7 @@ impl Job {
             Self::Mend(Overlap { inside, .. }) => *inside,
             Self::Coarsen(piece) => piece.target,
             Self::RollUp(plan) => plan.target,
+            Self::CoarsenWindows(plan) => plan.target,
             Self::Cull(plan) => plan.buckets[0],
             Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
@@ -256,8 +260,12 @@ async fn next_of_retention(
     let Some(snapshot) = snapshot else {
         return Ok(None);
     };
-    let plan = move || (snapshot.outdated(), snapshot.roll_ups(), snapshot.culls().0);
-    let (outdated, mut roll_ups, culls) = maintenance.context.job_pool.run(plan).await?;
+    let plan = move || {
+        let made = (snapshot.outdated(), snapshot.roll_ups());
+        (made, snapshot.culls().0, snapshot.larger_buckets())
+    };
+    let planned = maintenance.context.job_pool.run(plan).await?;
+    let ((outdated, mut roll_ups), culls, larger) = planned;
     let may_retire = |bucket: &Bucket| may_run(Kind::Outdated, *bucket);
     if let Some(bucket) = outdated.into_iter().find(may_retire) {
         return Ok(Some(Job::Outdated(bucket)));
@@ -270,7 +278,12 @@ async fn next_of_retention(
         return Ok(Some(Job::RollUp(plan)));
     }
     let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.buckets[0]);
-    Ok(culls.into_iter().find(may_cull).map(Job::Cull))
+    if let Some(plan) = culls.into_iter().find(may_cull) {
+        return Ok(Some(Job::Cull(plan)));
+    }
+    let may_coarsen = |plan: &LargerPlan| may_run(Kind::Coarsen, plan.target);
+    let plan = larger.into_iter().find(may_coarsen);
+    Ok(plan.map(Job::CoarsenWindows))
 }
 
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
@@ -292,6 +305,7 @@ async fn run_job(
         Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
         Job::Coarsen(piece) => build(maintenance, piece, watch).await,
         Job::RollUp(plan) => roll_up_bucket(maintenance, plan, watch).await,
+        Job::CoarsenWindows(plan) => build_larger(maintenance, plan, watch).await,
         Job::Outdated(bucket) => {
             let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
             retire_outdated(maintenance, *bucket, everything, watch).await
@@ -576,6 +590,21 @@ async fn build(maintenance: &Arc<Maintenance>, piece: &CoarsenPlan, watch: &Watc
     })
 }
 
+/// Builds one larger bucket of windows.
+async fn build_larger(
+    maintenance: &Arc<Maintenance>,
+    plan: &LargerPlan,
+    watch: &Watch,
+) -> Result<()> {
+    let sources = plan.sources.len();
+    let _shown = RunningGuard::new(maintenance, Kind::Coarsen, plan.target, sources);
+    let metrics = &maintenance.context.metrics;
+    let built = coarsen_windows(maintenance, plan, watch);
+    let built = timed(maintenance, Kind::Coarsen, &plan.sources, built);
+    let built = measured(maintenance, &metrics.coarsen, watch, built).await;
+    built.map(|outcome| metrics.coarsened_series.add(outcome.series))
+}
+
 /// Builds one bucket of windows.
 async fn roll_up_bucket(
     maintenance: &Arc<Maintenance>,
@@ -666,6 +695,10 @@ impl MaintenanceReport {
             Job::Coarsen(piece) => {
                 self.coarsened += 1;
                 self.retired += piece.sources.len();
+            }
+            Job::CoarsenWindows(plan) => {
+                self.coarsened += 1;
+                self.retired += plan.sources.len();
             }
             Job::RollUp(_) => self.rolled_up += 1,
             Job::Cull(plan) => self.culled += plan.buckets.len(),

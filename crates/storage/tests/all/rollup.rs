@@ -3,6 +3,7 @@
 mod aging;
 mod checked;
 mod jobs;
+mod larger;
 mod late;
 mod metadata;
 mod policies;

@@ -4,6 +4,7 @@
 //! sources ─► series map ─► batches of series ─► unite ─► encode, decode, compare ─► put ─► commit
 //!
 //! coarsen     buckets of a window ─► one larger bucket      job record, resumed where it was cut
+//!             of samples, or with the same windows
 //! roll up     samples, or finer windows ─► windows          the same, and the sources stay
 //! mend        a bucket inside another ─► the larger one     in place, under a hold
 //! fold        late parts of records ─► their columns        in place, step by step
@@ -20,7 +21,9 @@
 mod batches;
 mod clean;
 mod coarsen;
+mod coarsen_windows;
 mod commit;
+mod empty;
 mod fold;
 mod in_place;
 mod index;
@@ -41,6 +44,9 @@ pub(crate) use clean::{clean_all, clean_bucket};
 pub(crate) use coarsen::coarsen;
 #[cfg(feature = "testing")]
 pub(crate) use coarsen::coarsen_until;
+pub(crate) use coarsen_windows::coarsen_windows;
+#[cfg(feature = "testing")]
+pub(crate) use coarsen_windows::coarsen_windows_until;
 #[cfg(feature = "testing")]
 pub(crate) use fold::FoldOutcome;
 pub(crate) use fold::{fold, load_dirty};

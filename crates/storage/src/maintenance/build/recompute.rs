@@ -141,6 +141,7 @@ impl Comparer {
                 resolution: resolution.ok_or_else(nothing)?,
                 lean: target.meta.rollup.is_lean,
                 left_out: 0,
+                coarsens: false,
             },
             buckets: all.iter().map(|source| source.bucket).collect(),
             stored_ids,
@@ -168,7 +169,9 @@ impl Comparer {
     ) -> Result<WindowComparison> {
         let mut comparison = WindowComparison::default();
         let Some(id) = self.stored_ids[series.id as usize] else {
-            comparison.absent = u64::from(!series.records.is_empty());
+            let made = self.roll_up.windows(&self.buckets, columns, &series)?;
+            let is_absent = !made.floats.is_empty() || !made.histograms.is_empty();
+            comparison.absent = u64::from(is_absent);
             return Ok(comparison);
         };
         let target = self.roll_up.target;

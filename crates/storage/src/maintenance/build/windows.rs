@@ -34,11 +34,14 @@ pub(super) struct RollUp {
     pub(super) lean: bool,
     /// [`SeriesFilter::hash`].
     pub(super) left_out: u64,
+    /// The sources have the same windows, in smaller buckets that this one takes the place of.
+    pub(super) coarsens: bool,
 }
 
 /// Which series a level has.
 pub(super) struct SeriesFilter {
-    policy: Arc<RetentionPolicy>,
+    /// `None`: it has no series.
+    policy: Option<Arc<RetentionPolicy>>,
     resolution: Resolution,
 }
 
@@ -53,20 +56,30 @@ impl SeriesFilter {
         let is_named = policy.level(resolution).is_some();
         let mut classes = policy.classes();
         let leaves_out = is_named && classes.any(|class| !policy.reaches(class, resolution));
+        let policy = Some(policy);
         leaves_out.then_some(Self { policy, resolution })
     }
 
+    /// Of a bucket that has no series.
+    pub(super) fn nothing(resolution: Resolution) -> Self {
+        let policy = None;
+        Self { policy, resolution }
+    }
+
     pub(super) fn has(&self, labels: &Labels) -> bool {
-        let class = self.policy.class_of(labels);
-        self.policy.reaches(class, self.resolution)
+        let policy = self.policy.as_ref();
+        policy.is_some_and(|policy| policy.reaches(policy.class_of(labels), self.resolution))
     }
 
     /// Stands for what is left out.
     pub(super) fn hash(&self) -> u64 {
-        let overrides = self.policy.overrides().iter();
-        let classes = self.policy.classes().skip(1);
-        let of = overrides.zip(classes).map(|(series, class)| {
-            let is_left_out = !self.policy.reaches(class, self.resolution);
+        let Some(policy) = &self.policy else {
+            return u64::MAX;
+        };
+        let classes = policy.classes().skip(1);
+        let of = policy.overrides().iter().zip(classes);
+        let of = of.map(|(series, class)| {
+            let is_left_out = !policy.reaches(class, self.resolution);
             format!("{series} {is_left_out}\n")
         });
         xxh3_64(of.collect::<String>().as_bytes())
@@ -223,6 +236,11 @@ impl RollUp {
         let within = |start_ms: i64| self.target.contains(start_ms);
         finer.floats.retain(|window| within(window.start_ms));
         finer.histograms.retain(|window| within(window.start_ms));
+        if self.coarsens {
+            finer.float_samples = finer.floats.iter().map(samples_in).sum();
+            finer.histogram_samples = finer.histograms.iter().map(HistogramWindow::samples).sum();
+            return Ok(finer);
+        }
         let mut windows = SeriesWindows {
             float_samples: finer.floats.iter().map(samples_in).sum(),
             floats: roll_up_windows(self.resolution, &finer.floats),

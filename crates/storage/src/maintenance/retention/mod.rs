@@ -4,6 +4,7 @@
 //! closed, quiet ─► roll up ─► coarser level ─ older than the finer one is kept ─► cull
 //!                     ▲                          late samples: out of date ─┐
 //!                     └──────────── dropped ◄─ retired ◄────────────────────┘
+//! windows, nothing finer left ─► one larger bucket
 //! ```
 //!
 //! Elsewhere: how windows are built (`super::build`), what everybody knows of it
@@ -16,5 +17,5 @@ mod snapshot;
 
 pub(crate) use cull::{cull, retire_outdated, tell_what_is_too_old};
 pub(crate) use metadata::{FamilyHolders, cull_metadata};
-pub(crate) use plan::{CullPlan, KeptBack, RollUpPlan};
+pub(crate) use plan::{CullPlan, KeptBack, LargerPlan, RollUpPlan};
 pub(crate) use snapshot::RetentionSnapshot;

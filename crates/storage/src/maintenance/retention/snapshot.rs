@@ -7,7 +7,7 @@ use icecore_model::retention::{ColumnSet, RetentionPolicy};
 use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
-use super::plan::{self, CullPlan, KeptBack, LevelRule, RetentionInput, RollUpPlan};
+use super::plan::{self, CullPlan, KeptBack, LargerPlan, LevelRule, RetentionInput, RollUpPlan};
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
 use crate::maintenance::Maintenance;
@@ -89,6 +89,11 @@ impl RetentionSnapshot {
         } else {
             Vec::new()
         }
+    }
+
+    /// Buckets of windows that could become larger ones now.
+    pub(crate) fn larger_buckets(&self) -> Vec<LargerPlan> {
+        plan::larger_buckets(&self.input())
     }
 
     /// What levels can do without now, and what is kept for longer than the policy says.

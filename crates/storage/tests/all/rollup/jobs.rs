@@ -182,3 +182,41 @@ fn a_damaged_bucket_of_windows_fails_its_queries_alone() {
     let refused = process.run(write(&process.db, &[("gauge", START + HOUR, 1.0)]));
     assert_eq!(refused.samples, 0);
 }
+
+/// A large bucket of samples reaches into windows that have none.
+#[test]
+fn windows_without_samples_have_no_series() {
+    let world = world(START + 200 * DAY);
+    let process = world.start();
+    let mut all = samples(0..8);
+    all.extend(samples(200..256));
+    process.run(write_all(&process.db, &all));
+    let exponents: Vec<u8> = process
+        .db
+        .listed()
+        .iter()
+        .map(|b| b.size.exponent())
+        .collect();
+    assert_eq!(exponents, [9], "one bucket of 256 h");
+    process.db.set_retention(Some(policy([250, 300, 365])));
+    maintain(&process);
+    let five = process.db.rolled_levels().into_iter();
+    let five = five.filter(|(level, _)| *level == FIVE);
+    let empty: Vec<Bucket> = five
+        .map(|(_, bucket)| bucket)
+        .filter(|bucket| records_of(&process, *bucket).len() == 1)
+        .collect();
+    let starts: Vec<i64> = empty
+        .iter()
+        .map(|b| (b.start_ms() - START) / HOUR)
+        .collect();
+    assert_eq!(
+        starts,
+        [32, 64, 96, 128, 160],
+        "only what says that they are there"
+    );
+    let range = (START, START + 256 * HOUR - 1);
+    check_windows(&process.run(select(&process.db, range, hourly())), &all);
+    process.close();
+    world.check();
+}
