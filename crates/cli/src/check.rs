@@ -107,7 +107,7 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn figures(report: &CheckReport) -> [(&'static str, u64); 20] {
+fn figures(report: &CheckReport) -> [(&'static str, u64); 21] {
     let counts = &report.counts;
     [
         ("buckets", counts.buckets),
@@ -117,6 +117,10 @@ fn figures(report: &CheckReport) -> [(&'static str, u64); 20] {
         ("exemplars", counts.exemplars),
         ("start timestamps", counts.start_timestamps),
         ("windows of rolled-up samples", counts.windows),
+        (
+            "windows compared with their samples",
+            counts.windows_compared,
+        ),
         ("shared columns of timestamps", counts.time_columns),
         ("label pairs in the index", counts.label_pairs),
         ("postings", counts.postings),
@@ -170,6 +174,7 @@ fn to_json(report: &CheckReport) -> Value {
             "exemplars": counts.exemplars,
             "startTimestamps": counts.start_timestamps,
             "windows": counts.windows,
+            "windowsCompared": counts.windows_compared,
             "timeColumns": counts.time_columns,
             "labelPairs": counts.label_pairs,
             "postings": counts.postings,

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! version u8 = 1 | type u8 | varint length, unit | varint length, help
+//! version u8 = 2 | varint hour | the rest as in version 1
+//! hour    hours since 1970 when somebody last said it
 //! type    bits 0–3: the metric type; bits 4–5: temporality (0 unspecified, 1 cumulative, 2 delta);
 //!         bit 6: an OpenTelemetry sum that only grows
 //! ```
@@ -9,13 +11,16 @@
 //! Protocols without temporality leave the upper bits zero, which is how the byte was
 //! before it had them.
 
+use icecore_model::varint::push_varint;
 use icecore_model::{Metadata, MetricType, Temporality};
 
 use crate::DecodeError;
 use crate::reader::{Reader, push_text};
 
 const RECORD: &str = "MetricMetadata";
+/// Without and with the hour in which it was last said.
 const VERSION: u8 = 1;
+const VERSION_SEEN: u8 = 2;
 
 const TYPE_MASK: u8 = 0xf;
 const TEMPORALITY_SHIFT: u32 = 4;
@@ -28,12 +33,30 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
     value
 }
 
+/// The same with the hour, since 1970, in which somebody last said it.
+pub fn encode_seen(metadata: &Metadata, seen_hour: u32) -> Vec<u8> {
+    let mut value = vec![VERSION_SEEN];
+    push_varint(&mut value, seen_hour.into());
+    push_metadata(&mut value, metadata);
+    value
+}
+
+/// Of either version.
 pub fn decode(value: &[u8]) -> Result<Metadata, DecodeError> {
+    decode_seen(value).map(|(metadata, _)| metadata)
+}
+
+/// The same, with the hour if it has one.
+pub fn decode_seen(value: &[u8]) -> Result<(Metadata, Option<u32>), DecodeError> {
     let mut reader = Reader::new(RECORD, value);
-    reader.version(VERSION)?;
+    let seen_hour = match reader.u8()? {
+        VERSION => None,
+        VERSION_SEEN => Some(reader.varint32()?),
+        _ => return Err(reader.error("unknown version")),
+    };
     let metadata = read_metadata(&mut reader)?;
     reader.finish()?;
-    Ok(metadata)
+    Ok((metadata, seen_hour))
 }
 
 pub(crate) fn push_metadata(buffer: &mut Vec<u8>, metadata: &Metadata) {

@@ -26,8 +26,9 @@ pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
     raw(
         out,
         &format!(
-            ",\"waiting\":{},\"lagSeconds\":{},\"buckets\":",
+            ",\"waiting\":{},\"waitingSeconds\":{},\"lagSeconds\":{},\"buckets\":",
             status.waiting,
+            seconds_or_null(status.waiting_seconds),
             finite(status.lag_seconds)
         ),
     );
@@ -125,8 +126,13 @@ fn write_job(out: &mut Vec<u8>, job: &JobStatus) {
     raw(
         out,
         &format!(
-            ",\"seriesDone\":{},\"seriesTotal\":{},\"bytesRead\":{},\"bytesWritten\":{},\"startedMs\":{}}}",
-            job.series_done, job.series_total, job.bytes_read, job.bytes_written, job.started_ms
+            ",\"seriesDone\":{},\"seriesTotal\":{},\"bytesRead\":{},\"bytesWritten\":{},\"startedMs\":{},\"remainingSeconds\":{}}}",
+            job.series_done,
+            job.series_total,
+            job.bytes_read,
+            job.bytes_written,
+            job.started_ms,
+            seconds_or_null(job.remaining_seconds)
         ),
     );
 }
@@ -150,7 +156,7 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
     raw(
         out,
         &format!(
-            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"mended\":{},\"rolledUp\":{},\"merged\":{},\"culled\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
+            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"mended\":{},\"rolledUp\":{},\"merged\":{},\"culled\":{},\"metadataCulled\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
             report.coarsened,
             report.retired,
             report.folded,
@@ -158,6 +164,7 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
             report.rolled_up,
             report.merged,
             report.culled,
+            report.metadata_culled,
             report.bytes_read,
             report.bytes_written,
             finite(report.seconds)
@@ -171,6 +178,14 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
 
 fn raw(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
+}
+
+/// To the tenth: it is an estimate.
+fn seconds_or_null(seconds: Option<f64>) -> String {
+    seconds.map_or_else(
+        || "null".to_owned(),
+        |seconds| finite((seconds * 10.0).round() / 10.0).to_string(),
+    )
 }
 
 fn text_or_null(out: &mut Vec<u8>, text: Option<&str>) {

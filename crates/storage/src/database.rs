@@ -291,13 +291,13 @@ impl Database {
             Some(family) => {
                 let found = known.get_key_value(family);
                 found
-                    .map(|(name, m)| (name.clone(), m.clone()))
+                    .map(|(name, known)| (name.clone(), known.metadata.clone()))
                     .into_iter()
                     .collect()
             }
             None => known
                 .iter()
-                .map(|(name, m)| (name.clone(), m.clone()))
+                .map(|(name, known)| (name.clone(), known.metadata.clone()))
                 .collect(),
         }
     }

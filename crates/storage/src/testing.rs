@@ -26,7 +26,9 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::ingest::journal::drain_epochs;
 use crate::maintenance::RetentionSnapshot;
-use crate::maintenance::build::{coarsen_until, mend_until, merge_late_until, roll_up_until};
+use crate::maintenance::build::{
+    coarsen_until, coarsen_windows_until, mend_until, merge_late_until, roll_up_until,
+};
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
 
@@ -74,6 +76,13 @@ pub trait Hooks {
 
     /// The listed buckets of late samples that wait to be merged into windows.
     fn overlays(&self) -> Vec<Bucket>;
+
+    /// Makes one larger bucket of windows, the first that could be made. With `writes_max` the job
+    /// is interrupted before it writes once more.
+    fn coarsen_windows_now(
+        &self,
+        writes_max: Option<u64>,
+    ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
 
     /// The listed buckets of windows.
     fn rolled(&self) -> Vec<Bucket>;
@@ -198,6 +207,14 @@ impl Hooks for Database {
 
     fn overlays(&self) -> Vec<Bucket> {
         self.buckets.levels().overlays().iter().copied().collect()
+    }
+
+    async fn coarsen_windows_now(&self, writes_max: Option<u64>) -> Result<CoarsenOutcome> {
+        let planned = RetentionSnapshot::of(&self.maintenance, BTreeSet::new(), true);
+        let plan = planned.and_then(|planned| planned.larger_buckets().into_iter().next());
+        let plan = plan.ok_or_else(|| Error::Invalid("nothing is to be coarsened".into()))?;
+        let watch = Watch::unpaced(&self.maintenance);
+        coarsen_windows_until(&self.maintenance, &plan, &watch, writes_max).await
     }
 
     fn rolled(&self) -> Vec<Bucket> {

@@ -58,7 +58,7 @@ pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> 
 }
 
 /// `coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples: 400 of 1000 series, 2.0 MiB read,
-/// 512.0 KiB written`.
+/// 512.0 KiB written, about 3 s left`.
 pub(super) fn job(job: &Value, with_counters: bool) -> String {
     let Some(kind) = job["kind"].as_str() else {
         return "nothing".into();
@@ -80,16 +80,21 @@ pub(super) fn job(job: &Value, with_counters: bool) -> String {
         text.push_str(&format!(
             ": {done} of {total} series, {read} read, {written} written"
         ));
+        if let Some(seconds) = job["remainingSeconds"].as_f64() {
+            text.push_str(&format!(", about {} left", duration(seconds)));
+        }
     }
     text
 }
 
 fn waiting(status: &Value) -> String {
     let lag_s = status["lagSeconds"].as_f64().unwrap_or(0.0);
+    let seconds = status["waitingSeconds"].as_f64();
+    let work = seconds.map_or_else(String::new, |s| format!(", about {} of work", duration(s)));
     match number(&status["waiting"]) {
         0 => "nothing".into(),
         count => format!(
-            "{} to build, the oldest closed for {}",
+            "{} to build, the oldest closed for {}{work}",
             plural(count),
             duration(lag_s)
         ),
@@ -226,6 +231,12 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
         if count(key) > 0 {
             lines.push(format!("{done}: {}", plural(count(key))));
         }
+    }
+    if count("metadataCulled") > 0 {
+        let metrics = count("metadataCulled");
+        lines.push(format!(
+            "Metadata deleted of metrics that are gone: {metrics}"
+        ));
     }
     let skipped = list(&report["skipped"]);
     lines.extend(

@@ -10,6 +10,7 @@ fn busy() -> Value {
             "kind": "coarsen", "startMs": 1_700_006_400_000_i64, "endMs": 1_700_020_800_000_i64,
             "sources": 4, "phase": "samples", "seriesDone": 400, "seriesTotal": 1000,
             "bytesRead": 2_097_152, "bytesWritten": 524_288, "startedMs": 0,
+            "remainingSeconds": 90.4,
         },
         "waiting": 3, "lagSeconds": 5400.0, "buckets": [{"hours": 1, "count": 12}],
         "retired": 2, "dirty": 0, "lastError": null,
@@ -21,7 +22,7 @@ fn progress_says_what_is_under_way() {
     assert_eq!(
         progress::line(&busy(), true),
         "coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples: 400 of 1000 series, 2.0 MiB read, \
-         512.0 KiB written, 3 waiting, 2 retired"
+         512.0 KiB written, about 90 s left, 3 waiting, 2 retired"
     );
     assert_eq!(
         progress::line(&busy(), false),

@@ -1,7 +1,7 @@
 //! What is wrong with a policy, and where in it.
 
 use super::{Level, Override, Retention, RetentionPolicy};
-use crate::rollup::Resolution;
+use crate::rollup::{Resolution, rolled_size};
 use crate::{BucketSize, HOUR_MS, format_duration_ms};
 
 /// Most levels beside raw: each needs a size of buckets of its own, and a policy that changes needs
@@ -10,11 +10,6 @@ pub const ROLLED_LEVELS_MAX: usize = 4;
 
 /// Most overrides: each may be compared with every series.
 pub const OVERRIDES_MAX: usize = 256;
-
-/// The sizes of buckets of windows, smallest first, and how many windows one has at least: its
-/// index costs as much as a hundred of them.
-const ROLLED_EXPONENTS: [u8; 5] = [6, 8, 11, 12, 13];
-const WINDOWS_MIN: i64 = 64;
 
 /// A part of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,13 +200,11 @@ fn unfit(retain: Retention, target: Option<BucketSize>, rollup_delay_ms: i64) ->
 /// By level, the buckets that are made first: the smallest size that is free and has enough
 /// windows. `None` for raw.
 fn target_sizes(levels: &[Level]) -> Vec<Option<BucketSize>> {
-    let exponents = ROLLED_EXPONENTS.into_iter();
-    let mut free: Vec<BucketSize> = exponents.filter_map(BucketSize::from_exponent).collect();
+    let mut taken: Vec<BucketSize> = Vec::new();
     let size = |level: &Level| {
-        let width_ms = level.resolution.ms();
-        let fits = |size: &BucketSize| size.duration_ms() >= WINDOWS_MIN.saturating_mul(width_ms);
-        let at = free.iter().position(fits).filter(|_| width_ms > 0)?;
-        Some(free.remove(at))
+        let size = rolled_size(level.resolution, |size| !taken.contains(&size));
+        taken.extend(size);
+        size
     };
     levels.iter().map(size).collect()
 }

@@ -15,6 +15,7 @@
 
 mod aggregate;
 mod append;
+mod bucket_size;
 mod columns;
 mod ends;
 mod histogram;
@@ -23,6 +24,7 @@ mod resolution;
 mod window;
 
 pub use aggregate::Aggregate;
+pub use bucket_size::{rolled_size, rolled_sizes};
 pub use columns::{Segment, WindowColumns, WindowFields};
 pub use ends::{last_histogram_positions, last_positions, unite_ends};
 pub use histogram::{

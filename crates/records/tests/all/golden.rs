@@ -241,6 +241,11 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "0101087265717565737473105265717565737473207365727665642e",
         ),
         (
+            "value metric metadata, with the hour in which it was last said",
+            metadata::encode_seen(&metadata(), 472_222),
+            "029ee91c01087265717565737473105265717565737473207365727665642e",
+        ),
+        (
             "value Journal",
             journal_record(),
             "01ae3bb05ed6b6676001d20101002f2f03020008005f5f6e616d655f5f1300687474705f7265\

@@ -145,10 +145,18 @@ proptest! {
     }
 
     #[test]
-    fn metric_metadata(number in 0u64..8, unit in ".{0,5}", help in ".{0,300}") {
+    fn metric_metadata(
+        number in 0u64..8,
+        unit in ".{0,5}",
+        help in ".{0,300}",
+        seen_hour in any::<u32>(),
+    ) {
         let metric_type = MetricType::from_number(number).unwrap();
         let said = Metadata { metric_type, unit, help, ..Metadata::default() };
-        prop_assert_eq!(metadata::decode(&metadata::encode(&said)), Ok(said));
+        let seen = metadata::encode_seen(&said, seen_hour);
+        prop_assert_eq!(metadata::decode(&metadata::encode(&said)), Ok(said.clone()));
+        prop_assert_eq!(metadata::decode(&seen), Ok(said.clone()));
+        prop_assert_eq!(metadata::decode_seen(&seen), Ok((said, Some(seen_hour))));
     }
 }
 

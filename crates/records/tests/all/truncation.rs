@@ -99,6 +99,12 @@ fn every_cut_is_found() {
         0,
         metadata::decode,
     );
+    check(
+        "metadata with an hour",
+        &metadata::encode_seen(&metadata(), 472_222),
+        0,
+        metadata::decode_seen,
+    );
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn other_versions_are_refused() {
         bucket_meta::encode(&bucket_meta()),
         metadata::encode(&metadata()),
     ] {
-        value[0] = 2;
+        value[0] = 3;
         assert!(histogram_series::decode(&value).is_err());
         assert!(exemplar_series::decode(&value).is_err());
         assert!(start_timestamps::decode(&value).is_err());

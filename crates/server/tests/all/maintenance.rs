@@ -32,13 +32,14 @@ async fn an_empty_database_has_nothing_to_do() {
         "folded",
         "rolledUp",
         "culled",
+        "metadataCulled",
         "bytesRead",
         "bytesWritten",
     ] {
         assert_eq!(report[key], 0, "{key} in {report}");
     }
     assert!(report["seconds"].as_f64().unwrap() >= 0.0, "{report}");
-    assert_eq!(keys(&report).len(), 11, "{report}");
+    assert_eq!(keys(&report).len(), 12, "{report}");
 
     let answer = served.get(STATUS, &[]).await;
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -48,6 +49,7 @@ async fn an_empty_database_has_nothing_to_do() {
         "paused",
         "running",
         "waiting",
+        "waitingSeconds",
         "lagSeconds",
         "buckets",
         "retired",
@@ -67,6 +69,7 @@ async fn an_empty_database_has_nothing_to_do() {
         ("running", Value::Null),
         ("lastError", Value::Null),
         ("waiting", json!(0)),
+        ("waitingSeconds", Value::Null),
         ("buckets", json!([])),
         ("retired", json!(0)),
         ("dirty", json!(0)),

@@ -5,6 +5,7 @@
 //!               16 h ─► 64 h ─► 256 h      by age: a month, half a year
 //! 1 h ─► 2 h, 4 h, 8 h          asked for, in a window of 16 h that has not ended
 //! backfill ─► 16 h, 64 h, 256 h at once, by the same ages
+//! windows: 128 h ─► 1024 h      when nothing finer is left, and a month has passed
 //! ```
 //!
 //! Holds always:
@@ -13,6 +14,7 @@
 //! - A record is read whole, so it stays narrow: where series have many samples, buckets stay
 //!   small ([`RECORD_SAMPLES_MAX`]).
 
+use icecore_model::rollup::rolled_sizes;
 use icecore_model::{BucketSize, HOUR_MS};
 
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -82,9 +84,23 @@ const RUNGS: [Rung; 6] = [
 /// The sizes of buckets of raw samples; all others are for windows.
 const RAW_EXPONENTS: [u8; 8] = [1, 2, 3, 4, 5, 7, 9, 10];
 
-/// The sizes for windows, smallest first. Larger ones than the last would take longer to close than
-/// anybody waits.
-const ROLLED_EXPONENTS: [u8; 5] = [6, 8, 11, 12, 13];
+/// A size of buckets of windows that become larger ones with the same windows.
+struct RolledRung {
+    exponent: u8,
+    larger: u8,
+    /// How long ago the larger one must have ended.
+    closed_ms: i64,
+}
+
+const ROLLED_RUNGS: [RolledRung; 1] = [RolledRung {
+    exponent: 8,
+    larger: 11,
+    closed_ms: 30 * DAY_MS,
+}];
+
+/// How many times as long as a larger bucket of windows its level must be kept: a level goes by
+/// whole buckets, so that it may be kept for a quarter longer than it should.
+const LARGER_RETAINED: i64 = 4;
 
 /// The exponent of what closed windows become whatever their age.
 const LASTING_EXPONENT: u8 = 5;
@@ -102,9 +118,27 @@ pub(crate) fn is_written(size: BucketSize) -> bool {
     is_raw(size) || rolled_sizes().any(|rolled| rolled == size)
 }
 
-pub(crate) fn rolled_sizes() -> impl Iterator<Item = BucketSize> {
-    let size = |exponent: u8| BucketSize::from_exponent(exponent);
-    ROLLED_EXPONENTS.into_iter().filter_map(size)
+/// What buckets of windows become later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LargerSize {
+    pub(crate) size: BucketSize,
+    /// How long ago it must have ended.
+    pub(crate) closed_ms: i64,
+    /// How long its level must be kept.
+    pub(crate) retain_min_ms: i64,
+}
+
+/// What buckets of windows of a size become later, if anything.
+pub(crate) fn larger(size: BucketSize) -> Option<LargerSize> {
+    let rung = ROLLED_RUNGS
+        .iter()
+        .find(|r| r.exponent == size.exponent())?;
+    let size = BucketSize::from_exponent(rung.larger)?;
+    Some(LargerSize {
+        size,
+        closed_ms: rung.closed_ms,
+        retain_min_ms: LARGER_RETAINED * size.duration_ms(),
+    })
 }
 
 /// The smallest size that raw buckets keep for weeks. Late samples of smaller ones are on their way
@@ -176,6 +210,7 @@ mod tests {
         assert_eq!(sizes(true), asked_for);
         assert!(!is_target(BucketSize::HOUR) && is_target(lasting()));
         assert!(windows(true).all(|windows| is_raw(windows.size)));
+        assert!(!rolled_sizes().any(is_raw));
     }
 
     #[test]

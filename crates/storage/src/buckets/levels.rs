@@ -19,12 +19,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use icecore_model::rollup::{Resolution, WindowFields};
+use icecore_model::rollup::{Resolution, WindowFields, rolled_size};
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
 use icecore_records::bucket_meta::BucketMeta;
 
-use super::{ladder, list};
+use super::ladder::{self, LargerSize};
+use super::list;
 
 /// Which resolution the buckets of a size hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,20 +40,31 @@ impl LevelSizes {
         self.0.get(&size).copied()
     }
 
-    /// The size that windows are rolled up into: the smallest that holds enough of them and that no
-    /// other resolution has. `None` when all are taken.
+    /// The size that windows are rolled up into; `None` when all are taken.
     pub(crate) fn target(&self, resolution: Resolution) -> Option<BucketSize> {
-        let fits = |size: &BucketSize| {
-            let windows = size.duration_ms() / resolution.ms().max(1);
-            let user = self.0.get(size);
-            windows >= WINDOWS_MIN && user.is_none_or(|user| *user == resolution)
-        };
-        ladder::rolled_sizes().find(fits)
+        let is_free = |size| self.0.get(&size).is_none_or(|user| *user == resolution);
+        rolled_size(resolution, is_free)
+    }
+
+    /// What the buckets of a level become later. `None` if that is nothing, or if another of these
+    /// levels, or of those that there are, has the size or will need it.
+    pub(crate) fn larger(
+        &self,
+        resolution: Resolution,
+        levels: impl IntoIterator<Item = Resolution>,
+    ) -> Option<LargerSize> {
+        let larger = ladder::larger(self.target(resolution)?)?;
+        let mut sizes = self.clone();
+        for level in levels.into_iter().filter(|level| !level.is_raw()) {
+            if let Some(size) = sizes.target(level) {
+                sizes.0.insert(size, level);
+            }
+        }
+        let user = sizes.0.get(&larger.size);
+        user.is_none_or(|user| *user == resolution)
+            .then_some(larger)
     }
 }
-
-/// Windows that a bucket has at least: its index costs as much as a hundred of them.
-const WINDOWS_MIN: i64 = 64;
 
 /// What is known of a bucket of windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,6 +230,51 @@ impl Listed {
         })
     }
 
+    /// What is known of a bucket that holds the windows of others, which are all that there is of
+    /// its time and do not change any more. Says why it cannot be made of them.
+    pub(crate) fn coarsened(
+        &self,
+        target: Bucket,
+        parts: &[Bucket],
+    ) -> Result<RolledBucket, String> {
+        let facts = parts.iter().filter_map(|part| self.facts(*part));
+        let facts: Vec<&RolledBucket> = facts.collect();
+        let Some(first) = facts.first().filter(|_| facts.len() == parts.len()) else {
+            return Err(format!("not all parts of {target} are listed"));
+        };
+        if self.level_in(first.resolution, target) != parts {
+            return Err(format!(
+                "there are other buckets in {target} than its parts"
+            ));
+        }
+        // Time without a bucket is open to samples, and would not be any more.
+        let covered = parts.windows(2).all(|p| p[0].end_ms() == p[1].start_ms());
+        let ends = (parts[0].start_ms(), parts[parts.len() - 1].end_ms());
+        if !covered || ends != (target.start_ms(), target.end_ms()) {
+            return Err(format!("{target} is not covered by its parts"));
+        }
+        if !facts
+            .iter()
+            .all(|facts| facts.sources_gone && facts.dirty.is_empty())
+        {
+            return Err(format!("parts of {target} may be made again"));
+        }
+        // Which fields there are is one answer for a bucket.
+        if !facts.iter().all(|facts| facts.is_lean == first.is_lean) {
+            return Err(format!("parts of {target} have different fields"));
+        }
+        let mut finer = self.resolutions().take_while(|r| *r < first.resolution);
+        if finer.any(|finer| !self.level_in(finer, target).is_empty()) {
+            return Err(format!("something finer is left of {target}"));
+        }
+        // Levels up to the coarsest source are gone; where it was a finer one there was no other.
+        let source = facts.iter().map(|facts| facts.source).max();
+        Ok(RolledBucket {
+            source: source.unwrap_or(first.source),
+            ..(*first).clone()
+        })
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = Bucket> {
         let rolled = self.facts.keys();
         let raw = self.raw.iter().chain(&self.overlays);
@@ -320,6 +377,61 @@ mod tests {
         assert_eq!(listed.sizes().resolution(five.size), None);
         assert!(listed.rolled().is_empty());
         assert_eq!(listed.all().collect::<Vec<_>>(), [bucket(5, 0)]);
+    }
+
+    #[test]
+    fn a_larger_size_is_taken_where_nobody_needs_it() {
+        let hourly = bucket(8, 0);
+        let listed = Listed::new([], [(hourly, rolled(HOURLY, RAW, true))]);
+        let four = Resolution::from_name("4h").unwrap();
+        let larger = |levels: &[Resolution]| {
+            let larger = listed.sizes().larger(HOURLY, levels.iter().copied());
+            larger.map(|larger| larger.size.exponent())
+        };
+        assert_eq!(larger(&[RAW, FIVE, HOURLY]), Some(11));
+        assert_eq!(larger(&[RAW, HOURLY, four]), None, "windows of 4 h need it");
+        assert_eq!(listed.sizes().larger(FIVE, [RAW, FIVE, HOURLY]), None);
+        let large = (bucket(11, 0), rolled(HOURLY, RAW, true));
+        let listed = Listed::new([], [large]);
+        assert_eq!(listed.sizes().target(HOURLY), Some(hourly.size));
+        assert!(listed.sizes().larger(HOURLY, [RAW, HOURLY]).is_some());
+    }
+
+    #[test]
+    fn parts_that_agree_become_one() {
+        let parts: Vec<Bucket> = (0..8).map(|at| bucket(8, at * 128)).collect();
+        let target = bucket(11, 0);
+        let of = |change: &dyn Fn(usize, &mut RolledBucket), raw: &[Bucket]| {
+            let facts = parts.iter().enumerate().map(|(at, part)| {
+                let mut facts = rolled(HOURLY, FIVE, true);
+                change(at, &mut facts);
+                (*part, facts)
+            });
+            Listed::new(raw.iter().copied(), facts)
+        };
+        let same = of(
+            &|at, facts| facts.source = [RAW, FIVE][at / 7],
+            &[bucket(1, 1024)],
+        );
+        assert_eq!(
+            same.coarsened(target, &parts),
+            Ok(rolled(HOURLY, FIVE, true))
+        );
+        assert!(same.coarsened(target, &parts[1..]).is_err());
+        let mut hole = same.clone();
+        hole.remove(parts[3]);
+        let left: Vec<Bucket> = hole.all_rolled().map(|(bucket, _)| bucket).collect();
+        assert!(
+            hole.coarsened(target, &left).is_err(),
+            "a hole takes samples"
+        );
+        for different in [
+            of(&|at, facts| facts.sources_gone = at != 5, &[]),
+            of(&|at, facts| facts.is_lean = at == 5, &[]),
+            of(&|_, _| {}, &[bucket(1, 1023)]),
+        ] {
+            assert!(different.coarsened(target, &parts).is_err());
+        }
     }
 
     #[test]

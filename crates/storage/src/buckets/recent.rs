@@ -14,7 +14,11 @@ use super::ladder;
 use super::levels::Listed;
 
 #[derive(Default)]
-pub(crate) struct RecentWrites(Mutex<Recent>);
+pub(crate) struct RecentWrites {
+    known: Mutex<Recent>,
+    /// Buckets that were written to since somebody began to count.
+    counted: Mutex<Option<BTreeSet<Bucket>>>,
+}
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
@@ -30,35 +34,48 @@ pub(crate) struct Recent {
 impl RecentWrites {
     /// A flush into a bucket has ended; `late` where it came after the bucket was built.
     pub(crate) fn note(&self, bucket: Bucket, now_ms: i64, late: bool) {
-        let mut known = self.0.lock();
+        if let Some(counted) = &mut *self.counted.lock() {
+            counted.insert(bucket);
+        }
+        let mut known = self.known.lock();
         known.written_ms.insert(bucket, now_ms);
         if late {
             known.dirty.insert(bucket);
         }
     }
 
+    /// From now on buckets that are written to are counted, for one who asks.
+    pub(crate) fn begin_count(&self) {
+        *self.counted.lock() = Some(BTreeSet::new());
+    }
+
+    /// The buckets that were written to since then.
+    pub(crate) fn end_count(&self) -> BTreeSet<Bucket> {
+        self.counted.lock().take().unwrap_or_default()
+    }
+
     /// How many samples the series of a bucket have. Of small buckets nobody asks.
     pub(crate) fn note_samples(&self, bucket: Bucket, samples_per_series: u64) {
         if bucket.size >= ladder::lasting() {
-            let mut known = self.0.lock();
+            let mut known = self.known.lock();
             known.samples.insert(bucket, samples_per_series);
         }
     }
 
     /// A bucket was found to hold late samples.
     pub(crate) fn note_dirty(&self, bucket: Bucket) {
-        self.0.lock().dirty.insert(bucket);
+        self.known.lock().dirty.insert(bucket);
     }
 
     /// The late samples of a bucket are folded in.
     pub(crate) fn folded(&self, bucket: Bucket) {
-        self.0.lock().dirty.remove(&bucket);
+        self.known.lock().dirty.remove(&bucket);
     }
 
     /// What is known of the buckets that are listed, of writes only those behind `since_ms`; the
     /// rest is forgotten, so that it does not grow with all that was ever written.
     pub(crate) fn of(&self, listed: &Listed, since_ms: i64) -> Recent {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         known
             .written_ms
             .retain(|bucket, at_ms| *at_ms > since_ms && listed.holds_samples(*bucket));
@@ -71,7 +88,7 @@ impl RecentWrites {
 
     /// How many of the listed buckets hold late samples.
     pub(crate) fn dirty(&self, listed: &BTreeSet<Bucket>) -> usize {
-        let known = self.0.lock();
+        let known = self.known.lock();
         let is_listed = |bucket: &&Bucket| listed.contains(bucket);
         known.dirty.iter().filter(is_listed).count()
     }

@@ -77,7 +77,7 @@ impl Ingest {
         let sequencer = Sequencer::new(1, 1, now_ms);
         let head = Head::new(options.limits.clone(), budget.series_max, seed, sequencer);
         let head = Arc::new(head);
-        *head.metadata.write() = load_metadata(&view).await?;
+        *head.metadata.write() = load_metadata(&view, now_ms).await?;
         let started = std::time::Instant::now();
         load_totals(&view, &head).await?;
         let flushed = buckets.tombstones().flushed_hours();

@@ -42,9 +42,9 @@ pub use progress::Progress;
 pub use records::RecordSelection;
 pub use statistics::{LabelStatistics, MetricStatistics, Statistics, StatisticsQuery};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::options::StoreOptions;
-use crate::slate::reader::{Reader, is_vanished, open_reader};
+use crate::slate::reader::{Reader, has_vanished, open_reader};
 use progress::Meter;
 use still::StillView;
 
@@ -145,12 +145,6 @@ impl Inspector {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Whether work failed only because a file is not there: the writer deleted it meanwhile, or it is
-/// lost.
-pub(crate) fn has_vanished(error: &Error) -> bool {
-    matches!(error, Error::Store { source, .. } if is_vanished(source))
 }
 
 /// The first key behind all that begin with `prefix`; `None` when there is none.

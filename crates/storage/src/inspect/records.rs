@@ -4,8 +4,9 @@ use icecore_records::{Bucket, RecordType, key};
 
 use super::describe::{RecordView, describe};
 use super::still::StillView;
-use super::{ATTEMPTS_MAX, Inspector, after_prefix, has_vanished};
+use super::{ATTEMPTS_MAX, Inspector, after_prefix};
 use crate::error::Result;
+use crate::slate::reader::has_vanished;
 
 /// Which records to show. Everything that is given must hold; nothing given means all records.
 #[derive(Clone, Debug, Default)]

@@ -49,6 +49,16 @@ impl StillView {
         self.view.get(key).await
     }
 
+    /// For what is read in another order.
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Counts what was read of it.
+    pub(super) fn note_read(&self, bytes: usize) {
+        self.meter.read(bytes);
+    }
+
     pub(super) async fn under(&self, prefix: &[u8]) -> Result<Records> {
         let iterator = self.view.scan_prefix(prefix, ScanKind::Once).await?;
         Ok(self.records(iterator, prefix))

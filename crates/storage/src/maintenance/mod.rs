@@ -20,6 +20,7 @@ mod snapshots;
 mod status;
 pub(crate) mod sweep;
 mod task;
+mod throughput;
 
 use std::sync::Arc;
 
@@ -44,8 +45,10 @@ use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use jobs::Jobs;
 use pace::Watch;
-use retention::tell_what_is_too_old;
+use parking_lot::Mutex;
+use retention::{FamilyHolders, tell_what_is_too_old};
 use skipped::SkippedJobs;
+use throughput::Throughput;
 
 pub(crate) struct Maintenance {
     context: Arc<Context>,
@@ -57,6 +60,10 @@ pub(crate) struct Maintenance {
     jobs: Jobs,
     /// Jobs that failed and are left alone for a while.
     skipped: SkippedJobs,
+    /// How long jobs took.
+    throughput: Throughput,
+    /// Where metrics with old metadata were found.
+    family_holders: Mutex<FamilyHolders>,
     /// Held by the one cleaning of all buckets that somebody asked for.
     cleaning: tokio::sync::Mutex<()>,
     /// Held by the one snapshot that is being made: names are looked at before.
@@ -79,6 +86,8 @@ impl Maintenance {
             retention: Arc::clone(retention),
             jobs: Jobs::default(),
             skipped: SkippedJobs::default(),
+            throughput: Throughput::default(),
+            family_holders: Mutex::default(),
             cleaning: tokio::sync::Mutex::default(),
             snapshotting: tokio::sync::Mutex::default(),
         }

@@ -18,9 +18,9 @@ use slatedb::ErrorKind;
 
 use super::status::SkippedJob;
 use crate::buckets::levels::Listed;
-use crate::buckets::list;
+use crate::buckets::{ladder, list};
 use crate::error::Error;
-use crate::inspect::has_vanished;
+use crate::slate::reader::has_vanished;
 
 /// How long a job waits after its first failure; twice as long after each further one, up to the
 /// second figure.
@@ -98,8 +98,10 @@ impl SkippedJobs {
     /// Forgets what there is nothing left to do of.
     pub(crate) fn forget_gone(&self, listed: &Listed) {
         self.0.lock().retain(|(kind, bucket), _| match kind {
-            Kind::Coarsen => list::covering(listed.raw(), *bucket).is_none(),
-            Kind::RollUp => !listed.contains(*bucket),
+            Kind::Coarsen if ladder::is_raw(bucket.size) => {
+                list::covering(listed.raw(), *bucket).is_none()
+            }
+            Kind::Coarsen | Kind::RollUp => !listed.contains(*bucket),
             Kind::Merge => !listed.overlays_in(*bucket).is_empty(),
             Kind::Mend | Kind::Outdated | Kind::Cull | Kind::Fold | Kind::Clean => {
                 listed.contains(*bucket)

@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
-use super::retention::{KeptBack, RetentionSnapshot, RollUpPlan};
+use super::plan::CoarsenPlan;
+use super::retention::{KeptBack, LargerPlan, RetentionSnapshot, RollUpPlan};
+use super::skipped::Kind;
 use super::task::PlanSnapshot;
+use super::throughput::Workload;
 use crate::buckets::list;
 use crate::ingest::flush::QuarantinedHour;
 use crate::maintenance::Maintenance;
@@ -23,6 +26,9 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let waiting = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
     let roll_ups = retention.as_ref().map_or_else(Vec::new, |r| r.roll_ups());
     let merges = retention.as_ref().map_or(0, |r| r.merges().len());
+    let larger = retention
+        .as_ref()
+        .map_or_else(Vec::new, |r| r.larger_buckets());
     let mut kept_back = retention.map_or_else(Vec::new, |r| r.culls().1);
     let kept_back_count = kept_back.len();
     kept_back.truncate(KEPT_BACK_SHOWN);
@@ -31,6 +37,16 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let rolled_up = roll_ups.iter().map(|plan| plan.target);
     let lag_seconds = lag_seconds(coarsened.chain(rolled_up), now_ms);
     let levels = levels(maintenance, &roll_ups, now_ms);
+    let mut running = maintenance.jobs.running();
+    let waiting_seconds = waiting_seconds(
+        maintenance,
+        running.as_ref(),
+        (&waiting, &larger),
+        &roll_ups,
+    );
+    if let Some(job) = &mut running {
+        job.remaining_seconds = maintenance.throughput.remaining(job);
+    }
     // One after the other: others lock the retired ones before the list.
     let retired = maintenance.buckets.retired().len();
     let listed = maintenance.buckets.listed();
@@ -44,8 +60,9 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     MaintenanceStatus {
         enabled: maintenance.context.options.maintenance.enabled,
         paused: maintenance.jobs.paused(),
-        running: maintenance.jobs.running(),
-        waiting: waiting.len() + roll_ups.len() + merges,
+        running,
+        waiting: waiting.len() + roll_ups.len() + larger.len() + merges,
+        waiting_seconds,
         lag_seconds,
         buckets: sizes
             .into_iter()
@@ -62,6 +79,37 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         kept_back_count,
         last_error: maintenance.jobs.last_error(),
     }
+}
+
+/// How long it will take to build what is planned, beside what is being built.
+fn waiting_seconds(
+    maintenance: &Maintenance,
+    running: Option<&JobStatus>,
+    (coarsen, larger): (&[CoarsenPlan], &[LargerPlan]),
+    roll_ups: &[RollUpPlan],
+) -> Option<f64> {
+    let levels = maintenance.buckets.levels();
+    let coarsen = coarsen
+        .iter()
+        .map(|p| (Kind::Coarsen, p.target, &p.sources));
+    let roll_ups = roll_ups
+        .iter()
+        .map(|p| (Kind::RollUp, p.target, &p.sources));
+    let is_running = |kind: Kind, target: Bucket| {
+        running.is_some_and(|job| {
+            let span = (job.kind, job.start_ms, job.end_ms);
+            span == (kind.name(), target.start_ms(), target.end_ms())
+        })
+    };
+    let larger = larger.iter().map(|p| (Kind::Coarsen, p.target, &p.sources));
+    let planned = coarsen.chain(larger).chain(roll_ups);
+    let planned = planned.filter(|(kind, target, _)| !is_running(*kind, *target));
+    let workloads = planned.map(|(kind, _, sources)| Workload::new(kind, sources, levels.sizes()));
+    let workloads: Vec<Workload> = workloads.collect();
+    if workloads.is_empty() {
+        return None;
+    }
+    maintenance.throughput.seconds(workloads)
 }
 
 /// Buckets that are shown one by one with why they are kept.
@@ -107,6 +155,9 @@ pub struct MaintenanceStatus {
     pub running: Option<JobStatus>,
     /// Targets that are closed and not yet built.
     pub waiting: usize,
+    /// How long building them will take, without the one that is under way; `None` if there is
+    /// none, or nothing to base it on.
+    pub waiting_seconds: Option<f64>,
     /// How long the oldest of them has been closed.
     pub lag_seconds: f64,
     /// Buckets that are listed, by size.
@@ -199,6 +250,8 @@ pub struct JobStatus {
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub started_ms: i64,
+    /// How long it will still take; `None` if there is nothing to base that on.
+    pub remaining_seconds: Option<f64>,
 }
 
 /// How many buckets of a size are listed.
@@ -227,6 +280,8 @@ pub struct MaintenanceReport {
     pub merged: usize,
     /// Buckets that were older than the policy keeps them.
     pub culled: usize,
+    /// Metric families whose metadata went because they have no series any more.
+    pub metadata_culled: usize,
     /// What failed and was left as it is.
     pub skipped: Vec<SkippedJob>,
     /// Bytes of values read and written.

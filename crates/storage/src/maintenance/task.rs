@@ -23,17 +23,19 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::build::{
-    clean_bucket, coarsen, fold, load_dirty, mend, merge_late, roll_up, stored_job,
+    Outcome, clean_bucket, coarsen, coarsen_windows, fold, load_dirty, mend, merge_late, roll_up,
+    stored_job,
 };
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
-use super::retention::{CullPlan, MergePlan, RetentionSnapshot, RollUpPlan};
-use super::retention::{cull, retire_outdated, tell_what_is_too_old};
+use super::retention::{CullPlan, LargerPlan, MergePlan, RetentionSnapshot, RollUpPlan};
+use super::retention::{cull, cull_metadata, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
 use super::status::{JobStatus, MaintenanceReport, SkippedJob};
 use super::sweep::sweep;
+use super::throughput::Workload;
 use crate::buckets::Recent;
 use crate::buckets::ladder;
 use crate::buckets::list::{self, Overlap};
@@ -51,7 +53,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(15);
 /// How long after a plan turned out to be old a new one is made: a flush or deletion is under way.
 const PLAN_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often orphans are looked for, beside at start-up.
+/// How often orphans, and metadata of metrics that are gone, are looked for beside at start-up.
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a run waits for the store to come to rest. What is left then follows by itself.
@@ -73,6 +75,7 @@ enum Job {
     RollUp(RollUpPlan),
     /// Late samples, to be merged into windows.
     Merge(MergePlan),
+    CoarsenWindows(LargerPlan),
     /// Windows that are out of date, to be made again.
     Outdated(Bucket),
     Cull(CullPlan),
@@ -99,7 +102,7 @@ impl Job {
     fn kind(&self) -> Kind {
         match self {
             Self::Mend(_) => Kind::Mend,
-            Self::Coarsen(_) => Kind::Coarsen,
+            Self::Coarsen(_) | Self::CoarsenWindows(_) => Kind::Coarsen,
             Self::RollUp(_) => Kind::RollUp,
             Self::Merge(_) => Kind::Merge,
             Self::Outdated(_) => Kind::Outdated,
@@ -116,6 +119,7 @@ impl Job {
             Self::Coarsen(piece) => piece.target,
             Self::RollUp(plan) => plan.target,
             Self::Merge(plan) => plan.around,
+            Self::CoarsenWindows(plan) => plan.target,
             Self::Cull(plan) => plan.buckets[0],
             Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
@@ -194,6 +198,7 @@ fn note_failure(maintenance: &Maintenance, cause: &Error) {
 async fn by_itself(maintenance: &Arc<Maintenance>, next_sweep: &mut Instant) -> Result<bool> {
     if Instant::now() >= *next_sweep {
         sweep(maintenance).await?;
+        cull_metadata(maintenance, &Watch::paced(maintenance)).await?;
         *next_sweep = Instant::now() + SWEEP_EVERY;
     }
     let grace = maintenance.context.options.maintenance.grace;
@@ -262,10 +267,11 @@ async fn next_of_retention(
     };
     let plan = move || {
         let made = (snapshot.outdated(), snapshot.roll_ups());
-        (snapshot.merges(), made, snapshot.culls().0)
+        let larger = snapshot.larger_buckets();
+        (snapshot.merges(), made, snapshot.culls().0, larger)
     };
     let planned = maintenance.context.job_pool.run(plan).await?;
-    let (merges, (outdated, mut roll_ups), culls) = planned;
+    let (merges, (outdated, mut roll_ups), culls, larger) = planned;
     let may_merge = |plan: &MergePlan| may_run(Kind::Merge, plan.around);
     if let Some(plan) = merges.into_iter().find(may_merge) {
         return Ok(Some(Job::Merge(plan)));
@@ -282,7 +288,12 @@ async fn next_of_retention(
         return Ok(Some(Job::RollUp(plan)));
     }
     let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.buckets[0]);
-    Ok(culls.into_iter().find(may_cull).map(Job::Cull))
+    if let Some(plan) = culls.into_iter().find(may_cull) {
+        return Ok(Some(Job::Cull(plan)));
+    }
+    let may_coarsen = |plan: &LargerPlan| may_run(Kind::Coarsen, plan.target);
+    let plan = larger.into_iter().find(may_coarsen);
+    Ok(plan.map(Job::CoarsenWindows))
 }
 
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
@@ -308,6 +319,7 @@ async fn run_job(
             let _shown = RunningGuard::new(maintenance, kind, bucket, plan.overlays.len());
             merge_late(maintenance, plan, watch).await.map(drop)
         }
+        Job::CoarsenWindows(plan) => build_larger(maintenance, plan, watch).await,
         Job::Outdated(bucket) => {
             let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
             retire_outdated(maintenance, *bucket, everything, watch).await
@@ -403,6 +415,7 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         }
     }
     sweep(maintenance).await?;
+    report.metadata_culled = cull_metadata(maintenance, &Watch::unpaced(maintenance)).await?;
     unless_stopped(maintenance, rest(maintenance)).await?;
     report.quarantined = maintenance.ingest.quarantine().list();
     report.seconds = started.elapsed().as_secs_f64();
@@ -414,6 +427,7 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         rolled_up = report.rolled_up,
         merged = report.merged,
         culled = report.culled,
+        metadata_culled = report.metadata_culled,
         skipped = report.skipped.len(),
         bytes_read = report.bytes_read,
         bytes_written = report.bytes_written,
@@ -586,11 +600,27 @@ async fn build(maintenance: &Arc<Maintenance>, piece: &CoarsenPlan, watch: &Watc
     );
     let metrics = &maintenance.context.metrics;
     let built = coarsen(maintenance, piece.target, &piece.sources, watch);
+    let built = timed(maintenance, Kind::Coarsen, &piece.sources, built);
     let built = measured(maintenance, &metrics.coarsen, watch, built).await;
     built.map(|outcome| {
         metrics.coarsened_samples.add(outcome.samples);
         metrics.coarsened_series.add(outcome.series);
     })
+}
+
+/// Builds one larger bucket of windows.
+async fn build_larger(
+    maintenance: &Arc<Maintenance>,
+    plan: &LargerPlan,
+    watch: &Watch,
+) -> Result<()> {
+    let sources = plan.sources.len();
+    let _shown = RunningGuard::new(maintenance, Kind::Coarsen, plan.target, sources);
+    let metrics = &maintenance.context.metrics;
+    let built = coarsen_windows(maintenance, plan, watch);
+    let built = timed(maintenance, Kind::Coarsen, &plan.sources, built);
+    let built = measured(maintenance, &metrics.coarsen, watch, built).await;
+    built.map(|outcome| metrics.coarsened_series.add(outcome.series))
 }
 
 /// Builds one bucket of windows.
@@ -603,6 +633,7 @@ async fn roll_up_bucket(
     let _shown = RunningGuard::new(maintenance, Kind::RollUp, plan.target, sources);
     let metrics = &maintenance.context.metrics;
     let built = roll_up(maintenance, plan, watch);
+    let built = timed(maintenance, Kind::RollUp, &plan.sources, built);
     let built = measured(maintenance, &metrics.roll_up, watch, built).await;
     built.map(|outcome| metrics.rolled_up_samples.add(outcome.samples))
 }
@@ -615,6 +646,21 @@ async fn refresh(maintenance: &Arc<Maintenance>, bucket: Bucket, watch: &Watch) 
     measured(maintenance, &metrics.fold, watch, folded)
         .await
         .map(drop)
+}
+
+/// Builds a bucket, and remembers how long it took.
+async fn timed(
+    maintenance: &Maintenance,
+    kind: Kind,
+    sources: &[Bucket],
+    build: impl Future<Output = Result<Outcome>>,
+) -> Result<Outcome> {
+    let workload = Workload::new(kind, sources, maintenance.buckets.levels().sizes());
+    maintenance.throughput.begin(workload);
+    let built = build.await;
+    let is_whole = built.as_ref().is_ok_and(|outcome| !outcome.resumed);
+    maintenance.throughput.end(is_whole);
+    built
 }
 
 /// Does a job and counts what becomes of it.
@@ -667,6 +713,10 @@ impl MaintenanceReport {
             Job::Coarsen(piece) => {
                 self.coarsened += 1;
                 self.retired += piece.sources.len();
+            }
+            Job::CoarsenWindows(plan) => {
+                self.coarsened += 1;
+                self.retired += plan.sources.len();
             }
             Job::RollUp(_) => self.rolled_up += 1,
             Job::Merge(plan) => self.merged += plan.overlays.len(),

@@ -114,6 +114,12 @@ impl Reader {
     }
 }
 
+/// Whether work failed only because a file is not there: the writer deleted it meanwhile, or it is
+/// lost.
+pub(crate) fn has_vanished(error: &Error) -> bool {
+    matches!(error, Error::Store { source, .. } if is_vanished(source))
+}
+
 /// Whether a read failed because a file it needed has been deleted by the writer's garbage
 /// collector, so that starting over with a new reader is the answer.
 pub(crate) fn is_vanished(error: &slatedb::Error) -> bool {

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use icecore_storage::inspect::check;
+use icecore_storage::inspect::{CheckReport, check};
 use icecore_storage::testing::{FaultPlan, FaultStore};
 use icecore_storage::{Database, Environment, ManualClock, Options};
 use slatedb::object_store::ObjectStore;
@@ -68,6 +68,12 @@ impl World {
 
     /// Reads the whole store from outside and finds nothing wrong with it.
     pub(crate) fn check(&self) {
+        let report = self.checked();
+        assert!(report.is_clean(), "{report:#?}");
+    }
+
+    /// What is found when the whole store is read from outside.
+    pub(crate) fn checked(&self) -> CheckReport {
         let Store::Memory(memory) = &self.store else {
             panic!("this world lies in a directory");
         };
@@ -77,8 +83,7 @@ impl World {
             .expect("a runtime");
         let store = Arc::clone(memory) as Arc<dyn ObjectStore>;
         let report = runtime.block_on(check(&self.options.store, Some(store)));
-        let report = report.expect("the check runs");
-        assert!(report.is_clean(), "{report:#?}");
+        report.expect("the check runs")
     }
 
     pub(crate) fn start(&self) -> Process {

@@ -103,6 +103,22 @@ impl Scale {
         }
     }
 
+    /// Long enough for larger buckets of windows, of a few series.
+    fn long() -> Self {
+        let policies = [[6, 10, 200], [6, 10, 200], [8, 20, 400]];
+        let full = ColumnSet::Full;
+        let two = policy_of([(RAW, 6, full), (HOURLY, 365, full)]);
+        let policies = policies.into_iter().map(|days| Some(policy(days)));
+        Self {
+            days: 125,
+            floats: vec![(4, 1_200_000)],
+            histograms: (3, 3_600_000),
+            policies: policies.chain([Some(two)]).collect(),
+            asked_max: 7,
+            step_hours: (30, 120),
+        }
+    }
+
     /// As much as one machine collects in a year.
     fn full() -> Self {
         let policies = [[21, 90, 365], [21, 90, 365], [14, 60, 365], [30, 90, 400]];
@@ -649,7 +665,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
-fn simulate(scale: Scale, seed: u64) {
+fn simulate(scale: Scale, seed: u64) -> Year {
     let started = std::time::Instant::now();
     let days = number("ICECORE_YEAR_DAYS").map_or(scale.days, |days| days as i64);
     let mut year = Year::new(scale, seed);
@@ -676,6 +692,7 @@ fn simulate(scale: Scale, seed: u64) {
         year.counts
     );
     layout::report(&year.world, year.db(), &year.model);
+    year
 }
 
 #[test]
@@ -695,6 +712,21 @@ fn a_year_passes() {
         let passed = std::panic::catch_unwind(|| simulate(scale, seed));
         assert!(passed.is_ok(), "ICECORE_YEAR_SEED={seed} fails");
     });
+}
+
+/// Windows of an hour come to lie in buckets of 1 024 hours.
+#[test]
+fn months_pass() {
+    let seed = number("ICECORE_YEAR_SEED").unwrap_or(1);
+    let year = simulate(Scale::long(), seed);
+    let levels = year.db().rolled_levels();
+    let large = |(level, bucket): &(Resolution, icecore_records::Bucket)| {
+        *level == HOURLY && bucket.size.exponent() == 11
+    };
+    assert!(
+        levels.iter().any(large),
+        "ICECORE_YEAR_SEED={seed}: {levels:?}"
+    );
 }
 
 /// A run with something to do for every job is killed at its first put, its second, and so on: all

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use icecore_model::HOUR_MS;
 use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{ParsedKey, flush_cursor, key, metadata, watermark};
 use slatedb::WriteBatch;
 use tracing::warn;
 
-use super::to_the_end;
+use super::{FrozenHours, to_the_end};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
-use crate::ingest::head::{MetadataMap, PendingRecord};
+use crate::ingest::head::{FamilyMetadata, MetadataMap, PendingRecord};
 use crate::slate::read_view::{ScanKind, View};
 
 /// Records per batch.
@@ -59,8 +60,8 @@ async fn write_changes(
     if with_metadata {
         let known = ingest.head.metadata.read();
         let known = known.iter();
-        let encoded = known.map(|(family, m)| {
-            let value = metadata::encode(m);
+        let encoded = known.map(|(family, known)| {
+            let value = metadata::encode_seen(&known.metadata, known.seen_hour());
             (key::metric_metadata(family), Some(value))
         });
         records.extend(encoded);
@@ -100,8 +101,25 @@ async fn write_changes(
         .map_err(Error::store("writing the catalog"))
 }
 
+/// Deletes what was said of families that nobody needs any more. Under the flush lock, so that what
+/// is said again is written after it.
+pub(crate) async fn delete_metadata<'f>(
+    ingest: &Ingest,
+    _no_flush: &FrozenHours,
+    families: impl Iterator<Item = &'f String>,
+) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    for family in families {
+        batch.delete(key::metric_metadata(family));
+    }
+    let deleting = || Error::store("deleting metadata");
+    let written = ingest.context.engine.db().write(batch).await;
+    let durable = written.map_err(deleting())?.await_durable().await;
+    durable.map_err(deleting())
+}
+
 /// Reads the catalog's metadata at start-up.
-pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
+pub(crate) async fn load_metadata(view: &View, now_ms: i64) -> Result<MetadataMap> {
     let mut known = MetadataMap::new();
     let mut records = view
         .scan_prefix(&key::metric_metadata_prefix(), ScanKind::Once)
@@ -113,10 +131,11 @@ pub(crate) async fn load_metadata(view: &View) -> Result<MetadataMap> {
     {
         match (
             ParsedKey::parse(&record.key),
-            metadata::decode(&record.value),
+            metadata::decode_seen(&record.value),
         ) {
-            (Ok(ParsedKey::MetricMetadata { family }), Ok(found)) => {
-                known.insert(family, found);
+            (Ok(ParsedKey::MetricMetadata { family }), Ok((metadata, seen_hour))) => {
+                let seen_ms = seen_hour.map_or(now_ms, |hour| i64::from(hour) * HOUR_MS);
+                known.insert(family, FamilyMetadata { metadata, seen_ms });
             }
             // Metadata describes; losing sight of some must not keep samples from being served.
             _ => warn!(key = ?record.key, "cannot read a metadata record: skipped"),

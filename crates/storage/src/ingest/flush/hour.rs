@@ -32,7 +32,7 @@ use crate::buckets::strip::strip_before_flush;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest::Ingest;
-use crate::ingest::head::{Head, LabelOrder, MetadataMap, SeriesRef};
+use crate::ingest::head::{Head, LabelOrder, MetadataMap, SeriesRef, families_of};
 
 /// Series that are prepared in one go on the CPU pool.
 pub(super) const SLICE_SERIES: usize = 1024;
@@ -549,13 +549,8 @@ fn left_over_postings(bucket: Bucket, left_over: &[(SeriesId, Bytes)]) -> Vec<(B
         .collect()
 }
 
-/// What is known of a metric, by its own name or by that of the family it is a part of. Families of
-/// OpenTelemetry are named like their series, `_total` and unit included.
+/// What is known of a metric.
 fn metadata_of<'m>(metadata: &'m MetadataMap, name: &str) -> Option<&'m Metadata> {
-    let suffixes = [
-        "", "_total", "_bucket", "_sum", "_count", "_created", "_info",
-    ];
-    suffixes
-        .iter()
-        .find_map(|suffix| metadata.get(name.strip_suffix(suffix)?))
+    let known = families_of(name).find_map(|family| metadata.get(family));
+    known.map(|known| &known.metadata)
 }

@@ -50,7 +50,7 @@ use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::{Bucket, flush_cursor, key, maintenance_job, watermark};
 use tracing::warn;
 
-pub(crate) use catalog::{flush_catalog, load_metadata};
+pub(crate) use catalog::{delete_metadata, flush_catalog, load_metadata};
 #[cfg(feature = "testing")]
 pub(crate) use hold::HoldGuard;
 pub(crate) use hold::{FlushHold, holds};

@@ -7,11 +7,10 @@
 //! - The journal block is encoded after the lock is released; it carries absolute values, so it
 //!   needs nothing that another request may change.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use icecore_model::{Metadata, RawLabels};
+use icecore_model::RawLabels;
 use icecore_records::journal::BlockEncoder;
 
 use super::Head;
@@ -22,9 +21,6 @@ use super::replay::ReplayedSeries;
 use super::sequencer::{NotAdmitted, Sequencer};
 use super::slot::Slot;
 use super::totals::DeltaCounts;
-
-/// What is known about metric families, by name.
-pub(crate) type MetadataMap = BTreeMap<String, Metadata>;
 
 /// A reference in the columns whose series was refused.
 const REFUSED: u32 = u32::MAX;
@@ -101,7 +97,7 @@ impl Head {
         } = appender;
         drop(pages);
         self.sample_bytes.fetch_add(heap, Relaxed);
-        self.update_metadata(batch);
+        self.update_metadata(batch, time.now_ms);
         self.catalog
             .write()
             .append(&batch.catalog, sequencer.next_seq);
@@ -250,33 +246,6 @@ impl Head {
         (self.series_bytes() >= max).then(|| {
             format!("new series refused: those in memory take head.series_bytes_max = {max} bytes")
         })
-    }
-
-    /// Takes over what clients say about metrics, as far as it is new.
-    fn update_metadata(&self, batch: &mut BatchBuffers) {
-        if batch.metadata.is_empty() {
-            return;
-        }
-        let mut known = self.metadata.write();
-        let mut full = 0;
-        batch.metadata.retain(|(family, metadata)| {
-            if known.get(family) == Some(metadata) {
-                return false;
-            }
-            if !known.contains_key(family) && known.len() >= self.limits.metadata_max {
-                full += 1;
-                return false;
-            }
-            known.insert(family.clone(), metadata.clone());
-            true
-        });
-        if !batch.metadata.is_empty() {
-            self.catalog.write().metadata_changed();
-        }
-        for _ in 0..full {
-            let reason = "metadata of more metrics than limits.metadata_max".to_string();
-            batch.reject(reason, true);
-        }
     }
 }
 

@@ -153,6 +153,11 @@ impl Index {
         self.pairs.len()
     }
 
+    /// Whether a metric has series.
+    pub(crate) fn has_metric(&self, name: &str) -> bool {
+        self.find_pair(METRIC_NAME, name).is_some()
+    }
+
     /// The series that satisfy all matchers.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> RoaringBitmap {
         let mut found: Option<RoaringBitmap> = None;

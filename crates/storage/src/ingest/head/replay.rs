@@ -11,6 +11,7 @@ use icecore_records::epoch_summary::FlushUnit;
 
 use super::Head;
 use super::cursor::{HourRange, PageCursor, Touched};
+use super::metadata::FamilyMetadata;
 use super::registry::{LabelHash, SeriesRef};
 use super::totals::unix_seconds;
 
@@ -113,11 +114,15 @@ impl Head {
         let changes = block.metadata.len() + block.catalog.len();
         if changes > 0 && !covered(FlushUnit::Catalog) {
             touched.catalog = changes as u64;
-            let mut catalog = self.catalog.write();
-            catalog.append(&block.catalog, seq);
+            self.catalog.write().append(&block.catalog, seq);
             if !block.metadata.is_empty() {
-                catalog.metadata_changed();
-                self.metadata.write().extend(block.metadata);
+                self.catalog.write().metadata_changed();
+                let said = block.metadata.into_iter().map(|(family, metadata)| {
+                    // Not long ago: the catalog does not have it yet.
+                    let seen_ms = now_ms;
+                    (family, FamilyMetadata { metadata, seen_ms })
+                });
+                self.metadata.write().extend(said);
             }
         }
         if !totals.is_empty() && !covered(FlushUnit::Totals) {

@@ -4,6 +4,7 @@
 //! globals: list, journal, cursors, catalog, what lies elsewhere ─► buckets
 //! per bucket, in key order: dictionary ─► forward ─► inverted ─► samples ─► meta
 //!    ─► histograms ─► exemplars ─► (journal) ─► cursor ─► conclude
+//! per bucket of windows whose sources are there: made once more ─► compared
 //! ```
 //!
 //! Holds always:
@@ -20,6 +21,7 @@ mod postings;
 mod report;
 mod samples;
 mod series;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,10 +32,12 @@ use slatedb::object_store::ObjectStore;
 
 pub use report::{CheckCounts, CheckReport, Note, PROBLEM_KINDS, Problem, ProblemKind};
 
+use super::Inspector;
 use super::overview::scope_of;
-use super::{Inspector, has_vanished};
+use crate::buckets::ladder;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
+use crate::slate::reader::has_vanished;
 use bucket::BucketCheck;
 use globals::GlobalCheck;
 use report::Findings;
@@ -84,7 +88,7 @@ impl Inspector {
                 scopes.map(|(_, bucket)| bucket).collect()
             }
         };
-        for bucket in buckets {
+        for bucket in buckets.iter().copied() {
             let checked = self
                 .attempt(async |view| {
                     BucketCheck::new(bucket, options.problems_max)
@@ -98,6 +102,20 @@ impl Inspector {
                     let prefix = key::record_prefix(RecordType::SeriesDictionary, bucket);
                     let reason = format!("bucket {bucket}: {}", unreadable(error)?);
                     all.problem(ProblemKind::Store, &prefix, reason);
+                }
+            }
+        }
+        for bucket in buckets.into_iter().filter(|b| !ladder::is_raw(b.size)) {
+            let compared = self
+                .attempt(async |view| windows::compare(view, bucket, options.problems_max).await)
+                .await;
+            match compared {
+                Ok(findings) => all.join(findings),
+                // What cannot be read has been reported with its bucket.
+                Err(error) => {
+                    let cause = unreadable(error)?;
+                    let text = format!("bucket {bucket} is not compared with its sources: {cause}");
+                    all.note(&key::bucket_meta(bucket), text);
                 }
             }
         }

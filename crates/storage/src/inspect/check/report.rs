@@ -16,6 +16,8 @@ pub enum ProblemKind {
     Unmerged,
     /// A sample outside its bucket, or out of order.
     Time,
+    /// Windows that are not those of the samples that they were made of.
+    Windows,
     /// Something belongs to a series that its bucket does not have.
     NoSeries,
     /// Dictionary and forward index do not agree.
@@ -40,12 +42,13 @@ pub enum ProblemKind {
 }
 
 /// All kinds, in the order of a report.
-pub const PROBLEM_KINDS: [ProblemKind; 14] = [
+pub const PROBLEM_KINDS: [ProblemKind; 15] = [
     ProblemKind::Store,
     ProblemKind::Key,
     ProblemKind::Value,
     ProblemKind::Unmerged,
     ProblemKind::Time,
+    ProblemKind::Windows,
     ProblemKind::NoSeries,
     ProblemKind::Dictionary,
     ProblemKind::Postings,
@@ -64,6 +67,7 @@ impl ProblemKind {
             Self::Value => "value",
             Self::Unmerged => "unmerged",
             Self::Time => "time",
+            Self::Windows => "windows",
             Self::NoSeries => "no-series",
             Self::Dictionary => "dictionary",
             Self::Postings => "postings",
@@ -117,6 +121,8 @@ pub struct CheckCounts {
     pub start_timestamps: u64,
     /// Windows of samples that were rolled up.
     pub windows: u64,
+    /// Those of them that were made once more from their samples.
+    pub windows_compared: u64,
     /// Columns of timestamps that series of a coarse bucket share.
     pub time_columns: u64,
     pub label_pairs: u64,
@@ -157,6 +163,7 @@ impl CheckCounts {
             exemplars,
             start_timestamps,
             windows,
+            windows_compared,
             time_columns,
             label_pairs,
             postings,
@@ -178,6 +185,7 @@ impl CheckCounts {
         self.exemplars += exemplars;
         self.start_timestamps += start_timestamps;
         self.windows += windows;
+        self.windows_compared += windows_compared;
         self.time_columns += time_columns;
         self.label_pairs += label_pairs;
         self.postings += postings;

@@ -22,8 +22,9 @@ use crate::stored::{self, SharedColumns};
 const BATCH_SAMPLES: u64 = 1 << 19;
 const BATCH_SERIES: Range<u64> = 32..4096;
 
-/// What a histogram counts as, in samples.
+/// What a histogram, or a window of them, counts as, in samples; and a window of floats.
 const HISTOGRAM_WEIGHT: u64 = 64;
+const WINDOW_WEIGHT: u64 = 8;
 
 /// Scans under way at once.
 const CONCURRENT_SCANS: usize = 8;
@@ -37,6 +38,15 @@ pub(super) struct SourceRecord {
     pub(super) id: SeriesId,
     pub(super) kind: RecordKind,
     pub(super) value: Bytes,
+}
+
+impl SourceRecord {
+    pub(super) fn has_windows(&self) -> bool {
+        matches!(
+            self.kind,
+            RecordKind::Windows | RecordKind::HistogramWindows
+        )
+    }
 }
 
 /// All records of one series of the target.
@@ -192,8 +202,13 @@ fn batch_len(sources: &[Source], series: u32) -> u32 {
     let metas = sources.iter().map(|source| &source.meta);
     let samples: u64 = metas
         .map(|meta| {
-            let histograms = meta.histogram_samples.saturating_mul(HISTOGRAM_WEIGHT);
-            meta.float_samples.saturating_add(histograms)
+            let (floats, histograms) = if meta.resolution_ms > 0 {
+                let windows = meta.rollup.windows.saturating_mul(WINDOW_WEIGHT);
+                (windows, meta.rollup.histogram_windows)
+            } else {
+                (meta.float_samples, meta.histogram_samples)
+            };
+            floats.saturating_add(histograms.saturating_mul(HISTOGRAM_WEIGHT))
         })
         .fold(0, u64::saturating_add);
     let per_series = samples / u64::from(series.max(1));

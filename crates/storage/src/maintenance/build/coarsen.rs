@@ -63,9 +63,5 @@ fn check_listed(
         return Err(format!("{target} has been built before"));
     }
     commit::check_window(&maintenance.buckets.listed(), target, sources)?;
-    let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
-    match sources.iter().find(has_tombstones) {
-        Some(source) => Err(format!("something was deleted from {source} just now")),
-        None => Ok(()),
-    }
+    sources::check_tombstones(maintenance.buckets.tombstones(), sources)
 }

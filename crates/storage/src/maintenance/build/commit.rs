@@ -11,14 +11,13 @@
 
 use std::collections::BTreeSet;
 
-use icecore_model::rollup::Resolution;
 use icecore_records::bucket_meta::{self, BucketMeta, BucketState, RollupMeta};
 use icecore_records::maintenance_job::{Counts, Job};
 use icecore_records::{Bucket, SeriesId, key};
 use slatedb::WriteBatch;
 
 use super::super::pace::Watch;
-use super::sources::{check_complete, read_meta};
+use super::sources::{check_complete, check_tombstones, read_meta};
 use super::windows::RollUp;
 use super::writer::JobWriter;
 use crate::buckets::levels::RolledBucket;
@@ -48,27 +47,20 @@ pub(super) async fn commit(
     }
     let mut listed = stored_list(&view).await?;
     let sources: Vec<Bucket> = job.sources.iter().map(|source| source.bucket).collect();
+    let checked = match roll_up {
+        Some(roll_up) => check_rolled(maintenance, &listed, roll_up, &sources),
+        None => check_window(&raw_of(&listed), target, &sources).map(|()| None),
+    };
+    let facts = checked.map_err(|reason| watch.stale(reason))?;
     let replaced = match roll_up {
-        Some(_) => {
-            check_rolled(maintenance, &listed, target, &sources)
-                .map_err(|reason| watch.stale(reason))?;
-            Vec::new()
-        }
-        None => {
-            let checked = check_window(&raw_of(&listed), target, &sources);
-            checked.map_err(|reason| watch.stale(reason))?;
-            sources
-        }
+        Some(roll_up) if !roll_up.coarsens => Vec::new(),
+        _ => sources,
     };
     for source in &replaced {
         listed.remove(source);
     }
     listed.insert(target);
-    let source = job.sources.first().and_then(|source| {
-        let levels = maintenance.buckets.levels();
-        levels.sizes().resolution(source.bucket.size)
-    });
-    let meta = meta_of(job, roll_up, source.unwrap_or_default());
+    let meta = meta_of(job, roll_up, facts);
     let target = (target, RolledBucket::of(&meta));
     let mut batch = WriteBatch::new();
     batch.put_bytes(
@@ -91,23 +83,32 @@ pub(super) async fn commit(
     Ok(())
 }
 
-/// The same for a bucket of windows, against the list as it is stored.
+/// The same for a bucket of windows, against the list as it is stored. Returns what is known of it.
 fn check_rolled(
     maintenance: &Maintenance,
     stored: &BTreeSet<Bucket>,
-    target: Bucket,
+    roll_up: RollUp,
     sources: &[Bucket],
-) -> Result<(), String> {
+) -> Result<Option<RolledBucket>, String> {
+    let target = roll_up.target;
     let listed = maintenance.buckets.levels().with_raw(raw_of(stored));
     if let Some(unknown) = listed.all().find(|bucket| !stored.contains(bucket)) {
         return Err(format!("{unknown} is no longer listed"));
     }
-    check_complete(&listed, target, sources)?;
-    let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
-    match sources.iter().find(has_tombstones) {
-        Some(source) => Err(format!("something was deleted from {source} just now")),
-        None => Ok(()),
+    check_tombstones(maintenance.buckets.tombstones(), sources)?;
+    if roll_up.coarsens {
+        return listed.coarsened(target, sources).map(Some);
     }
+    check_complete(&listed, target, sources)?;
+    let source = sources.first().map(|source| source.size);
+    let source = source.and_then(|size| listed.sizes().resolution(size));
+    Ok(Some(RolledBucket {
+        resolution: roll_up.resolution,
+        source: source.unwrap_or_default(),
+        sources_gone: false,
+        is_lean: roll_up.lean,
+        dirty: BTreeSet::new(),
+    }))
 }
 
 /// Whether the sources are all that is listed in the window of a target, which is not listed
@@ -150,7 +151,7 @@ pub(super) async fn committed(
         .await
 }
 
-fn meta_of(job: &Job, roll_up: Option<RollUp>, source: Resolution) -> BucketMeta {
+fn meta_of(job: &Job, roll_up: Option<RollUp>, facts: Option<RolledBucket>) -> BucketMeta {
     let counts: &Counts = &job.counts;
     let (first, last) = if counts.min_timestamp_ms <= counts.max_timestamp_ms {
         (counts.min_timestamp_ms, counts.max_timestamp_ms)
@@ -181,8 +182,8 @@ fn meta_of(job: &Job, roll_up: Option<RollUp>, source: Resolution) -> BucketMeta
             windows: counts.windows,
             histogram_windows: counts.histogram_windows,
             is_lean: roll_up.is_some_and(|roll_up| roll_up.lean),
-            source,
-            sources_gone: false,
+            source: facts.as_ref().map(|facts| facts.source).unwrap_or_default(),
+            sources_gone: facts.is_some_and(|facts| facts.sources_gone),
         },
     }
 }

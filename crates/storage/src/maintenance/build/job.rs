@@ -25,6 +25,7 @@ use tracing::{info, warn};
 use super::super::pace::Watch;
 use super::super::retire::{empty_buckets, segments_of};
 use super::commit;
+use super::empty::is_empty;
 use super::phases::{Build, BuildError};
 use super::series_map::UnsortedRun;
 use super::sources::{Source, read_sources};
@@ -64,11 +65,19 @@ pub(super) async fn build(
     writes_max: Option<u64>,
 ) -> Result<Outcome> {
     let started = std::time::Instant::now();
-    let (roll_up, filter) = roll_up.unzip();
-    let filter = filter.flatten().map(Arc::new);
-    let kind = roll_up.map_or(JobKind::Coarsen, |roll_up| roll_up.kind());
+    let (mut roll_up, filter) = roll_up.unzip();
+    let mut filter = filter.flatten();
     let view = maintenance.context.engine.live_view();
     let mut sources = read_sources(&view, sorted).await?;
+    if let Some(roll_up) = &mut roll_up
+        && is_empty(maintenance, watch, *roll_up, &sources).await?
+    {
+        let nothing = SeriesFilter::nothing(roll_up.resolution);
+        roll_up.left_out = nothing.hash();
+        filter = Some(nothing);
+    }
+    let filter = filter.map(Arc::new);
+    let kind = roll_up.map_or(JobKind::Coarsen, |roll_up| roll_up.kind());
     let (job, resumed) = job_for(maintenance, target, kind, &sources).await?;
     let mut build = Build {
         maintenance,
@@ -120,7 +129,10 @@ pub(super) async fn build(
         seconds = outcome.seconds,
         resumed,
         "{}",
-        if roll_up.is_some() { "buckets rolled up" } else { "buckets coarsened" }
+        match roll_up {
+            Some(roll_up) if !roll_up.coarsens => "buckets rolled up",
+            _ => "buckets coarsened",
+        }
     );
     Ok(outcome)
 }

@@ -4,6 +4,7 @@
 //! sources ─► series map ─► batches of series ─► unite ─► encode, decode, compare ─► put ─► commit
 //!
 //! coarsen     buckets of a window ─► one larger bucket      job record, resumed where it was cut
+//!             of samples, or with the same windows
 //! roll up     samples, or finer windows ─► windows          the same, and the sources stay
 //! mend        a bucket inside another ─► the larger one     in place, under a hold
 //! merge late  overlays ─► windows whose sources are gone   in place, under a hold
@@ -21,7 +22,9 @@
 mod batches;
 mod clean;
 mod coarsen;
+mod coarsen_windows;
 mod commit;
+mod empty;
 mod fold;
 mod in_place;
 mod index;
@@ -29,6 +32,7 @@ mod job;
 mod mend;
 mod merge_late;
 mod phases;
+mod recompute;
 mod roll_up;
 mod samples;
 mod series;
@@ -42,9 +46,14 @@ pub(crate) use clean::{clean_all, clean_bucket};
 pub(crate) use coarsen::coarsen;
 #[cfg(feature = "testing")]
 pub(crate) use coarsen::coarsen_until;
+pub(crate) use coarsen_windows::coarsen_windows;
+#[cfg(feature = "testing")]
+pub(crate) use coarsen_windows::coarsen_windows_until;
 #[cfg(feature = "testing")]
 pub(crate) use fold::FoldOutcome;
 pub(crate) use fold::{fold, load_dirty};
+#[cfg(not(feature = "testing"))]
+pub(crate) use job::Outcome;
 #[cfg(feature = "testing")]
 pub use job::Outcome;
 pub(crate) use job::stored_job;
@@ -54,6 +63,7 @@ pub(crate) use mend::mend_until;
 pub(crate) use merge_late::merge_late;
 #[cfg(feature = "testing")]
 pub(crate) use merge_late::merge_late_until;
+pub(crate) use recompute::{WindowComparison, compare_windows};
 pub(crate) use roll_up::roll_up;
 #[cfg(feature = "testing")]
 pub(crate) use roll_up::roll_up_until;

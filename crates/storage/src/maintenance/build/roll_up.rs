@@ -59,6 +59,7 @@ pub(crate) async fn roll_up_until(
         resolution: plan.resolution,
         lean: plan.lean,
         left_out: filter.as_ref().map_or(0, SeriesFilter::hash),
+        coarsens: false,
     };
     job::build(
         maintenance,
@@ -86,9 +87,5 @@ fn check_listed(
         return Err(format!("{target} has been built"));
     }
     sources::check_complete(&levels, target, sources)?;
-    let has_tombstones = |source: &&Bucket| maintenance.buckets.tombstones().of(**source).is_some();
-    match sources.iter().find(has_tombstones) {
-        Some(source) => Err(format!("something was deleted from {source} just now")),
-        None => Ok(()),
-    }
+    sources::check_tombstones(maintenance.buckets.tombstones(), sources)
 }

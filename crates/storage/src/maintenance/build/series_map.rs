@@ -43,6 +43,14 @@ pub(super) struct SeriesMap {
 const NO_SERIES: u32 = u32::MAX;
 
 impl SeriesMap {
+    /// One source whose ids stay what they are.
+    pub(super) fn identity(len: u32) -> Self {
+        Self {
+            new_ids: vec![(0..len).collect()],
+            len,
+        }
+    }
+
     /// How many series the target has.
     pub(super) fn len(&self) -> u32 {
         self.len

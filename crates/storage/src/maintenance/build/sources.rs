@@ -15,6 +15,7 @@ use icecore_records::maintenance_job::JobSource;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::buckets::levels::Listed;
+use crate::buckets::tombstones::AllTombstones;
 use crate::buckets::{decode_meta, ladder, stored_meta};
 use crate::error::{Error, Result};
 use crate::slate::read_view::View;
@@ -156,6 +157,20 @@ pub(super) fn check_complete(
         }
     }
     Ok(())
+}
+
+/// Whether nothing was deleted from sources since they were cleaned. Says what was.
+pub(super) fn check_tombstones(
+    tombstones: &AllTombstones,
+    sources: &[Bucket],
+) -> Result<(), String> {
+    let lost = sources
+        .iter()
+        .find(|source| tombstones.of(**source).is_some());
+    match lost {
+        Some(source) => Err(format!("something was deleted from {source} just now")),
+        None => Ok(()),
+    }
 }
 
 /// Whether sources, sorted by time, hold all that a bucket has of the time of a target.

@@ -35,11 +35,14 @@ pub(super) struct RollUp {
     pub(super) lean: bool,
     /// [`SeriesFilter::hash`].
     pub(super) left_out: u64,
+    /// The sources have the same windows, in smaller buckets that this one takes the place of.
+    pub(super) coarsens: bool,
 }
 
 /// Which series a level has.
 pub(super) struct SeriesFilter {
-    policy: Arc<RetentionPolicy>,
+    /// `None`: it has no series.
+    policy: Option<Arc<RetentionPolicy>>,
     resolution: Resolution,
 }
 
@@ -54,20 +57,30 @@ impl SeriesFilter {
         let is_named = policy.level(resolution).is_some();
         let mut classes = policy.classes();
         let leaves_out = is_named && classes.any(|class| !policy.reaches(class, resolution));
+        let policy = Some(policy);
         leaves_out.then_some(Self { policy, resolution })
     }
 
+    /// Of a bucket that has no series.
+    pub(super) fn nothing(resolution: Resolution) -> Self {
+        let policy = None;
+        Self { policy, resolution }
+    }
+
     pub(super) fn has(&self, labels: &Labels) -> bool {
-        let class = self.policy.class_of(labels);
-        self.policy.reaches(class, self.resolution)
+        let policy = self.policy.as_ref();
+        policy.is_some_and(|policy| policy.reaches(policy.class_of(labels), self.resolution))
     }
 
     /// Stands for what is left out.
     pub(super) fn hash(&self) -> u64 {
-        let overrides = self.policy.overrides().iter();
-        let classes = self.policy.classes().skip(1);
-        let of = overrides.zip(classes).map(|(series, class)| {
-            let is_left_out = !self.policy.reaches(class, self.resolution);
+        let Some(policy) = &self.policy else {
+            return u64::MAX;
+        };
+        let classes = policy.classes().skip(1);
+        let of = policy.overrides().iter().zip(classes);
+        let of = of.map(|(series, class)| {
+            let is_left_out = !policy.reaches(class, self.resolution);
             format!("{series} {is_left_out}\n")
         });
         xxh3_64(of.collect::<String>().as_bytes())
@@ -94,7 +107,7 @@ impl RollUp {
 
     /// What a level keeps of floats. Of histograms it keeps everything: beside them what a lean
     /// level saves is next to nothing.
-    fn fields(&self) -> WindowFields {
+    pub(super) fn fields(&self) -> WindowFields {
         if self.lean {
             let dispensable = WindowFields::M2 | WindowFields::CHANGES;
             WindowFields::ALL.without(dispensable)
@@ -117,12 +130,7 @@ impl RollUp {
         columns: &[SharedColumns],
         series: &SeriesRecords,
     ) -> Result<EncodedSeries> {
-        let of_windows = |kind| matches!(kind, RecordKind::Windows | RecordKind::HistogramWindows);
-        let windows = if series.records.iter().any(|record| of_windows(record.kind)) {
-            self.of_windows(sources, series)?
-        } else {
-            self.of_samples(sources, columns, series)?
-        };
+        let windows = self.windows(sources, columns, series)?;
         self.encode_windows(SeriesId(series.id), &windows)
     }
 
@@ -156,6 +164,20 @@ impl RollUp {
             put(RecordKind::HistogramWindows, value);
         }
         Ok(encoded)
+    }
+
+    /// What becomes of a series.
+    pub(super) fn windows(
+        &self,
+        sources: &[Bucket],
+        columns: &[SharedColumns],
+        series: &SeriesRecords,
+    ) -> Result<CountedWindows> {
+        if series.records.iter().any(SourceRecord::has_windows) {
+            self.of_windows(sources, series)
+        } else {
+            self.of_samples(sources, columns, series)
+        }
     }
 
     /// The time of all windows.
@@ -206,9 +228,18 @@ impl RollUp {
         let within = |start_ms: i64| self.target.contains(start_ms);
         finer.floats.retain(|window| within(window.start_ms));
         finer.histograms.retain(|window| within(window.start_ms));
+        let float_samples = finer.floats.iter().map(samples_in).sum();
+        let histogram_samples = finer.histograms.iter().map(HistogramWindow::samples).sum();
+        if self.coarsens {
+            return Ok(CountedWindows {
+                windows: finer,
+                float_samples,
+                histogram_samples,
+            });
+        }
         let mut windows = CountedWindows {
-            float_samples: finer.floats.iter().map(samples_in).sum(),
-            histogram_samples: finer.histograms.iter().map(HistogramWindow::samples).sum(),
+            float_samples,
+            histogram_samples,
             windows: SeriesWindows {
                 floats: roll_up_windows(self.resolution, &finer.floats),
                 histograms: roll_up_histogram_windows(self.resolution, &finer.histograms),

@@ -5,15 +5,18 @@
 //!                     ▲                          late samples: out of date ─┐
 //!                     └──────────── dropped ◄─ retired ◄────────────────────┘
 //! late samples of culled time ─► overlay ─► merged into the windows that are left
+//! windows, nothing finer left ─► one larger bucket
 //! ```
 //!
 //! Elsewhere: how windows are built (`super::build`), what everybody knows of it
 //! (`crate::retention`), which level a query reads (`crate::read`).
 
 mod cull;
+mod metadata;
 mod plan;
 mod snapshot;
 
 pub(crate) use cull::{cull, retire_outdated, tell_what_is_too_old};
-pub(crate) use plan::{CullPlan, KeptBack, MergePlan, RollUpPlan, targets_of};
+pub(crate) use metadata::{FamilyHolders, cull_metadata};
+pub(crate) use plan::{CullPlan, KeptBack, LargerPlan, MergePlan, RollUpPlan, targets_of};
 pub(crate) use snapshot::RetentionSnapshot;

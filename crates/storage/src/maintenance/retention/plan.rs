@@ -6,6 +6,7 @@
 //! coarser level, out of date ──► retire ─► roll up again
 //! finer level, past retention and all of it rolled up ─► cull
 //! overlay, quiet ──────────────► merge ─► all windows whose sources are gone
+//! windows, all that is left of their time ─► one larger bucket
 //! ```
 //!
 //! Holds always:
@@ -20,6 +21,8 @@
 //! - A level that the policy no longer names is kept for as long as the finer ones, because time of
 //!   which those have nothing left may be in it alone.
 
+mod larger;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use icecore_model::rollup::{Resolution, WindowFields};
@@ -30,6 +33,8 @@ use super::super::plan::hours_in;
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
 use crate::buckets::list;
+
+pub(crate) use larger::{LargerPlan, larger_buckets};
 
 /// Buckets that are culled by one write at most.
 const CULL_MAX: usize = 512;
@@ -398,10 +403,12 @@ impl RetentionInput<'_> {
         let resolution = self.rules[level].resolution;
         let needed = self.needed_by(level).into_iter();
         let needed = needed.filter_map(|at| self.target_size(self.rules[at].resolution));
-        let affected = self.listed.all_rolled().filter(|(_, facts)| {
+        let affected = self.listed.all_rolled().filter(|(bucket, facts)| {
             let made_of_it = facts.source == resolution && !facts.sources_gone;
             let next_to_go = facts.source < resolution && facts.sources_gone;
-            facts.resolution > resolution && (made_of_it || next_to_go)
+            facts.resolution > resolution
+                && (made_of_it || next_to_go)
+                && !self.listed.level_in(resolution, *bucket).is_empty()
         });
         let sizes = needed.chain(affected.map(|(bucket, _)| bucket.size));
         sizes.max().unwrap_or(BucketSize::HOUR)

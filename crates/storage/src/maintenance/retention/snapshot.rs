@@ -7,7 +7,9 @@ use icecore_model::retention::{ColumnSet, RetentionPolicy};
 use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
-use super::plan::{self, CullPlan, KeptBack, LevelRule, MergePlan, RetentionInput, RollUpPlan};
+use super::plan::{
+    self, CullPlan, KeptBack, LargerPlan, LevelRule, MergePlan, RetentionInput, RollUpPlan,
+};
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
 use crate::maintenance::Maintenance;
@@ -98,6 +100,11 @@ impl RetentionSnapshot {
         } else {
             Vec::new()
         }
+    }
+
+    /// Buckets of windows that could become larger ones now.
+    pub(crate) fn larger_buckets(&self) -> Vec<LargerPlan> {
+        plan::larger_buckets(&self.input())
     }
 
     /// What levels can do without now, and what is kept for longer than the policy says.

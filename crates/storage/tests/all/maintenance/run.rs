@@ -237,6 +237,7 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
         assert_eq!(status.skipped.len(), 1);
         assert_eq!(status.skipped[0].next_try_ms - world.clock.now_ms(), 15_000);
         assert_eq!(status.waiting, 1, "it still waits");
+        assert!(status.waiting_seconds.is_some_and(|seconds| seconds > 0.0));
     });
     process
         .run(db.replace_records(vec![(meta, Some(good))]))
@@ -331,6 +332,7 @@ fn the_status_says_what_waits() {
     let status = db.maintenance_status();
     assert!(!status.enabled);
     assert_eq!(status.waiting, 3, "two of 16 h and one of 4 h");
+    assert_eq!(status.waiting_seconds, None, "nothing was done yet");
     // The first window ended 22 hours and a half ago.
     assert_eq!(status.lag_seconds, 22.5 * 3600.0);
     // Late samples in the head keep their window back until they are flushed and it is quiet again.

@@ -30,18 +30,19 @@ pub(super) fn check(db: &Database, policy: Option<&RetentionPolicy>, now_ms: i64
         return;
     };
     let listed = listed(db);
-    let largest = listed.iter().map(|(_, bucket)| bucket.size.duration_ms());
     // A third level of windows gets buckets of 1 024 hours, and raw samples wait for them. The
     // other two keep the sizes that they got beside it.
     let is_usual = |(resolution, bucket): &(Resolution, Bucket)| {
-        let usual = [(FIVE, 6), (HOURLY, 8)];
+        let usual = [(FIVE, 6), (HOURLY, 8), (HOURLY, 11)];
         resolution.is_raw() || usual.contains(&(*resolution, bucket.size.exponent()))
     };
     let are_two = policy.levels().len() <= 3 && listed.iter().all(is_usual);
     let third_ms = if are_two { 128 } else { 1024 } * HOUR;
-    let unit_ms = largest.max().unwrap_or(0).max(third_ms);
     let status = db.maintenance_status();
-    for (resolution, bucket) in listed {
+    for (resolution, bucket) in listed.iter().copied() {
+        let same = listed.iter().filter(|(level, _)| *level == resolution);
+        let largest = same.map(|(_, bucket)| bucket.size.duration_ms()).max();
+        let unit_ms = largest.unwrap_or(0).max(third_ms);
         // A level that is not named goes with the next finer one.
         let levels = policy.levels().iter();
         let rule = levels.rev().find(|level| level.resolution <= resolution);

@@ -46,6 +46,7 @@ impl Target {
             resolution,
             lean: meta.rollup.is_lean,
             left_out: 0,
+            coarsens: false,
         };
         Self {
             at,

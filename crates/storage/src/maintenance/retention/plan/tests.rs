@@ -221,6 +221,25 @@ impl World {
         }
     }
 
+    /// Buckets of windows become a larger one.
+    fn coarsen_windows(&mut self, plan: &LargerPlan) {
+        let target = plan.target;
+        assert!(!self.listed.contains(target) && !self.retired.contains_key(&target));
+        let refused = |world: &Self| -> Vec<bool> {
+            let hours = target.each_hour().map(|hour| hour.start_ms() / HOUR_MS);
+            hours.map(|hour| world.refuses(hour)).collect()
+        };
+        let before = refused(self);
+        let facts = self.listed.coarsened(target, &plan.sources).unwrap();
+        let now_ms = self.now_ms;
+        let retired = plan.sources.iter().map(|source| (*source, now_ms));
+        self.retired.extend(retired);
+        let content = self.take(&plan.sources);
+        self.listed.insert_rolled(target, facts);
+        self.content.insert(target, content);
+        assert_eq!(refused(self), before, "what is taken in does not change");
+    }
+
     fn cull(&mut self, plan: &CullPlan) {
         for outliving in outliving(&self.listed, plan) {
             let facts = self.listed.facts_mut(outliving.bucket).unwrap();
@@ -257,6 +276,32 @@ impl World {
             self.cull(&plan);
             self.check();
         }
+        while let Some(plan) = larger_buckets(&self.input()).first().cloned() {
+            self.coarsen_windows(&plan);
+            self.check();
+        }
+    }
+
+    fn apply(&mut self, step: Step, policies: &[RetentionPolicy]) {
+        let ago = |hours: i64| (self.now_ms / HOUR_MS - hours).max(0);
+        match step {
+            Step::Wait(hours) => self.now_ms += hours * HOUR_MS,
+            Step::Flush(hours) => {
+                let hour = ago(hours);
+                if !self.refuses(hour) {
+                    self.flush(hour);
+                }
+            }
+            Step::Delete(hours) => self.delete(ago(hours)),
+            Step::Coarsen(exponent, hours) => self.coarsen(exponent, ago(hours)),
+            Step::Maintain(jobs) => self.maintain(jobs),
+            Step::SetClock(hours) => {
+                self.now_ms = (self.now_ms + hours * HOUR_MS).max(HOUR_MS);
+            }
+            Step::SetPolicy(at, false) => self.policy = policies[at].clone(),
+            Step::SetPolicy(at, true) => self.policy = merging(&policies[at]),
+        }
+        self.check();
     }
 
     /// What a reader finds of an hour, each sample as often as it does.
@@ -627,31 +672,106 @@ proptest! {
         let mut world = World::new(merging(&policies[0]));
         world.now_ms = 2500 * HOUR_MS;
         for step in steps {
-            let ago = |hours: i64| (world.now_ms / HOUR_MS - hours).max(0);
-            match step {
-                Step::Wait(hours) => world.now_ms += hours * HOUR_MS,
-                Step::Flush(hours) => {
-                    let hour = ago(hours);
-                    if !world.refuses(hour) {
-                        world.flush(hour);
-                    }
-                }
-                Step::Delete(hours) => {
-                    let hour = ago(hours);
-                    world.delete(hour);
-                }
-                Step::Coarsen(exponent, hours) => {
-                    let hour = ago(hours);
-                    world.coarsen(exponent, hour);
-                }
-                Step::Maintain(jobs) => world.maintain(jobs),
-                Step::SetClock(hours) => {
-                    world.now_ms = (world.now_ms + hours * HOUR_MS).max(HOUR_MS);
-                }
-                Step::SetPolicy(at, false) => world.policy = policies[at].clone(),
-                Step::SetPolicy(at, true) => world.policy = merging(&policies[at]),
-            }
-            world.check();
+            world.apply(step, &policies);
         }
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The same where windows are old enough for larger buckets.
+    #[test]
+    fn nothing_is_lost_in_larger_buckets(steps in prop::collection::vec(step(), 1..60)) {
+        let four = Resolution::from_name("4h").unwrap();
+        let (full, lean) = (ColumnSet::Full, ColumnSet::Lean);
+        let policies = [
+            three_levels([6, 10, 400]),
+            policy(&[(RAW, 6, full), (HOURLY, 200, full)]),
+            policy(&[(RAW, 6, full), (FIVE, 50, full), (HOURLY, 300, lean)]),
+            policy(&[(RAW, 50, full), (HOURLY, 200, full), (four, 400, full)]),
+            policy(&[(RAW, 6, full), (HOURLY, 80, full)]),
+        ];
+        let mut world = aged_world().clone();
+        for step in steps {
+            let step = match step {
+                Step::Wait(hours) => Step::Wait(10 * hours),
+                Step::Flush(hours) => Step::Flush(6 * hours),
+                Step::Delete(hours) => Step::Delete(6 * hours),
+                step => step,
+            };
+            world.apply(step, &policies);
+        }
+    }
+}
+
+/// A world of four months with larger buckets of windows, and some to come.
+fn aged_world() -> &'static World {
+    static AGED: std::sync::OnceLock<World> = std::sync::OnceLock::new();
+    AGED.get_or_init(|| {
+        let mut world = World::new(three_levels([6, 10, 400]));
+        for hour in (0..2700).step_by(50) {
+            world.now_ms = (hour + 1) * HOUR_MS;
+            world.flush(hour);
+            if hour % 200 == 0 {
+                world.maintain(9);
+            }
+        }
+        world.maintain(9);
+        let hourly = world.listed.level(HOURLY).unwrap();
+        assert!(hourly.contains(&bucket(11, 0)), "{hourly:?}");
+        assert!(hourly.len() > 5, "{hourly:?}");
+        world
+    })
+}
+
+#[test]
+fn windows_become_larger_buckets_when_nothing_finer_is_left() {
+    let mut world = aged_world().clone();
+    let large = bucket(11, 0);
+    let facts = world.listed.facts(large).unwrap();
+    assert!(facts.sources_gone && facts.source == FIVE, "{facts:?}");
+    assert_eq!(world.listed.level_in(HOURLY, large), [large]);
+    // The next ones are too young.
+    let next = bucket(11, 1024);
+    assert!(world.listed.level_in(HOURLY, next).len() > 1);
+    world.now_ms = 2048 * HOUR_MS + 29 * DAY_MS;
+    world.maintain(9);
+    assert_eq!(larger_buckets(&world.input()), []);
+    world.now_ms += DAY_MS;
+    assert_eq!(larger_buckets(&world.input())[0].target, next);
+    // A level that is kept for less than a few of them goes by smaller buckets.
+    world.policy = three_levels([6, 10, 170]);
+    assert_eq!(larger_buckets(&world.input()), []);
+    world.policy = three_levels([6, 10, 171]);
+    world.maintain(9);
+    assert_eq!(world.listed.level_in(HOURLY, next), [next]);
+    // They go with their level.
+    world.now_ms = 1024 * HOUR_MS + 171 * DAY_MS;
+    world.maintain(9);
+    let hourly = world.listed.level(HOURLY).unwrap();
+    assert!(!hourly.contains(&large) && hourly.contains(&next));
+}
+
+#[test]
+fn time_without_windows_stays_open_to_imports() {
+    let mut world = World::new(three_levels([6, 10, 400]));
+    let written = (0..1024).step_by(50).filter(|hour| hour / 128 != 3);
+    for hour in written {
+        world.now_ms = (hour + 1) * HOUR_MS;
+        world.flush(hour);
+    }
+    world.now_ms = 100 * DAY_MS;
+    world.written_ms.clear();
+    world.maintain(99);
+    let target = bucket(11, 0);
+    assert_eq!(world.listed.level_in(HOURLY, target).len(), 7);
+    assert!(!world.refuses(400) && world.refuses(200));
+    // Once it has some, it is like the others.
+    world.flush(400);
+    world.written_ms.clear();
+    world.maintain(99);
+    assert_eq!(world.listed.level_in(HOURLY, target), [target]);
+    assert!(world.refuses(400));
 }

@@ -1,0 +1,158 @@
+//! Policies that change, and that keep series for different times.
+
+use super::*;
+
+#[test]
+fn what_is_left_alone_survives_other_policies() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let two = [(RAW, 6, ColumnSet::Full), (HOURLY, 365, ColumnSet::Full)];
+    process.db.set_retention(Some(policy_of(two)));
+    let mut all = samples(0..140);
+    process.run(write_all(&process.db, &all));
+    maintain(&process);
+    set_clock(&world, START + 13 * DAY);
+    assert!(maintain(&process).culled > 0);
+    // Of the first 128 hours only windows of an hour are left: nothing finer can be made of them.
+    process.db.set_retention(Some(policy([6, 90, 365])));
+    maintain(&process);
+    let range = (START, START + 140 * HOUR - 1);
+    let five = process
+        .db
+        .rolled()
+        .into_iter()
+        .filter(|b| b.size.exponent() == 6);
+    assert_eq!(
+        five.map(|b| (b.start_ms() - START) / HOUR)
+            .collect::<Vec<_>>(),
+        [128]
+    );
+    check_windows(&process.run(select(&process.db, range, hourly())), &all);
+    // A deletion takes windows there, and the bucket stays.
+    let deletion = Deletion {
+        selectors: vec![vec![Matcher::equal("series", "gauge")]],
+        start_ms: START + 5 * HOUR,
+        end_ms: START + 6 * HOUR - 1,
+    };
+    process.run(process.db.delete_series(deletion)).unwrap();
+    all.retain(|(series, time, _)| {
+        *series != "gauge" || !(START + 5 * HOUR..START + 6 * HOUR).contains(time)
+    });
+    for _ in 0..2 {
+        check_windows(&process.run(select(&process.db, range, hourly())), &all);
+        maintain(&process);
+    }
+    // A level that is dropped goes when the finer ones do.
+    process.db.set_retention(Some(policy_of(two)));
+    set_clock(&world, START + 30 * DAY);
+    maintain(&process);
+    assert!(process.db.rolled().iter().all(|b| b.size.exponent() == 8));
+    check_windows(&process.run(select(&process.db, range, hourly())), &all);
+    drop(process);
+    world.check();
+}
+
+#[test]
+fn what_is_older_than_a_policy_keeps_is_not_seen() {
+    let world = world(START + 50 * HOUR);
+    let process = world.start();
+    let samples = samples(0..50);
+    process.run(write_all(&process.db, &samples));
+    process
+        .db
+        .set_retention(Some(RetentionPolicy::raw_for(DAY).unwrap()));
+    let is_kept = |(_, time, _): &&(&str, i64, f64)| *time >= START + 26 * HOUR;
+    let kept: Vec<_> = samples.iter().filter(is_kept).copied().collect();
+    let expected = crate::support::expected(&kept);
+    assert_eq!(
+        process.run(read(&process.db, everything())),
+        expected,
+        "at once"
+    );
+    let refused = process.run(write(&process.db, &[("gauge", START + 20 * HOUR, 1.0)]));
+    assert_eq!(refused.samples, 0);
+    assert!(maintain(&process).culled > 0);
+    assert_eq!(process.run(read(&process.db, everything())), expected);
+    process.db.set_retention(None);
+    assert!(process.run(read(&process.db, everything())).len() >= expected.len());
+    drop(process);
+    world.check();
+}
+
+/// Series of which less is kept than of the others, and more.
+#[test]
+fn overrides_hold_for_their_series() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let none = Retention::NOT_KEPT;
+    let of = |series: &str, retain: Vec<(Resolution, Retention)>| Override {
+        matchers: vec![Matcher::equal("series", series)],
+        retain,
+    };
+    let shorter = of(
+        "gauge",
+        vec![(RAW, Retention::For(DAY)), (FIVE, none), (HOURLY, none)],
+    );
+    let longer = of("late", vec![(HOURLY, Retention::Forever)]);
+    let levels = policy([6, 90, 365]).levels().to_vec();
+    let overrides = vec![shorter, longer];
+    let policy = RetentionPolicy::new(levels, 2 * HOUR, LateData::Reject, overrides).unwrap();
+    let samples = samples(0..140);
+    process.run(write_all(&process.db, &samples));
+    process.db.set_retention(Some(policy.clone()));
+    let kept = |now: i64, of: &str| -> usize {
+        let since = match of {
+            "gauge" => START + (now - 24) * HOUR,
+            _ => START,
+        };
+        let samples = samples.iter();
+        samples
+            .filter(|(series, time, _)| *series == of && *time >= since)
+            .count()
+    };
+    let check = |process: &Process, now: i64| {
+        let all = process.run(read(&process.db, everything()));
+        assert_eq!(
+            all.get("gauge").map_or(0, |found| found.len()),
+            kept(now, "gauge")
+        );
+        assert_eq!(all["counter"].len(), kept(now, "counter"));
+    };
+    check(&process, 140);
+    let report = maintain(&process);
+    assert_eq!(report.rolled_up, 5);
+    check(&process, 140);
+    // Where others are read as windows, their samples are still there.
+    let range = (START, START + 140 * HOUR - 1);
+    let find = |selected: Vec<SeriesSamples>, name: &str| {
+        let mut selected = selected.into_iter();
+        selected.find(|series| series.labels.get("series") == Some(name))
+    };
+    let gauge = find(process.run(select(&process.db, range, hourly())), "gauge").unwrap();
+    assert_eq!(gauge.floats.timestamps.len(), kept(140, "gauge"));
+    let is_empty = |rolled: &icecore_model::RolledSamples| rolled.is_empty();
+    assert!(gauge.rolled.as_ref().is_none_or(is_empty));
+    let counter = find(process.run(select(&process.db, range, hourly())), "counter").unwrap();
+    let windows = expected(&samples, "counter", HOURLY);
+    let windows: Vec<i64> = windows.iter().map(|w| w.start_ms).collect();
+    assert_eq!(
+        counter.rolled.unwrap().windows[0].starts[..],
+        windows[..128]
+    );
+    // They have no windows, and no place in the index of those.
+    set_clock(&world, START + 30 * DAY);
+    maintain(&process);
+    let left = process.run(read(&process.db, everything()));
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["counter", "late"]);
+    let five = process.db.rolled()[0];
+    let prefix = key::record_prefix(RecordType::ForwardIndex, five);
+    let series = process.run(process.db.records(&prefix)).unwrap();
+    assert_eq!(series.len(), 2);
+    // What others no longer keep.
+    set_clock(&world, START + 500 * DAY);
+    maintain(&process);
+    let left = process.run(read(&process.db, everything()));
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["late"]);
+    drop(process);
+    world.check();
+}
