@@ -19,6 +19,7 @@ mod federate;
 mod importing;
 mod lifecycle;
 mod maintenance;
+mod opentsdb;
 mod otlp;
 mod payload;
 mod query;

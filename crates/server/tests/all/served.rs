@@ -17,6 +17,8 @@ pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     /// Where OTLP over gRPC is taken, if it is.
     pub(crate) grpc_address: Option<SocketAddr>,
+    /// Where OpenTSDB is spoken, if it is.
+    pub(crate) opentsdb_address: Option<SocketAddr>,
     stop: mpsc::Sender<&'static str>,
     process: Ended,
 }
@@ -76,11 +78,13 @@ impl TestServer {
         let process = Process::start(config, environment).await.expect("a door");
         let address = process.address().expect("the door is open");
         let grpc_address = process.grpc_address();
+        let opentsdb_address = process.opentsdb_address();
         let (stop, stopped) = mpsc::channel(1);
         let process = running(process, stopped);
         Self {
             address,
             grpc_address,
+            opentsdb_address,
             stop,
             process,
         }
