@@ -8,3 +8,4 @@
 
 mod conformance;
 mod model;
+mod query_examples;
