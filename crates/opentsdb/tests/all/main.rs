@@ -6,6 +6,7 @@
     reason = "how many recorded answers agree should be seen"
 )]
 
+mod catalog;
 mod conformance;
 mod model;
 mod query_examples;
