@@ -2,6 +2,7 @@
 //!
 //! Holds always:
 //! - A record that was read to be changed is changed under the lock, so that no change is lost.
+//!   The lock ends with the append: others need not wait until a change is durable.
 //! - A change is durable before the request that made it is answered.
 
 use std::ops::Range;
@@ -10,7 +11,9 @@ use std::time::Duration;
 
 use futures::lock::{Mutex, MutexGuard};
 use http::StatusCode;
-use icecore_model::{AppendError, Catalog, CatalogChange, CatalogRecord, SampleStore, StoreError};
+use icecore_model::{
+    AppendError, Catalog, CatalogChange, CatalogRecord, SampleSink, SampleStore, StoreError,
+};
 
 use crate::catalog_key;
 use crate::error::Error;
@@ -34,9 +37,12 @@ impl Records {
         }
     }
 
-    /// To be held from reading a record to [`Records::write`].
-    pub(crate) async fn lock(&self) -> MutexGuard<'_, ()> {
-        self.lock.lock().await
+    /// To be taken before a record is read that will be changed.
+    pub(crate) async fn lock(&self) -> RecordsEdit<'_> {
+        RecordsEdit {
+            records: self,
+            guard: self.lock.lock().await,
+        }
     }
 
     pub(crate) async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
@@ -55,17 +61,26 @@ impl Records {
         }
         self.catalog.range(keys, limit).await.map_err(failed)
     }
+}
 
+/// The right to change records.
+pub(crate) struct RecordsEdit<'a> {
+    records: &'a Records,
+    guard: MutexGuard<'a, ()>,
+}
+
+impl RecordsEdit<'_> {
     /// Stores changes; they are durable afterwards.
-    pub(crate) async fn write(&self, changes: Vec<CatalogChange>) -> Result<(), Error> {
+    pub(crate) async fn write(self, changes: Vec<CatalogChange>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
         }
-        let fill = |sink: &mut dyn icecore_model::SampleSink| {
+        let fill = |sink: &mut dyn SampleSink| {
             changes.into_iter().for_each(|change| sink.catalog(change));
             Ok::<(), StoreError>(())
         };
-        let appended = self.points.append(Duration::ZERO, fill).await;
+        let appended = self.records.points.append(Duration::ZERO, fill).await;
+        drop(self.guard);
         let appended = appended.map_err(|error| match error {
             AppendError::Fill(error) | AppendError::Store(error) => failed(error),
         })?;

@@ -12,6 +12,7 @@
 //! leaf               0x1E | tree u16 | depth u16 | branch id | hash u32 → Leaf
 //! collision          0x1F | tree u16 | TSUID                     → TSUID of the leaf that stays
 //! not matched        0x20 | tree u16 | TSUID                     → why
+//! form of numbers    0x21 | hash of labels u128 | time ms u64    → exception
 //! ```
 //!
 //! Numbers are big-endian, so that keys are in the order of numbers. What a request asks for is
@@ -35,6 +36,7 @@ const BRANCH: u8 = 0x1D;
 const LEAF: u8 = 0x1E;
 const COLLISION: u8 = 0x1F;
 const NOT_MATCHED: u8 = 0x20;
+const NUMBER: u8 = 0x21;
 
 /// The keys that begin with a prefix.
 fn prefixed(prefix: Vec<u8>) -> Range<Vec<u8>> {
@@ -214,6 +216,26 @@ pub(crate) fn unreadable(what: &str, key: &[u8]) -> StoreError {
         "{what} in the catalog cannot be read: key {}",
         hex::encode(key)
     ))
+}
+
+/// The keys of all that is said about forms of numbers.
+pub(crate) fn numbers() -> Range<Vec<u8>> {
+    prefixed(vec![NUMBER])
+}
+
+pub(crate) fn number(series: u128, timestamp_ms: i64) -> Vec<u8> {
+    // Times before 1970 come first, as they should.
+    let time = (timestamp_ms as u64) ^ (1 << 63);
+    key(NUMBER, &[&series.to_be_bytes(), &time.to_be_bytes()])
+}
+
+/// The series and the time of such a key.
+pub(crate) fn parse_number(key: &[u8]) -> Option<(u128, i64)> {
+    let key: &[u8; 25] = key.try_into().ok()?;
+    let (series, time) = key[1..].split_at(16);
+    let series = u128::from_be_bytes(series.try_into().ok()?);
+    let time = u64::from_be_bytes(time.try_into().ok()?) ^ (1 << 63);
+    Some((series, time as i64))
 }
 
 #[cfg(test)]

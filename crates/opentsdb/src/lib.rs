@@ -29,6 +29,7 @@ mod json;
 mod json_object;
 mod meta;
 mod name;
+mod numbers;
 mod put;
 mod query;
 mod query_log;

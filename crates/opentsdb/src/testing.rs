@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use icecore_model::{
     BoxFuture, Catalog, CatalogChange, CatalogRecord, Exemplar, Fill, FloatColumns, Histogram,
-    HistogramSample, Labels, Matcher, Metadata, NumberForm, NumberForms, PendingWrite, RawLabels,
-    Sample, SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource, SeriesStream,
-    SourceError, StoreError, TimeColumn, WriteOutcome,
+    HistogramSample, Labels, Matcher, Metadata, NumberForms, PendingWrite, RawLabels, Sample,
+    SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource, SeriesStream, SourceError,
+    StoreError, TimeColumn, WriteOutcome,
 };
 use parking_lot::Mutex;
 
@@ -29,7 +29,7 @@ struct Content {
 
 #[derive(Default)]
 struct SeriesContent {
-    floats: BTreeMap<i64, (f64, NumberForm)>,
+    floats: BTreeMap<i64, f64>,
     histograms: BTreeMap<i64, Arc<Histogram>>,
 }
 
@@ -93,13 +93,9 @@ impl SampleSink for MemorySink<'_> {
     }
 
     fn sample(&mut self, sample: Sample) {
-        self.number(sample, NumberForm::FLOAT);
-    }
-
-    fn number(&mut self, sample: Sample, form: NumberForm) {
         self.outcome.samples += 1;
         let floats = &mut self.series_content().floats;
-        floats.insert(sample.timestamp_ms, (sample.value, form));
+        floats.insert(sample.timestamp_ms, sample.value);
     }
 
     fn histogram(&mut self, timestamp_ms: i64, _: i64, histogram: Histogram) {
@@ -190,7 +186,7 @@ impl SeriesContent {
             labels: labels.clone(),
             floats: FloatColumns {
                 timestamps: TimeColumn::from(floats.iter().map(|f| *f.0).collect::<Vec<_>>()),
-                values: floats.iter().map(|f| f.1.0).collect(),
+                values: floats.iter().map(|f| *f.1).collect(),
             },
             histograms: histograms
                 .map(|(timestamp_ms, histogram)| HistogramSample {
@@ -199,7 +195,7 @@ impl SeriesContent {
                 })
                 .collect(),
             start_timestamps: Vec::new(),
-            forms: NumberForms::of(floats.iter().map(|f| (*f.0, f.1.1))),
+            forms: NumberForms::default(),
             rolled: None,
         }
     }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::catalog::Records;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::numbers::{NumberStore, Numbers};
 use crate::query_log::QueryLog;
 use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
@@ -74,6 +75,18 @@ impl Tsd {
             rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
         let uids = Uids::new(config.uid_widths, config.random_metric_uids);
         uids.load(stores.catalog.as_ref()).await?;
+        let uids = Arc::new(uids);
+        let numbers = Numbers::load(stores.catalog.as_ref(), Arc::clone(&uids)).await?;
+        let formed = Arc::new(NumberStore {
+            points: stores.points,
+            series: stores.series,
+            numbers: Arc::new(numbers),
+        });
+        let stores = Stores {
+            points: formed.clone(),
+            series: formed,
+            ..stores
+        };
         let trees = Trees::load(stores.catalog.as_ref()).await?;
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
@@ -83,7 +96,7 @@ impl Tsd {
             described_names: Mutex::default(),
             stores,
             clock,
-            uids: Arc::new(uids),
+            uids,
             series_cache: Arc::default(),
             counters: Arc::default(),
             query_log: QueryLog::default(),

@@ -7,7 +7,9 @@ mod store;
 
 use std::collections::BTreeMap;
 
-pub(crate) use store::{delete, delete_range, get, globals, globals_in_window, in_window, put};
+pub(crate) use store::{
+    get, globals, globals_in_window, in_window, removed, removed_range, stored,
+};
 
 use crate::json::Json;
 use crate::json_object::ObjectWriter;

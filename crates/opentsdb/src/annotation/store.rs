@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use icecore_model::CatalogRecord;
+use icecore_model::{CatalogChange, CatalogRecord};
 
 use super::{Annotation, to_ms};
 use crate::catalog::{self, Records};
@@ -27,36 +27,25 @@ pub(crate) async fn get(
         .transpose()
 }
 
-/// Stores an annotation.
-pub(crate) async fn put(
-    records: &Records,
-    note: &Annotation,
-    widths: [usize; 3],
-) -> Result<(), Error> {
+/// The change that stores an annotation.
+pub(crate) fn stored(note: &Annotation, widths: [usize; 3]) -> CatalogChange {
     let key = key(note.tsuid.as_ref(), note.start_time, widths);
-    records
-        .write(vec![catalog::stored(key, &note.encode())])
-        .await
+    catalog::stored(key, &note.encode())
 }
 
-pub(crate) async fn delete(
-    records: &Records,
-    tsuid: Option<&Tsuid>,
-    start_time: i64,
-    widths: [usize; 3],
-) -> Result<(), Error> {
-    let key = key(tsuid, start_time, widths);
-    records.write(vec![catalog::removed(key)]).await
+/// The change that removes one.
+pub(crate) fn removed(tsuid: Option<&Tsuid>, start_time: i64, widths: [usize; 3]) -> CatalogChange {
+    catalog::removed(key(tsuid, start_time, widths))
 }
 
-/// Deletes those of a series, or global ones, that start from `start_ms` to `end_ms`, both
-/// included. The result is how many there were.
-pub(crate) async fn delete_range(
+/// The changes that remove those of a series, or global ones, that start from `start_ms` to
+/// `end_ms`, both included.
+pub(crate) async fn removed_range(
     records: &Records,
     tsuid: Option<&Tsuid>,
     (start_ms, end_ms): (i64, i64),
     widths: [usize; 3],
-) -> Result<u64, Error> {
+) -> Result<Vec<CatalogChange>, Error> {
     let (start, end) = (key_time(start_ms), key_time(end_ms));
     let keys = match tsuid {
         None => catalog_key::global_annotations(start, end),
@@ -69,10 +58,7 @@ pub(crate) async fn delete_range(
         tsuid.is_none() || catalog_key::parse_annotation(key) == tsuid
     };
     let found = found.into_iter().filter(of_series);
-    let changes: Vec<_> = found.map(|(key, _)| catalog::removed(key)).collect();
-    let count = changes.len() as u64;
-    records.write(changes).await?;
-    Ok(count)
+    Ok(found.map(|(key, _)| catalog::removed(key)).collect())
 }
 
 /// The annotations of the series of a metric that start from `start_ms` to `end_ms`, both
@@ -153,4 +139,100 @@ fn decode(tsuid: Option<Tsuid>, (key, value): &CatalogRecord) -> Result<Annotati
     let note = json.and_then(|json| Annotation::decode(tsuid, json));
     let note = note.ok_or_else(|| catalog_key::unreadable("an annotation", key));
     note.map_err(catalog::failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+
+    use super::*;
+    use crate::testing::MemoryStore;
+
+    const WIDTHS: [usize; 3] = [3; 3];
+
+    fn records() -> Records {
+        let stores = MemoryStore::stores();
+        Records::new(stores.points, stores.catalog)
+    }
+
+    fn write(records: &Records, changes: Vec<CatalogChange>) {
+        block_on(async { records.lock().await.write(changes).await }).unwrap();
+    }
+
+    fn store(records: &Records, tsuid: Option<&Tsuid>, start: i64, end: i64) {
+        let note = Annotation {
+            end_time: end,
+            ..Annotation::new(tsuid.cloned(), start)
+        };
+        write(records, vec![stored(&note, WIDTHS)]);
+    }
+
+    fn starts(notes: &[Annotation]) -> Vec<i64> {
+        notes.iter().map(|note| note.start_time).collect()
+    }
+
+    #[test]
+    fn a_window_has_the_annotations_of_a_metric_that_start_in_it() {
+        let records = records();
+        let series = |metric, value| Tsuid::new(Uid(metric), vec![(Uid(1), Uid(value))]);
+        let (a, b) = (series(1, 1), series(1, 2));
+        for start in [
+            1_570_000_210,
+            1_570_000_250,
+            1_570_000_205_500,
+            1_570_000_500,
+        ] {
+            store(&records, Some(&a), start, 0);
+        }
+        store(&records, Some(&b), 1_570_000_300, 0);
+        store(&records, Some(&series(2, 1)), 1_570_000_220, 0);
+        let found = |from_s: i64, to_s: i64| {
+            let window = (from_s * 1000, to_s * 1000);
+            let found = block_on(in_window(&records, Uid(1), window, WIDTHS)).unwrap();
+            let of = |tsuid| {
+                found
+                    .get(tsuid)
+                    .map(|notes| starts(notes))
+                    .unwrap_or_default()
+            };
+            (of(&a), of(&b))
+        };
+        // Those in milliseconds come last, as numbers do.
+        let of_a = vec![1_570_000_210, 1_570_000_250, 1_570_000_205_500];
+        assert_eq!(
+            found(1_570_000_190, 1_570_000_300),
+            (of_a, vec![1_570_000_300])
+        );
+        assert_eq!(found(1_570_000_301, 1_570_000_499), (vec![], vec![]));
+        let window = (1_570_000_205_500, 1_570_000_210_000);
+        let deleted = block_on(removed_range(&records, Some(&a), window, WIDTHS)).unwrap();
+        assert_eq!(deleted.len(), 2);
+        write(&records, deleted);
+        assert_eq!(
+            found(1_570_000_190, 1_570_000_299),
+            (vec![1_570_000_250], vec![])
+        );
+    }
+
+    #[test]
+    fn global_annotations_are_those_of_the_hour_that_do_not_end_later() {
+        let records = records();
+        store(&records, None, 1_570_000_220, 0);
+        store(&records, None, 1_570_000_230, 1_570_000_700);
+        store(&records, None, 1_570_000_600, 0);
+        let shown = |from, to| {
+            let notes = block_on(globals_in_window(&records, from, to)).unwrap();
+            notes.map(|notes| starts(&notes))
+        };
+        assert_eq!(
+            shown(1_570_000_190, 1_570_000_300),
+            Some(vec![1_570_000_220])
+        );
+        let all = vec![1_570_000_220, 1_570_000_230, 1_570_000_600];
+        assert_eq!(shown(1_570_000_190, 1_570_000_800), Some(all));
+        assert_eq!(shown(1_570_000_400, 1_570_000_550), Some(vec![]));
+        assert_eq!(shown(1_570_030_200, 1_570_039_200), None);
+        let listed = block_on(globals(&records, 1_570_000_400, 1_570_000_550)).unwrap();
+        assert_eq!(starts(&listed), [1_570_000_600]);
+    }
 }

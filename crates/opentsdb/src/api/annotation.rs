@@ -1,6 +1,9 @@
 //! `/api/annotation`, `/api/annotations` and `/api/annotation/bulk`
 
+use std::collections::BTreeMap;
+
 use http::Method;
+use icecore_model::CatalogChange;
 use jiff::tz::TimeZone;
 
 use super::body::{required_json, unparsable};
@@ -42,10 +45,13 @@ async fn get(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
 
 async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, Error> {
     let fields = Fields::of(request)?;
-    match store(tsd, &fields, replaces).await? {
-        Some(note) => Ok(shown(tsd, &note)),
-        None => Ok(Response::unchanged()),
-    }
+    let records = tsd.records.lock().await;
+    let mut edited = Edited::new();
+    let Some(key) = edit_one(tsd, &fields, replaces, &mut edited).await? else {
+        return Ok(Response::unchanged());
+    };
+    records.write(changes(tsd, &edited)).await?;
+    Ok(shown(tsd, &edited[&key]))
 }
 
 async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
@@ -55,18 +61,31 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         let error = Error::bad_request("Unable to delete Annotation information");
         return Err(error.with_details(NO_START));
     }
-    let _guard = tsd.records.lock().await;
     let widths = tsd.config.uid_widths;
-    annotation::delete(&tsd.records, tsuid.as_ref(), start_time, widths).await?;
+    let removed = annotation::removed(tsuid.as_ref(), start_time, widths);
+    let records = tsd.records.lock().await;
+    records.write(vec![removed]).await?;
     Ok(Response::done())
 }
 
+/// Annotations that a request changes, by their series and time.
+type Edited = BTreeMap<EditKey, Annotation>;
+type EditKey = (Option<Tsuid>, i64);
+
+/// What has to be stored for annotations.
+fn changes(tsd: &Tsd, edited: &Edited) -> Vec<CatalogChange> {
+    let widths = tsd.config.uid_widths;
+    let notes = edited.values();
+    notes.map(|note| annotation::stored(note, widths)).collect()
+}
+
 /// Creates or changes an annotation; `None` if there is nothing to change.
-async fn store(
+async fn edit_one(
     tsd: &Tsd,
     fields: &Fields<'_>,
     replaces: bool,
-) -> Result<Option<Annotation>, Error> {
+    edited: &mut Edited,
+) -> Result<Option<EditKey>, Error> {
     let (tsuid, start_time) = parse_key(tsd, fields)?;
     if start_time < 1 {
         return Err(Error::bad_request(NO_START).with_details(NO_START));
@@ -87,14 +106,19 @@ async fn store(
     if edit.is_empty() {
         return Ok(None);
     }
-    let widths = tsd.config.uid_widths;
-    let _guard = tsd.records.lock().await;
-    let note = annotation::get(&tsd.records, tsuid.as_ref(), start_time, widths).await?;
-    let mut note = note.unwrap_or_else(|| Annotation::new(tsuid, start_time));
+    let key = (tsuid.clone(), annotation::to_ms(start_time));
+    let before = match edited.remove(&key) {
+        Some(note) => Some(note),
+        None => {
+            let widths = tsd.config.uid_widths;
+            annotation::get(&tsd.records, tsuid.as_ref(), start_time, widths).await?
+        }
+    };
+    let mut note = before.unwrap_or_else(|| Annotation::new(tsuid, start_time));
     note.start_time = start_time;
     note.edit(edit, replaces);
-    annotation::put(&tsd.records, &note, widths).await?;
-    Ok(Some(note))
+    edited.insert(key.clone(), note);
+    Ok(Some(key))
 }
 
 /// Which annotation a request is about.
@@ -130,6 +154,9 @@ fn seconds(tsd: &Tsd, text: &str) -> Result<i64, Error> {
 
 /// `/api/annotations`: global ones.
 pub(super) async fn many(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
+    if request.verb()? != Method::GET {
+        return Err(Error::method_not_allowed(&request.method));
+    }
     let start = request
         .param("start_time")
         .filter(|start| !start.is_empty());
@@ -159,12 +186,14 @@ pub(super) async fn bulk(tsd: &Tsd, request: &Request) -> Result<Response, Error
     let body = required_json(request)?;
     let items = body.as_array();
     let items = items.ok_or_else(|| unparsable("a list of annotations is expected"))?;
-    let mut notes = Vec::new();
+    let records = tsd.records.lock().await;
+    let mut edited = Edited::new();
+    let mut keys = Vec::new();
     let mut failed = None;
     for item in items {
         let fields = Fields::of_json(item.clone())?;
-        match store(tsd, &fields, replaces).await {
-            Ok(note) => notes.extend(note),
+        match edit_one(tsd, &fields, replaces, &mut edited).await {
+            Ok(key) => keys.extend(key),
             Err(error) => {
                 let text = |name| Ok::<_, Error>(fields.text(name, name)?.unwrap_or_default());
                 let start: i64 = fields.number("startTime", "")?.unwrap_or(0);
@@ -177,9 +206,11 @@ pub(super) async fn bulk(tsd: &Tsd, request: &Request) -> Result<Response, Error
             }
         }
     }
+    // What is right is stored, whatever is wrong with others.
+    records.write(changes(tsd, &edited)).await?;
     match failed {
         Some(error) => Err(error),
-        None => Ok(all_shown(tsd, &notes)),
+        None => Ok(all_shown(tsd, keys.iter().map(|key| &edited[key]))),
     }
 }
 
@@ -211,12 +242,15 @@ async fn bulk_delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     if is_global {
         series.push(None);
     }
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let (window, widths) = ((start_ms, end_ms), tsd.config.uid_widths);
-    let mut deleted = 0;
+    let mut changes = Vec::new();
     for tsuid in &series {
-        deleted += annotation::delete_range(&tsd.records, tsuid.as_ref(), window, widths).await?;
+        let tsuid = tsuid.as_ref();
+        changes.extend(annotation::removed_range(&tsd.records, tsuid, window, widths).await?);
     }
+    let deleted = changes.len();
+    records.write(changes).await?;
     let mut out = String::new();
     let mut answer = ObjectWriter::new(&mut out);
     match &tsuids {
@@ -239,7 +273,7 @@ fn shown(tsd: &Tsd, note: &Annotation) -> Response {
     Response::json(out)
 }
 
-fn all_shown(tsd: &Tsd, notes: &[Annotation]) -> Response {
+fn all_shown<'a>(tsd: &Tsd, notes: impl IntoIterator<Item = &'a Annotation>) -> Response {
     let mut out = String::new();
     let widths = tsd.config.uid_widths;
     push_array(&mut out, notes, |out, note| note.write(out, widths));

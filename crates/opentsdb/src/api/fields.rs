@@ -57,7 +57,9 @@ impl<'a> Fields<'a> {
     ) -> Result<Option<T>, Error> {
         let text = self.text(member, parameter)?;
         let number = text.map(|text| {
-            let number = text.parse();
+            // A fraction is cut where an integer is wanted.
+            let whole = text.split_once('.').map(|(whole, _)| whole);
+            let number = text.parse().or_else(|e| whole.map_or(Err(e), str::parse));
             number.map_err(|_| unparsable(format!("{member} is no number: {text}")))
         });
         number.transpose()
@@ -110,5 +112,40 @@ impl<'a> Fields<'a> {
         });
         let texts = texts.ok_or_else(|| unparsable(format!("{member} is no list of texts")))?;
         Ok(Some(texts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method};
+
+    use super::*;
+
+    #[test]
+    fn fields_come_from_the_body_or_the_address() {
+        let body = r#"{"aB": "x", "n": 5.7, "no": null, "yes": true, "list": ["a", 1]}"#;
+        let with = |body: &'static str| {
+            let target = "/api/x?a_b=y&n=7&yes=1&list=c,d";
+            Request::new(Method::POST, target, HeaderMap::new(), body.into())
+        };
+        let request = with(body);
+        let fields = Fields::of(&request).unwrap();
+        assert_eq!(fields.text("aB", "a_b").unwrap().as_deref(), Some("x"));
+        assert_eq!(fields.number::<i32>("n", "n").unwrap(), Some(5));
+        assert_eq!(fields.text("no", "no").unwrap(), None);
+        assert_eq!(fields.boolean("yes", "yes").unwrap(), Some(true));
+        assert_eq!(fields.list("list", "list").unwrap().unwrap(), ["a", "1"]);
+        assert!(fields.text("list", "list").is_err());
+        assert!(fields.map("aB").is_err());
+        assert!(fields.number::<i32>("aB", "a_b").is_err());
+
+        let request = with("");
+        let fields = Fields::of(&request).unwrap();
+        assert_eq!(fields.text("aB", "a_b").unwrap().as_deref(), Some("y"));
+        assert_eq!(fields.number::<i32>("n", "n").unwrap(), Some(7));
+        assert_eq!(fields.boolean("yes", "yes").unwrap(), Some(false));
+        assert_eq!(fields.list("list", "list").unwrap().unwrap(), ["c", "d"]);
+        assert_eq!(fields.map("aB").unwrap(), None);
+        assert!(Fields::of(&with("[1]")).is_err());
     }
 }

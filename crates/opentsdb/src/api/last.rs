@@ -53,29 +53,24 @@ pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Err
         let tsuid = parse_tsuid(tsd, tsuid)?;
         points.extend(of_tsuid(tsd, &tsuid, query.back_scan).await?);
     }
-    let mut shown = Vec::new();
-    let mut changes = Vec::new();
-    for (series, point) in points {
-        shown.push((
-            series.assigned_tsuid(&tsd.uids, &mut changes)?,
-            series,
-            point,
-        ));
-    }
-    series::store_assigned(tsd, changes).await?;
+    let tsuids = series::assigned_tsuids(tsd, points.keys()).await?;
     let mut out = String::new();
-    push_array(&mut out, shown, |out, (tsuid, series, point)| {
-        let mut object = ObjectWriter::new(out);
-        if query.resolves_names {
-            object.text("metric", &series.metric);
-        }
-        object.plain("timestamp", point.timestamp_ms);
-        object.text("value", &point.value);
-        if query.resolves_names {
-            push_map(object.member("tags"), &series.tags);
-        }
-        object.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
-    });
+    push_array(
+        &mut out,
+        tsuids.iter().zip(&points),
+        |out, (tsuid, (series, point))| {
+            let mut object = ObjectWriter::new(out);
+            if query.resolves_names {
+                object.text("metric", &series.metric);
+            }
+            object.plain("timestamp", point.timestamp_ms);
+            object.text("value", &point.value);
+            if query.resolves_names {
+                push_map(object.member("tags"), &series.tags);
+            }
+            object.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
+        },
+    );
     Ok(Response::json(out))
 }
 

@@ -158,11 +158,9 @@ async fn find(tsd: &Tsd, lookup: &Lookup) -> Result<Vec<(Tsuid, SeriesName)>, Er
     }
     known.sort_unstable();
     known.truncate(limit);
-    let mut changes = Vec::new();
-    for series in unknown.into_iter().take(limit - known.len()) {
-        known.push((series.assigned_tsuid(&tsd.uids, &mut changes)?, series));
-    }
-    series::store_assigned(tsd, changes).await?;
+    unknown.truncate(limit - known.len());
+    let tsuids = series::assigned_tsuids(tsd, &unknown).await?;
+    known.extend(tsuids.into_iter().zip(unknown));
     Ok(known)
 }
 

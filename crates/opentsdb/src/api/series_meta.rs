@@ -6,10 +6,10 @@ use super::fields::Fields;
 use super::uid_meta::not_hexadecimal;
 use crate::error::Error;
 use crate::json_object::push_array;
-use crate::meta::{SeriesMeta, SeriesMetaEdit, SeriesPoints};
+use crate::meta::{SeriesMeta, SeriesMetaEdit};
 use crate::request::Request;
 use crate::response::Response;
-use crate::series::{self, SeriesName, parse_filter};
+use crate::series::{self, SeriesName, SeriesPoints, parse_filter};
 use crate::tsd::Tsd;
 use crate::uid::{Tsuid, UidKind};
 
@@ -53,10 +53,14 @@ async fn get_many(tsd: &Tsd, text: &str) -> Result<Response, Error> {
     }
     let metas = SeriesMeta::of_metric(&tsd.records, metric, tsd.config.uid_widths).await?;
     let has_tags = |meta: &&SeriesMeta| tags.iter().all(|tag| meta.tsuid.tags.contains(tag));
+    let points = series::count_points(tsd, &filter).await?;
     let mut shown = Vec::new();
     for meta in metas.iter().filter(has_tags) {
+        let series = SeriesName::of_tsuid(&meta.tsuid, &tsd.uids).ok();
+        let points = series.and_then(|series| points.get(&series).copied());
         let mut out = String::new();
-        push_meta(tsd, meta, &mut out).await?;
+        meta.write(tsd, points.unwrap_or_default(), &mut out)
+            .await?;
         shown.push(out);
     }
     let mut out = String::new();
@@ -83,7 +87,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         return Ok(Response::unchanged());
     }
     let by_name = fields.filled("tsuid", "tsuid")?.is_none();
-    let guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let meta = SeriesMeta::get(&tsd.records, &tsuid, widths).await?;
     let mut meta = match meta {
         Some(meta) => meta,
@@ -99,8 +103,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         }
     };
     meta.edit(edit, replaces);
-    tsd.records.write(vec![meta.stored(widths)]).await?;
-    drop(guard);
+    records.write(vec![meta.stored(widths)]).await?;
     let mut out = String::new();
     push_meta(tsd, &meta, &mut out).await?;
     Ok(Response::json(out))
@@ -136,9 +139,9 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         return Err(error.with_details("Missing UID"));
     };
     let tsuid = parse_tsuid(tsd, &tsuid)?;
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let removed = SeriesMeta::removed(&tsuid, tsd.config.uid_widths);
-    tsd.records.write(vec![removed]).await?;
+    records.write(vec![removed]).await?;
     Ok(Response::done())
 }
 
@@ -177,12 +180,10 @@ fn tsuid_of(tsd: &Tsd, text: &str) -> Result<Tsuid, Error> {
 
 /// Appends the meta data of a series with what its points say.
 pub(super) async fn push_meta(tsd: &Tsd, meta: &SeriesMeta, out: &mut String) -> Result<(), Error> {
-    let series = SeriesName::of_tsuid(&meta.tsuid, &tsd.uids).ok();
     let mut points = SeriesPoints::default();
-    if let Some(series) = series {
-        let (count, last_ms) = series::count_points(tsd, &series).await?;
-        points.count = count;
-        points.last_s = last_ms.unwrap_or(0).div_euclid(1000);
+    if let Ok(series) = SeriesName::of_tsuid(&meta.tsuid, &tsd.uids) {
+        let counted = series::count_points(tsd, &series.filter()).await?;
+        points = counted.get(&series).copied().unwrap_or_default();
     }
     meta.write(tsd, points, out).await
 }

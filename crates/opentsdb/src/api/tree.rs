@@ -100,7 +100,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         enabled: fields.boolean("enabled", "enabled")?,
         store_failures: fields.boolean("storeFailures", "store_failures")?,
     };
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let mut tree = if id > 0 {
         let tree = find(tsd, id)?;
         if edit.is_empty() {
@@ -126,10 +126,11 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         }
     };
     tree.edit(edit, replaces);
-    tsd.records.write(vec![tree.stored()]).await?;
     let mut out = String::new();
     tree.write(&mut out);
+    let stored = tree.stored();
     tsd.trees.put(tree);
+    records.write(vec![stored]).await?;
     Ok(Response::json(out))
 }
 
@@ -137,22 +138,19 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let fields = Fields::of(request)?;
     let id = parse_id(&fields)?;
     let with_definition = fields.boolean("definition", "definition")?.unwrap_or(false);
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let tree = find(tsd, id)?;
     let mut changes = Vec::new();
     for keys in catalog_key::tree_contents(tree.id) {
-        let records = tsd.records.range(keys, usize::MAX).await?;
-        changes.extend(records.into_iter().map(|(key, _)| removed(key)));
+        let contents = tsd.records.range(keys, usize::MAX).await?;
+        changes.extend(contents.into_iter().map(|(key, _)| removed(key)));
     }
     if with_definition {
         changes.push(removed(catalog_key::tree(tree.id)));
-    }
-    tsd.trees.forget_branches();
-    tsd.records.write(changes).await?;
-    tsd.trees.forget_branches();
-    if with_definition {
         tsd.trees.remove(tree.id);
     }
+    tsd.trees.forget_branches();
+    records.write(changes).await?;
     Ok(Response::done())
 }
 

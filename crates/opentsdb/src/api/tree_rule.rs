@@ -5,6 +5,7 @@ use http::Method;
 use super::body::{required_json, unparsable};
 use super::fields::Fields;
 use super::tree::{find, unsupported};
+use crate::catalog::RecordsEdit;
 use crate::error::Error;
 use crate::request::Request;
 use crate::response::Response;
@@ -32,7 +33,7 @@ pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<R
             Ok(shown(&tree, level, order).ok_or_else(missing)?)
         }
         Method::POST | Method::PUT => {
-            let _guard = tsd.records.lock().await;
+            let records = tsd.records.lock().await;
             let mut tree = Tree::clone(&*find(tsd, id)?);
             let edit = parse_edit(&fields)?;
             if edit.is_empty() {
@@ -40,15 +41,15 @@ pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<R
             }
             put(&mut tree, place, edit, *verb == Method::PUT)?;
             let response = shown(&tree, level, order).ok_or_else(missing)?;
-            store(tsd, tree).await?;
+            store(tsd, records, tree).await?;
             Ok(response)
         }
         Method::DELETE => {
-            let _guard = tsd.records.lock().await;
+            let records = tsd.records.lock().await;
             let mut tree = Tree::clone(&*find(tsd, id)?);
             tree.rule(level, order).ok_or_else(missing)?;
             tree.remove_rule(level, order);
-            store(tsd, tree).await?;
+            store(tsd, records, tree).await?;
             Ok(Response::done())
         }
         _ => Err(unsupported()),
@@ -62,10 +63,10 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
         Method::PUT => true,
         Method::DELETE => {
             let id = parse_tree(&Fields::of(request)?)?;
-            let _guard = tsd.records.lock().await;
+            let records = tsd.records.lock().await;
             let mut tree = Tree::clone(&*find(tsd, id)?);
             tree.rules.clear();
-            store(tsd, tree).await?;
+            store(tsd, records, tree).await?;
             return Ok(Response::done());
         }
         _ => return Err(unsupported()),
@@ -84,7 +85,7 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
         let message = "All rules must belong to the same tree";
         return Err(Error::bad_request(message));
     }
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let mut tree = Tree::clone(&*find(tsd, id)?);
     if replaces {
         tree.rules.clear();
@@ -94,7 +95,7 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
             put(&mut tree, place, edit, replaces)?;
         }
     }
-    store(tsd, tree).await?;
+    store(tsd, records, tree).await?;
     Ok(Response::done())
 }
 
@@ -152,10 +153,10 @@ fn put(tree: &mut Tree, place: RulePlace, edit: RuleEdit, replaces: bool) -> Res
     Ok(())
 }
 
-async fn store(tsd: &Tsd, tree: Tree) -> Result<(), Error> {
-    tsd.records.write(vec![tree.stored()]).await?;
+async fn store(tsd: &Tsd, records: RecordsEdit<'_>, tree: Tree) -> Result<(), Error> {
+    let stored = tree.stored();
     tsd.trees.put(tree);
-    Ok(())
+    records.write(vec![stored]).await
 }
 
 fn shown(tree: &Tree, level: u32, order: u32) -> Option<Response> {

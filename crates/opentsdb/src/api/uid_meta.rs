@@ -42,11 +42,11 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         return Ok(Response::unchanged());
     }
     let name = name_of(tsd, kind, uid)?;
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let meta = UidMeta::get(&tsd.records, kind, uid).await?;
     let mut meta = meta.unwrap_or_default();
     meta.edit(edit, replaces);
-    tsd.records.write(vec![meta.stored(kind, uid)]).await?;
+    records.write(vec![meta.stored(kind, uid)]).await?;
     Ok(shown(tsd, kind, uid, &name, &meta))
 }
 
@@ -58,8 +58,8 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
         }
         Error::bad_request("Unable to delete UIDMeta information").with_details(error.message)
     })?;
-    let _guard = tsd.records.lock().await;
-    tsd.records.write(vec![UidMeta::removed(kind, uid)]).await?;
+    let records = tsd.records.lock().await;
+    records.write(vec![UidMeta::removed(kind, uid)]).await?;
     Ok(Response::done())
 }
 

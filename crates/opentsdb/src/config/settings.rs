@@ -153,7 +153,7 @@ const SETTINGS: &[Setting] = &[
 
 impl Config {
     /// Sets what a key names; `None` where none has that key.
-    pub(super) fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
+    pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         let setting = SETTINGS.iter().find(|setting| setting.key == key)?;
         Some((setting.set)(self, text.trim()))
     }

@@ -27,7 +27,7 @@ pub(crate) async fn series_written(tsd: &Tsd, series: &[Tsuid]) -> Result<(), Er
     if series.is_empty() || !wants_series(&tsd.config) {
         return Ok(());
     }
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let mut changes = Vec::new();
     let mut new_leaves = NewLeaves::new();
     for tsuid in series {
@@ -40,7 +40,7 @@ pub(crate) async fn series_written(tsd: &Tsd, series: &[Tsuid]) -> Result<(), Er
             describe_series(tsd, tsuid, &mut new_leaves, &mut changes).await?;
         }
     }
-    tsd.records.write(changes).await
+    records.write(changes).await
 }
 
 /// To be called after identifiers were assigned.
@@ -48,12 +48,12 @@ pub(crate) async fn names_written(tsd: &Tsd, names: &[(UidKind, Uid)]) -> Result
     if names.is_empty() || !tsd.config.realtime_uid {
         return Ok(());
     }
-    let _guard = tsd.records.lock().await;
+    let records = tsd.records.lock().await;
     let mut changes = Vec::new();
     for (kind, uid) in names {
         describe_name(tsd, *kind, *uid, &mut changes).await?;
     }
-    tsd.records.write(changes).await
+    records.write(changes).await
 }
 
 /// Meta data for a name that this process has not seen before and that has none.

@@ -18,6 +18,7 @@ pub(crate) struct Assigned {
 
 /// Assigns identifiers to names that have none; `kind` as the client calls it.
 pub(crate) async fn assign(tsd: &Tsd, kind: &str, names: &[String]) -> Result<Assigned, Error> {
+    let records = tsd.records.lock().await;
     let mut outcome = Assigned::default();
     let mut changes = Vec::new();
     let mut uids = Vec::new();
@@ -33,7 +34,7 @@ pub(crate) async fn assign(tsd: &Tsd, kind: &str, names: &[String]) -> Result<As
             }
         }
     }
-    tsd.records.write(changes.clone()).await?;
+    records.write(changes.clone()).await?;
     tsd.uids.committed(&changes);
     super::hook::names_written(tsd, &uids).await?;
     Ok(outcome)
@@ -70,6 +71,7 @@ pub(crate) async fn rename(
     if let Err(error) = name::validate(kind.field_name(), new, special) {
         return Ok(Err(error.message));
     }
+    let records = tsd.records.lock().await;
     let changes = {
         let mut space = tsd.uids.write(kind);
         let Some(uid) = space.id(old) else {
@@ -85,6 +87,6 @@ pub(crate) async fn rename(
         }
         space.rename(uid, new)
     };
-    tsd.records.write(changes).await?;
+    records.write(changes).await?;
     Ok(Ok(()))
 }

@@ -15,6 +15,7 @@ use crate::java::double_text;
 use crate::json::Json;
 use crate::json_object::{ObjectWriter, push_array};
 use crate::record_field::{float, integer, map, text};
+use crate::series::SeriesPoints;
 use crate::tsd::Tsd;
 use crate::uid::{Tsuid, Uid, UidKind};
 
@@ -210,18 +211,11 @@ impl SeriesMeta {
             object.map("custom", Some(custom));
         }
         self.write_fields(&mut object);
-        object.plain("lastReceived", points.last_s);
+        let last_s = points.last_ms.unwrap_or(0).div_euclid(1000);
+        object.plain("lastReceived", last_s);
         object.plain("totalDatapoints", points.count);
         Ok(())
     }
-}
-
-/// What the points of a series say of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SeriesPoints {
-    pub(crate) count: u64,
-    /// The time of the last one in seconds; 0 without any.
-    pub(crate) last_s: i64,
 }
 
 #[cfg(test)]

@@ -78,7 +78,8 @@ impl UidSpace {
 
     /// The greatest id that the width allows.
     pub(crate) fn max(&self) -> u64 {
-        u64::MAX >> (64 - 8 * self.width.min(8))
+        let unused_bits = 64 - 8 * self.width.min(8) as u32;
+        u64::MAX.checked_shr(unused_bits).unwrap_or(0)
     }
 
     /// Whether any id was ever renamed.

@@ -37,6 +37,9 @@ impl Tsuid {
         let [metric, tagk, tagv] = widths;
         let (id, mut rest) = bytes.split_at_checked(metric)?;
         let mut tags = Vec::new();
+        if tagk + tagv == 0 {
+            return None;
+        }
         while !rest.is_empty() {
             let (key, behind) = rest.split_at_checked(tagk)?;
             let (value, behind) = behind.split_at_checked(tagv)?;

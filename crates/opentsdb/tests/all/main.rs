@@ -6,5 +6,6 @@
     reason = "how many recorded answers agree should be seen"
 )]
 
+mod catalog;
 mod conformance;
 mod model;

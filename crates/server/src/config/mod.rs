@@ -17,6 +17,7 @@
 #[cfg(test)]
 mod docs;
 mod file;
+mod opentsdb;
 mod options;
 mod registry;
 mod reload;
@@ -79,6 +80,7 @@ impl Config {
             config.scrape.take_start_timestamps();
         }
         let mut problems = loader.problems;
+        problems.extend(opentsdb::read(&mut config.opentsdb, &mut config.warnings));
         if problems.is_empty() {
             problems = contradictions(&config);
         }

@@ -63,6 +63,11 @@ pub struct ScrapeOptions {
 pub struct OpenTsdbOptions {
     /// `None`: the API is served on the HTTP port only.
     pub listen: Option<ListenAddress>,
+    /// Path of an `opentsdb.conf`; empty for none.
+    pub config: String,
+    /// `KEY=VALUE`, with keys of that file.
+    pub settings: Vec<String>,
+    /// What file and settings say.
     pub tsd: icecore_opentsdb::Config,
 }
 

@@ -329,13 +329,23 @@ pub static SETTINGS: &[Setting] = &[
         otlp.label_name_preserve_multiple_underscores,
         "Whether several underscores in a row in a label name stay several."
     ),
-    setting!("opentsdb.listen", OptionalAddress, opentsdb.listen,
-        "Address of a port for OpenTSDB's HTTP API and telnet lines, as its own server has it at 4242; off for none. The HTTP port serves the API below /opentsdb in any case."),
     setting!(
-        "opentsdb.auto_create_metrics",
-        Bool,
-        opentsdb.tsd.auto_create_metrics,
-        "Whether a point of a metric that has no UID yet gives it one (tsd.core.auto_create_metrics). Off as in the original: a typing error makes no metric."
+        "opentsdb.listen",
+        OptionalAddress,
+        opentsdb.listen,
+        "Address of a port for OpenTSDB's HTTP API and telnet lines, as its own server has it at 4242; off for none. The HTTP port serves the API below /opentsdb in any case."
+    ),
+    setting!(
+        "opentsdb.config",
+        Text,
+        opentsdb.config,
+        "The original's own configuration file, opentsdb.conf. Keys that mean something here are acted on; the log names those that are not needed, and those that nobody knows. Empty means the original's defaults."
+    ),
+    setting!(
+        "opentsdb.settings",
+        Names,
+        opentsdb.settings,
+        "Single settings under the original's keys, as KEY=VALUE; they count more than the file. docs/opentsdb.md lists the keys. Metrics that have no UID yet are refused unless tsd.core.auto_create_metrics=true, as in the original."
     ),
     setting!(
         "scrape.self",

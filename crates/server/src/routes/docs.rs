@@ -38,6 +38,7 @@ fn table() -> String {
     );
     for route in &ROUTES {
         let role = match route.role {
+            _ if route.path.starts_with("/opentsdb") => "by request",
             Role::Open => "–",
             Role::Read => "read",
             Role::Write => "write",

@@ -1,0 +1,140 @@
+//! Reads series.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::StatusCode;
+use icecore_model::{SelectHints, Selection, SeriesSamples, SourceError, is_stale_nan};
+
+use super::{SeriesFilter, SeriesName};
+use crate::error::Error;
+use crate::java::double_text;
+use crate::tsd::Tsd;
+
+/// Series that one request may find.
+const SERIES_MAX: usize = 1_000_000;
+
+const ALL_TIME: (i64, i64) = (i64::MIN, i64::MAX);
+
+/// The last point of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastPoint {
+    pub(crate) timestamp_ms: i64,
+    pub(crate) value: String,
+}
+
+/// What the points of a series say of it, as far as they are still kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeriesPoints {
+    pub(crate) count: u64,
+    /// The time of the last one.
+    pub(crate) last_ms: Option<i64>,
+}
+
+/// All series that pass, each once, in the order of names.
+pub(crate) async fn find(tsd: &Tsd, filter: &SeriesFilter) -> Result<Vec<SeriesName>, Error> {
+    let hints = SelectHints {
+        labels_only: true,
+        series_limit: Some(SERIES_MAX + 1),
+        ..SelectHints::default()
+    };
+    let mut found = BTreeSet::new();
+    let visit = |series: SeriesName, _: SeriesSamples| {
+        found.insert(series);
+    };
+    select(tsd, filter, ALL_TIME, hints, visit).await?;
+    if found.len() > SERIES_MAX {
+        let message = format!("More than {SERIES_MAX} series match");
+        return Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// How many points the series that pass have, and the times of their last ones.
+pub(crate) async fn count_points(
+    tsd: &Tsd,
+    filter: &SeriesFilter,
+) -> Result<BTreeMap<SeriesName, SeriesPoints>, Error> {
+    let mut points: BTreeMap<SeriesName, SeriesPoints> = BTreeMap::new();
+    let visit = |series: SeriesName, samples: SeriesSamples| {
+        let points = points.entry(series).or_default();
+        let histograms = samples.histograms.iter().map(|sample| sample.timestamp_ms);
+        let times = floats(&samples).map(|(timestamp_ms, _)| timestamp_ms);
+        for timestamp_ms in times.chain(histograms) {
+            points.count += 1;
+            points.last_ms = points.last_ms.max(Some(timestamp_ms));
+        }
+    };
+    select(tsd, filter, ALL_TIME, SelectHints::default(), visit).await?;
+    Ok(points)
+}
+
+/// Floats in time order, without the marks that Prometheus puts at the end of a series.
+fn floats(samples: &SeriesSamples) -> impl DoubleEndedIterator<Item = (i64, f64)> {
+    let times = samples.floats.timestamps.iter().copied();
+    let floats = times.zip(samples.floats.values.iter().copied());
+    floats.filter(|(_, value)| !is_stale_nan(*value))
+}
+
+/// The last points from `start_ms` to `end_ms`, both included, of the series that pass.
+pub(crate) async fn last_points(
+    tsd: &Tsd,
+    filter: &SeriesFilter,
+    (start_ms, end_ms): (i64, i64),
+) -> Result<BTreeMap<SeriesName, LastPoint>, Error> {
+    let hints = SelectHints {
+        forms: true,
+        ..SelectHints::default()
+    };
+    let mut points: BTreeMap<SeriesName, LastPoint> = BTreeMap::new();
+    let visit = |series: SeriesName, samples: SeriesSamples| {
+        let Some((timestamp_ms, value)) = floats(&samples).next_back() else {
+            return;
+        };
+        let known = points.get(&series).map(|point| point.timestamp_ms);
+        if known < Some(timestamp_ms) {
+            let integer = samples.forms.at(timestamp_ms).integer(value);
+            let value = integer.map_or_else(|| double_text(value), |integer| integer.to_string());
+            let point = LastPoint {
+                timestamp_ms,
+                value,
+            };
+            points.insert(series, point);
+        }
+    };
+    select(tsd, filter, (start_ms, end_ms), hints, visit).await?;
+    Ok(points)
+}
+
+/// Reads all series that pass.
+async fn select(
+    tsd: &Tsd,
+    filter: &SeriesFilter,
+    (start_ms, end_ms): (i64, i64),
+    hints: SelectHints,
+    mut visit: impl FnMut(SeriesName, SeriesSamples),
+) -> Result<(), Error> {
+    let selection = Selection {
+        matchers: filter.matchers(&tsd.uids),
+        start_ms,
+        end_ms,
+        hints,
+    };
+    let mut stream = tsd.stores.series.select(selection).await.map_err(failed)?;
+    while let Some(batch) = stream.next_batch().await.map_err(failed)? {
+        for samples in batch {
+            let series = SeriesName::of(&samples.labels, &tsd.uids);
+            if let Some(series) = series.filter(|series| filter.matches(series)) {
+                visit(series, samples);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: SourceError) -> Error {
+    let status = match error {
+        SourceError::LimitReached(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    Error::new(status, error.to_string())
+}

@@ -1,0 +1,128 @@
+//! Settings of OpenTSDB: its own file, and single settings that count more than the file.
+
+use std::path::Path;
+
+use icecore_opentsdb::{Config, ConfigFile, ConfigNote};
+use icecore_settings::{Position, Problem};
+
+use super::options::OpenTsdbOptions;
+
+/// Puts the settings together. What a person should know goes to `warnings`.
+pub(super) fn read(options: &mut OpenTsdbOptions, warnings: &mut Vec<String>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if !options.config.is_empty() {
+        let path = Path::new(&options.config);
+        match read_file(path, warnings, &mut problems) {
+            Ok(config) => options.tsd = config,
+            Err(reason) => problems.push(Problem::new("opentsdb.config", reason)),
+        }
+    }
+    for setting in &options.settings {
+        if let Err(reason) = set(&mut options.tsd, setting) {
+            problems.push(Problem::new("opentsdb.settings", reason));
+        }
+    }
+    problems
+}
+
+fn read_file(
+    path: &Path,
+    warnings: &mut Vec<String>,
+    problems: &mut Vec<Problem>,
+) -> Result<Config, String> {
+    let cannot = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let open = |name: &str| {
+        let text = std::fs::read_to_string(folder.join(name));
+        text.map_err(|error| error.to_string())
+    };
+    let file = ConfigFile::read(&text, open);
+    let keys = |notes: &[ConfigNote]| {
+        let keys: Vec<&str> = notes.iter().map(|note| note.key.as_str()).collect();
+        keys.join(", ")
+    };
+    let name = path.display();
+    if !file.not_needed.is_empty() {
+        let keys = keys(&file.not_needed);
+        warnings.push(format!("{name}: not needed here: {keys}"));
+    }
+    if !file.listener.is_empty() {
+        let keys = keys(&file.listener);
+        warnings.push(format!("{name}: use opentsdb.listen instead of {keys}"));
+    }
+    for ConfigNote { line, key, .. } in &file.unknown {
+        warnings.push(format!("{name}:{line}: unknown key {key}"));
+    }
+    for ConfigNote { line, key, text } in &file.problems {
+        let position = Position {
+            line: *line,
+            column: 1,
+        };
+        problems.push(Problem::new(key, text).at(path, position));
+    }
+    Ok(file.config)
+}
+
+/// `key=value`, with a key of the original's file.
+fn set(config: &mut Config, setting: &str) -> Result<(), String> {
+    let Some((key, value)) = setting.split_once('=') else {
+        return Err(format!("{setting}: expected KEY=VALUE"));
+    };
+    let (key, value) = (key.trim(), value.trim());
+    match config.set(key, value) {
+        Some(outcome) => outcome.map_err(|reason| format!("{key}: {reason}")),
+        None => Err(format!("{key}: no setting has this key")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_count_more_than_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("opentsdb.conf");
+        let text = "tsd.core.auto_create_metrics = true\n\
+                    tsd.storage.hbase.zk_quorum = z1\n\
+                    tsd.network.port = 4242\n\
+                    tsd.core.autocreate = yes\n\
+                    tsd.mode = ro\n";
+        std::fs::write(&path, text).unwrap();
+        let mut options = OpenTsdbOptions {
+            config: path.display().to_string(),
+            settings: vec!["tsd.mode=rw".into(), "tsd.storage.max_tags = 3".into()],
+            ..OpenTsdbOptions::default()
+        };
+        let mut warnings = Vec::new();
+        let problems = read(&mut options, &mut warnings);
+        assert!(problems.is_empty(), "{problems:?}");
+        assert!(options.tsd.auto_create_metrics);
+        assert_eq!(options.tsd.mode, icecore_opentsdb::Mode::ReadWrite);
+        assert_eq!(options.tsd.max_tags, 3);
+        let warnings = warnings.join("\n");
+        for part in [
+            "zk_quorum",
+            "tsd.network.port",
+            ":4: unknown key tsd.core.autocreate",
+        ] {
+            assert!(warnings.contains(part), "{warnings}");
+        }
+    }
+
+    #[test]
+    fn problems_say_what_is_wrong() {
+        let mut options = OpenTsdbOptions {
+            config: "/does/not/exist".into(),
+            settings: vec![
+                "tsd.mode".into(),
+                "tsd.x=1".into(),
+                "tsd.storage.max_tags=x".into(),
+            ],
+            ..OpenTsdbOptions::default()
+        };
+        let problems = read(&mut options, &mut Vec::new());
+        assert_eq!(problems.len(), 4, "{problems:?}");
+    }
+}
