@@ -1,6 +1,6 @@
 //! `/api/query`: GET, POST and DELETE.
 
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::annotations::global_annotations;
 use super::answer::AnswerWriter;
@@ -33,6 +33,10 @@ pub(crate) async fn query(tsd: &Tsd, request: &Request) -> Result<Response, Erro
         return Err(deletion_not_enabled());
     }
     asked.delete |= verb == Method::DELETE && allow_delete;
+    if asked.delete && !request.may_delete {
+        let message = "Deleting data needs the role of an administrator";
+        return Err(Error::new(StatusCode::FORBIDDEN, message));
+    }
     let answer = answer(tsd, &asked, request.flag("arrays")).await?;
     Ok(Response::json(answer))
 }
