@@ -8,7 +8,7 @@
 //! that divided by the cores. Thirty series share their times. The samples are prepared outside of
 //! the measurement; an element is a point.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
@@ -21,6 +21,7 @@ use icecore_model::{
 use icecore_opentsdb::api::{Request, handle};
 use icecore_opentsdb::testing::MemoryStore;
 use icecore_opentsdb::{Config, Stores, Tsd};
+use parking_lot::Mutex;
 
 const SERIES: usize = 1000;
 const SERIES_WITH_SAME_TIMES: usize = 30;
@@ -32,7 +33,7 @@ const BATCH_SERIES: usize = 256;
 fn counters() -> Vec<SeriesSamples> {
     let mut times = TimeColumn::default();
     let series = |i: usize| {
-        if i % SERIES_WITH_SAME_TIMES == 0 {
+        if i.is_multiple_of(SERIES_WITH_SAME_TIMES) {
             let first_ms = START_S * 1000 + (i as i64 * 37) % 10_000;
             times = (0..POINTS).map(|n| first_ms + n * 10_000).collect();
         }
@@ -66,13 +67,13 @@ impl PreparedSource {
     fn prepare(&self, series: &[SeriesSamples]) {
         let mut batches: Vec<_> = series.chunks(BATCH_SERIES).map(<[_]>::to_vec).collect();
         batches.reverse();
-        *self.0.lock().unwrap() = batches;
+        *self.0.lock() = batches;
     }
 }
 
 impl SeriesSource for PreparedSource {
     fn select(&self, _: Selection) -> BoxFuture<'_, Result<Box<dyn SeriesStream>, SourceError>> {
-        let batches = std::mem::take(&mut *self.0.lock().unwrap());
+        let batches = std::mem::take(&mut *self.0.lock());
         let stream: Box<dyn SeriesStream> = Box::new(PreparedStream(batches));
         Box::pin(async move { Ok(stream) })
     }
@@ -94,8 +95,8 @@ impl CpuTime {
     fn now() -> u64 {
         // The system updates the count on context switches, so yield.
         std::thread::yield_now();
-        let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-        let ran = threads.filter_map(|thread| {
+        let threads = std::fs::read_dir("/proc/self/task").expect("the system has /proc");
+        let ran = threads.flatten().filter_map(|thread| {
             let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
             text.split(' ').next()?.parse::<u64>().ok()
         });
@@ -139,7 +140,8 @@ fn queries(criterion: &mut Criterion<CpuTime>) {
         ..MemoryStore::stores()
     };
     let clock = Arc::new(ManualClock::at((START_S + 86_400) * 1000));
-    let tsd = block_on(Tsd::open(Config::default(), stores, clock)).unwrap();
+    let tsd = block_on(Tsd::open(Config::default(), stores, clock));
+    let tsd = tsd.expect("the store is empty");
     let request = |method, target: &str, body: &str| {
         let body = body.to_owned().into();
         let request = Request::new(method, target, HeaderMap::new(), body);

@@ -77,22 +77,21 @@ impl<'a> Session<'a> {
         };
         let mode = self.tsd.config.mode;
         let mut replies = Vec::new();
+        let (mut count, mut has_points) = (0, false);
         for (number, line) in numbered_lines(&lines) {
-            self.tsd.counters.telnet_lines.add(1);
-            let line = decode_line(line);
-            match split_command(&line).0 {
-                "exit" => {
-                    reply.close = true;
-                    break;
-                }
-                command if writes(command, mode) => {}
-                command => replies.push((number, other_command(self.tsd, command))),
+            count += 1;
+            let command = command_of(line);
+            if writes(command, mode) {
+                has_points = true;
+            } else if command == b"exit" {
+                reply.close = true;
+                break;
+            } else {
+                let text = other_command(self.tsd, &decode_line(command));
+                replies.push((number, text));
             }
         }
-        let has_points = numbered_lines(&lines).any(|(_, line)| {
-            let line = decode_line(line);
-            writes(split_command(&line).0, mode)
-        });
+        self.tsd.counters.telnet_lines.add(count);
         if has_points {
             replies.append(&mut self.write(lines).await);
         }
@@ -145,14 +144,15 @@ impl<'a> Session<'a> {
         let write = move |writer: &mut PointWriter<'_>| {
             let mut replies = Vec::new();
             for (number, line) in numbered_lines(&lines) {
-                let line = decode_line(line);
-                let (command, arguments) = split_command(&line);
-                if command == "exit" {
+                let command = command_of(line);
+                if command == b"exit" {
                     break;
                 }
                 if !writes(command, mode) {
                     continue;
                 }
+                let line = decode_line(line);
+                let (command, arguments) = split_command(&line);
                 let written = match command {
                     "rollup" => write_rollup(writer, arguments),
                     "histogram" => write_histogram(writer, arguments),
@@ -212,9 +212,15 @@ fn numbered_lines(lines: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     lines.enumerate()
 }
 
+/// The first word of a line.
+fn command_of(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|byte| *byte == b' ');
+    &line[..end.unwrap_or(line.len())]
+}
+
 /// Whether a command writes points, and there are such commands.
-fn writes(command: &str, mode: Mode) -> bool {
-    mode != Mode::ReadOnly && WRITING.contains(&command)
+fn writes(command: &[u8], mode: Mode) -> bool {
+    mode != Mode::ReadOnly && WRITING.iter().any(|name| name.as_bytes() == command)
 }
 
 /// `<metric> <time> <value> <tags>`.

@@ -5,6 +5,7 @@ pub mod columns;
 pub mod exposition;
 pub mod histograms;
 mod hostile_series;
+pub mod opentsdb;
 pub mod promql;
 pub mod records;
 pub mod rollup;

@@ -144,6 +144,7 @@ impl icecore_model::SampleSink for Series {
             floats: FloatColumns::default(),
             histograms: Vec::new(),
             start_timestamps: Vec::new(),
+            forms: icecore_model::NumberForms::default(),
             rolled: None,
         };
         self.series.push((series, Vec::new()));

@@ -226,3 +226,44 @@ fn endpoint(path: &str) -> Result<String, Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_a_version_and_no_case() {
+        let of = |path| endpoint(path).unwrap();
+        assert_eq!(of("/api/query/Last"), "query/last");
+        assert_eq!(of("/API/v1/put"), "put");
+        assert_eq!(of("/api"), "");
+        assert_eq!(of("/version"), "/version");
+        assert_eq!(of("/"), "/");
+        // Behind two slashes nothing counts.
+        assert_eq!(of("//api/query"), "/");
+        let error = endpoint("/api/v2/query").unwrap_err();
+        assert_eq!(error.status, StatusCode::NOT_IMPLEMENTED);
+        assert_eq!(error.details, "API version [2] is greater than the max [1]");
+    }
+
+    #[test]
+    fn modes_have_no_endpoints_for_the_rest() {
+        let served = |mode, path: &str| {
+            let endpoint = endpoint(path).unwrap();
+            let parts: Vec<&str> = endpoint.split('/').collect();
+            is_served(mode, &parts)
+        };
+        for (path, reads, writes) in [
+            ("/api/put", false, true),
+            ("/api/uid/assign", false, true),
+            ("/api/query", true, false),
+            ("/api/suggest", true, false),
+            ("/q", true, false),
+            ("/api/version", true, true),
+        ] {
+            assert!(served(Mode::ReadWrite, path));
+            assert_eq!(served(Mode::ReadOnly, path), reads, "{path}");
+            assert_eq!(served(Mode::WriteOnly, path), writes, "{path}");
+        }
+    }
+}

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::series::{Exception, Mode, SeriesNumbers, of_mode};
 use crate::catalog_key;
+use crate::rollup::base_metric;
 use crate::uid::{UidKind, Uids};
 
 /// Series with exceptions that are kept. A server with more takes the others as natural.
@@ -85,7 +86,7 @@ impl Numbers {
 
     /// The forms of samples, given in time order.
     pub(super) fn forms(&self, labels: &Labels, times: &[i64], values: &[f64]) -> NumberForms {
-        let metric = labels.metric_name();
+        let metric = base_metric(labels);
         // Others than OpenTSDB's clients send floats.
         let is_known = {
             let metrics = self.uids.read(UidKind::Metric);

@@ -1,5 +1,6 @@
 //! Documents of points that are more than a number: `/api/rollup` and `/api/histogram`.
 
+use icecore_wire::opentsdb::DISTINCT_TAGS_MAX;
 use icecore_wire::opentsdb::put_json::JsonTag;
 
 use super::error::PutError;
@@ -133,7 +134,8 @@ impl<'a> DocumentPoint<'a> {
                 value => Some(value.text().ok_or_else(|| unparsable("a tag is no text"))?),
             };
             let value = value.map(String::from);
-            match tags.iter_mut().find(|tag| tag.0 == *name) {
+            let mut known = tags.iter_mut().take(DISTINCT_TAGS_MAX);
+            match known.find(|tag| tag.0 == *name) {
                 Some(tag) => tag.1 = value,
                 None => tags.push((name.to_string(), value)),
             }

@@ -21,6 +21,8 @@ mod point;
 mod report;
 pub(crate) mod rollup;
 mod series;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub(crate) use error::PutError;

@@ -1,6 +1,6 @@
 //! `/api/query`: GET, POST and DELETE.
 
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::annotations::global_annotations;
 use super::answer::AnswerWriter;
@@ -33,6 +33,10 @@ pub(crate) async fn query(tsd: &Tsd, request: &Request) -> Result<Response, Erro
         return Err(deletion_not_enabled());
     }
     asked.delete |= verb == Method::DELETE && allow_delete;
+    if asked.delete && !request.may_delete {
+        let message = "Deleting data needs the role of an administrator";
+        return Err(Error::new(StatusCode::FORBIDDEN, message));
+    }
     let answer = answer(tsd, &asked, request.flag("arrays")).await?;
     Ok(Response::json(answer))
 }
@@ -52,16 +56,9 @@ fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
 
 pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
     let start = request.required("start")?.to_owned();
-    let by_tsuid = request.all("tsuid").map(parse_tsuid);
-    let by_metric = request.all("m").map(parse_m);
-    let sub_queries = by_tsuid.chain(by_metric).collect::<Result<Vec<_>, _>>()?;
-    if sub_queries.is_empty() {
-        return Err(Error::bad_request("Missing sub queries"));
-    }
-    Ok(QueryRequest {
+    let mut query = QueryRequest {
         start,
         end: request.param("end").unwrap_or_default().to_owned(),
-        sub_queries,
         no_annotations: request.flag("no_annotations"),
         global_annotations: request.flag("global_annotations"),
         ms_resolution: request.flag("ms"),
@@ -70,17 +67,25 @@ pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
         show_stats: request.flag("show_stats"),
         show_query: request.flag("show_query"),
         ..QueryRequest::default()
-    })
+    };
+    let by_tsuid = request.all("tsuid").map(parse_tsuid);
+    let by_metric = request.all("m").map(parse_m);
+    for sub_query in by_tsuid.chain(by_metric) {
+        query.push(sub_query?).map_err(Error::bad_request)?;
+    }
+    if query.sub_queries.is_empty() {
+        return Err(Error::bad_request("Missing sub queries"));
+    }
+    Ok(query)
 }
 
 async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String, Error> {
     let started_ms = tsd.clock.elapsed_ms();
     let planned = asked.plan(&tsd.config, tsd.clock.now_ms())?;
-    let limit = |limit: u64, is_lifted: bool| if is_lifted { 0 } else { limit };
     let options = RunOptions {
         limits: Limits {
-            points: limit(tsd.config.query_points_max, asked.override_data_point_limit),
-            bytes: limit(tsd.config.query_bytes_max, asked.override_byte_limit),
+            points: tsd.config.query_points_max,
+            bytes: tsd.config.query_bytes_max,
         },
         annotations: !asked.no_annotations,
         delete: asked.delete,

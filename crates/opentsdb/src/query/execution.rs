@@ -187,7 +187,10 @@ impl<'a> Execution<'a> {
         let groups: Vec<Group> = self.groups.into_values().collect();
         let (metric, uids) = (&self.steps.selector.metric, self.steps.uids);
         let finish = |group: Group| group.finish(metric, uids, &self.aggregation);
-        let results = groups.into_par_iter().map(finish).collect();
+        let results = groups
+            .into_par_iter()
+            .map(finish)
+            .collect::<Result<_, _>>()?;
         Ok((results, self.stored.unwrap_or_default()))
     }
 

@@ -8,6 +8,9 @@ use crate::error::Error;
 /// Most parts of a sub query, the aggregator and the metric among them.
 const PARTS_MAX: usize = 5;
 
+/// Filters of one sub query.
+pub(crate) const FILTERS_MAX: usize = 64;
+
 /// A sub query by metric.
 pub(crate) fn parse_m(text: &str) -> Result<SubQuery, Error> {
     if text.is_empty() {
@@ -184,12 +187,14 @@ fn add_filter(tag: &str, group_by: bool, filters: &mut Vec<TagFilter>) -> Result
         _ => Err(format!("invalid tag: {tag}")),
     };
     let filter = parsed.map_err(|problem| format!("When parsing tag '{tag}': {problem}"))?;
-    push_filter(filter, filters);
-    Ok(())
+    push_filter(filter, filters)
 }
 
 /// Adds a filter, unless it is there; then it groups if either does.
-pub(crate) fn push_filter(filter: TagFilter, filters: &mut Vec<TagFilter>) {
+pub(crate) fn push_filter(filter: TagFilter, filters: &mut Vec<TagFilter>) -> Result<(), String> {
+    if filters.len() == FILTERS_MAX {
+        return Err(format!("more than {FILTERS_MAX} filters"));
+    }
     match filters
         .iter_mut()
         .find(|known| known.tests_the_same(&filter))
@@ -197,6 +202,7 @@ pub(crate) fn push_filter(filter: TagFilter, filters: &mut Vec<TagFilter>) {
         Some(known) => known.group_by |= filter.group_by,
         None => filters.push(filter),
     }
+    Ok(())
 }
 
 #[cfg(test)]

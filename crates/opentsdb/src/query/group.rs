@@ -10,6 +10,7 @@ use super::rows::{ResultPoints, aggregate};
 use super::series_key::{NameKey, SeriesKey, tags};
 use super::window::Window;
 use crate::annotation::Annotation;
+use crate::error::Error;
 use crate::uid::{UidKind, Uids};
 
 /// One series of an answer.
@@ -110,7 +111,7 @@ impl Group {
         metric: &str,
         uids: &Uids,
         aggregation: &Aggregation,
-    ) -> ResultSeries {
+    ) -> Result<ResultSeries, Error> {
         let points = match &mut self.running {
             Some(running) => running.finish(),
             None => {
@@ -118,7 +119,7 @@ impl Group {
                 order.sort_by(|a, b| self.members[*a].0.cmp(&self.members[*b].0));
                 let kept = order.iter().map(|i| std::mem::take(&mut self.kept[*i]));
                 let kept: Vec<SeriesPoints> = kept.collect();
-                aggregate(&kept, aggregation.aggregator, aggregation.output)
+                aggregate(&kept, aggregation.aggregator, aggregation.output)?
             }
         };
         self.members.sort_by(|a, b| a.0.cmp(&b.0));
@@ -143,6 +144,6 @@ impl Group {
                 None => result.aggregate_tags.push(name),
             }
         }
-        result
+        Ok(result)
     }
 }

@@ -134,11 +134,11 @@ impl<'a> HistogramExecution<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<ResultSeries> {
+    pub(super) fn finish(self) -> Result<Vec<ResultSeries>, Error> {
         let mut results = Vec::new();
         for group in self.groups.into_values() {
             let metric = &self.selector.metric;
-            let like = group.group.finish(metric, self.uids, &self.aggregation);
+            let like = group.group.finish(metric, self.uids, &self.aggregation)?;
             let window = self.window;
             let sums = group
                 .sums
@@ -167,7 +167,7 @@ impl<'a> HistogramExecution<'a> {
                 }
             }
         }
-        results
+        Ok(results)
     }
 }
 

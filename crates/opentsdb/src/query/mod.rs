@@ -34,6 +34,7 @@ mod graph;
 mod group;
 mod histogram;
 mod interpolate;
+mod names;
 mod number;
 mod percentile;
 mod points;

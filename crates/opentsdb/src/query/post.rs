@@ -1,7 +1,7 @@
 //! Queries in a JSON document.
 
 use super::filter::TagFilter;
-use super::get::push_filter;
+use super::get::{FILTERS_MAX, push_filter};
 use super::rate::RateOptions;
 use super::request::{QueryRequest, RollupUsage, SubQuery};
 use crate::error::Error;
@@ -25,9 +25,10 @@ fn query(document: &Json<'_>) -> Result<QueryRequest> {
             "end" => query.end = text(value)?.unwrap_or_default(),
             "timezone" => query.timezone = text(value)?,
             "queries" => {
-                let list = list(value, "queries")?;
-                let sub_queries = list.iter().map(sub_query).collect::<Result<_>>();
-                query.sub_queries = sub_queries?;
+                query.sub_queries.clear();
+                for element in list(value, "queries")? {
+                    query.push(sub_query(element)?)?;
+                }
             }
             "noAnnotations" => query.no_annotations = boolean(value)?,
             "globalAnnotations" => query.global_annotations = boolean(value)?,
@@ -38,9 +39,8 @@ fn query(document: &Json<'_>) -> Result<QueryRequest> {
             "showQuery" => query.show_query = boolean(value)?,
             "delete" => query.delete = boolean(value)?,
             "useCalendar" => query.use_calendar = boolean(value)?,
-            "overrideByteLimit" => query.override_byte_limit = boolean(value)?,
-            "overrideDataPointLimit" => query.override_data_point_limit = boolean(value)?,
-            "padding" => {
+            // Limits are not lifted: by default the original does not allow that either.
+            "padding" | "overrideByteLimit" | "overrideDataPointLimit" => {
                 boolean(value)?;
             }
             _ => {}
@@ -63,6 +63,9 @@ fn sub_query(document: &Json<'_>) -> Result<SubQuery> {
             "tags" => found.filters = tags(value)?,
             "filters" => {
                 let list = list(value, "filters")?;
+                if list.len() > FILTERS_MAX {
+                    return Err(format!("more than {FILTERS_MAX} filters"));
+                }
                 found.filters = list.iter().map(filter).collect::<Result<_>>()?;
             }
             "explicitTags" => found.explicit_tags = boolean(value)?,
@@ -104,7 +107,7 @@ fn tags(document: &Json<'_>) -> Result<Vec<TagFilter>> {
     let mut filters = Vec::new();
     for (key, value) in members(document, "tags")? {
         let value = text(value)?.unwrap_or_default();
-        push_filter(TagFilter::short(key, &value, true)?, &mut filters);
+        push_filter(TagFilter::short(key, &value, true)?, &mut filters)?;
     }
     Ok(filters)
 }

@@ -4,12 +4,18 @@ use jiff::tz::TimeZone;
 
 use super::aggregator::{Aggregator, Function};
 use super::downsampler::Downsampler;
-use super::filter::TagFilter;
+use super::filter::{FilterKind, TagFilter};
 use super::rate::RateOptions;
 use super::window::Window;
 use crate::config::Config;
 use crate::error::Error;
 use crate::time::{TIME_MS_MAX, find_zone, parse_time};
+
+/// Sub queries of one query.
+const SUB_QUERIES_MAX: usize = 256;
+
+/// Regular expressions of one query: each may take a megabyte.
+const REGEXPS_MAX: usize = 64;
 
 /// A query, as a client writes it.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +35,6 @@ pub(crate) struct QueryRequest {
     pub(crate) show_query: bool,
     /// Points that are read are deleted.
     pub(crate) delete: bool,
-    pub(crate) override_byte_limit: bool,
-    pub(crate) override_data_point_limit: bool,
 }
 
 /// A part of a query: one metric, or some series by their TSUIDs.
@@ -97,6 +101,23 @@ pub(crate) struct PlannedQuery {
 }
 
 impl QueryRequest {
+    /// Adds a sub query; the error says that there are too many.
+    pub(crate) fn push(&mut self, sub_query: SubQuery) -> Result<(), String> {
+        self.sub_queries.push(sub_query);
+        if self.sub_queries.len() > SUB_QUERIES_MAX {
+            return Err(format!("more than {SUB_QUERIES_MAX} sub queries"));
+        }
+        let filters = self
+            .sub_queries
+            .iter()
+            .flat_map(|sub_query| &sub_query.filters);
+        let regexps = filters.filter(|filter| filter.kind() == FilterKind::Regexp);
+        if regexps.count() > REGEXPS_MAX {
+            return Err(format!("more than {REGEXPS_MAX} regular expressions"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn plan(&self, config: &Config, now_ms: i64) -> Result<PlannedQuery, Error> {
         let window = self.window(config, now_ms)?;
         if self.sub_queries.is_empty() {

@@ -1,6 +1,7 @@
 //! Aggregation of series whose points are all known: at every time that one of them has, the values
 //! of all that take part there.
 
+use http::StatusCode;
 use icecore_wire::opentsdb::number::Number;
 use rayon::prelude::*;
 
@@ -9,9 +10,17 @@ use super::fold::{Fold, WithFold, with_fold};
 use super::interpolate::{Column, contribute};
 use super::points::SeriesPoints;
 use super::window::Window;
+use crate::error::Error;
 
-/// States that are kept at a time; those of percentiles hold a value for each series.
-const STATES_MAX: usize = 1 << 20;
+/// Rows that one thread computes at a time.
+const CHUNK_ROWS: usize = 1 << 14;
+
+/// Values that are kept for rows at a time, where a function needs all values of a row.
+const VALUES_MAX: usize = 1 << 22;
+
+/// Most values of all series at all rows: some minutes of work. Series without common times have
+/// rows for each of their points.
+const CONTRIBUTIONS_MAX: u64 = 20_000_000_000;
 
 /// Points of an answer, in time order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +34,9 @@ pub(crate) fn aggregate(
     series: &[SeriesPoints],
     aggregator: Aggregator,
     output: Window,
-) -> ResultPoints {
+) -> Result<ResultPoints, Error> {
     let rows = union(series, output);
+    check_work(series.len(), rows.len())?;
     let values = match float_rows(series, &rows) {
         RowKinds::Integers => numbers::<i64>(series, &rows, aggregator),
         RowKinds::Floats => numbers::<f64>(series, &rows, aggregator),
@@ -38,10 +48,21 @@ pub(crate) fn aggregate(
                 .collect()
         }
     };
-    ResultPoints {
+    Ok(ResultPoints {
         times: rows,
         values,
+    })
+}
+
+fn check_work(series: usize, rows: usize) -> Result<(), Error> {
+    if series as u64 * rows as u64 <= CONTRIBUTIONS_MAX {
+        return Ok(());
     }
+    let message = format!(
+        "Sorry, {series} series at {rows} times are too many to be aggregated. Please use a \
+         downsampler, filter using more tags or decrease your time range."
+    );
+    Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, message))
 }
 
 /// The times that any of the series has.
@@ -137,7 +158,15 @@ fn numbers<V: Column>(
     rows: &[i64],
     aggregator: Aggregator,
 ) -> Vec<Number> {
-    let chunk_len = (STATES_MAX / series.len().max(1)).max(1);
+    let needs_all = matches!(
+        aggregator.function,
+        Function::Median | Function::Percentile(..)
+    );
+    let chunk_len = if needs_all {
+        (VALUES_MAX / series.len().max(1)).clamp(16, CHUNK_ROWS)
+    } else {
+        CHUNK_ROWS
+    };
     let of_chunk = |rows| {
         let work = Rows::<V> {
             series,
@@ -177,5 +206,43 @@ impl<V: Column> WithFold<V> for Rows<'_, V> {
             .into_iter()
             .map(|mut state| state.finish().to_number())
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(times: std::ops::Range<i64>) -> SeriesPoints {
+        let values = times.clone().map(|time| time as f64).collect();
+        SeriesPoints::floats(times.collect(), values)
+    }
+
+    /// More rows than one chunk has.
+    #[test]
+    fn chunks_are_seamless() {
+        let rows = 3 * CHUNK_ROWS as i64;
+        let all = Window {
+            start_ms: 0,
+            end_ms: rows,
+        };
+        let series = [series(0..rows), series(rows / 3..rows / 2)];
+        for name in ["sum", "median"] {
+            let aggregator = Aggregator::find(name).unwrap();
+            let result = aggregate(&series, aggregator, all).unwrap();
+            assert_eq!(result.times, (0..rows).collect::<Vec<_>>());
+            for (time, value) in result.times.iter().zip(&result.values) {
+                let is_both = name == "sum" && (rows / 3..rows / 2).contains(time);
+                let expected = *time as f64 * if is_both { 2.0 } else { 1.0 };
+                assert_eq!(*value, Number::Float(expected), "{name} {time}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_much_work_is_refused() {
+        assert!(check_work(1_000, 1_000_000).is_ok());
+        let error = check_work(100_000, 1_000_000).unwrap_err();
+        assert_eq!(error.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -169,7 +169,7 @@ async fn run_histograms(
     while let Some(batch) = stream.next_batch().await.map_err(source_error)? {
         execution.add(batch)?;
     }
-    Ok(execution.finish())
+    execution.finish()
 }
 
 /// What is said where series cannot be read.

@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, SelectHints, Selection};
+use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher};
 
 use super::filter::TagFilter;
+use super::names::Names;
 use super::request::SubQuery;
 use super::series_key::{NameKey, SeriesKey, tags};
 use super::window::Scan;
 use crate::error::Error;
 use crate::name::RESERVED_PREFIX;
-use crate::series::stored_as;
+use crate::series::{SeriesName, stored_as};
 use crate::tsd::Tsd;
-use crate::uid::{Tsuid, UidKind, Uids, no_such_name};
+use crate::uid::{Tsuid, UidKind, Uids};
 
 /// Selects series.
 pub(crate) struct Selector {
@@ -89,7 +90,7 @@ impl Selector {
 
     async fn of_metric(tsd: &Tsd, sub_query: &SubQuery, scan: Scan) -> Result<Self, Error> {
         let metric = sub_query.metric.clone().unwrap_or_default();
-        let names = Names { tsd, scan };
+        let names = Names::new(tsd, scan);
         names.check(UidKind::Metric, &metric, METRIC_NAME).await?;
         let mut keys: BTreeMap<NameKey, KeyFilter> = BTreeMap::new();
         let mut group_by = HashSet::new();
@@ -124,7 +125,7 @@ impl Selector {
     }
 
     fn of_tsuids(tsd: &Tsd, texts: &[String]) -> Result<Option<Self>, Error> {
-        let mut series = HashSet::new();
+        let mut series = Vec::new();
         let mut metric = None;
         for text in texts {
             let tsuid = Tsuid::from_hex(text, tsd.config.uid_widths)
@@ -137,19 +138,23 @@ impl Selector {
                 return Err(Error::bad_request(message));
             }
             metric = Some(tsuid.metric);
-            series.insert(SeriesKey::from(&tsuid));
+            series.push(tsuid);
         }
         let name = |metric| tsd.uids.read(UidKind::Metric).name(metric).cloned();
         let Some(metric) = metric.and_then(name) else {
             return Ok(None);
         };
+        let Some(keys) = common_keys(&tsd.uids, &series) else {
+            return Ok(None);
+        };
         let matcher = stored_as(&tsd.uids, UidKind::Metric, METRIC_NAME, &metric);
+        let of_keys = keys.iter().filter_map(|key| key.matcher(&tsd.uids));
         Ok(Some(Self {
-            matchers: matcher.into_iter().collect(),
+            matchers: matcher.into_iter().chain(of_keys).collect(),
             metric: metric.to_string(),
-            keys: Vec::new(),
+            keys,
             is_explicit: false,
-            tsuids: Some(series),
+            tsuids: Some(series.iter().map(SeriesKey::from).collect()),
             group_by: Vec::new(),
         }))
     }
@@ -182,96 +187,27 @@ impl Selector {
     }
 }
 
+/// The keys that all series have, with the values that any of them has, so that the store need not
+/// hand out the whole metric. `None` where no series has names for all its ids.
+fn common_keys(uids: &Uids, series: &[Tsuid]) -> Option<Vec<KeyFilter>> {
+    let names = series
+        .iter()
+        .filter_map(|tsuid| SeriesName::of_tsuid(tsuid, uids).ok());
+    let names: Vec<SeriesName> = names.collect();
+    let first = names.first()?;
+    let of_all = |key: &&String| names.iter().all(|name| name.tags.contains_key(*key));
+    let filter = |key: &String| {
+        let values = names.iter().filter_map(|name| name.tags.get(key));
+        KeyFilter {
+            tagk: key.clone(),
+            literals: Some(values.cloned().collect()),
+            others: Vec::new(),
+        }
+    };
+    Some(first.tags.keys().filter(of_all).map(filter).collect())
+}
+
 /// Whether labels are those of something that is no ordinary point.
 fn is_reserved(labels: &Labels) -> bool {
     tags(labels).any(|(name, _)| name.starts_with(RESERVED_PREFIX))
-}
-
-/// Names that queries have to know. One without a UID is known if series have it that somebody else
-/// has written.
-struct Names<'a> {
-    tsd: &'a Tsd,
-    scan: Scan,
-}
-
-impl Names<'_> {
-    async fn check(&self, kind: UidKind, name: &str, label: &str) -> Result<(), Error> {
-        if self.has_id(kind, name)? || self.has_series(Matcher::equal(label, name)).await? {
-            return Ok(());
-        }
-        Err(no_such_name(kind, name))
-    }
-
-    /// A name that was taken from an id is not known any more, whatever is stored under it.
-    fn has_id(&self, kind: UidKind, name: &str) -> Result<bool, Error> {
-        let space = self.tsd.uids.read(kind);
-        if space.current_name(name).is_some() {
-            return Err(no_such_name(kind, name));
-        }
-        Ok(space.id(name).is_some())
-    }
-
-    async fn check_tagk(&self, tagk: &str) -> Result<(), Error> {
-        if self.has_id(UidKind::Tagk, tagk)? {
-            return Ok(());
-        }
-        if let Ok(present) = Matcher::new(MatchOp::NotEqual, tagk, "")
-            && self.has_series(present).await?
-        {
-            return Ok(());
-        }
-        Err(no_such_name(UidKind::Tagk, tagk))
-    }
-
-    /// The values of a filter that names them, and that are names; `None` where there is none, so
-    /// that the filter has to be applied as it is.
-    async fn known_literals(&self, filter: &TagFilter) -> Result<Option<Vec<String>>, Error> {
-        let Some(literals) = filter.literals() else {
-            return Ok(None);
-        };
-        let mut literals: Vec<&String> = literals.iter().collect();
-        literals.sort_unstable();
-        let mut known = Vec::new();
-        for value in literals {
-            match self.check(UidKind::Tagv, value, &filter.tagk).await {
-                Ok(()) => known.push(value.clone()),
-                Err(_) if self.tsd.config.skip_unresolved_tagvs => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok((!known.is_empty()).then_some(known))
-    }
-
-    /// Whether some series in the time of the query matches.
-    async fn has_series(&self, matcher: Matcher) -> Result<bool, Error> {
-        // An empty value would match all series without the label.
-        if matcher.op() == MatchOp::Equal && matcher.matches("") {
-            return Ok(false);
-        }
-        let selection = Selection {
-            matchers: vec![matcher],
-            start_ms: self.scan.start_ms,
-            end_ms: self.scan.end_ms.saturating_sub(1),
-            hints: SelectHints {
-                series_limit: Some(1),
-                labels_only: true,
-                ..SelectHints::default()
-            },
-        };
-        let source = &self.tsd.stores.series;
-        let mut stream = source
-            .select(selection)
-            .await
-            .map_err(super::run::source_error)?;
-        while let Some(batch) = stream
-            .next_batch()
-            .await
-            .map_err(super::run::source_error)?
-        {
-            if !batch.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
 }

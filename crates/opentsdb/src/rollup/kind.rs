@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use icecore_model::Labels;
+
 /// The label that such series have, and no other.
 pub(crate) const ROLLUP_LABEL: &str = "__rollup__";
 
@@ -23,6 +25,14 @@ impl RollupKind {
     pub(crate) fn metric(&self, metric: &str) -> String {
         format!("{metric}:{self}")
     }
+}
+
+/// The metric whose points a series has, as they are or rolled up.
+pub(crate) fn base_metric(labels: &Labels) -> &str {
+    let metric = labels.metric_name();
+    let kind = labels.get(ROLLUP_LABEL);
+    let base = kind.and_then(|kind| metric.strip_suffix(kind)?.strip_suffix(':'));
+    base.unwrap_or(metric)
 }
 
 /// The value of [`ROLLUP_LABEL`].
@@ -53,6 +63,9 @@ mod tests {
                 is_group_by,
             };
             assert_eq!(kind.metric("m"), name);
+            let kind = kind.to_string();
+            let labels = [("__name__", name), (ROLLUP_LABEL, &kind)];
+            assert_eq!(base_metric(&Labels::from_pairs(labels)), "m");
         }
     }
 }

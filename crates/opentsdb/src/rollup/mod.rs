@@ -8,4 +8,4 @@ mod config;
 mod kind;
 
 pub(crate) use config::{RollupConfig, RollupInterval};
-pub(crate) use kind::{ROLLUP_LABEL, RollupKind};
+pub(crate) use kind::{ROLLUP_LABEL, RollupKind, base_metric};

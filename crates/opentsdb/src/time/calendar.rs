@@ -212,12 +212,15 @@ mod tests {
                 "2013-03-11T00:00:00"
             ]
         );
-        // Clocks go forward at midnight: from then on, days of the walk begin at one.
+        // Clocks go forward at midnight: from then on, days of the walk begin at one. So does the
+        // day before, which is reached by going too far and back.
+        let found = starts(1, "d", "America/Sao_Paulo", "2017-10-13T15:00", 1);
+        assert_eq!(found, ["2017-10-13T00:00:00"]);
         let found = starts(1, "d", "America/Sao_Paulo", "2017-10-14T15:00", 3);
         assert_eq!(
             found,
             [
-                "2017-10-14T00:00:00",
+                "2017-10-14T01:00:00",
                 "2017-10-15T01:00:00",
                 "2017-10-16T01:00:00"
             ]

@@ -9,3 +9,4 @@
 mod catalog;
 mod conformance;
 mod model;
+mod query_examples;

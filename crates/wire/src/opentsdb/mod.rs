@@ -11,6 +11,9 @@
 //!   the text of a known series is not looked at again.
 //! - Messages are those of the original, because clients match them.
 
+/// Tags of a point among which duplicates are looked for. Nobody takes points with more.
+pub const DISTINCT_TAGS_MAX: usize = 256;
+
 pub mod number;
 pub mod put_json;
 pub mod telnet;

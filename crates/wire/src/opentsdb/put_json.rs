@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::DISTINCT_TAGS_MAX;
 use crate::json::{JsonReader, SyntaxError};
 
 /// Objects and arrays within each other; more than a point with unknown members needs.
@@ -73,7 +74,8 @@ pub fn parse_tags(object: &str) -> Result<Vec<JsonTag>, SyntaxError> {
     let mut tags: Vec<JsonTag> = Vec::new();
     JsonReader::new(object, DEPTH_MAX).object(|reader, name| {
         let value = read_text(reader)?.map(Cow::into_owned);
-        match tags.iter_mut().find(|tag| tag.0 == name) {
+        let mut known = tags.iter_mut().take(DISTINCT_TAGS_MAX);
+        match known.find(|tag| tag.0 == name) {
             Some(tag) => tag.1 = value,
             None => tags.push((name.to_owned(), value)),
         }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::DISTINCT_TAGS_MAX;
+
 /// A line as text: bytes are characters of ISO-8859-1.
 pub fn decode_line(line: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(line) {
@@ -69,7 +71,8 @@ pub fn parse_tags<'a>(
         let (name, value) = pair
             .filter(|(name, value)| !name.is_empty() && !value.is_empty() && !value.contains('='))
             .ok_or(TagError::Malformed(word))?;
-        match tags.iter().find(|tag| tag.0 == name) {
+        let mut known = tags.iter().take(DISTINCT_TAGS_MAX);
+        match known.find(|tag| tag.0 == name) {
             Some(tag) if tag.1 == value => {}
             Some(_) => return Err(TagError::Duplicate(word)),
             None => tags.push((name, value)),

@@ -1,0 +1,330 @@
+//! Requests against a store that records what it gets, refuses what it is told to, and becomes
+//! durable when it is told to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use futures::executor::block_on;
+use futures::future::{FutureExt as _, join};
+use http::{HeaderMap, Method, StatusCode};
+use icecore_model::{
+    BoxFuture, CatalogChange, Exemplar, Fill, Histogram, ManualClock, Metadata, PendingWrite,
+    RawLabels, Rejection, Sample, SampleSink, SampleStore, StoreError, WriteOutcome,
+};
+use parking_lot::Mutex;
+
+use crate::api::{Request, Response, handle};
+use crate::config::Config;
+use crate::telnet::Session;
+use crate::testing::MemoryStore;
+use crate::tsd::{Stores, Tsd};
+
+#[derive(Default)]
+struct RecordingStore {
+    received: Mutex<Vec<Received>>,
+    rejected: Mutex<Vec<Rejection>>,
+    commits: Mutex<Vec<oneshot::Sender<()>>>,
+    waits: bool,
+}
+
+/// What one append brought.
+#[derive(Clone, Debug, Default)]
+struct Received {
+    series: Vec<String>,
+    points: Vec<(i64, f64)>,
+    histograms: usize,
+    changes: usize,
+}
+
+impl SampleSink for Received {
+    fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn series(&mut self, labels: RawLabels<'_>) {
+        let mut pairs = Vec::new();
+        labels.parse(&mut pairs).unwrap();
+        let pairs = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+        self.series.push(pairs.collect::<Vec<_>>().join(" "));
+    }
+
+    fn sample(&mut self, sample: Sample) {
+        self.points.push((sample.timestamp_ms, sample.value));
+    }
+
+    fn histogram(&mut self, _: i64, _: i64, histogram: Histogram) {
+        histogram.validate().unwrap();
+        self.histograms += 1;
+    }
+
+    fn exemplar(&mut self, _: Exemplar) {}
+
+    fn metadata(&mut self, _: &str, _: Metadata) {}
+
+    fn catalog(&mut self, _: CatalogChange) {
+        self.changes += 1;
+    }
+
+    fn reject(&mut self, reason: String) {
+        panic!("rejected: {reason}");
+    }
+}
+
+impl SampleStore for RecordingStore {
+    fn append_boxed(
+        &self,
+        _: Duration,
+        fill: Fill,
+    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
+        Box::pin(async move {
+            let mut received = Received::default();
+            fill(&mut received)?;
+            let outcome = WriteOutcome {
+                samples: received.points.len() as u64,
+                rejected: self.rejected.lock().clone(),
+                ..WriteOutcome::default()
+            };
+            self.received.lock().push(received);
+            let (sender, receiver) = oneshot::channel();
+            if self.waits {
+                self.commits.lock().push(sender);
+            }
+            let waits = self.waits;
+            let commit = async move {
+                if waits {
+                    receiver.await.map_err(|_| StoreError("lost".into()))?;
+                }
+                Ok(())
+            };
+            let commit = Box::pin(commit);
+            Ok(PendingWrite { outcome, commit })
+        })
+    }
+}
+
+fn open(store: RecordingStore, config: Config) -> (Tsd, Arc<RecordingStore>) {
+    let store = Arc::new(store);
+    let stores = Stores {
+        points: store.clone(),
+        ..MemoryStore::stores()
+    };
+    let config = Config {
+        auto_create_metrics: true,
+        ..config
+    };
+    let clock = Arc::new(ManualClock::at(0));
+    (block_on(Tsd::open(config, stores, clock)).unwrap(), store)
+}
+
+fn request(path: &str, body: &str) -> Request {
+    Request::new(Method::POST, path, HeaderMap::new(), body.to_owned().into())
+}
+
+fn post(tsd: &Tsd, path: &str, body: &str) -> (StatusCode, String) {
+    let Response { status, body, .. } = block_on(handle(tsd, &request(path, body)));
+    (status, String::from_utf8(body).unwrap())
+}
+
+const POINT: &str = r#"{"metric":"m","timestamp":1500000000,"value":5,"tags":{"host":"a"}}"#;
+
+#[test]
+fn a_request_is_one_append_and_a_known_series_costs_no_names() {
+    let (tsd, store) = open(RecordingStore::default(), Config::default());
+    let body = format!("[{POINT},{POINT},{}]", POINT.replace('5', "6"));
+    assert_eq!(post(&tsd, "/api/put", &body).0, StatusCode::NO_CONTENT);
+    assert_eq!(post(&tsd, "/api/put", POINT).0, StatusCode::NO_CONTENT);
+    let received = store.received.lock();
+    assert_eq!(received.len(), 2);
+    assert_eq!(received[0].series, ["__name__=m host=a"; 3]);
+    assert_eq!(received[0].points[0], (1_500_000_000_000, 5.0));
+    assert_eq!(received[0].changes, 3);
+    assert_eq!(received[1].changes, 0);
+}
+
+#[test]
+fn names_are_stored_again_until_they_are_durable() {
+    let store = RecordingStore {
+        waits: true,
+        ..RecordingStore::default()
+    };
+    let (tsd, store) = open(store, Config::default());
+    let first = request("/api/put", POINT);
+    let mut first = Box::pin(handle(&tsd, &first));
+    assert!((&mut first).now_or_never().is_none(), "it is not durable");
+    let second = request("/api/put", POINT);
+    let mut second = Box::pin(handle(&tsd, &second));
+    assert!((&mut second).now_or_never().is_none());
+    let changes = |store: &RecordingStore| -> Vec<usize> {
+        store.received.lock().iter().map(|r| r.changes).collect()
+    };
+    assert_eq!(changes(&store), [3, 3]);
+    for commit in store.commits.lock().drain(..) {
+        commit.send(()).unwrap();
+    }
+    let (first, second) = block_on(join(first, second));
+    assert_eq!(first.status, StatusCode::NO_CONTENT);
+    assert_eq!(second.status, StatusCode::NO_CONTENT);
+    let third = request("/api/put", POINT);
+    let mut third = Box::pin(handle(&tsd, &third));
+    assert!((&mut third).now_or_never().is_none());
+    assert_eq!(changes(&store), [3, 3, 0]);
+    // Who never hears that it is durable does not know it.
+    store.commits.lock().clear();
+    assert_eq!(block_on(third).status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[test]
+fn a_broken_document_changes_nothing() {
+    let (tsd, store) = open(RecordingStore::default(), Config::default());
+    let (status, _) = post(&tsd, "/api/put", &format!("[{POINT},1]"));
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(store.received.lock().len(), 0);
+    assert_eq!(tsd.uids.read(crate::uid::UidKind::Metric).len(), 0);
+}
+
+#[test]
+fn what_the_store_refuses_is_reported() {
+    let (tsd, store) = open(RecordingStore::default(), Config::default());
+    let rejection = |retryable| {
+        vec![Rejection {
+            reason: "too old".into(),
+            count: 1,
+            retryable,
+        }]
+    };
+    *store.rejected.lock() = rejection(false);
+    let (status, body) = post(&tsd, "/api/put?details", POINT);
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let shown = POINT.replace(":5,", ":\"5\",");
+    let errors = format!(r#"[{{"datapoint":{shown},"error":"too old"}}]"#);
+    assert_eq!(
+        body,
+        format!(r#"{{"success":0,"failed":1,"errors":{errors}}}"#)
+    );
+    let (_, body) = post(&tsd, "/api/put?details", &format!("[{POINT},{POINT}]"));
+    let errors = r#"[{"datapoint":null,"error":"too old (×1)"}]"#;
+    assert_eq!(
+        body,
+        format!(r#"{{"success":1,"failed":1,"errors":{errors}}}"#)
+    );
+    *store.rejected.lock() = rejection(true);
+    let (status, body) = post(&tsd, "/api/put", POINT);
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(body.contains("too old (×1)"), "{body}");
+}
+
+#[test]
+fn lines_of_a_read_are_one_append_that_is_durable_at_the_end() {
+    let store = RecordingStore {
+        waits: true,
+        ..RecordingStore::default()
+    };
+    let (tsd, store) = open(store, Config::default());
+    let mut session = Session::new(&tsd);
+    let lines = "put m 1500000000 1 host=a\nversion\nput m 1500000001 2.5 host=a\n";
+    let reply = session.feed(lines.as_bytes()).now_or_never().unwrap();
+    assert!(reply.text.starts_with("net.opentsdb"), "{reply:?}");
+    assert_eq!(store.received.lock().len(), 1);
+    assert_eq!(store.received.lock()[0].points.len(), 2);
+    let mut end = Box::pin(session.finish());
+    assert!((&mut end).now_or_never().is_none(), "it is not durable");
+    let commit = store.commits.lock().pop().unwrap();
+    commit.send(()).unwrap();
+    assert_eq!(block_on(end), "");
+}
+
+#[test]
+fn rollups_are_series_of_their_own() {
+    let rollups = r#"{"aggregationIds":{"sum":0,"avg":1},
+                      "intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups: Some(rollups.into()),
+        histogram_codecs: Some([(crate::histogram::SIMPLE_CODEC.to_owned(), 0)].into()),
+        ..Config::default()
+    };
+    let (tsd, store) = open(RecordingStore::default(), config);
+    let mut session = Session::new(&tsd);
+    let mut feed = |line: &str| block_on(session.feed(format!("{line}\n").as_bytes())).text;
+    assert_eq!(feed("rollup 1h-SUM m 1500000123 7 host=a"), "");
+    assert_eq!(feed("rollup 1h-SUM:MAX m 1500000123 7 dc=x"), "");
+    assert_eq!(feed("rollup MAX m 1500000123 7 dc=x _aggregate=max"), "");
+    assert_eq!(feed("histogram m 1500000123 0,1=2 host=a"), "");
+    let received = store.received.lock().clone();
+    let series: Vec<_> = received.iter().flat_map(|r| r.series.clone()).collect();
+    let expected = [
+        "__name__=m:1h-sum __rollup__=1h-sum host=a",
+        "__name__=m:1h-sum-groupby __rollup__=1h-sum-groupby _aggregate=MAX dc=x",
+        "__name__=m:groupby __rollup__=groupby _aggregate=MAX dc=x",
+        "__name__=m host=a",
+    ];
+    assert_eq!(series, expected);
+    // A rollup belongs to the interval that its time lies in.
+    let times: Vec<_> = received.iter().flat_map(|r| r.points.clone()).collect();
+    let times: Vec<i64> = times.iter().map(|point| point.0).collect();
+    assert_eq!(
+        times,
+        [1_499_997_600_000, 1_499_997_600_000, 1_500_000_123_000]
+    );
+    assert_eq!(received[3].histograms, 1);
+}
+
+#[test]
+fn rollups_that_cannot_be_are_refused_in_the_words_of_the_original() {
+    let rollups = r#"{"aggregationIds":{"sum":0,"avg":1},
+                      "intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups: Some(rollups.into()),
+        ..Config::default()
+    };
+    let (tsd, _) = open(RecordingStore::default(), config);
+    let mut session = Session::new(&tsd);
+    for (line, reply) in [
+        (
+            "3m-SUM m 1500000000 7 host=a",
+            "No such rollup: No rollups configured for the interval: 3m",
+        ),
+        (
+            "1h-MIN m 1500000000 7 host=a",
+            "illegal argument: No ID found mapping to aggregator: MIN",
+        ),
+        (
+            "1h-AVG m 1500000000 7 host=a",
+            "illegal argument: Derived rollup aggregations are not allowed AVG with metric m \
+             {host=a}",
+        ),
+        (
+            "foo m 1500000000 7 host=a",
+            "illegal argument: Invalid group by aggregator foo with metric m \
+             {host=a, _aggregate=FOO}",
+        ),
+        (
+            "avg m 1500000000 7 host=a",
+            "illegal argument: Derived group by aggregations are not allowed avg with metric m \
+             {host=a, _aggregate=AVG}",
+        ),
+        (
+            "1h-SUM m 1500000000000 7 host=a",
+            "illegal argument: bad timestamp=1500000000000 when trying to add value=[7]/0 to \
+             metric=m, tags={host=a}",
+        ),
+        (
+            "1h-SUM m 1500000000 7 _aggregate=SUM",
+            "illegal argument: Given tag value for _aggregate of SUM did not match the group by \
+             aggregator of null for m {_aggregate=SUM}",
+        ),
+    ] {
+        let found = block_on(session.feed(format!("rollup {line}\n").as_bytes()));
+        assert_eq!(found.text, format!("rollup: {reply}\n"));
+    }
+    let (_, body) = post(
+        &tsd,
+        "/api/rollup?details",
+        &POINT.replace('{', "{\"aggregator\":\"sum\",").replacen(
+            "{\"aggregator\":\"sum\",\"host\"",
+            "{\"host\"",
+            1,
+        ),
+    );
+    assert!(body.contains("Missing interval"), "{body}");
+}

@@ -1,0 +1,339 @@
+//! Queries with small data and answers that were computed by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::executor::block_on;
+use http::{HeaderMap, Method};
+use icecore_model::{
+    Labels, METRIC_NAME, ManualClock, RawLabels, STALE_NAN_BITS, Sample, SampleSink, push_raw_label,
+};
+use icecore_opentsdb::api::{Request, handle};
+use icecore_opentsdb::testing::MemoryStore;
+use icecore_opentsdb::{Config, Stores, Tsd};
+use serde_json::{Value, json};
+
+/// A whole hour.
+const B: i64 = 1_356_998_400;
+
+struct Daemon {
+    stores: Stores,
+    tsd: Tsd,
+}
+
+impl Daemon {
+    fn new(config: Config) -> Self {
+        let config = Config {
+            auto_create_metrics: true,
+            ..config
+        };
+        let clock = Arc::new(ManualClock::at((B + 86_400) * 1000));
+        let stores = MemoryStore::stores();
+        let tsd = block_on(Tsd::open(config, stores.clone(), clock)).unwrap();
+        Self { stores, tsd }
+    }
+
+    fn ask(&self, method: Method, target: &str, body: &str) -> (u16, String) {
+        let body = body.to_owned().into();
+        let request = Request::new(method, target, HeaderMap::new(), body);
+        let response = block_on(handle(&self.tsd, &request));
+        let text = String::from_utf8(response.body).unwrap();
+        (response.status.as_u16(), text)
+    }
+
+    /// Points at seconds after [`B`].
+    fn put(&self, tags: &[(&str, &str)], points: &[(i64, Value)]) {
+        for (second, value) in points {
+            let tags: Value = tags
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), json!(v)))
+                .collect();
+            let point =
+                json!({"metric": "m", "timestamp": B + second, "value": value, "tags": tags});
+            let (status, text) = self.ask(Method::POST, "/api/put", &point.to_string());
+            assert_eq!(status, 204, "{text}");
+        }
+    }
+
+    fn query(&self, (start, end): (i64, i64), m: &str) -> (u16, Value) {
+        let m: String = form_urlencoded::byte_serialize(m.as_bytes()).collect();
+        let target = format!("/api/query?start={}&end={}&{m}", B + start, B + end);
+        let target = target.replace("m%3D", "m=").replace("%26", "&");
+        let (status, text) = self.ask(Method::GET, &target, "");
+        (status, serde_json::from_str(&text).unwrap())
+    }
+
+    /// The points of all results, with times as seconds after [`B`].
+    fn dps(&self, window: (i64, i64), m: &str) -> Vec<Vec<(i64, Value)>> {
+        let (status, results) = self.query(window, &format!("m={m}"));
+        assert_eq!(status, 200, "{results}");
+        let points = |result: &Value| {
+            let points = result["dps"].as_object().unwrap().iter();
+            let mut points: Vec<_> = points
+                .map(|(time, value)| (time.parse::<i64>().unwrap() - B, value.clone()))
+                .collect();
+            points.sort_by_key(|point| point.0);
+            points
+        };
+        results.as_array().unwrap().iter().map(points).collect()
+    }
+}
+
+fn default() -> Daemon {
+    Daemon::new(Config::default())
+}
+
+fn integers(values: &[(i64, i64)]) -> Vec<(i64, Value)> {
+    values.iter().map(|(t, v)| (*t, json!(v))).collect()
+}
+
+fn floats(values: &[(i64, f64)]) -> Vec<(i64, Value)> {
+    values.iter().map(|(t, v)| (*t, json!(v))).collect()
+}
+
+#[test]
+fn whole_hours_take_part() {
+    let daemon = default();
+    let points: Vec<_> = (1..=10).map(|i| (30 * i, i)).collect();
+    daemon.put(&[("host", "a")], &integers(&points));
+    let found = daemon.dps((90, 300), "sum:1m-sum:m");
+    assert_eq!(
+        found,
+        [floats(&[(120, 9.0), (180, 13.0), (240, 17.0), (300, 10.0)])]
+    );
+    let found = daemon.dps((0, 125), "sum:1m-sum:m");
+    assert_eq!(found, [floats(&[(0, 1.0), (60, 5.0), (120, 9.0)])]);
+    let third = 1.0 / 30.0;
+    let found = daemon.dps((90, 150), "sum:rate:m");
+    assert_eq!(found, [floats(&[(90, third), (120, third), (150, third)])]);
+}
+
+#[test]
+fn series_are_interpolated_between_their_points() {
+    let daemon = default();
+    daemon.put(
+        &[("host", "a")],
+        &integers(&[(60, 10), (120, 20), (180, 30)]),
+    );
+    daemon.put(&[("host", "b")], &integers(&[(90, 1), (150, 3)]));
+    let found = daemon.dps((90, 150), "sum:m");
+    assert_eq!(found, [integers(&[(90, 16), (120, 22), (150, 28)])]);
+    let daemon = default();
+    daemon.put(&[("host", "a")], &integers(&[(0, 10), (30, 3)]));
+    daemon.put(&[("host", "b")], &integers(&[(10, 0), (20, 0)]));
+    let found = daemon.dps((0, 60), "sum:m");
+    assert_eq!(found, [integers(&[(0, 10), (10, 8), (20, 6), (30, 3)])]);
+}
+
+#[test]
+fn every_aggregator_of_integers() {
+    let daemon = default();
+    daemon.put(&[("host", "a")], &integers(&[(0, 10), (30, 40)]));
+    daemon.put(&[("host", "b")], &integers(&[(10, 1), (20, 3)]));
+    for (aggregator, values) in [
+        ("sum", [10, 21, 33, 40]),
+        ("avg", [10, 10, 16, 40]),
+        ("min", [10, 1, 3, 40]),
+        ("max", [10, 20, 30, 40]),
+        ("dev", [0, 9, 13, 0]),
+        ("count", [1, 2, 2, 1]),
+        ("zimsum", [10, 1, 3, 40]),
+        ("pfsum", [10, 11, 13, 40]),
+        ("mimmin", [10, 1, 3, 40]),
+        ("mimmax", [10, 1, 3, 40]),
+        ("median", [10, 20, 30, 40]),
+        ("first", [10, 0, 0, 40]),
+        ("last", [10, 1, 3, 40]),
+        ("diff", [0, -19, -27, 0]),
+        ("mult", [10, 20, 90, 40]),
+        ("squareSum", [100, 1, 9, 1600]),
+        ("p50", [10, 10, 16, 40]),
+    ] {
+        let found = daemon.dps((0, 60), &format!("{aggregator}:m"));
+        let times = [0, 10, 20, 30].into_iter().zip(values);
+        assert_eq!(
+            found,
+            [integers(&times.collect::<Vec<_>>())],
+            "{aggregator}"
+        );
+    }
+}
+
+#[test]
+fn empty_intervals_are_filled() {
+    let daemon = default();
+    daemon.put(&[("host", "a")], &integers(&[(30, 15), (50, 5)]));
+    daemon.put(&[("host", "b")], &integers(&[(0, 10), (20, 20), (60, 20)]));
+    let points = |values: [Option<Value>; 7]| {
+        let times = (0..).step_by(10).zip(values);
+        vec![times.filter_map(|(t, v)| Some((t, v?))).collect::<Vec<_>>()]
+    };
+    let number = |value: f64| Some(json!(value));
+    let [ten, twenty, missing] = [number(10.0), number(20.0), Some(json!("NaN"))];
+    let found = daemon.dps((0, 60), "sum:10s-sum:m");
+    let none = [
+        ten.clone(),
+        None,
+        twenty.clone(),
+        number(35.0),
+        None,
+        number(25.0),
+        twenty.clone(),
+    ];
+    assert_eq!(found, points(none));
+    for (fill, missing) in [
+        ("nan", missing),
+        ("null", Some(Value::Null)),
+        ("zero", number(0.0)),
+    ] {
+        let found = daemon.dps((0, 60), &format!("sum:10s-sum-{fill}:m"));
+        let [a, b] = [number(15.0), number(5.0)];
+        let filled = [&ten, &missing, &twenty, &a, &missing, &b, &twenty].map(Clone::clone);
+        assert_eq!(found, points(filled), "{fill}");
+    }
+}
+
+#[test]
+fn tags_of_groups() {
+    let daemon = default();
+    for (tags, value) in [
+        (&[("dc", "dal"), ("host", "web01")][..], 3),
+        (&[("dc", "dal"), ("host", "web02")], 2),
+        (&[("dc", "dal"), ("host", "web03")], 10),
+        (&[("host", "web01")], 1),
+        (&[("host", "web01"), ("owner", "jdoe")], 4),
+        (&[("dc", "lax"), ("host", "web01")], 8),
+        (&[("dc", "lax"), ("host", "web02")], 4),
+    ] {
+        daemon.put(tags, &integers(&[(0, value)]));
+    }
+    for (m, expected) in [
+        (
+            "sum:m{host=web01}",
+            json!([[{"host": "web01", "owner": "jdoe"}, ["dc"], 16]]),
+        ),
+        (
+            "sum:m{host=*,dc=dal}",
+            json!([[{"host": "web01", "dc": "dal"}, [], 3], [{"host": "web02", "dc": "dal"}, [], 2],
+                   [{"host": "web03", "dc": "dal"}, [], 10]]),
+        ),
+        (
+            "sum:m{dc=dal|lax}",
+            json!([[{"dc": "dal"}, ["host"], 15], [{"dc": "lax"}, ["host"], 12]]),
+        ),
+        (
+            "sum:m{}{dc=literal_or(dal|lax)}",
+            json!([[{}, ["host", "dc"], 27]]),
+        ),
+        (
+            "sum:m{host=*}{dc=*}",
+            json!([[{"host": "web01"}, ["dc"], 11], [{"host": "web02"}, ["dc"], 6],
+                   [{"host": "web03", "dc": "dal"}, [], 10]]),
+        ),
+        (
+            "sum:explicit_tags:m{host=web01}",
+            json!([[{"host": "web01"}, [], 1]]),
+        ),
+        (
+            "sum:m{dc=not_literal_or(dal)}",
+            json!([[{"dc": "lax"}, ["host"], 12]]),
+        ),
+    ] {
+        let (_, results) = daemon.query((0, 60), &format!("m={m}"));
+        let results = results.as_array().unwrap().iter();
+        let short = results.map(|result| {
+            let value = &result["dps"][B.to_string()];
+            json!([result["tags"], result["aggregateTags"], value])
+        });
+        assert_eq!(Value::from(short.collect::<Vec<_>>()), expected, "{m}");
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let daemon = Daemon::new(Config {
+        query_points_max: 3,
+        ..Config::default()
+    });
+    daemon.put(
+        &[("host", "a")],
+        &integers(&[(0, 1), (10, 2), (20, 3), (30, 4)]),
+    );
+    let (status, answer) = daemon.query((0, 60), "m=sum:m");
+    assert_eq!(status, 413);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("limit of 3 data points"), "{message}");
+    let daemon = default();
+    daemon.put(&[("host", "a")], &integers(&[(0, 1)]));
+    let (status, _) = daemon.query((0, 36_000), "m=sum:1ms-sum-nan:m");
+    assert_eq!(status, 413);
+    let many = ["m=sum:m{host=a}"; 300].join("&");
+    let (status, _) = daemon.query((0, 60), &many);
+    assert_eq!(status, 400);
+}
+
+#[test]
+fn names_that_were_changed_are_one_series() {
+    let daemon = default();
+    daemon.put(&[("host", "a")], &integers(&[(0, 1), (10, 2)]));
+    let rename = r#"{"tagv": "a", "name": "b"}"#;
+    let (status, text) = daemon.ask(Method::POST, "/api/uid/rename", rename);
+    assert_eq!(status, 200, "{text}");
+    daemon.put(&[("host", "b")], &integers(&[(20, 3)]));
+    let (_, results) = daemon.query((0, 60), "m=none:m{host=b}");
+    assert_eq!(results.as_array().unwrap().len(), 1, "{results}");
+    assert_eq!(results[0]["tags"], json!({"host": "b"}));
+    let found = daemon.dps((0, 60), "sum:m");
+    assert_eq!(found, [integers(&[(0, 1), (10, 2), (20, 3)])]);
+    let (status, _) = daemon.query((0, 60), "m=sum:m{host=a}");
+    assert_eq!(status, 400);
+}
+
+/// Samples without UIDs, as other protocols write them.
+fn append(stores: &Stores, labels: &Labels, samples: &[(i64, f64)]) {
+    let mut bytes = Vec::new();
+    for (name, value) in labels.iter() {
+        push_raw_label(&mut bytes, name, value);
+    }
+    let samples = samples.to_vec();
+    let fill = move |sink: &mut dyn SampleSink| {
+        sink.series(RawLabels(&bytes));
+        for (second, value) in samples {
+            sink.sample(Sample {
+                timestamp_ms: (B + second) * 1000,
+                value,
+                start_timestamp_ms: 0,
+            });
+        }
+        Ok::<_, std::convert::Infallible>(())
+    };
+    let pending = block_on(stores.points.append(Duration::ZERO, fill)).unwrap();
+    block_on(pending.commit).unwrap();
+}
+
+#[test]
+fn series_of_other_protocols_are_found() {
+    let daemon = default();
+    let stale = f64::from_bits(STALE_NAN_BITS);
+    for (instance, value) in [("z", 1.0), ("y", 2.0)] {
+        let labels = Labels::from_pairs([(METRIC_NAME, "up"), ("instance", instance)]);
+        append(
+            &daemon.stores,
+            &labels,
+            &[(0, value), (10, value), (20, stale)],
+        );
+    }
+    let (status, results) = daemon.query((0, 60), "m=sum:up{instance=*}");
+    assert_eq!(status, 200, "{results}");
+    // Names that have no UIDs are in the order of names.
+    assert_eq!(results[0]["tags"], json!({"instance": "y"}));
+    assert_eq!(results[0]["dps"].as_object().unwrap().len(), 2);
+    let (status, results) = daemon.query((0, 60), "m=sum:up{instance=z}&show_tsuids");
+    assert_eq!(
+        (status, &results[0]["tsuids"]),
+        (200, &json!(["000001000001000001"]))
+    );
+    for m in ["m=sum:nosuch", "m=sum:up{job=*}", "m=sum:up{instance=x}"] {
+        assert_eq!(daemon.query((0, 60), m).0, 400, "{m}");
+    }
+}
