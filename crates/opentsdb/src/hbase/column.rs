@@ -13,7 +13,8 @@ const HISTOGRAM: u8 = 0x06;
 /// The qualifier of appended points.
 const APPENDED: [u8; 3] = [0x05, 0, 0];
 
-/// The last byte of compacted values: points are in seconds alone or in milliseconds alone, or both.
+/// The last byte of compacted values: points are in seconds alone or in milliseconds alone, or
+/// both.
 const ONE_RESOLUTION: u8 = 0;
 const MIXED_RESOLUTIONS: u8 = 1;
 

@@ -1,10 +1,10 @@
 //! Simple histograms: counts of buckets with bounds of 32 bits, and of what lies outside.
 //!
 //! They are kept as native histograms with custom bounds, which hold them without loss: the bounds
-//! are those of all buckets, the first native bucket is the underflow and the last one the overflow.
-//! A gap between two buckets is a native bucket that no span covers, a bucket with count 0 one that
-//! is covered. What has no such form is refused: no buckets, buckets that overlap or end before they
-//! begin, and negative counts.
+//! are those of all buckets, the first native bucket is the underflow and the last one the
+//! overflow. A gap between two buckets is a native bucket that no span covers, a bucket with count
+//! 0 one that is covered. What has no such form is refused: no buckets, buckets that overlap or end
+//! before they begin, and negative counts.
 
 mod native;
 mod payload;

@@ -14,8 +14,8 @@
 //!
 //! Holds always:
 //! - A point that is as its series is said to be costs no record.
-//! - A series has at most [`EXCEPTIONS_MAX`](series::EXCEPTIONS_MAX) exceptions. From then on it is not said how its
-//!   numbers were written.
+//! - A series has at most [`EXCEPTIONS_MAX`](series::EXCEPTIONS_MAX) exceptions. From then on it is
+//!   not said how its numbers were written.
 
 mod registry;
 mod series;

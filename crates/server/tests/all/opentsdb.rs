@@ -81,7 +81,10 @@ async fn metrics_are_not_made_by_points_unless_somebody_says_so() {
     );
     let assigned = request(address, "GET", "/api/uid/assign?metric=sys.cpu", "").await;
     assert_eq!(parsed(&assigned), json!({"metric": {"sys.cpu": "000001"}}));
-    assert_eq!(telnet(address, "put sys.cpu 1500000000 42 host=a\n").await, "");
+    assert_eq!(
+        telnet(address, "put sys.cpu 1500000000 42 host=a\n").await,
+        ""
+    );
     served.stop().await.unwrap();
 }
 
@@ -148,16 +151,37 @@ async fn roles_hold_and_lines_need_a_certificate() {
         let answer = connection.request(method, path, &headers, body.as_bytes());
         answer.await.status
     };
-    assert_eq!(request(address, "POST", "/api/put", point).await.status, 401);
-    assert_eq!(status("token-to-read", "POST", "/api/put", point).await, 403);
-    assert_eq!(status("token-to-write", "POST", "/api/put", point).await, 204);
-    assert_eq!(status("token-to-write", "POST", "/api/query", query).await, 403);
-    assert_eq!(status("token-to-read", "POST", "/api/query", query).await, 200);
+    assert_eq!(
+        request(address, "POST", "/api/put", point).await.status,
+        401
+    );
+    assert_eq!(
+        status("token-to-read", "POST", "/api/put", point).await,
+        403
+    );
+    assert_eq!(
+        status("token-to-write", "POST", "/api/put", point).await,
+        204
+    );
+    assert_eq!(
+        status("token-to-write", "POST", "/api/query", query).await,
+        403
+    );
+    assert_eq!(
+        status("token-to-read", "POST", "/api/query", query).await,
+        200
+    );
     let by_verb = "/api/query?start=1500000000&m=sum:m&method_override=delete";
     assert_eq!(status("token-to-read", "GET", by_verb, "").await, 403);
     // The body of a query asks for what its sender may not do.
-    assert_eq!(status("token-to-read", "POST", "/api/query", deleting).await, 403);
-    assert_eq!(status("token-to-read", "POST", "/api/query", query).await, 200);
+    assert_eq!(
+        status("token-to-read", "POST", "/api/query", deleting).await,
+        403
+    );
+    assert_eq!(
+        status("token-to-read", "POST", "/api/query", query).await,
+        200
+    );
     let reply = telnet(address, "put m 1500000000 1 host=a\n").await;
     assert!(reply.starts_with("access denied"), "{reply}");
     served.stop().await.unwrap();
