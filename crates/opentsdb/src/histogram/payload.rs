@@ -1,7 +1,7 @@
 //! The bytes of a simple histogram, as HBase has them and clients send them in base 64.
 //!
 //! ```text
-//! number of buckets i16 | (low f32 | high f32 | count varint)* | underflow varint | overflow varint
+//! buckets i16 | (low f32 | high f32 | count varint)* | underflow varint | overflow varint
 //! ```
 
 use super::{Bucket, SimpleHistogram};
