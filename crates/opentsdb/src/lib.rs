@@ -22,6 +22,7 @@ mod catalog_key;
 mod config;
 mod counters;
 mod error;
+mod exp;
 pub mod hbase;
 pub mod histogram;
 mod java;

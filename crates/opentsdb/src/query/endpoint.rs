@@ -51,17 +51,21 @@ fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
 }
 
 pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
-    let start = request.required("start")?.to_owned();
+    let mut asked = parse_times_and_flags(request)?;
     let by_tsuid = request.all("tsuid").map(parse_tsuid);
     let by_metric = request.all("m").map(parse_m);
-    let sub_queries = by_tsuid.chain(by_metric).collect::<Result<Vec<_>, _>>()?;
-    if sub_queries.is_empty() {
+    asked.sub_queries = by_tsuid.chain(by_metric).collect::<Result<Vec<_>, _>>()?;
+    if asked.sub_queries.is_empty() {
         return Err(Error::bad_request("Missing sub queries"));
     }
+    Ok(asked)
+}
+
+/// A query string without what it asks for.
+pub(crate) fn parse_times_and_flags(request: &Request) -> Result<QueryRequest, Error> {
     Ok(QueryRequest {
-        start,
+        start: request.required("start")?.to_owned(),
         end: request.param("end").unwrap_or_default().to_owned(),
-        sub_queries,
         no_annotations: request.flag("no_annotations"),
         global_annotations: request.flag("global_annotations"),
         ms_resolution: request.flag("ms"),
