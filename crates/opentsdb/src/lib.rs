@@ -23,6 +23,7 @@ mod config;
 mod counters;
 mod error;
 mod exp;
+mod gexp;
 pub mod hbase;
 pub mod histogram;
 mod java;

@@ -24,6 +24,7 @@ use http::{Method, StatusCode};
 use crate::config::Mode;
 use crate::error::Error;
 use crate::exp;
+use crate::gexp;
 use crate::json::push_text;
 use crate::put;
 use crate::query;
@@ -188,6 +189,7 @@ async fn dispatch(tsd: &Tsd, request: &Request, parts: &[&str]) -> Result<Respon
         ["annotation", ..] => annotation::one(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
         ["query", "exp", ..] => exp::exp(tsd, request).await,
+        ["query", "gexp", ..] => gexp::gexp(tsd, request).await,
         ["query", "last", ..] => last::handle(tsd, request).await,
         ["search", rest @ ..] => search::route(tsd, request, rest).await,
         ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,
