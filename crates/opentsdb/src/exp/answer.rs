@@ -202,3 +202,41 @@ fn push_list<T>(
     }
     out.push(']');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_a_value_for_each_series() {
+        let series = |host: &str| Identity {
+            metrics: vec!["sys.cpu.iowait".into(), "sys.cpu.user".into()],
+            tags: vec![("host".into(), host.into())],
+            ..Identity::default()
+        };
+        let table = Table {
+            series: vec![series("web01"), series("web02")],
+            times: vec![1_700_000_040_000, 1_700_000_100_000],
+            columns: vec![vec![22.0, f64::NAN], vec![44.0, 6.0]],
+        };
+        let mut out = String::new();
+        push_output(&mut out, "e2", Some("twice"), &table);
+        let expected = concat!(
+            r#"{"id":"e2","alias":"twice","dps":[[1700000040000,22.0,44.0],"#,
+            r#"[1700000100000,"NaN",6.0]],"dpsMeta":{"firstTimestamp":1700000040000,"#,
+            r#""lastTimestamp":1700000100000,"setCount":2,"series":2},"#,
+            r#""meta":[{"index":0,"metrics":["timestamp"]},"#,
+            r#"{"index":1,"metrics":["sys.cpu.iowait","sys.cpu.user"],"#,
+            r#""commonTags":{"host":"web01"},"aggregatedTags":[]},"#,
+            r#"{"index":2,"metrics":["sys.cpu.iowait","sys.cpu.user"],"#,
+            r#""commonTags":{"host":"web02"},"aggregatedTags":[]}]}"#,
+        );
+        assert_eq!(out, expected);
+        let mut out = String::new();
+        push_output(&mut out, "e", None, &Table::default());
+        assert_eq!(
+            out,
+            r#"{"id":"e","dps":[],"dpsMeta":{"firstTimestamp":0,"lastTimestamp":0,"setCount":0,"series":0}}"#
+        );
+    }
+}

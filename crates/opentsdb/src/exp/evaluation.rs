@@ -57,13 +57,14 @@ impl<'a> Evaluation<'a> {
             },
             ..RunOptions::default()
         };
-        let mut metrics = HashMap::new();
+        let (mut metrics, mut cells) = (HashMap::new(), Cells::default());
         for (metric, sub_query) in query.metrics().iter().zip(&asked.sub_queries) {
             let found = planned.sub_queries.iter().find(|p| p.asked == *sub_query);
             let Some(planned_sub) = found else {
                 continue;
             };
             let results = run(tsd, planned_sub, planned.window, options).await?;
+            cells.add_results(&results)?;
             let tagks = sub_query.filters.iter().map(|f| f.tagk.clone());
             let variable = MetricVariable {
                 series: results.iter().map(Identity::of).collect(),
@@ -78,7 +79,7 @@ impl<'a> Evaluation<'a> {
             metrics,
             expressions: HashMap::new(),
             order: ordered.iter().map(|entry| entry.id.as_str()).collect(),
-            cells: Cells::default(),
+            cells,
         };
         for entry in ordered {
             evaluation.add(entry)?;

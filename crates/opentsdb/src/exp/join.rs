@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::query::{NameKey, ResultPoints, ResultSeries};
 use crate::uid::{UidKind, Uids};
 
-/// Values that one request computes, over all series and times.
-const CELLS_MAX: usize = 1 << 25;
+/// Values that one request reads and computes, over all series and times.
+const CELLS_MAX: usize = 1 << 24;
 
 /// What a series without a partner counts as there.
 const MISSING_SERIES: f64 = 0.0;
@@ -159,17 +159,22 @@ fn by_uid(uids: &Uids, kind: UidKind, names: &mut Vec<String>) {
 /// Values of series, each at all of the times that count.
 pub(crate) type Columns = Vec<Vec<f64>>;
 
-/// Counts what is computed.
+/// Counts what is read and computed.
 #[derive(Debug, Default)]
 pub(crate) struct Cells(usize);
 
 impl Cells {
+    /// Counts the points of results.
+    pub(crate) fn add_results(&mut self, results: &[ResultSeries]) -> Result<(), Error> {
+        self.add(1, results.iter().map(|s| s.points.times.len()).sum())
+    }
+
     pub(crate) fn add(&mut self, series: usize, times: usize) -> Result<(), Error> {
         self.0 = self.0.saturating_add(series.saturating_mul(times));
         if self.0 <= CELLS_MAX {
             return Ok(());
         }
-        let message = format!("Expressions must not compute more than {CELLS_MAX} values");
+        let message = format!("Expressions must not read and compute more than {CELLS_MAX} values");
         Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, message))
     }
 }
@@ -226,4 +231,135 @@ pub(crate) fn union_of_times<'a>(all: impl Iterator<Item = &'a ResultPoints>) ->
         }
     }
     times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(metric: &str, tags: &[(&str, &str)], aggregated: &[&str]) -> Identity {
+        let tag = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+        Identity {
+            metrics: vec![metric.into()],
+            tags: tags.iter().map(tag).collect(),
+            aggregate_tags: aggregated.iter().map(|k| (*k).to_owned()).collect(),
+            members: Vec::new(),
+        }
+    }
+
+    fn joined(join: Join, sets: &[Vec<Identity>], query_tagks: &[&str]) -> Vec<Joined> {
+        let uids = Uids::new([3, 3, 3], false);
+        let query_tagks: Vec<String> = query_tagks.iter().map(|k| (*k).to_owned()).collect();
+        let variables = sets.iter().map(|series| Variable {
+            series,
+            query_tagks: &query_tagks,
+        });
+        join.join(&uids, &variables.collect::<Vec<_>>())
+    }
+
+    fn inputs(joined: &[Joined]) -> Vec<Vec<Option<usize>>> {
+        joined.iter().map(|j| j.inputs.clone()).collect()
+    }
+
+    #[test]
+    fn unions_keep_every_series_and_intersections_those_of_all() {
+        let of = |metric: &str, hosts: &[&str]| {
+            let series = hosts.iter().map(|h| identity(metric, &[("host", h)], &[]));
+            series.collect::<Vec<_>>()
+        };
+        let sets = [of("a", &["web01", "db01"]), of("b", &["db02", "web01"])];
+        let union = joined(Join::default(), &sets, &[]);
+        assert_eq!(
+            inputs(&union),
+            [[Some(1), None], [None, Some(0)], [Some(0), Some(1)],]
+        );
+        // Tags are those of the first variable.
+        assert!(union[1].identity.tags.is_empty());
+        assert_eq!(union[1].identity.metrics, ["b"]);
+        assert_eq!(union[2].identity.metrics, ["a", "b"]);
+        let intersection = Join {
+            operator: SetOperator::Intersection,
+            ..Join::default()
+        };
+        let found = joined(intersection, &sets, &[]);
+        assert_eq!(inputs(&found), [[Some(0), Some(1)]]);
+        assert_eq!(found[0].identity.tags, [("host".into(), "web01".into())]);
+        assert_eq!(joined(intersection, &[sets[0].clone(), vec![]], &[]), []);
+    }
+
+    #[test]
+    fn which_tags_count_can_be_chosen() {
+        let sets = [
+            vec![identity("a", &[("host", "x"), ("dc", "lga")], &["disk"])],
+            vec![identity("b", &[("host", "x"), ("dc", "sjc")], &[])],
+        ];
+        assert_eq!(joined(Join::default(), &sets, &["host"]).len(), 2);
+        let by_query = Join {
+            use_query_tags: true,
+            ..Join::default()
+        };
+        assert_eq!(joined(by_query, &sets, &["host"]).len(), 2);
+        let without = Join {
+            include_agg_tags: false,
+            ..by_query
+        };
+        let found = joined(without, &sets, &["host"]);
+        assert_eq!(inputs(&found), [[Some(0), Some(0)]]);
+        assert_eq!(found[0].identity.aggregate_tags, ["disk"]);
+        // Without tags all are one.
+        let sets = [
+            vec![identity("a", &[], &["host"])],
+            vec![identity("b", &[], &["dc"])],
+        ];
+        assert_eq!(joined(Join::default(), &sets, &[]).len(), 1);
+    }
+
+    #[test]
+    fn times_and_series_that_are_missing_are_filled() {
+        let points = ResultPoints {
+            times: vec![1, 3, 4],
+            values: vec![
+                Number::Integer(10),
+                Number::Float(f64::NAN),
+                Number::Float(1.5),
+            ],
+        };
+        let other = ResultPoints {
+            times: vec![1, 2],
+            values: vec![Number::Integer(1), Number::Integer(2)],
+        };
+        let times = union_of_times([&points, &other].into_iter());
+        assert_eq!(times, [1, 2, 3, 4]);
+        let a = vec![column(&points, &times, 7.0)];
+        assert_eq!(a[0][..2], [10.0, 7.0]);
+        let b = vec![column(&other, &times, 0.0)];
+        assert_eq!(b[0], [1.0, 2.0, 0.0, 0.0]);
+        let expression = Expression::parse("a + b").unwrap();
+        let series = |inputs: [Option<usize>; 2]| Joined {
+            identity: Identity::default(),
+            inputs: inputs.to_vec(),
+        };
+        let both = [
+            series([Some(0), Some(0)]),
+            series([Some(0), None]),
+            series([None, Some(0)]),
+        ];
+        let found = compute(&expression, &both, &[(&a, 7.0), (&b, 0.0)], times.len());
+        assert_eq!(
+            found,
+            [
+                [11.0, 9.0, 7.0, 1.5],
+                [10.0, 7.0, 7.0, 1.5],
+                [1.0, 2.0, 0.0, 0.0]
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_computed_has_a_limit() {
+        let mut cells = Cells::default();
+        cells.add(2, CELLS_MAX / 4).unwrap();
+        assert!(cells.add(2, CELLS_MAX / 2).is_err());
+        assert!(cells.add(usize::MAX, usize::MAX).is_err());
+    }
 }

@@ -62,7 +62,9 @@ impl Evaluator<'_> {
         };
         let mut results = Vec::new();
         for sub_query in planned.sub_queries {
-            results.extend(run(self.tsd, &sub_query, window, self.options).await?);
+            let found = run(self.tsd, &sub_query, window, self.options).await?;
+            self.cells.add_results(&found)?;
+            results.extend(found);
             self.first.get_or_insert((sub_query, planned.window));
         }
         Ok(results)
