@@ -1,4 +1,4 @@
-//! The document of a request, read and checked.
+//! The document of a request, and whether it makes sense.
 
 use std::collections::HashSet;
 
@@ -6,16 +6,16 @@ use jiff::tz::TimeZone;
 
 use super::expression::Expression;
 use super::join::{Join, SetOperator};
+use super::reader::read;
 use crate::error::Error;
 use crate::json::Json;
-use crate::query::post::{boolean, filter, list, members, text};
 use crate::query::{Aggregator, Downsampler, TagFilter};
 
 /// Metrics of a request, and expressions of a request.
 const ENTRIES_MAX: usize = 256;
 
 /// What is wrong with a document.
-type Result<T> = std::result::Result<T, String>;
+pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// A request.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,7 @@ pub(crate) struct ExpressionEntry {
     /// `None` where the text is none.
     pub(crate) expression: Option<Expression>,
     /// What is wrong with the text.
-    problem: Option<String>,
+    pub(super) problem: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -218,142 +218,8 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(char::is_alphanumeric)
 }
 
-fn read(document: &Json<'_>) -> Result<ExpQuery> {
-    let mut query = ExpQuery::default();
-    for (name, value) in members(document, "a query")? {
-        match &**name {
-            "name" => query.name = text(value)?,
-            "time" => query.time = optional(value, time)?,
-            "filters" => query.filters = entries(value, "filters", read_filter)?,
-            "metrics" => query.metrics = entries(value, "metrics", metric)?,
-            "expressions" => query.expressions = entries(value, "expressions", expression)?,
-            "outputs" => query.outputs = entries(value, "outputs", output)?,
-            _ => {}
-        }
-    }
-    Ok(query)
-}
-
-fn optional<T>(value: &Json<'_>, read: fn(&Json<'_>) -> Result<T>) -> Result<Option<T>> {
-    if value.is_null() {
-        Ok(None)
-    } else {
-        read(value).map(Some)
-    }
-}
-
-fn entries<T>(
-    value: &Json<'_>,
-    what: &str,
-    read: fn(&Json<'_>) -> Result<T>,
-) -> Result<Option<Vec<T>>> {
-    if value.is_null() {
-        return Ok(None);
-    }
-    let entries = list(value, what)?.iter().map(read);
-    entries.collect::<Result<_>>().map(Some)
-}
-
-fn time(document: &Json<'_>) -> Result<Time> {
-    let mut found = Time::default();
-    for (name, value) in members(document, "time")? {
-        match &**name {
-            "start" => found.start = text(value)?,
-            "end" => found.end = text(value)?,
-            "timezone" => found.timezone = text(value)?,
-            "downsampler" => found.downsampler = optional(value, downsampler)?,
-            "aggregator" => found.aggregator = text(value)?,
-            "rate" => found.rate = boolean(value)?,
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-fn downsampler(document: &Json<'_>) -> Result<DownsamplerEntry> {
-    let mut found = DownsamplerEntry::default();
-    for (name, value) in members(document, "a downsampler")? {
-        match &**name {
-            "interval" => found.interval = text(value)?,
-            "aggregator" => found.aggregator = text(value)?,
-            "fillPolicy" => found.fill = optional(value, fill)?,
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-fn read_filter(document: &Json<'_>) -> Result<Filter> {
-    let mut found = Filter::default();
-    for (name, value) in members(document, "a filter")? {
-        match &**name {
-            "id" => found.id = text(value)?.unwrap_or_default(),
-            "tags" => found.tags = entries(value, "tags", filter)?,
-            "explicitTags" => found.explicit_tags = boolean(value)?,
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-fn metric(document: &Json<'_>) -> Result<Metric> {
-    let mut found = Metric::default();
-    for (name, value) in members(document, "a metric")? {
-        match &**name {
-            "id" => found.id = text(value)?.unwrap_or_default(),
-            "metric" => found.metric = text(value)?,
-            "filter" => found.filter = text(value)?,
-            "aggregator" => found.aggregator = text(value)?,
-            "timeOffset" => found.time_offset = text(value)?,
-            "fillPolicy" => found.fill = optional(value, fill)?,
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-fn expression(document: &Json<'_>) -> Result<ExpressionEntry> {
-    let mut found = ExpressionEntry {
-        join: Some(Join::default()),
-        ..ExpressionEntry::default()
-    };
-    for (name, value) in members(document, "an expression")? {
-        match &**name {
-            "id" => found.id = text(value)?.unwrap_or_default(),
-            "expr" => found.text = text(value)?.unwrap_or_default(),
-            "join" if !value.is_null() => found.join = join(value)?,
-            "fillPolicy" => found.fill = optional(value, fill)?,
-            _ => {}
-        }
-    }
-    match Expression::parse(&found.text) {
-        Ok(expression) => found.expression = Some(expression),
-        Err(problem) => found.problem = Some(problem),
-    }
-    Ok(found)
-}
-
-fn join(document: &Json<'_>) -> Result<Option<Join>> {
-    let mut found = Join::default();
-    let mut operator = None;
-    for (name, value) in members(document, "a join")? {
-        match &**name {
-            "operator" => operator = text(value)?,
-            "useQueryTags" => found.use_query_tags = boolean(value)?,
-            "includeAggTags" => found.include_agg_tags = boolean(value)?,
-            _ => {}
-        }
-    }
-    let Some(operator) = operator else {
-        return Ok(None);
-    };
-    found.operator = SetOperator::find(&operator)
-        .ok_or_else(|| format!("Unrecognized set operator: {operator}"))?;
-    Ok(Some(found))
-}
-
 impl SetOperator {
-    fn find(name: &str) -> Option<Self> {
+    pub(super) fn find(name: &str) -> Option<Self> {
         let all = [Self::Union, Self::Intersection];
         all.into_iter()
             .find(|operator| operator.name().eq_ignore_ascii_case(name))
@@ -367,36 +233,8 @@ impl SetOperator {
     }
 }
 
-fn output(document: &Json<'_>) -> Result<Output> {
-    let mut found = Output::default();
-    for (name, value) in members(document, "an output")? {
-        match &**name {
-            "id" => found.id = text(value)?.unwrap_or_default(),
-            "alias" => found.alias = text(value)?,
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-fn fill(document: &Json<'_>) -> Result<Fill> {
-    let (mut policy, mut value) = (None, 0.0);
-    for (name, member) in members(document, "a fill policy")? {
-        match &**name {
-            "policy" => policy = text(member)?,
-            "value" => {
-                let text = text(member)?.unwrap_or_default();
-                let number = text.trim().parse();
-                value = number.map_err(|_| format!("not a number: {text}"))?;
-            }
-            _ => {}
-        }
-    }
-    Fill::new(policy.as_deref(), value)
-}
-
 impl Fill {
-    fn new(policy: Option<&str>, value: f64) -> Result<Self> {
+    pub(super) fn new(policy: Option<&str>, value: f64) -> Result<Self> {
         let of = |policy, value| Ok(Self { policy, value });
         // Without a policy the value tells it.
         let Some(policy) = policy else {

@@ -17,6 +17,8 @@ mod endpoint;
 mod evaluation;
 mod expression;
 mod join;
+mod parser;
+mod reader;
 
 pub(crate) use endpoint::exp;
 pub(crate) use expression::Expression;

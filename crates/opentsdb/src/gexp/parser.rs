@@ -200,6 +200,8 @@ impl<'a> Parser<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -248,5 +250,13 @@ mod tests {
         assert!(Call::parse(&deep).is_err());
         let wide = format!("sum(sum:a{})", ",sum:a".repeat(QUERIES_MAX));
         assert!(Call::parse(&wide).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_call_or_an_error(text in "(scale|sum|[a:,=*' ä(){}]){0,20}") {
+            let _ = Call::parse(&text);
+            let _ = Call::parse(&format!("scale(sum:{text},2)"));
+        }
     }
 }
