@@ -107,7 +107,7 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn figures(report: &CheckReport) -> [(&'static str, u64); 21] {
+fn figures(report: &CheckReport) -> [(&'static str, u64); 22] {
     let counts = &report.counts;
     [
         ("buckets", counts.buckets),

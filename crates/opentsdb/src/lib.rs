@@ -22,6 +22,8 @@ mod catalog_key;
 mod config;
 mod counters;
 mod error;
+mod exp;
+mod gexp;
 pub mod hbase;
 pub mod histogram;
 mod java;

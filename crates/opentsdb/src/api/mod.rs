@@ -23,6 +23,8 @@ use http::{Method, StatusCode};
 
 use crate::config::Mode;
 use crate::error::Error;
+use crate::exp;
+use crate::gexp;
 use crate::json::push_text;
 use crate::put;
 use crate::query;
@@ -186,6 +188,8 @@ async fn dispatch(tsd: &Tsd, request: &Request, parts: &[&str]) -> Result<Respon
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotation", ..] => annotation::one(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
+        ["query", "exp", ..] => exp::exp(tsd, request).await,
+        ["query", "gexp", ..] => gexp::gexp(tsd, request).await,
         ["query", "last", ..] => last::handle(tsd, request).await,
         ["search", rest @ ..] => search::route(tsd, request, rest).await,
         ["suggest", ..] | ["", "suggest", ..] => suggest::handle(tsd, request).await,

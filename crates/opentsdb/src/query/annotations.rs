@@ -52,7 +52,7 @@ pub(super) fn in_window(mut notes: Vec<Annotation>, window: Window) -> Vec<Annot
 }
 
 /// The global annotations of a window; `None` where answers do not mention them.
-pub(super) async fn global_annotations(
+pub(crate) async fn global_annotations(
     tsd: &Tsd,
     window: Window,
 ) -> Result<Option<Vec<Annotation>>, Error> {

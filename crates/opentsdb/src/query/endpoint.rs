@@ -55,19 +55,7 @@ fn parse_post(request: &Request) -> Result<QueryRequest, Error> {
 }
 
 pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
-    let start = request.required("start")?.to_owned();
-    let mut query = QueryRequest {
-        start,
-        end: request.param("end").unwrap_or_default().to_owned(),
-        no_annotations: request.flag("no_annotations"),
-        global_annotations: request.flag("global_annotations"),
-        ms_resolution: request.flag("ms"),
-        show_tsuids: request.flag("show_tsuids"),
-        show_summary: request.flag("show_summary"),
-        show_stats: request.flag("show_stats"),
-        show_query: request.flag("show_query"),
-        ..QueryRequest::default()
-    };
+    let mut query = parse_times_and_flags(request)?;
     let by_tsuid = request.all("tsuid").map(parse_tsuid);
     let by_metric = request.all("m").map(parse_m);
     for sub_query in by_tsuid.chain(by_metric) {
@@ -77,6 +65,22 @@ pub(super) fn parse_get(request: &Request) -> Result<QueryRequest, Error> {
         return Err(Error::bad_request("Missing sub queries"));
     }
     Ok(query)
+}
+
+/// A query string without what it asks for.
+pub(crate) fn parse_times_and_flags(request: &Request) -> Result<QueryRequest, Error> {
+    Ok(QueryRequest {
+        start: request.required("start")?.to_owned(),
+        end: request.param("end").unwrap_or_default().to_owned(),
+        no_annotations: request.flag("no_annotations"),
+        global_annotations: request.flag("global_annotations"),
+        ms_resolution: request.flag("ms"),
+        show_tsuids: request.flag("show_tsuids"),
+        show_summary: request.flag("show_summary"),
+        show_stats: request.flag("show_stats"),
+        show_query: request.flag("show_query"),
+        ..QueryRequest::default()
+    })
 }
 
 async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String, Error> {

@@ -112,7 +112,7 @@ fn tags(document: &Json<'_>) -> Result<Vec<TagFilter>> {
     Ok(filters)
 }
 
-fn filter(document: &Json<'_>) -> Result<TagFilter> {
+pub(crate) fn filter(document: &Json<'_>) -> Result<TagFilter> {
     let (mut kind, mut tagk, mut value, mut group_by) = (None, None, None, false);
     for (name, member) in members(document, "a filter")? {
         match &**name {
@@ -135,7 +135,7 @@ fn percentiles(value: &Json<'_>) -> Result<Option<Vec<f32>>> {
     texts.iter().map(number).collect::<Result<_>>().map(Some)
 }
 
-fn members<'a, 'b>(
+pub(crate) fn members<'a, 'b>(
     value: &'b Json<'a>,
     what: &str,
 ) -> Result<&'b [(std::borrow::Cow<'a, str>, Json<'a>)]> {
@@ -145,7 +145,7 @@ fn members<'a, 'b>(
 }
 
 /// The elements of a list; none of `null`.
-fn list<'a, 'b>(value: &'b Json<'a>, what: &str) -> Result<&'b [Json<'a>]> {
+pub(crate) fn list<'a, 'b>(value: &'b Json<'a>, what: &str) -> Result<&'b [Json<'a>]> {
     if value.is_null() {
         return Ok(&[]);
     }
@@ -163,7 +163,7 @@ fn texts(value: &Json<'_>) -> Result<Option<Vec<String>>> {
     elements.collect::<Result<_>>().map(Some)
 }
 
-fn text(value: &Json<'_>) -> Result<Option<String>> {
+pub(crate) fn text(value: &Json<'_>) -> Result<Option<String>> {
     if value.is_null() {
         return Ok(None);
     }
@@ -172,7 +172,7 @@ fn text(value: &Json<'_>) -> Result<Option<String>> {
 }
 
 /// `true`, also as a text, or a number other than 0.
-fn boolean(value: &Json<'_>) -> Result<bool> {
+pub(crate) fn boolean(value: &Json<'_>) -> Result<bool> {
     match value {
         Json::Null => Ok(false),
         Json::Bool(value) => Ok(*value),

@@ -109,7 +109,7 @@ fn series_of_prometheus_get_uids_when_they_are_shown() {
         });
         Ok::<(), ()>(())
     });
-    block_on(append).unwrap();
+    let _ = block_on(append).unwrap();
     let suggested = get(&tsd, "/api/suggest?type=metrics");
     assert_eq!(suggested, json!(["m"]));
     let last = get(&tsd, "/api/query/last?timeseries=up%7Bjob=node%7D&resolve");
@@ -269,7 +269,7 @@ fn records_that_cannot_be_read_are_errors() {
             sink.catalog(CatalogChange { key, value });
             Ok::<(), ()>(())
         });
-        block_on(append).unwrap();
+        let _ = block_on(append).unwrap();
     };
     let cut = |value: &[u8]| value[..value.len() - 1].to_vec();
     damage(cut, 0x1B);

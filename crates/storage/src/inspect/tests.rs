@@ -272,7 +272,7 @@ async fn unknown_records_are_no_problem() {
     bench
         .put(Bytes::from_static(&[2, 0x10, 1, 2, 3]), "x")
         .await;
-    bench.put(Bytes::from_static(&[1, 0xC0, 99]), "x").await;
+    bench.put(Bytes::from_static(&[1, 0xC0, 9]), "x").await;
     let report = bench.check().await;
     Bench::expect(&report, &[]);
     assert_eq!(report.counts.unknown_records, 2);

@@ -15,6 +15,36 @@ const DEVIATIONS: &[(&str, &str, &[usize], &str)] = &[
         "an interval of 3 000 years makes the original look for rows whose time has more than 32 bits",
     ),
     (
+        "gexp",
+        "gexp functions",
+        &[26, 27, 28, 29, 30, 31, 34, 47],
+        "points of two series are paired by time; the original pairs them by position",
+    ),
+    (
+        "gexp",
+        "gexp series arithmetic",
+        &[8, 9, 17, 18, 26, 27, 35, 36, 44, 45, 53, 54, 62, 63, 71, 72],
+        "points of two series are paired by time; the original pairs them by position",
+    ),
+    (
+        "gexp",
+        "gexp functions",
+        &[35, 36, 37, 39],
+        "timeShift works; the original understands none of its units",
+    ),
+    (
+        "gexp",
+        "gexp series arithmetic",
+        &[88, 89],
+        "timeShift works; the original understands none of its units",
+    ),
+    (
+        "gexp",
+        "gexp functions",
+        &[63],
+        "an expression is made of its own series; the original takes those of m for them",
+    ),
+    (
         "histogram",
         "histogram write validation",
         &[7, 8, 22],
