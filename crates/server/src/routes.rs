@@ -110,7 +110,6 @@ const fn opentsdb_route(path: &'static str, what: &'static str) -> Endpoint {
     let served = route(path, ANY, what, || any(opentsdb::serve));
     Endpoint {
         route: Route {
-            role: Role::Write,
             time: TimeLimit::Query,
             ..served.route
         },
@@ -118,7 +117,8 @@ const fn opentsdb_route(path: &'static str, what: &'static str) -> Endpoint {
     }
 }
 
-const ANY: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+/// Stands for every method: the handler says which there are.
+const ANY: &[&str] = &["ANY"];
 const GET: &[&str] = &["GET"];
 const POST_PUT: &[&str] = &["POST", "PUT"];
 const GET_POST: &[&str] = &["GET", "POST"];
@@ -519,6 +519,9 @@ fn elsewhere(route: Option<&Route>, request: &Request) -> Option<Response> {
 /// The answer to a method that the route does not have. As in Prometheus, only health checks have
 /// `HEAD`: elsewhere it would do all the work and throw it away.
 fn other_method(route: &Route, method: &Method) -> Option<Response> {
+    if route.methods == ANY {
+        return None;
+    }
     let head = (route.role == Role::Open).then_some("HEAD");
     let mut allowed: Vec<&str> = route.methods.iter().copied().chain(head).collect();
     if allowed.contains(&method.as_str()) {

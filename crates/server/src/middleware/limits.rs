@@ -26,7 +26,7 @@ pub(crate) const FORM_BYTES_MAX: usize = 1 << 20;
 
 /// Paths that look after the size of their bodies themselves, in the words of their protocol, as
 /// all that write do.
-const OWN_LIMITS: &[&str] = &["/api/v1/read"];
+const OWN_LIMITS: &[&str] = &["/api/v1/read", "/opentsdb", "/opentsdb/{*path}"];
 
 fn has_own_limit(route: &Route) -> bool {
     route.role == Role::Write || OWN_LIMITS.contains(&route.path)

@@ -56,6 +56,7 @@ fn table() -> String {
 
 fn body(route: &Route) -> &'static str {
     match (route.role, &route.time) {
+        _ if route.path.starts_with("/opentsdb") => "`server.write_body_bytes_max`",
         (Role::Write, TimeLimit::None) => "any, taken as it arrives",
         (Role::Write, _) => "`server.write_body_bytes_max`",
         _ => "1 MiB",
