@@ -8,7 +8,6 @@
 
 mod architecture;
 mod crash;
-mod doors;
 mod export;
 mod failing_store;
 mod fencing;
@@ -20,6 +19,7 @@ mod maintenance;
 mod otlp;
 mod policy;
 mod process;
+mod protocols;
 mod query;
 mod random;
 mod remote_write;

@@ -41,7 +41,7 @@ fn write(served: &TestServer) {
 }
 
 fn of_server(served: &TestServer, arguments: &[&str]) -> Output {
-    let url = format!("http://{}", served.address().expect("a door is open"));
+    let url = format!("http://{}", served.address().expect("it listens"));
     icecore(
         &[&["maintenance"], arguments, &["--server", &url]].concat(),
         &[],
@@ -124,7 +124,7 @@ fn a_stopped_database_is_worked_on() {
     check_is_clean(&data, &[]);
 
     let served = start(&workplace);
-    let url = format!("http://{}", served.address().expect("a door is open"));
+    let url = format!("http://{}", served.address().expect("it listens"));
     let at = (T0 / 1000 + 6 * 3600).to_string();
     let query = ["query", "instant", "sum_over_time(up[6h])", "--time", &at];
     let counted = icecore(&[&query[..], &["--server", &url]].concat(), &[]);

@@ -89,7 +89,7 @@ fn every_instrument_over_http() {
     }
     let workplace = Workplace::new();
     let served = Serve::new(workplace.path("data"), workplace.path("log")).start();
-    let address = served.address().expect("the door is open");
+    let address = served.address().expect("it listens");
     let endpoint = format!("http://{address}/v1/metrics");
     check_instruments("http", &endpoint, &mut served.client());
 }

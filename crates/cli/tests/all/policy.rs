@@ -123,7 +123,7 @@ fn status(served: &TestServer) -> Json {
 }
 
 fn shown(served: &TestServer, flags: &[&str]) -> Output {
-    let url = format!("http://{}", served.address().expect("a door is open"));
+    let url = format!("http://{}", served.address().expect("it listens"));
     policy(&[&["show", "--server", &url], flags].concat(), &[])
 }
 

@@ -39,7 +39,7 @@ fn a_start_says_where_data_lies_and_what_to_open() {
     let served = Serve::new(workplace.path("data"), workplace.path("log")).start();
     let log = served.log();
     let data = workplace.path("data").display().to_string();
-    let url = format!("http://{}", served.address().expect("a door is open"));
+    let url = format!("http://{}", served.address().expect("it listens"));
     for said in [
         &data,
         &format!("{url}/api/v1/write"),
@@ -119,7 +119,7 @@ fn recovery_is_healthy_but_not_ready() {
     let mut first = Serve::new(workplace.path("data"), workplace.path("log-1")).start();
     send(&first, &mut writers[0], 300);
     first.kill();
-    // The door opens before the database does, so that a start can be seen on its way. A test that
+    // It listens before the database is open, so that a start can be seen on its way. A test that
     // was kept from looking in time starts the process again.
     for attempt in 2..20 {
         let log = workplace.path(&format!("log-{attempt}"));
@@ -131,7 +131,7 @@ fn recovery_is_healthy_but_not_ready() {
         }
         let mut client = served.client();
         let answers = ["/-/ready", "/api/v1/labels", "/-/healthy"]
-            .map(|path| client.get(path).expect("the door is open").status);
+            .map(|path| client.get(path).expect("it listens").status);
         if answers[0] == 200 {
             continue;
         }
@@ -143,5 +143,5 @@ fn recovery_is_healthy_but_not_ready() {
         assert!(read.is_some(), "{}", served.log());
         return;
     }
-    panic!("it was ready as soon as the door was open, each time");
+    panic!("it was ready as soon as it listened, each time");
 }

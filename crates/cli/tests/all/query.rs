@@ -36,7 +36,7 @@ fn served(workplace: &Workplace) -> TestServer {
 }
 
 fn query(served: &TestServer, arguments: &[&str]) -> Output {
-    let url = format!("http://{}", served.address().expect("a door is open"));
+    let url = format!("http://{}", served.address().expect("it listens"));
     let all: Vec<&str> = ["query"]
         .iter()
         .chain(arguments)

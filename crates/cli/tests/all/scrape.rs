@@ -87,7 +87,7 @@ fn a_fresh_start_has_something_to_look_at() {
         .flags(["--scrape.self"])
         .start();
     let found = until_found(&served, "up{job=\"icecore\"} == 1");
-    let address = served.address().expect("a door").to_string();
+    let address = served.address().expect("it listens").to_string();
     assert_eq!(found[0]["metric"]["instance"], address);
     until_found(&served, "icecore_ingested_samples_total > 0");
 }

@@ -106,13 +106,13 @@ impl Serve {
 }
 
 impl TestServer {
-    /// A new connection. The process must have opened its door.
+    /// A new connection. The process must listen.
     pub(crate) fn client(&self) -> Client {
         let address = self.address();
-        Client::new(address.unwrap_or_else(|| panic!("no door is open:\n{}", self.log())))
+        Client::new(address.unwrap_or_else(|| panic!("it does not listen:\n{}", self.log())))
     }
 
-    /// Where it answers, as it says when its door is open.
+    /// Where it answers, as it says when it listens.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         let log = self.log();
         let (_, after) = log.split_once("ready  http")?;

@@ -50,7 +50,7 @@ fn post(served: &TestServer, path: &str) {
 }
 
 fn snapshot(served: &TestServer, arguments: &[&str]) -> Output {
-    let url = format!("http://{}", served.address().expect("a door is open"));
+    let url = format!("http://{}", served.address().expect("it listens"));
     icecore(
         &[&["snapshot"], arguments, &["--server", &url]].concat(),
         &[],

@@ -59,7 +59,7 @@ fn commands_trust_the_authority_that_they_are_given() {
     let no_ca = write("none.pem", "no certificate\n");
     let tls = "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n";
     let served = serve(&workplace, tls).spawn();
-    until("a door", &served, || served.address().is_some());
+    until("a listener", &served, || served.address().is_some());
     let url = format!("https://{}", served.address().unwrap());
     assert!(served.log().contains(&url), "{}", served.log());
     until("an answer", &served, || {

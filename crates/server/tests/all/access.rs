@@ -1,4 +1,4 @@
-//! Who is let in: credentials, roles, TLS and certificates, at a live door.
+//! Who is let in: credentials, roles, TLS and certificates, at a live server.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once};

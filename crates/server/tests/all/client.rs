@@ -59,7 +59,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the door is open");
+        let stream = TcpStream::connect(address).await.expect("it listens");
         Self {
             stream: BufReader::new(stream),
         }

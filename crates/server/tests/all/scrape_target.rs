@@ -58,7 +58,7 @@ impl LiveTarget {
         target
     }
 
-    /// The same without a door: whoever calls it serves the router.
+    /// The same without a listener: whoever calls it serves the router.
     pub(crate) fn at(address: SocketAddr, body: &str) -> (Self, Router) {
         let behaviour = Behaviour {
             status: 200,

@@ -75,8 +75,10 @@ impl TestServer {
 
     /// Starts and does not wait.
     pub(crate) async fn starting(config: Config, environment: Environment) -> Self {
-        let process = Process::start(config, environment).await.expect("a door");
-        let address = process.address().expect("the door is open");
+        let process = Process::start(config, environment)
+            .await
+            .expect("it listens");
+        let address = process.address().expect("it listens");
         let grpc_address = process.grpc_address();
         let opentsdb_address = process.opentsdb_address();
         let (stop, stopped) = mpsc::channel(1);

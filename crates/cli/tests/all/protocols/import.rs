@@ -38,7 +38,7 @@ impl Importer {
                 let values = list(times.clone().map(|t| value(t).to_string()).collect());
                 let times = list(times.map(|t| t.to_string()).collect());
                 body.push_str(&format!(
-                    "{{\"metric\":{{\"__name__\":\"door_import\",\"series\":\"{series}\"}},\
+                    "{{\"metric\":{{\"__name__\":\"test_import\",\"series\":\"{series}\"}},\
                      \"values\":[{values}],\"timestamps\":[{times}]}}\n"
                 ));
             }
@@ -63,7 +63,7 @@ impl Importer {
     }
 
     pub(super) fn verify(&self, client: &mut Client) {
-        let found = export::select(client, "door_import").expect("the process answers");
+        let found = export::select(client, "test_import").expect("the process answers");
         let mut there = BTreeMap::new();
         for (labels, samples) in found {
             let series = labels.iter().find(|(name, _)| name == "series");

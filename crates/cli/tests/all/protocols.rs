@@ -1,10 +1,10 @@
-//! All doors at once, with a SIGKILL in the middle: remote write, OTLP over HTTP and gRPC with
+//! All protocols at once, with a SIGKILL in the middle: remote write, OTLP over HTTP and gRPC with
 //! delta sums, import, and a target that is scraped.
 //!
 //! Holds always: what was acknowledged is there; a delta sum is what was acknowledged plus at most
 //! what was in flight, and sending that again makes it equal.
 //!
-//! `DOORS_SECONDS=60` is the long form.
+//! `PROTOCOLS_SECONDS=60` is the long form.
 
 mod delta;
 mod import;
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use self::delta::{DeltaSender, HttpDoor};
+use self::delta::{DeltaSender, HttpClient};
 use self::import::Importer;
 use self::python_grpc::PythonGrpc;
 use self::target::Target;
@@ -29,7 +29,7 @@ const DELTA_SERIES: usize = 30;
 /// What remote write may send in one life, so that reading it back stays quick.
 const REMOTE_WRITE_SAMPLES_MAX: u64 = 20_000;
 
-/// How a request through a door ended.
+/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Acknowledged,
@@ -40,14 +40,16 @@ enum Sent {
 }
 
 /// A way to hand over an OTLP request.
-trait OtlpDoor {
+trait OtlpClient {
     fn send(&mut self, body: &[u8]) -> Sent;
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_at_any_door() {
-    let seconds = std::env::var("DOORS_SECONDS").ok();
-    let seconds = seconds.map_or(6, |text| text.parse().expect("DOORS_SECONDS is a number"));
+fn nothing_acknowledged_is_lost_by_any_protocol() {
+    let seconds = std::env::var("PROTOCOLS_SECONDS").ok();
+    let seconds = seconds.map_or(6, |text| {
+        text.parse().expect("PROTOCOLS_SECONDS is a number")
+    });
     let half = Duration::from_secs(seconds) / 2;
     let workplace = Workplace::new();
     let target = Target::start();
@@ -94,7 +96,7 @@ fn nothing_acknowledged_is_lost_at_any_door() {
     };
     senders.run(&mut second, half, |_| {});
     // What was in flight when the process was killed has been sent again by now.
-    over_http.settle(&mut HttpDoor::new(&second));
+    over_http.settle(&mut HttpClient::new(&second));
     if let Some(grpc) = &mut grpc {
         over_grpc.settle(grpc);
         assert!(
@@ -146,7 +148,7 @@ impl Senders<'_> {
         let until = Instant::now() + time;
         let go_on = || Instant::now() < until && !stop.load(Relaxed);
         let (mut writing, mut importing) = (served.client(), served.client());
-        let mut http = HttpDoor::new(served);
+        let mut http = HttpClient::new(served);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 self.writer

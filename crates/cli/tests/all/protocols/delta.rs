@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{OtlpDoor, Sent};
+use super::{OtlpClient, Sent};
 use crate::http::{Client, escape};
 use crate::served::TestServer;
 
@@ -39,9 +39,9 @@ impl DeltaSender {
     }
 
     /// Sends until it is told to stop. While nobody answers it sends the same again.
-    pub(super) fn run(&mut self, door: &mut impl OtlpDoor, go_on: &dyn Fn() -> bool) {
+    pub(super) fn run(&mut self, client: &mut impl OtlpClient, go_on: &dyn Fn() -> bool) {
         while go_on() {
-            match self.send_next(door) {
+            match self.send_next(client) {
                 Sent::Acknowledged => std::thread::sleep(Duration::from_millis(2)),
                 Sent::Refused | Sent::Unanswered => std::thread::sleep(PAUSE),
             }
@@ -49,12 +49,12 @@ impl DeltaSender {
     }
 
     /// Sends what is in flight until it is acknowledged.
-    pub(super) fn settle(&mut self, door: &mut impl OtlpDoor) {
+    pub(super) fn settle(&mut self, client: &mut impl OtlpClient) {
         for _ in 0..500 {
             if self.is_settled() {
                 return;
             }
-            if self.send_next(door) != Sent::Acknowledged {
+            if self.send_next(client) != Sent::Acknowledged {
                 std::thread::sleep(PAUSE);
             }
         }
@@ -64,12 +64,12 @@ impl DeltaSender {
         self.in_flight.is_none()
     }
 
-    fn send_next(&mut self, door: &mut impl OtlpDoor) -> Sent {
+    fn send_next(&mut self, client: &mut impl OtlpClient) -> Sent {
         let (added, body) = match self.in_flight.take() {
             Some(again) => again,
             None => self.next_request(),
         };
-        let sent = door.send(&body);
+        let sent = client.send(&body);
         match sent {
             Sent::Acknowledged => {
                 for (total, added) in self.totals.iter_mut().zip(&added) {
@@ -109,7 +109,7 @@ impl DeltaSender {
         // Delta, monotonic.
         sum.extend([2 << 3, 1, 3 << 3, 1]);
         let mut metric = Vec::new();
-        push_bytes(&mut metric, 1, format!("door.{}", self.name).as_bytes());
+        push_bytes(&mut metric, 1, format!("test.{}", self.name).as_bytes());
         push_bytes(&mut metric, 7, &sum);
         let mut scope = Vec::new();
         push_bytes(&mut scope, 2, &metric);
@@ -123,7 +123,7 @@ impl DeltaSender {
     /// The totals in the database are those that were acknowledged, with or without what is in
     /// flight.
     pub(super) fn verify(&mut self, client: &mut Client) {
-        let query = format!("door_{}_total", self.name);
+        let query = format!("test_{}_total", self.name);
         let path = format!(
             "/api/v1/query?query={}",
             escape(&format!("last_over_time({query}[1h])"))
@@ -149,15 +149,15 @@ impl DeltaSender {
 }
 
 /// `POST /v1/metrics`.
-pub(super) struct HttpDoor(Client);
+pub(super) struct HttpClient(Client);
 
-impl HttpDoor {
+impl HttpClient {
     pub(super) fn new(served: &TestServer) -> Self {
         Self(served.client())
     }
 }
 
-impl OtlpDoor for HttpDoor {
+impl OtlpClient for HttpClient {
     fn send(&mut self, body: &[u8]) -> Sent {
         match self.0.post("/v1/metrics", PROTOBUF, body) {
             Ok(answer) if answer.is_success() => Sent::Acknowledged,

@@ -32,7 +32,7 @@ impl Target {
                 }
                 let number = counted.fetch_add(1, Relaxed) + 1;
                 let body =
-                    format!("# TYPE door_scrapes_total counter\ndoor_scrapes_total {number}\n");
+                    format!("# TYPE test_scrapes_total counter\ntest_scrapes_total {number}\n");
                 // A client that was killed reads nothing.
                 let _ = write!(
                     &stream,
@@ -47,7 +47,7 @@ impl Target {
 
     pub(super) fn configuration(&self) -> String {
         format!(
-            "scrape_configs:\n- job_name: door\n  scrape_interval: 250ms\n  scrape_timeout: 250ms\n  \
+            "scrape_configs:\n- job_name: test\n  scrape_interval: 250ms\n  scrape_timeout: 250ms\n  \
              static_configs:\n  - targets: ['{}']\n",
             host_and_port(self.address)
         )
@@ -55,7 +55,7 @@ impl Target {
 
     /// Each value is there at most once, they grow with time, and none was made up.
     pub(super) fn verify(&self, client: &mut Client) {
-        let found = export::select(client, "door_scrapes_total").expect("the process answers");
+        let found = export::select(client, "test_scrapes_total").expect("the process answers");
         assert_eq!(found.len(), 1, "{found:?}");
         let mut last = 0;
         for (time, value) in found.into_values().flatten() {

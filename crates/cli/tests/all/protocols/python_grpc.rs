@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::{OtlpDoor, Sent, host_and_port};
+use super::{OtlpClient, Sent, host_and_port};
 
 const SCRIPT: &str = r#"
 import sys, grpc
@@ -53,7 +53,7 @@ impl PythonGrpc {
     }
 }
 
-impl OtlpDoor for PythonGrpc {
+impl OtlpClient for PythonGrpc {
     fn send(&mut self, body: &[u8]) -> Sent {
         let line: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(self.requests, "{line}").expect("Python reads");

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the doors cost: CPU seconds per million samples, for icecore and, where it has such a door, for a
+"""What protocols cost: CPU seconds per million samples, for icecore and, where it has such a protocol, for a
 Prometheus in the same minutes.
 
-    python3 scripts/bench-doors.py --icecore target/release/icecore --prometheus "$(command -v prometheus)"
+    python3 scripts/bench-protocols.py --icecore target/release/icecore --prometheus "$(command -v prometheus)"
 
-Doors: scraping TARGETS targets of SERIES series each, OTLP over HTTP, OTLP over gRPC. Needs, for OTLP, the
+Protocols: scraping TARGETS targets of SERIES series each, OTLP over HTTP, OTLP over gRPC. Needs, for OTLP, the
 packages opentelemetry-proto and grpcio. CPU is what the kernel counts for the process (user and system),
 from the first to the last sample; what the sender takes is not counted.
 """
@@ -223,15 +223,15 @@ def otlp_bodies(count, points, series):
     return bodies
 
 
-def bench_otlp(options, directory, grpc_door):
+def bench_otlp(options, directory, over_grpc):
     port, grpc_port = free_port(), free_port()
-    name = "gRPC" if grpc_door else "HTTP"
+    name = "gRPC" if over_grpc else "HTTP"
     log = open(os.path.join(directory, f"otlp-{name}.log"), "w")
     command = [options.icecore, "serve", "--storage", os.path.join(directory, f"otlp-{name}"), "--no-self-scrape"]
     command += ["--listen", f"127.0.0.1:{port}", "--otlp.grpc.listen", f"127.0.0.1:{grpc_port}"]
     process = start(command, f"http://127.0.0.1:{port}/-/ready", log)
     bodies = otlp_bodies(options.requests, options.points, options.points)
-    if grpc_door:
+    if over_grpc:
         import grpc
 
         channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}")
@@ -270,13 +270,13 @@ def main():
     parser.add_argument("--points", type=int, default=5000)
     parser.add_argument("--only", choices=["scrape", "http", "grpc"])
     options = parser.parse_args()
-    directory = tempfile.mkdtemp(prefix="icecore-doors-")
+    directory = tempfile.mkdtemp(prefix="icecore-protocols-")
     if options.only in (None, "scrape"):
         bench_scrape(options, directory)
     if options.only in (None, "http"):
-        bench_otlp(options, directory, grpc_door=False)
+        bench_otlp(options, directory, over_grpc=False)
     if options.only in (None, "grpc"):
-        bench_otlp(options, directory, grpc_door=True)
+        bench_otlp(options, directory, over_grpc=True)
     shutil.rmtree(directory, ignore_errors=True)
 
 
