@@ -32,7 +32,7 @@ use tracing::{error, info, warn};
 
 use crate::app::App;
 use crate::clock::process_clock;
-use crate::config::{Config, ConfigError, ListenAddress, LogFormat};
+use crate::config::{Config, ConfigError, ListenAddress, LogFormat, tsd_config};
 use crate::listener::{ConnectionHandler, Listener, Protocols};
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
@@ -65,6 +65,8 @@ pub enum ServeError {
     },
     #[error("cannot use the web configuration file: {0}")]
     Access(#[from] ConfigError),
+    #[error("cannot use the settings of OpenTSDB: {0}")]
+    OpenTsdb(#[source] ConfigError),
     #[error("cannot start the threads for queries: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     #[error("cannot wait for signals: {0}")]
@@ -127,6 +129,7 @@ pub struct Process {
     http: Option<Listener>,
     grpc: Option<Listener>,
     opentsdb: Option<Listener>,
+    tsd_config: icecore_opentsdb::Config,
     /// Reads the web configuration file again when it changes.
     watching: JoinSet<()>,
 }
@@ -141,6 +144,12 @@ impl Process {
             ..environment
         };
         let access = Access::open(web_config_of(&config))?;
+        let mut warnings = Vec::new();
+        let tsd_config =
+            tsd_config(&config.opentsdb, &mut warnings).map_err(ServeError::OpenTsdb)?;
+        for warning in warnings {
+            warn!("{warning}");
+        }
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =
             |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));
@@ -184,6 +193,7 @@ impl Process {
             http,
             grpc,
             opentsdb,
+            tsd_config,
             watching: access.watch(),
         })
     }
@@ -231,7 +241,7 @@ impl Process {
             }
         };
         let clock = Arc::clone(self.app.clock());
-        let tsd = opentsdb::open(self.config.opentsdb.tsd.clone(), &database, clock).await;
+        let tsd = opentsdb::open(self.tsd_config.clone(), &database, clock).await;
         match tsd {
             Ok(tsd) => self.app.set_opentsdb(tsd),
             Err(cause) => {

@@ -34,6 +34,7 @@ pub use icecore_settings::{
     ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, Position, Problem, Source,
 };
 use icecore_settings::{Loader, Sources};
+pub(crate) use opentsdb::tsd_config;
 pub use options::{
     LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, QueryOptions, ScrapeOptions,
     ServerOptions,
@@ -80,7 +81,6 @@ impl Config {
             config.scrape.take_start_timestamps();
         }
         let mut problems = loader.problems;
-        problems.extend(opentsdb::read(&mut config.opentsdb, &mut config.warnings));
         if problems.is_empty() {
             problems = contradictions(&config);
         }

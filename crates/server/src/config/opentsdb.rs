@@ -3,26 +3,33 @@
 use std::path::Path;
 
 use icecore_opentsdb::{Config, ConfigFile, ConfigNote};
-use icecore_settings::{Position, Problem};
+use icecore_settings::{ConfigError, Position, Problem};
 
 use super::options::OpenTsdbOptions;
 
-/// Puts the settings together. What a person should know goes to `warnings`.
-pub(super) fn read(options: &mut OpenTsdbOptions, warnings: &mut Vec<String>) -> Vec<Problem> {
-    let mut problems = Vec::new();
+/// Puts the settings together. What a person should know goes to `warnings`. Read when the process
+/// starts, as the web configuration file is: a configuration can be looked at elsewhere.
+pub(crate) fn tsd_config(
+    options: &OpenTsdbOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Config, ConfigError> {
+    let (mut config, mut problems) = (Config::default(), Vec::new());
     if !options.config.is_empty() {
-        let path = Path::new(&options.config);
-        match read_file(path, warnings, &mut problems) {
-            Ok(config) => options.tsd = config,
+        match read_file(Path::new(&options.config), warnings, &mut problems) {
+            Ok(read) => config = read,
             Err(reason) => problems.push(Problem::new("opentsdb.config", reason)),
         }
     }
     for setting in &options.settings {
-        if let Err(reason) = set(&mut options.tsd, setting) {
+        if let Err(reason) = set(&mut config, setting) {
             problems.push(Problem::new("opentsdb.settings", reason));
         }
     }
-    problems
+    if problems.is_empty() {
+        Ok(config)
+    } else {
+        Err(ConfigError::Invalid(problems))
+    }
 }
 
 fn read_file(
@@ -90,17 +97,16 @@ mod tests {
                     tsd.core.autocreate = yes\n\
                     tsd.mode = ro\n";
         std::fs::write(&path, text).unwrap();
-        let mut options = OpenTsdbOptions {
+        let options = OpenTsdbOptions {
             config: path.display().to_string(),
             settings: vec!["tsd.mode=rw".into(), "tsd.storage.max_tags = 3".into()],
             ..OpenTsdbOptions::default()
         };
         let mut warnings = Vec::new();
-        let problems = read(&mut options, &mut warnings);
-        assert!(problems.is_empty(), "{problems:?}");
-        assert!(options.tsd.auto_create_metrics);
-        assert_eq!(options.tsd.mode, icecore_opentsdb::Mode::ReadWrite);
-        assert_eq!(options.tsd.max_tags, 3);
+        let config = tsd_config(&options, &mut warnings).unwrap();
+        assert!(config.auto_create_metrics);
+        assert_eq!(config.mode, icecore_opentsdb::Mode::ReadWrite);
+        assert_eq!(config.max_tags, 3);
         let warnings = warnings.join("\n");
         for part in [
             "zk_quorum",
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn problems_say_what_is_wrong() {
-        let mut options = OpenTsdbOptions {
+        let options = OpenTsdbOptions {
             config: "/does/not/exist".into(),
             settings: vec![
                 "tsd.mode".into(),
@@ -122,7 +128,9 @@ mod tests {
             ],
             ..OpenTsdbOptions::default()
         };
-        let problems = read(&mut options, &mut Vec::new());
+        let Err(ConfigError::Invalid(problems)) = tsd_config(&options, &mut Vec::new()) else {
+            panic!("nothing of it is right")
+        };
         assert_eq!(problems.len(), 4, "{problems:?}");
     }
 }

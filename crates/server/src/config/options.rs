@@ -67,8 +67,6 @@ pub struct OpenTsdbOptions {
     pub config: String,
     /// `KEY=VALUE`, with keys of that file.
     pub settings: Vec<String>,
-    /// What file and settings say.
-    pub tsd: icecore_opentsdb::Config,
 }
 
 /// Logging to standard error.

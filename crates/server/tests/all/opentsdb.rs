@@ -54,7 +54,7 @@ async fn points_come_by_line_and_by_document_and_are_seen_by_all() {
     let at_port = request(address, "GET", query, "").await;
     let expected = json!([
         {"metric": "sys.cpu", "tags": {"host": "a"}, "aggregateTags": [],
-         "dps": {"1500000000": 42, "1500000060": 44.5}},
+         "dps": {"1500000000": 42.0, "1500000060": 44.5}},
         {"metric": "sys.cpu", "tags": {"host": "b"}, "aggregateTags": [],
          "dps": {"1500000000": 8}},
     ]);
@@ -96,13 +96,14 @@ async fn names_and_forms_of_numbers_survive_a_restart() {
         ("storage.location", location.as_str()),
         ("opentsdb.settings", AUTO_CREATE),
     ];
-    let lines = "put a 1500000000 5 h=x\nput a 1500000001 5.0 h=x\nput a 1500000002 7 h=x\n\
-                 put a 1500000003 9007199254740993 h=x\n";
+    let lines = "put a 1500000000 5 h=x\nput a 1500000001 7 h=x\nput a 1500000002 5.0 h=x\n\
+                 put a 1500000003 7 h=x\nput a 1500000004 9007199254740993 h=x\n";
     let query = "/api/query?start=1500000000&end=1500000100&m=sum:a&show_tsuids";
+    // A number is shown as a float where the next one is.
     let expected = json!([{
         "metric": "a", "tags": {"h": "x"}, "aggregateTags": [], "tsuids": ["000001000001000001"],
-        "dps": {"1500000000": 5, "1500000001": 5.0, "1500000002": 7,
-                "1500000003": 9_007_199_254_740_993_i64},
+        "dps": {"1500000000": 5, "1500000001": 7.0, "1500000002": 5.0, "1500000003": 7,
+                "1500000004": 9_007_199_254_740_993_i64},
     }]);
     {
         let (served, address) = served(&settings).await;
@@ -125,9 +126,9 @@ async fn roles_hold_and_lines_need_a_certificate() {
     let path = folder.path().join("web.yml");
     let credentials = "icecore:
   tokens:
-  - {name: read, token: token-to-read, roles: [read]}
-  - {name: write, token: token-to-write, roles: [write]}
-  - {name: admin, token: token-to-administrate, roles: [admin]}
+  - {name: read, token: token-that-may-read, roles: [read]}
+  - {name: write, token: token-that-may-write, roles: [write]}
+  - {name: admin, token: token-that-may-administrate, roles: [admin]}
 ";
     std::fs::write(&path, credentials).unwrap();
     let path = path.display().to_string();
@@ -156,30 +157,30 @@ async fn roles_hold_and_lines_need_a_certificate() {
         401
     );
     assert_eq!(
-        status("token-to-read", "POST", "/api/put", point).await,
+        status("token-that-may-read", "POST", "/api/put", point).await,
         403
     );
     assert_eq!(
-        status("token-to-write", "POST", "/api/put", point).await,
+        status("token-that-may-write", "POST", "/api/put", point).await,
         204
     );
     assert_eq!(
-        status("token-to-write", "POST", "/api/query", query).await,
+        status("token-that-may-write", "POST", "/api/query", query).await,
         403
     );
     assert_eq!(
-        status("token-to-read", "POST", "/api/query", query).await,
+        status("token-that-may-read", "POST", "/api/query", query).await,
         200
     );
     let by_verb = "/api/query?start=1500000000&m=sum:m&method_override=delete";
-    assert_eq!(status("token-to-read", "GET", by_verb, "").await, 403);
+    assert_eq!(status("token-that-may-read", "GET", by_verb, "").await, 403);
     // The body of a query asks for what its sender may not do.
     assert_eq!(
-        status("token-to-read", "POST", "/api/query", deleting).await,
+        status("token-that-may-read", "POST", "/api/query", deleting).await,
         403
     );
     assert_eq!(
-        status("token-to-read", "POST", "/api/query", query).await,
+        status("token-that-may-read", "POST", "/api/query", query).await,
         200
     );
     let reply = telnet(address, "put m 1500000000 1 host=a\n").await;
